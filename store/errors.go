@@ -34,10 +34,10 @@ var (
 	ErrSnapshot = errors.New("bad snapshot")
 )
 
-// Passing says whether the same call may succeed later: the shard is away, or full.
+// Passing says of an error that the same call may succeed later: the shard is away, or full.
 func Passing(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) }
 
-// KeyError is a failure that concerns one key. It wraps a sentinel.
+// KeyError is a failure that one key is to blame for. It wraps a sentinel.
 type KeyError struct {
 	Op  string // put, get, snapshot
 	Key Key
@@ -55,15 +55,15 @@ func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// LostError says that values which must exist have no whole copy anywhere. To try again does not
-// help: they must be computed again. If a shard that may hold a copy is away, the error is
-// ErrUnavailable instead.
+// LostError tells that values which must be there have no whole copy anywhere: trying
+// again does not help, they must be made anew. While a shard that may hold a copy is
+// away the error is ErrUnavailable instead.
 type LostError struct {
 	Keys []Key // not empty, in the order asked for
-	Err  error // for the first: ErrMissing or ErrCorrupt, with details
+	Err  error // why, of the first: ErrMissing or ErrCorrupt, with particulars
 }
 
-// Error names the first key, and how many more there are.
+// Error names the first key on one line, and how many more there are.
 func (e *LostError) Error() string {
 	if n := len(e.Keys) - 1; n > 0 {
 		return fmt.Sprintf("%s (and %d more values)", e.Unwrap(), n)
@@ -74,8 +74,8 @@ func (e *LostError) Error() string {
 // Unwrap gives a KeyError of the first key.
 func (e *LostError) Unwrap() error { return &KeyError{Op: "get", Key: e.Keys[0], Err: e.Err} }
 
-// Lost returns the keys that an error of Get or Need reports as lost; nil if it reports something
-// else.
+// Lost gives the keys that an error of Get or Need tells to be lost, nil if it tells
+// something else.
 func Lost(err error) []Key {
 	var lost *LostError
 	if errors.As(err, &lost) {
@@ -93,7 +93,7 @@ type Getter interface {
 	Get(ctx context.Context, keys []Key) ([][]byte, error)
 }
 
-// Need is Get for values that must exist. If any are missing, it returns a LostError that names
+// Need is Get of values that must be there: missing ones are a LostError that names
 // all of them.
 func Need(ctx context.Context, s Getter, keys []Key) ([][]byte, error) {
 	values, err := s.Get(ctx, keys)

@@ -67,8 +67,8 @@ func validateName(name string) error {
 	return nil
 }
 
-// partBytes are the bytes allowed in parts of names. A table, as every key of every batch is
-// checked several times on its way.
+// partBytes are the bytes that parts of names are made of: every key of every batch
+// is checked against it, several times on its way.
 var partBytes = func() (ok [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") {
 		ok[c] = true
@@ -105,18 +105,18 @@ func AppendKey(dst []byte, k Key) []byte {
 	return append(dst, k.Name...)
 }
 
-// AppendJobPrefix appends the prefix of all encoded keys of a job.
+// AppendJobPrefix appends what the encodings of all keys of a job start with.
 func AppendJobPrefix(dst []byte, job string) []byte {
 	dst = append(dst, job...)
 	return append(dst, 0)
 }
 
-// AppendStepPrefix appends the prefix of all encoded keys of a step.
+// AppendStepPrefix appends what the encodings of all keys of a step start with.
 func AppendStepPrefix(dst []byte, job string, step uint32) []byte {
 	return binary.BigEndian.AppendUint32(AppendJobPrefix(dst, job), step)
 }
 
-// ParseKey reads and validates an encoded key; ErrInvalid if it is none.
+// ParseKey reads an encoding back and validates it; ErrInvalid otherwise.
 func ParseKey(b []byte) (Key, error) {
 	end := bytes.IndexByte(b, 0)
 	if end < 0 || len(b) > MaxKeyBytes || len(b) < end+1+12 {

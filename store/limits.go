@@ -12,8 +12,8 @@ type Limits struct {
 	BatchValues int    // keys of a Put or Get; default 65,536
 }
 
-// Defaults. The largest values (duals of a block, sums of a range) have a few MB at the sizes we
-// know. 256 MiB leaves room and still fits a small machine.
+// Defaults: the largest values (duals of a block, a range's sums) are a few MB at
+// the sizes we know; 256 MiB leaves room and still fits a small machine.
 const (
 	defaultValueBytes  = 256 << 20
 	defaultBatchBytes  = 1 << 30
@@ -30,8 +30,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Bounds of Commit and Drop, whatever the limits. They are far above any plan's tasks and any
-// job's live steps, and small enough that no request is a burden.
+// Bounds of Commit and Drop, whatever the limits: far beyond any plan's tasks and any
+// job's live steps, and small enough that a request can't be a burden.
 const (
 	MaxTasks     = 1 << 20
 	MaxKeptSteps = 1 << 12
@@ -78,7 +78,7 @@ func (l Limits) CheckPut(values []Value) error {
 	return l.CheckBatch("put", len(values), size)
 }
 
-// SumPut is CheckPut for values without checksums. It returns them with checksums.
+// SumPut is CheckPut of values that come without checksums, and gives them theirs.
 func (l Limits) SumPut(values []Value) ([]Summed, error) {
 	if err := l.CheckPut(values); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (l Limits) SumPut(values []Value) ([]Summed, error) {
 	return out, nil
 }
 
-// VerifyPut is CheckPut for values with checksums, which it verifies.
+// VerifyPut is CheckPut of values with checksums, and compares those.
 func (l Limits) VerifyPut(values []Summed) error {
 	var size uint64
 	for i := range values {
@@ -117,7 +117,7 @@ func (l Limits) checkPut(k Key, size uint64, sum *uint64) error {
 	return l.CheckValue("put", k, size)
 }
 
-// CheckGet validates the keys of a batch to get. Its size is checked later, when it is known.
+// CheckGet validates the keys of a batch to get (its bytes are known later).
 func (l Limits) CheckGet(keys []Key) error {
 	for _, k := range keys {
 		if err := k.Validate(); err != nil {

@@ -15,10 +15,11 @@ const IDFile = "shard.id"
 // idHead begins the file; the number is its version.
 const idHead = "taxon-shard 1 "
 
-// ShardID returns the id of the shard in a folder, which must exist. The id decides which values
-// are placed on the shard, so it stays with the data, wherever they are served from. On first use
-// an id is made: want, or a random one if want is empty. Later, a want that is neither empty nor
-// the same is ErrInvalid. Ids obey the rule of job ids.
+// ShardID gives the id of the shard in a folder, which must be there. The id decides
+// which values are placed on the shard, so it stays with the data wherever they are
+// served from. At the first time it is made: want, or a random one if want is empty.
+// Later a want that is neither empty nor the same is ErrInvalid. Ids obey the rule of
+// job ids.
 func ShardID(dir, want string) (string, error) {
 	if want != "" {
 		if err := ValidateJob(want); err != nil {
@@ -43,7 +44,7 @@ func ShardID(dir, want string) (string, error) {
 	return id, nil
 }
 
-// idText is the file's content. It ends with the CRC32C of the id.
+// idText is the file's content; its end is the CRC32C of the id.
 func idText(id string) string { return fmt.Sprintf("%s%s %08x\n", idHead, id, Checksum([]byte(id))) }
 
 func makeID(dir, path, id string) (string, error) {
@@ -56,7 +57,7 @@ func makeID(dir, path, id string) (string, error) {
 	return id, nil
 }
 
-// writeID writes the file so that it appears whole, and is durable.
+// writeID makes the file appear whole and durable.
 func writeID(dir, path, id string) error {
 	f, err := os.CreateTemp(dir, "."+IDFile+".*.part")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// FORMAT.md has the layout of a snapshot. All numbers are little endian; keys are encoded by
-// AppendKey.
+// The layout of a snapshot is in FORMAT.md; all numbers are little endian, keys are
+// those of AppendKey.
 const (
 	snapshotMagic   = "taxonsnap\x00"
 	snapshotVersion = 1
@@ -20,15 +20,15 @@ const (
 	recordValue = 'V'
 	recordEnd   = 'E'
 
-	// Snapshot and Restore work in batches of at most this many bytes, or of one value.
+	// batches of Snapshot and Restore are at most this many bytes, or one value.
 	snapshotBatchBytes  = 16 << 20
 	snapshotBatchValues = 4096
 )
 
-// Snapshot writes the values of keys to w, each once, in key order whatever the order given
-// (FORMAT.md). A key without a value is ErrMissing. The same keys and values give the same bytes.
-// It neither syncs nor closes w. Memory is bounded by 16 MiB or the largest value, whichever is
-// more.
+// Snapshot writes the values of keys to w, in key order whatever the order given,
+// each once, in the format of FORMAT.md. A key without a value is ErrMissing. The
+// same keys and values give the same bytes. It neither syncs nor closes w. Memory is
+// bounded by 16 MiB or the largest value, whichever is more.
 func Snapshot(ctx context.Context, w io.Writer, src Store, keys []Key) error {
 	sizes, err := snapshotSizes(ctx, src, keys)
 	if err != nil {
@@ -44,8 +44,8 @@ func Snapshot(ctx context.Context, w io.Writer, src Store, keys []Key) error {
 	return SnapshotListed(ctx, w, src, infos)
 }
 
-// SnapshotListed is Snapshot for values as List gave them: with sizes, and keys strictly
-// ascending.
+// SnapshotListed is Snapshot of values as List gave them: in strictly rising order of
+// keys, with their sizes.
 func SnapshotListed(ctx context.Context, w io.Writer, src Store, infos []Info) error {
 	out, err := NewSnapshotWriter(w)
 	if err != nil {
@@ -69,7 +69,7 @@ func SnapshotListed(ctx context.Context, w io.Writer, src Store, infos []Info) e
 	return out.End()
 }
 
-// snapshotSizes asks the store how large the values are, so that batches keep their bound.
+// snapshotSizes asks the store how large the values are, so that batches fit.
 func snapshotSizes(ctx context.Context, src Store, keys []Key) (map[Key]uint64, error) {
 	sizes := make(map[Key]uint64, len(keys))
 	jobs := map[string]bool{}
@@ -110,8 +110,8 @@ func snapshotBatch(ctx context.Context, out *SnapshotWriter, src Store, keys []K
 	return nil
 }
 
-// Restore checks a whole snapshot before it puts any value into dst. So a damaged one changes
-// nothing. It reads r twice, from its present position.
+// Restore checks a whole snapshot and only then puts its values into dst: a damaged
+// one changes nothing. It reads r twice, from its present position.
 func Restore(ctx context.Context, r io.ReadSeeker, dst Store, limits Limits) error {
 	start, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -161,7 +161,7 @@ func NewSnapshotWriter(w io.Writer) (*SnapshotWriter, error) {
 	return s, s.writeHead(nil)
 }
 
-// Add appends a value. Keys must be strictly ascending.
+// Add appends a value; keys must come in strictly rising order.
 func (s *SnapshotWriter) Add(v Summed) error {
 	if err := v.Key.Validate(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -191,7 +191,7 @@ func (s *SnapshotWriter) End() error {
 	return snapshotError(s.w.Flush())
 }
 
-// writeHead writes the head, the chained checksum, then data.
+// writeHead writes the head with the chained checksum behind it, then data.
 func (s *SnapshotWriter) writeHead(data []byte) error {
 	s.chain = UpdateChecksum(s.chain, s.head)
 	s.head = binary.LittleEndian.AppendUint32(s.head, s.chain)
@@ -209,10 +209,10 @@ func snapshotError(err error) error {
 	return fmt.Errorf("write snapshot: %w", err)
 }
 
-// ReadSnapshot checks a snapshot and calls yield for each value, in key order, as soon as the
-// value is verified. What comes later may still be damaged, so only a nil result says that the
-// snapshot is whole. An ErrSnapshot says what is wrong and at which byte. yield may keep the
-// data. Bytes after the end are refused.
+// ReadSnapshot checks a snapshot and calls yield for each value, in key order, as
+// soon as the value is verified: what comes later may still be damaged, so only a
+// nil result says that the snapshot is whole. ErrSnapshot says what is wrong and at
+// which byte. yield may keep the data. Bytes after the end are refused.
 func ReadSnapshot(ctx context.Context, r io.Reader, limits Limits, yield func(Summed) error) error {
 	s := &snapshotReader{r: bufio.NewReaderSize(r, 64<<10), limits: limits.WithDefaults()}
 	if err := s.begin(); err != nil {
@@ -297,7 +297,7 @@ func (s *snapshotReader) begin() error {
 	return s.seal()
 }
 
-// next reads a record; ended: it was the closing record.
+// next reads a record; ended: it was the closing one.
 func (s *snapshotReader) next() (v Summed, ended bool, err error) {
 	kind, err := s.more(1)
 	if err != nil {
@@ -353,8 +353,7 @@ func (s *snapshotReader) value() (Summed, error) {
 	return v, nil
 }
 
-// data reads a value's bytes. A large buffer grows as bytes arrive, so that a wrong size can't
-// exhaust memory.
+// data reads a value's bytes; a large buffer is made only as bytes arrive.
 func (s *snapshotReader) data(size uint64) ([]byte, error) {
 	const step = 8 << 20
 	out := make([]byte, 0, min(size, step))
@@ -369,7 +368,7 @@ func (s *snapshotReader) data(size uint64) ([]byte, error) {
 	return out, nil
 }
 
-// end checks the closing record after its first byte.
+// end checks the closing record, whose first byte is read.
 func (s *snapshotReader) end() error {
 	b, err := s.more(16)
 	if err != nil {

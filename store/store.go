@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// Store is one shard, or several behind one client. All methods may be called from several
-// goroutines at once. They end with the context's error when the context ends. Bad keys and job
-// ids are ErrInvalid, requests over the limits ErrTooLarge.
+// Store is one shard, or several behind one client. All methods may be called
+// from several goroutines at once and end with the context's error when it ends.
+// Bad keys and job ids are ErrInvalid, requests over the limits ErrTooLarge.
 type Store interface {
-	// Put stores values, and returns when all of them are as durable as the shard makes them.
-	// ErrConflict if a key holds other bytes. If the stored bytes are damaged, a Put of the right
-	// ones replaces them. After an error any part of the batch may be stored; as values never
-	// change, it is safe to repeat the call. The store may keep the Data slices: see Value.
+	// Put stores values and returns when all of them are as durable as the
+	// shard is. ErrConflict if a key holds other bytes; but the right bytes heal
+	// a value whose stored ones are damaged. After an error any part of the
+	// batch may be stored; as values never change, repeating is safe.
+	// The store may keep the Data slices: see Value.
 	Put(ctx context.Context, values []Value) error
 
 	// Get returns the values of keys, in their order: nil where there is no
@@ -22,39 +23,39 @@ type Store interface {
 	// is that of the values asked for, so callers choose their batches.
 	Get(ctx context.Context, keys []Key) ([][]byte, error)
 
-	// Commit deletes the values of those attempts of a step that do not count. For each task
-	// attempts[task] counts; 0, or a task beyond the slice, means that no attempt counts.
-	// Idempotent. Values that a late attempt writes afterwards stay until the step is dropped,
-	// and nobody reads them.
+	// Commit deletes the values of a step's attempts that do not count:
+	// attempts[task] does, 0 (and a task beyond the slice) means that none
+	// does. Idempotent. Values that a late attempt writes afterwards stay,
+	// unread, until the step is dropped.
 	Commit(ctx context.Context, job string, step uint32, attempts []uint32) error
 
-	// Drop deletes steps of a job, and returns the number of values deleted.
+	// Drop deletes steps of a job and returns the number of values deleted.
 	Drop(ctx context.Context, what DropSpec) (uint64, error)
 
-	// List calls yield for the values of a job ("": of all jobs) in key order. If yield returns
-	// an error, List ends with it. Values written meanwhile may or may not be seen. yield may
-	// call the store.
+	// List calls yield for the values of a job ("": of every job) in key
+	// order, and ends with yield's error if it returns one. Values written
+	// meanwhile may or may not be seen; yield may call the store.
 	List(ctx context.Context, job string, yield func(Info) error) error
 
 	// Close releases the store; later calls give ErrClosed. Idempotent.
 	Close() error
 }
 
-// Shard is a Store in this process that passes checksums on, so that the reader verifies the very
-// checksum that the writer made.
+// Shard is a Store that lies in this process and hands checksums on, so that one
+// made by the writer is the one verified by the reader.
 type Shard interface {
 	Store
-	// PutSummed is Put for values with checksums, which it verifies first.
+	// PutSummed is Put; it verifies each value against its checksum first.
 	PutSummed(ctx context.Context, values []Summed) error
-	// Read calls yield for keys[0], keys[1], ... with the verified value and its stored checksum,
-	// or with nil Data where there is no value. It holds one value at a time. If yield returns an
-	// error, Read ends with it.
+	// Read calls yield for keys[0], keys[1], ... with the value, verified, and
+	// its stored checksum, or with nil Data where there is no such value. It
+	// holds one value at a time and ends with yield's error if it returns one.
 	Read(ctx context.Context, keys []Key, yield func(i int, v Summed) error) error
-	// Limits are the limits that the shard enforces.
+	// Limits are those that the shard enforces.
 	Limits() Limits
 }
 
-// Collect is Get in terms of Read.
+// Collect is Get by way of Read.
 func Collect(ctx context.Context, s Shard, keys []Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	err := s.Read(ctx, keys, func(i int, v Summed) error {
@@ -83,7 +84,7 @@ func (d DropSpec) Validate() error {
 	return ValidateJob(d.Job)
 }
 
-// Drops says whether a step is dropped. Cost: linear in Keep.
+// Drops tells whether a step goes. Cost: linear in Keep.
 func (d DropSpec) Drops(step uint32) bool {
 	if d.All {
 		return true
@@ -94,24 +95,24 @@ func (d DropSpec) Drops(step uint32) bool {
 	return !slices.Contains(d.Keep, step)
 }
 
-// Counts says whether an attempt is the one that a Commit names for its task.
+// Counts tells whether an attempt is the one that a Commit names for its task.
 func Counts(attempts []uint32, task, attempt uint32) bool {
 	return uint64(task) < uint64(len(attempts)) && attempts[task] == attempt
 }
 
 // Filed is a Shard whose values lie in files that other processes of its host may read. Its
-// PutSummed keeps no slice that it is given.
+// PutSummed keeps no slice of what it is given.
 type Filed interface {
 	Shard
-	// Folder is the shard's folder; "": it has no files.
+	// Folder is that of the shard; "": it has no files.
 	Folder() string
-	// Locate says where values lie, in the order of the keys. It does not read them.
+	// Locate tells where values lie, in the order of the keys. It reads none of them.
 	Locate(ctx context.Context, keys []Key) ([]Location, error)
 }
 
 // Location is a value's place.
 type Location struct {
-	File   string // within the shard's folder; "": there is no value, or it is not in a file: use Read
+	File   string // within the shard's folder; "": no such value, or in no such file: Read it
 	Offset uint64 // of the data
 	Bytes  uint64
 	CRC32C uint32

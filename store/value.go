@@ -14,25 +14,25 @@ func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // UpdateChecksum continues a CRC32C with further bytes.
 func UpdateChecksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// Value is a value under its key. From the moment of the Put its data must not change, even if
-// Put fails, as the store may keep the slice itself. The checksum reveals a caller that breaks
-// this at the next read.
+// Value is one value under its key. Data is immutable from the moment it is put,
+// also if Put fails: the store may keep the slice itself, so the caller must not write
+// to it again (a caller that does is found out by the checksum at the next read).
 type Value struct {
 	Key  Key
 	Data []byte
 }
 
-// Summed is a value with the checksum made where the value was made.
+// Summed is a value with the checksum that was made where the value was made.
 type Summed struct {
 	Key    Key
 	Data   []byte // nil: missing (in answers); read-only
 	CRC32C uint32
-	// Checked says that the sum was made from, or verified against, this very slice in this
-	// process. Verify then need not read it again.
+	// Checked: the sum was made from or checked against this very slice in this
+	// process, so Verify need not read it again.
 	Checked bool
 }
 
-// Sum computes the checksum of a value.
+// Sum adds the checksum to a value.
 func Sum(v Value) Summed {
 	return Summed{Key: v.Key, Data: v.Data, CRC32C: Checksum(v.Data), Checked: true}
 }

@@ -18,13 +18,13 @@ import (
 	"taxon/worker/program"
 )
 
-// Executor runs one task: it reads what the lease refers to, computes, and writes the results
-// under the lease's attempt. When it returns, everything it wrote is in the store, or in the
-// outbox of the batch that the task belongs to (Agent.Batch). It must give up soon after ctx
-// ends. Several tasks run at a time.
+// Executor runs one task: it reads what the lease refers to, computes, and writes the
+// results under the lease's attempt. It returns after everything it wrote is in the
+// store, or lies with the batch that ctx says the task belongs to (Agent.Batch). It must
+// give up soon after ctx ends. Several tasks run at a time.
 //
-// An error marked by program.Deterministic fails the job. After any other error the coordinator
-// leases the task again.
+// An error made by program.Deterministic fails the job; any other one makes the coordinator
+// hand the task out again.
 type Executor interface {
 	Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, Stats, error)
 }
@@ -37,20 +37,17 @@ const (
 	leaseTimeout = 30 * time.Second
 	// callTimeout bounds the other calls: they answer at once.
 	callTimeout = 10 * time.Second
-	// shutdownGrace bounds the calls that give tasks back and sign off. Without them the leases
-	// run out.
+	// shutdownGrace bounds giving tasks back and leaving, after which the leases run out anyway.
 	shutdownGrace = 2 * time.Second
-	// firstWait and maxWait bound the pause before a failed call is repeated. The pause doubles
-	// each time.
+	// firstWait and maxWait bound the pause before a call that failed is made again; it doubles.
 	firstWait = 20 * time.Millisecond
 	maxWait   = 2 * time.Second
-	// maxJobBytes bounds a JobResult. It holds the labels and the structure, for millions of
-	// classes.
+	// maxJobBytes is the greatest JobResult: labels and structure of millions of classes.
 	maxJobBytes = 1 << 30
 )
 
-// Batch is the usual Agent.Batch for a Trainer. With 32 tasks a batch the cost of the calls is a
-// thirtieth; larger batches save next to nothing.
+// Batch is an Agent.Batch for a Trainer: beyond it the calls around the tasks are no more
+// than a thirtieth of what they were.
 const Batch = 32
 
 // Agent takes tasks from a coordinator and has an Executor run them. Slots, Tasks and
@@ -58,26 +55,25 @@ const Batch = 32
 type Agent struct {
 	Name   string
 	Slots  int    // tasks that run at a time
-	Memory uint64 // bytes that its tasks may take, reported to the coordinator; 0: not reported
-	Batch  uint32 // most short tasks that a slot takes together; 0: one. The Executor must be a Trainer, or end in one
-	// Overlap lets a slot write and report one batch while it works on the next. That hides the
-	// time of the store and its disk. The Executor must be a Trainer, or end in one.
+	Memory uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
+	Batch  uint32 // short tasks that a slot takes together at most; 0: one. The Executor must be a Trainer, or lead to one
+	// Overlap: a slot writes and reports a batch while it works on the next one, which hides
+	// the way to the store and its disk. The Executor must be a Trainer, or lead to one.
 	Overlap  bool
 	Tasks    taxonv1.TasksClient
 	Executor Executor
-	// Grace is how long running tasks may go on after Run's context ended. Those that do not end
-	// in time are given back. Zero: all are given back at once.
+	// Grace is how long running tasks may go on after Run's context ended; the ones that
+	// do not end in it are given back. Zero: all are given back at once.
 	Grace time.Duration
-	// Failed is called for each failed call and task; nil: not called.
+	// Failed is told of calls and tasks that failed, as it happens; nil: not told.
 	Failed func(error)
-	// Shards is called with the addresses of the store's shards at each registration; nil: not
-	// called.
+	// Shards is told where the store's shards are, at each registration; nil: not told.
 	Shards func([]*taxonv1.Shard)
-	// Previous is the id under which a process of this name, now dead, was registered. The
-	// coordinator need not wait for that process's leases to run out. "": none.
+	// Previous is the id under which a process of this name, now dead, was registered:
+	// what it held need not be waited for. "": none.
 	Previous string
-	Version  string // of this worker's taxon, shown in lists of workers
-	// Registered is called at each registration; nil: not called.
+	Version  string // of its taxon, for those who list workers
+	// Registered is told of each registration; nil: not told.
 	Registered func(worker string)
 
 	mu       sync.Mutex
@@ -85,10 +81,10 @@ type Agent struct {
 	held     map[uint64]*heldLease // by epoch
 	jobs     jobCache
 
-	end         func(error) // ends the leasing with the error that Run returns
-	known       bool        // it has been registered before
+	end         func(error) // ends the leasing, and is what Run returns
+	known       bool        // it has been registered once
 	registering sync.Mutex  // held by the slot that registers
-	registered  signal      // wakes the renewer
+	registered  signal      // raised for the renewer
 }
 
 // identity is a registration.
@@ -106,14 +102,12 @@ var errLeaving = errors.New("the worker is leaving")
 // ErrDrained is what Run returns when the coordinator has taken the worker out.
 var ErrDrained = errors.New("the worker was drained")
 
-// Run works until ctx ends or the coordinator drains the worker. After ctx ends it gives back
-// what is not done (see Grace) and returns nil. When drained it finishes what it has begun and
-// returns ErrDrained. It survives outages of the coordinator.
-//
-// Any other error means that the agent is not set up rightly. A worker that is denied access at
-// its first registration ends with that error. Once it has been registered it keeps asking,
-// because its certificates, or the coordinator's, may be in the middle of a change. When Run
-// returns, all of its goroutines have ended.
+// Run works until ctx ends, then gives back what is not done (see Grace), or until the
+// coordinator takes it out (drain), then finishes what it has begun; it leaves and
+// returns nil, or ErrDrained. It survives outages of the coordinator. Any other error means
+// that the agent is not set up rightly: one that is denied access from the beginning ends
+// with that; once registered it asks on, as its files, or the coordinator's, may be being
+// changed. When it returns all of its goroutines have ended.
 func (a *Agent) Run(ctx context.Context) error {
 	leasing, stopLeasing := context.WithCancel(ctx)
 	defer stopLeasing()
@@ -126,7 +120,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.held = map[uint64]*heldLease{}
 	a.jobs.init()
 	a.registered = make(signal, 1)
-	// Tasks go on for Grace after ctx, and the renewer outlives all of them.
+	// Tasks outlive ctx by Grace, and the renewer all of them.
 	tasks, endTasks := context.WithCancelCause(context.WithoutCancel(ctx))
 	renewing, endRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var slots, rest sync.WaitGroup
@@ -150,7 +144,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return why
 }
 
-// denied says whether err means that coordinator and worker do not accept each other.
+// denied says whether the coordinator and this process do not accept each other.
 func denied(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unauthenticated || code == codes.PermissionDenied
@@ -169,7 +163,7 @@ func (a *Agent) tell(ctx context.Context, err error) {
 	}
 }
 
-// job returns a job's specification, which never changes.
+// job returns what the coordinator says about a job; it never changes.
 func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) {
 	return a.jobs.get(ctx, id, func(ctx context.Context) (*taxonv1.JobResult, error) {
 		call, done := context.WithTimeout(ctx, callTimeout)
@@ -185,8 +179,7 @@ func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) 
 // maxJobs is the number of jobs whose specification is kept: a coordinator runs few at a time.
 const maxJobs = 8
 
-// jobCache keeps the specifications of the jobs used last. Slots that need the same one wait for
-// one fetch.
+// jobCache remembers the last used jobs; one fetch serves all slots that wait for it.
 type jobCache struct {
 	mu   sync.Mutex
 	jobs []*cachedJob // last used last
@@ -240,7 +233,7 @@ func (c *jobCache) entry(id string) *cachedJob {
 	return j
 }
 
-// signal wakes one waiter: at once, or the next one that comes.
+// signal wakes one waiter, now or later.
 type signal chan struct{}
 
 func (s signal) signal() {
@@ -259,7 +252,7 @@ func (s signal) wait(ctx context.Context) error {
 	}
 }
 
-// register returns the agent's registration, and registers if there is none.
+// register returns the agent's registration, making one if there is none.
 func (a *Agent) register(ctx context.Context) (*identity, error) {
 	a.mu.Lock()
 	me := a.identity
@@ -302,8 +295,8 @@ func (a *Agent) wasKnown() bool {
 	return a.known
 }
 
-// forgetIfUnknown drops a registration that the coordinator no longer knows, with all leases
-// under it.
+// forgetIfUnknown drops a registration that the coordinator no longer knows, and all
+// work that was leased under it.
 func (a *Agent) forgetIfUnknown(me *identity, err error) {
 	if status.Code(err) != codes.NotFound {
 		return
@@ -320,9 +313,9 @@ func (a *Agent) forgetIfUnknown(me *identity, err error) {
 	}
 }
 
-// renew renews the registration and the leases until ctx ends. It does so three times in a
-// lease's life, so two lost messages do no harm. A failed call is repeated soon: a coordinator
-// that has restarted must hear its workers before the leases run out.
+// renew keeps the registration and the held leases alive until ctx ends: three times in
+// a lease's life, so that two lost messages do no harm. A call that failed is made again
+// soon: a coordinator that is back has the rest of a lease to hear its workers.
 func (a *Agent) renew(ctx context.Context) {
 	for share := time.Duration(3); ; {
 		a.mu.Lock()
@@ -343,8 +336,8 @@ func (a *Agent) renew(ctx context.Context) {
 	}
 }
 
-// renewOnce renews everything held under a registration, and stops the tasks whose lease was
-// lost. It returns whether the coordinator answered.
+// renewOnce renews what is held under a registration and stops what was lost. It returns
+// whether the coordinator has answered.
 func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	r := &taxonv1.RenewRequest{Worker: me.worker}
 	a.mu.Lock()
@@ -373,7 +366,7 @@ func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	return true
 }
 
-// leave signs the worker off, so that its leases are given to others at once.
+// leave tells the coordinator that the worker ends. Its leases are then given to others at once.
 func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	me := a.identity

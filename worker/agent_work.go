@@ -16,7 +16,8 @@ import (
 	"taxon/worker/program"
 )
 
-// heldLease is a task that runs, or that waits for its turn in a batch. stop ends its context.
+// heldLease is a task under way, or one of its batch that waits for its turn. stop ends
+// its context.
 type heldLease struct {
 	id     *taxonv1.LeaseId
 	worker string
@@ -24,11 +25,11 @@ type heldLease struct {
 	stop   context.CancelCauseFunc
 }
 
-// batch is tasks that were leased together. When they have run, their values may still be in the
-// outbox, and their reports are not sent yet.
+// batch is tasks that were leased together. Once they have run, what they wrote may still
+// lie in the outbox, and the coordinator is to be told.
 type batch struct {
 	worker  string          // the registration that the leases were given to
-	ctx     context.Context // ends when the last of the leases ends
+	ctx     context.Context // ends with the last of the leases
 	stop    context.CancelCauseFunc
 	leases  []*taxonv1.Lease
 	held    []*heldLease
@@ -36,7 +37,7 @@ type batch struct {
 	box     *outbox
 }
 
-// work runs the tasks of a batch, one after the other. The caller delivers the results.
+// work runs the tasks of a batch, one after the other. The caller delivers it.
 func (a *Agent) work(b *batch) {
 	for i, h := range b.held {
 		run := h.ctx
@@ -47,8 +48,8 @@ func (a *Agent) work(b *batch) {
 	}
 }
 
-// deliver flushes a batch's outbox, reports the tasks and releases the leases. The answer to the
-// report may bring the slot another batch.
+// deliver writes what a batch has left to write, and reports it; then it is no longer held.
+// The answer may bring the slot more tasks.
 func (s *slot) deliver(b *batch) *batch {
 	defer s.release(b)
 	if err := b.box.flush(); err != nil {
@@ -61,7 +62,7 @@ func (s *slot) deliver(b *batch) *batch {
 	return s.report(b)
 }
 
-// run runs a task. nil: there is nothing to report, because its lease was lost.
+// run runs a task. nil: there is nothing to report, its lease was lost.
 func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv1.ReportRequest {
 	report := &taxonv1.ReportRequest{Lease: h.id}
 	err := ctx.Err()
@@ -82,7 +83,7 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 	return report
 }
 
-// noteFailure turns a report into that of a failed attempt, or of a task that is given back.
+// noteFailure makes a report one of an attempt that failed, or that is given back.
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
@@ -91,8 +92,8 @@ func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err e
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }
 
-// report sends the reports of a batch. It repeats the call until the coordinator answers, all
-// leases are lost, or shutdownGrace is over.
+// report delivers the reports of a batch, again and again until the coordinator answers,
+// all leases are lost, or shutdownGrace is over.
 func (s *slot) report(b *batch) *batch {
 	wait := firstWait
 	last, end := extendContext(s.ctx, shutdownGrace)
@@ -129,7 +130,7 @@ func (s *slot) report(b *batch) *batch {
 	}
 }
 
-// together joins the reports of the leases that are still held; nil: none is.
+// together joins the reports of the leases that are not lost; nil: all are.
 func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxonv1.ReportRequest) {
 	for i, r := range reports {
 		switch {
@@ -143,8 +144,8 @@ func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxon
 	return first
 }
 
-// hold makes a batch of leases and registers them with the renewer. The batch is stopped when all
-// its leases are lost.
+// hold makes a batch of leases and notes what the renewer is to keep alive. The batch is
+// stopped when all its leases are lost.
 func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *batch {
 	b := &batch{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
 	b.ctx, b.stop = context.WithCancelCause(tasks)
@@ -170,7 +171,7 @@ func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease,
 	return b
 }
 
-// release takes the batch's leases from the renewer.
+// release ends the holding.
 func (a *Agent) release(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,16 +182,15 @@ func (a *Agent) release(b *batch) {
 	b.stop(nil)
 }
 
-// slot leases and runs batches, one after the other. With Overlap a batch is delivered (written
-// and reported) while the next one is worked on. Only one is delivered at a time. So a slot holds
-// two batches at most: the one under delivery, and one that is being worked on or was leased in
-// advance.
+// slot leases and runs one batch of tasks after the other. With Overlap a batch is
+// delivered (written and reported) while the next one is worked on, one at a time, so at
+// most two are held: one to be delivered, and one that is worked on or came ahead of need.
 type slot struct {
 	*Agent
 	ctx     context.Context // ends when the worker is to leave
-	leasing context.Context // ends when nothing more may be leased
-	tasks   context.Context // ends when tasks must be given back
-	busy    atomic.Bool     // the slot is working while a batch is delivered
+	leasing context.Context // ends when nothing more is to be leased
+	tasks   context.Context // ends when tasks are to be given back
+	busy    atomic.Bool     // there is work while a batch is delivered
 }
 
 // run works until leasing ends. No goroutine of it is left behind.
@@ -198,12 +198,12 @@ func (s *slot) run() {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
 	var next *batch
-	var ahead chan *batch // gets the batch that the delivery under way brings; nil: nothing is being delivered
+	var ahead chan *batch // gets what the delivery under way brings; nil: there is none
 	for {
 		if next == nil {
 			next = s.lease()
 		}
-		if next == nil && ahead != nil { // leasing is over, except for what was asked for before
+		if next == nil && ahead != nil { // leasing is over, but for what was asked for before
 			next, ahead = <-ahead, nil
 		}
 		if next == nil {
@@ -263,19 +263,19 @@ func (s *slot) lease() *batch {
 	return nil
 }
 
-// wants says what to ask for with a report: more tasks, and whether only in advance. A slot that
-// waits in lease at the time asks for none, as it would not see them.
+// wants says what to ask for with a report: more tasks, and whether for later only. A slot
+// that waits in lease meanwhile wants none: it would not see them.
 func (s *slot) wants() (next, ahead bool) {
 	return s.leasing.Err() == nil && (!s.Overlap || s.busy.Load()), s.Overlap
 }
 
-// outboxBytes is the size at which an outbox writes what it holds.
+// outboxBytes is how much an outbox holds before it writes.
 const outboxBytes = 8 << 20
 
-// outbox collects what the tasks of a batch write, so that it goes to the store in one call.
-// After a failed call no task of the batch can be reported as done.
+// outbox collects what the tasks of a batch write, so that it goes to the store in one
+// call. Once that has failed no task of the batch can be reported done.
 type outbox struct {
-	batch   context.Context // ends when the last of the leases ends: one lost lease must not fail the others
+	batch   context.Context // ends with the last of the leases: one that is lost must not fail the others
 	store   Store
 	values  []store.Value
 	bytes   int
@@ -290,8 +290,8 @@ func withOutbox(ctx context.Context, o *outbox) context.Context {
 	return context.WithValue(ctx, outboxKey{}, o)
 }
 
-// write puts values into the store, or into the context's outbox if it has one. written is called
-// when the values are in the store, unless it is nil.
+// write puts values into the store, or into the context's outbox, and calls written, unless
+// it is nil, when they are there.
 func write(ctx context.Context, s Store, values []store.Value, written func()) error {
 	o, ok := ctx.Value(outboxKey{}).(*outbox)
 	if !ok {
@@ -301,8 +301,8 @@ func write(ctx context.Context, s Store, values []store.Value, written func()) e
 	for _, v := range values {
 		bytes += len(v.Data)
 	}
-	if o.bytes+bytes > outboxBytes { // so that the store's limits apply to a task, not to a batch
-		_ = o.flush() // the next flush returns the same error
+	if o.bytes+bytes > outboxBytes { // so that the store's limits are a task's, not a batch's
+		_ = o.flush() // its error is that of the next flush, too
 	}
 	o.store = s // the tasks of a batch are one job's
 	o.values, o.bytes = append(o.values, values...), o.bytes+bytes

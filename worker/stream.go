@@ -22,25 +22,23 @@ import (
 )
 
 const (
-	// weightReaders is how many values are fetched and decoded at a time; half as many if they
-	// are large.
+	// weightReaders is how many values are fetched and decoded at a time, of large ones half.
 	weightReaders = 4
 	largeValue    = 1 << 20
-	// spoolBytes is how much is kept in memory before the file takes the rest. The buffers for
-	// reading the file share as much again.
+	// spoolBytes is what is kept in memory before a file takes the rest, and again what is
+	// shared by the buffers that the file is read back through.
 	spoolBytes = 16 << 20
 )
 
-// ErrSpool is wrapped by errors of the temporary file that StreamWeights uses.
+// ErrSpool is wrapped by errors of the file that StreamWeights keeps weights in.
 var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
 
-// StreamWeights reads what the tasks of a finished job's last step wrote, and yields the entries
-// of all nodes in node order (the bias is the column behind the last). st is the job's final
-// status. yield must not keep the slices.
-//
-// What exceeds 16 MiB goes to a temporary file in dir ("": the system's folder), about as large
-// as the model. Memory is four values, or two large ones, encoded and decoded (at most 2.8 times
-// their size), 32 MiB, and some words a task.
+// StreamWeights reads what the tasks of a finished job's last step wrote and yields the
+// entries of all nodes in node order (the bias is the column behind the last). st is the job's
+// final status. What is beyond 16 MiB lies, meanwhile, in a temporary file in dir ("": the
+// system's) of about the size of the model. Memory is that of four values, or two large ones,
+// encoded and decoded (at most 2.8 times their size), 32 MiB, and some words a task. yield must
+// not keep the slices.
 func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobStatus, dir string,
 	yield func(node int, columns []uint32, values []float32) error) (err error) {
 	if st.GetFinalStep() == 0 || len(st.GetFinalAttempts()) == 0 {
@@ -54,7 +52,7 @@ func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobSta
 	return s.each(ctx, nodes, yield)
 }
 
-// weightSpool keeps the decoded values of all tasks: see program.DecodeWeights.
+// weightSpool keeps the decoded values of tasks: see program.DecodeWeights.
 type weightSpool struct {
 	dir string
 
@@ -63,14 +61,14 @@ type weightSpool struct {
 	kept   int   // bytes in memory
 	size   int64 // of the file
 	file   *os.File
-	named  bool // the file still has a name: the system does not let open files be removed
+	named  bool // the system keeps the names of open files
 }
 
-// spooledValue is the value of one task, read up to the head of its next record.
+// spooledValue is one task's value, read up to the head of its next record.
 type spooledValue struct {
 	task, node, count uint32
-	words             []uint32 // what follows, if it is in memory
-	at, left          int64    // if it is in the file: where, and how many bytes
+	words             []uint32 // what follows, in memory
+	at, left          int64    // or in the file: where, and how many bytes
 	file              *bufio.Reader
 }
 
@@ -83,7 +81,7 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 		n := takes
 		s.mu.Unlock()
 		if room.Acquire(all, n) != nil {
-			break // the group has the error
+			break // the group knows why
 		}
 		g.Go(func() error {
 			defer room.Release(n)
@@ -111,7 +109,7 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 	return ctx.Err()
 }
 
-// keep adds a value to the spool; the caller holds mu.
+// keep takes a value in; the caller holds mu.
 func (s *weightSpool) keep(task uint32, words []uint32) error {
 	if len(words) == 0 {
 		return nil
@@ -132,13 +130,13 @@ func (s *weightSpool) keep(task uint32, words []uint32) error {
 	return nil
 }
 
-// write appends to the file in pieces.
+// write appends to the file, a piece at a time.
 func (s *weightSpool) write(words []uint32) (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, "taxon-weights-*.part"); err != nil {
 			return err
 		}
-		s.named = os.Remove(s.file.Name()) != nil // at once, so that nothing is left if the process is killed
+		s.named = os.Remove(s.file.Name()) != nil // at once, so that a kill leaves nothing
 	}
 	var buffer []byte
 	for piece := range slices.Chunk(words, 64<<10) {
@@ -161,11 +159,10 @@ func (s *weightSpool) close() error {
 	return err
 }
 
-// each yields the nodes in order. For each node there is a linked list of the values whose next
-// record is that node's.
+// each reads the nodes back in order. The values whose next record is a node's form a list.
 func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, columns []uint32, values []float32) error) error {
 	slices.SortFunc(s.values, func(a, b *spooledValue) int { return int(a.task) - int(b.task) })
-	first, next := make([]int32, nodes), make([]int32, len(s.values)+1) // heads and links of the lists: numbers of values from 1; 0: end
+	first, next := make([]int32, nodes), make([]int32, len(s.values)+1) // numbers of values, from 1; 0: none
 	prepend := func(i int32) error {
 		v := s.values[i-1]
 		if int(v.node) >= nodes {
@@ -206,15 +203,14 @@ func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, 
 	return nil
 }
 
-// weightList is one node's entries, and the buffer to read them into.
+// weightList is one node's list, and room to read it.
 type weightList struct {
 	columns []uint32
 	values  []float32
 	buffer  []byte
 }
 
-// read appends the next record to a node's entries, then reads the head of the record after it,
-// if there is one.
+// read appends the next record to a list, and reads the head of the one after it, if there is more.
 func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error) {
 	m := int(v.count)
 	body, err := v.take(s, l, 2*m)
@@ -240,7 +236,7 @@ func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error
 	return true, nil
 }
 
-// take gives the next n words, which are valid until the next call.
+// take gives the next n words, which are there until the next call.
 func (v *spooledValue) take(s *weightSpool, l *weightList, n int) (words []uint32, err error) {
 	if v.left == 0 {
 		words, v.words = v.words[:n], v.words[n:]

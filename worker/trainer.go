@@ -22,25 +22,25 @@ type Store interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// Trainer is the Executor that trains: it runs a task by the program of its job's method.
+// Trainer is the Executor that trains: it runs tasks by the program of their job's method.
 type Trainer struct {
 	Store Store
-	// Stores gives the store of a job, if jobs have stores of their own; nil: Store serves all.
+	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
 	Stores func(job string, r *taxonv1.JobResult) (Store, error)
-	// Open opens a job's data; nil: dataset.Open of the path that the job names. Another worker
-	// may succeed where it failed, unless the error is marked by program.Deterministic.
+	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
+	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// NoCache: no task reads what another task of this process wrote, so nothing is kept for
-	// later ones.
+	// NoCache: no task reads what another one of this process has written, so nothing of it is kept.
 	NoCache bool
-	// Release takes back the data of a job that Trim dropped; nil: nothing is done.
+	// Release takes the data of a job that Trim has dropped back; nil: nothing.
 	Release func(*dataset.Set)
 
 	mu   sync.Mutex
 	jobs map[string]*loading
 }
 
-// loading is a job that is loaded, or being loaded. The trainer's mu guards users and idle.
+// loading is a job that is being, or has been, loaded. users and idle are guarded by the
+// trainer's mu.
 type loading struct {
 	ready chan struct{}
 	job   *program.Job
@@ -48,18 +48,18 @@ type loading struct {
 	store Store
 	err   error
 	users int       // tasks that run
-	idle  time.Time // since when no task runs
+	idle  time.Time // since when there are none
 }
 
-// Forget drops everything kept for a job. Its tasks must have ended.
+// Forget drops what is kept of a job. Its tasks must have ended.
 func (t *Trainer) Forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.jobs, id)
 }
 
-// Trim drops the jobs that have had no task for the given time: they have ended, or other workers
-// run their tasks. A task that comes later loads its job again.
+// Trim drops the jobs that have had no task for a time: they have ended, or others do
+// their work. A task that comes all the same loads its job again.
 func (t *Trainer) Trim(idle time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *Trainer) Trim(idle time.Duration) {
 
 // Run implements Executor.
 func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Lease) (sums *taxonv1.Sums, stats Stats, err error) {
-	defer func() { // a bug in one job must not end the worker's other jobs
+	defer func() { // a bug in one job must not take the worker's other jobs down
 		if p := recover(); p != nil {
 			err = program.Deterministic(fmt.Errorf("internal error: %v; please report", p))
 		}
@@ -108,7 +108,7 @@ func (s sink) Put(ctx context.Context, values []store.Value, written func()) err
 	return write(ctx, s.Store, values, written)
 }
 
-// load returns the job's shared state, which is built once. The caller must call leave.
+// load returns the job's shared state, built once. The caller leaves it.
 func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*loading, error) {
 	t.mu.Lock()
 	if t.jobs == nil {
@@ -147,8 +147,7 @@ func (t *Trainer) leave(l *loading) {
 	}
 }
 
-// build loads the job into l. After a panic, too, nobody is left waiting and nothing half built
-// remains.
+// build loads the job into l. A panic, too, leaves nobody waiting and nothing behind.
 func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.JobResult) {
 	l.err = errors.New("loading the job was broken off")
 	defer func() {
@@ -177,8 +176,8 @@ func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*p
 	return openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan(), NoCache: t.NoCache}, open)
 }
 
-// openJob fills in what a job lacks and opens its program. Its errors are deterministic, except
-// those of open and that of a method unknown to this worker.
+// openJob fills in what a job lacks and opens its program. Its errors come again anywhere, but
+// for those of open, and of a method that this worker does not know.
 func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set, error)) (*program.Job, program.Program, error) {
 	data := j.Spec.GetData()
 	m, err := registry.Lookup(j.Spec.GetOptions().GetMethod())
@@ -203,7 +202,7 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 	return j, p, program.Deterministic(err)
 }
 
-// WarmStart makes the values with which a job begins at given weights, and names their families:
+// WarmStart makes the values that a job begins with at given weights, and names their families:
 // see program.WarmStarter.
 func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	_, p, err := openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan()},
@@ -218,7 +217,7 @@ func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *datase
 	return w.WarmStart(ctx, from)
 }
 
-// lost names the tasks whose values are missing or damaged according to err, each once.
+// lost names the tasks whose values an error found missing or damaged, each once.
 func lost(err error) []*taxonv1.Ref {
 	var refs []*taxonv1.Ref
 	keys := store.Lost(err)

@@ -19,15 +19,15 @@ const (
 	restoreValues = 4096
 )
 
-// Snapshot is a snapshot on disk.
+// Snapshot is one that was written.
 type Snapshot struct {
 	Manifest
 	src  fs.Source
 	path string
 }
 
-// Open reads the manifest of a snapshot. If it is damaged the error is store.ErrSnapshot, with
-// the file's name.
+// Open reads the manifest of a snapshot. store.ErrSnapshot, with the file's name, if it
+// is damaged.
 func Open(ctx context.Context, src fs.Source, path string) (*Snapshot, error) {
 	s := &Snapshot{src: src, path: strings.TrimRight(path, "/")}
 	b, err := s.readAll(ctx, manifestName, maxManifest)
@@ -61,7 +61,7 @@ func (s *Snapshot) readAll(ctx context.Context, file string, limit uint64) ([]by
 	return b, nil
 }
 
-// ReadExtra reads and verifies a file that the writer put beside the values.
+// ReadExtra reads a file that the writer put beside the values, and verifies it.
 func (s *Snapshot) ReadExtra(ctx context.Context, name string) ([]byte, error) {
 	i := slices.IndexFunc(s.Extra, func(f File) bool { return f.Name == name })
 	if i < 0 {
@@ -81,8 +81,8 @@ func (s *Snapshot) damaged(file string) error {
 	return fmt.Errorf("%s: %w: it is not as the manifest says: take another snapshot", s.name(file), store.ErrSnapshot)
 }
 
-// Restore checks all parts before it puts any value into dst, which may have any number of shards
-// and other values. It may be interrupted and called again.
+// Restore checks all parts and only then puts their values into dst, which may have any
+// number of shards and other values. It may be broken off and called again.
 func (s *Snapshot) Restore(ctx context.Context, dst store.Store) error {
 	if err := s.Verify(ctx); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Snapshot) Verify(ctx context.Context) error {
 	return s.each(ctx, func(context.Context, []store.Value) error { return nil })
 }
 
-// each reads the parts, several at once, and passes on their values in batches.
+// each reads the parts, several at once, and gives their values in batches.
 func (s *Snapshot) each(ctx context.Context, put func(context.Context, []store.Value) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
@@ -146,7 +146,7 @@ func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, [
 	return flush()
 }
 
-// summed computes size and checksum of what is read.
+// summed sums up what is read.
 type summed struct {
 	r      io.Reader
 	bytes  uint64

@@ -23,10 +23,10 @@ const atOnce = 8
 type Placed interface {
 	store.Store
 	Shards() []string
-	ShardOf(k store.Key) int // index into Shards
+	ShardOf(k store.Key) int // place in Shards
 }
 
-// Extra is a file stored with the values, such as the coordinator's state.
+// Extra is a file that goes with the values, such as the coordinator's state.
 type Extra struct {
 	Name string // letters, digits, '.', '_', '-'
 	Data []byte
@@ -39,9 +39,9 @@ type Spec struct {
 	Extra []Extra
 }
 
-// Write writes a snapshot into a folder and commits it. The values must exist until it returns:
-// one that is dropped meanwhile is store.ErrMissing. After an error the folder is aborted, and an
-// earlier snapshot is untouched.
+// Write writes a snapshot into a folder and commits it. The values must stay while it
+// runs: one that is dropped meanwhile is store.ErrMissing. After an error the folder is
+// aborted, and a snapshot that was there before is untouched.
 func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, err error) {
 	defer dir.Abort()
 	parts := make([][]store.Info, len(src.Shards()))
@@ -107,7 +107,7 @@ func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
 	return errors.Join(write(&counted{out, f}), out.Close())
 }
 
-// counted computes size and checksum of what is written.
+// counted sums up what is written to a file.
 type counted struct {
 	w io.Writer
 	f *File
@@ -120,7 +120,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Dir is a folder being written. Others see it only once it is committed, whole.
+// Dir is a folder that is being written: others see it when it is committed, whole.
 type Dir interface {
 	// Create begins a file; Close makes it durable. Several may be written at a time.
 	Create(name string) (io.WriteCloser, error)
@@ -128,8 +128,8 @@ type Dir interface {
 	Abort() // does nothing after Commit
 }
 
-// Local begins a folder on this machine. At the moment of Commit it replaces a snapshot of the
-// same name.
+// Local begins a folder on this machine. A snapshot that bears the name is replaced in
+// the instant of Commit.
 func Local(path string) (Dir, error) {
 	d, err := fs.CreateDir(path, true)
 	if err != nil {
@@ -150,7 +150,7 @@ func (d localDir) Create(name string) (io.WriteCloser, error) {
 
 type localFile struct {
 	f   *os.File
-	dir string // as the user gave it
+	dir string // as the user named it
 }
 
 func (f *localFile) Write(p []byte) (int, error) {
@@ -165,7 +165,7 @@ func (f *localFile) Close() error {
 const (
 	manifestName = "manifest"
 	manifestHead = "taxon snapshot 1 "
-	// bounds a manifest: some 100 bytes a file
+	// maxManifest bounds what is read of one: some 100 bytes a file.
 	maxManifest = 16 << 20
 	maxFiles    = 1 << 16
 )
@@ -182,13 +182,13 @@ type File struct {
 type Manifest struct {
 	Job    string `json:"job"`
 	Values uint64 `json:"values"`
-	Bytes  uint64 `json:"bytes"` // in all values
+	Bytes  uint64 `json:"bytes"` // of the values
 	Parts  []File `json:"parts"` // values, in files of store.Snapshot's format
 	Extra  []File `json:"extra"` // what the writer put beside them
 }
 
-// encode gives the manifest's bytes: a line with the checksum and size of the JSON, then the
-// JSON.
+// encode gives the manifest's bytes: a line with the checksum and size of the JSON
+// behind it.
 func (m *Manifest) encode() ([]byte, error) {
 	body, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -240,7 +240,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// checkName accepts only names of files within the folder.
+// checkName keeps files within the folder.
 func checkName(name string) error {
 	if strings.Contains(name, "/") || store.ValidateJob(name) != nil { // same rule
 		return fmt.Errorf("file name %q: letters, digits, '.', '_', '-', and first a letter or digit", name)

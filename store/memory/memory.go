@@ -1,8 +1,8 @@
 // Package memory is a store shard in memory: bounded, volatile, fast.
 //
-// It keeps the slices that were put, and returns the same slices, without copying. It still
-// verifies their checksums at each read. That detects callers that change a value, and failing
-// memory.
+// Values are kept as the slices that were put, without a copy, and are handed out
+// the same way. Their checksums are verified at each read all the same. That finds
+// callers that change a value, and failing memory.
 package memory
 
 import (
@@ -16,11 +16,11 @@ import (
 	"taxon/store"
 )
 
-// overheadBytes is what a value takes beside its data: map entry, key, slice header. It is
-// counted so that many tiny values cannot exceed the budget.
+// overheadBytes is what a value costs beside its data: map entry, key, slice
+// header. Counted so that many tiny values cannot outgrow the budget.
 const overheadBytes = 192
 
-// defaultMaxBytes is the budget if Options has none.
+// defaultMaxBytes is the budget when Options leaves it out.
 const defaultMaxBytes = 2 << 30
 
 // Options of a shard; the zero value means the defaults.
@@ -62,15 +62,15 @@ func New(o Options) *Store {
 // Limits are those that the shard enforces.
 func (s *Store) Limits() store.Limits { return s.limits }
 
-// Bytes is what counts against the budget now.
+// Bytes is what counts against the budget at the moment.
 func (s *Store) Bytes() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.bytes
 }
 
-// Room is how many bytes of the budget are left. With less than reserve, writes are refused. Both
-// are zero if there is no budget.
+// Room is what of the budget is left, in bytes; with less than reserve no write is taken.
+// Zeros: there is no budget.
 func (s *Store) Room() (free, reserve uint64, err error) {
 	if s.maxBytes == 0 {
 		return 0, 0, nil
@@ -78,7 +78,7 @@ func (s *Store) Room() (free, reserve uint64, err error) {
 	return s.maxBytes - min(s.Bytes(), s.maxBytes), 1, nil
 }
 
-// Put keeps the values' slices themselves; see store.Store.
+// Put stores the values' slices themselves; see store.Store.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	summed, err := s.limits.SumPut(values)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.insert(ctx, summed)
 }
 
-// PutSummed is Put for values with checksums.
+// PutSummed is Put of values that bring their checksums.
 func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 	return s.insert(ctx, values)
 }
 
-// insert adds a batch under one lock. The checksums are verified already.
+// insert adds a batch under one lock. The checksums are known to be right.
 func (s *Store) insert(ctx context.Context, values []store.Summed) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *Store) insert(ctx context.Context, values []store.Summed) error {
 	if s.jobs == nil {
 		return store.ErrClosed
 	}
-	var st step // of the value before: most batches stay within one step
+	var st step // of the value before, as batches mostly stay within one
 	for i := range values {
 		v := &values[i]
 		if k := &v.Key; st == nil || k.Step != values[i-1].Key.Step || k.Job != values[i-1].Key.Job {
@@ -130,7 +130,7 @@ func (s *Store) insertOne(st step, v *store.Summed) error {
 		if err := sameBytes(old, v); err != nil || old.whole(v) {
 			return err
 		}
-		cost = 0 // replaces a damaged value of the same size
+		cost = 0 // in place of a damaged one of the same size
 	}
 	if cost > s.maxBytes-s.bytes {
 		return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the memory budget or drop old steps",
@@ -156,7 +156,7 @@ func (s *Store) step(job string, n uint32) step {
 	return st
 }
 
-// prune forgets a step that has become empty; the caller holds the lock.
+// prune forgets a step that stayed empty; the caller holds the lock.
 func (s *Store) prune(job string, n uint32) {
 	if len(s.jobs[job][n]) == 0 {
 		delete(s.jobs[job], n)
@@ -166,8 +166,8 @@ func (s *Store) prune(job string, n uint32) {
 	}
 }
 
-// sameBytes refuses a value that differs from the one stored under its key: in size, in checksum,
-// or in bytes if the stored ones are whole.
+// sameBytes refuses another value than the one that is there, going by what was
+// stored under the key: its size and checksum, and the bytes if they are whole.
 func sameBytes(old entry, v *store.Summed) error {
 	if old.crc32c == v.CRC32C && len(old.data) == len(v.Data) &&
 		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
@@ -177,15 +177,16 @@ func sameBytes(old entry, v *store.Summed) error {
 		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
 }
 
-// whole says whether the entry holds exactly the value's bytes.
+// whole tells whether the entry has the value's very bytes.
 func (e entry) whole(v *store.Summed) bool { return bytes.Equal(e.data, v.Data) }
 
-// Get returns the slices that it keeps; see store.Store.
+// Get returns the kept slices themselves; see store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return store.Collect(ctx, s, keys)
 }
 
-// Read yields the slices that the store kept when it was called; see store.Shard.
+// Read yields the kept slices themselves, as they were at the call; see
+// store.Shard.
 func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
@@ -339,8 +340,8 @@ func (s *Store) steps(job string) ([]place, error) {
 	return out, nil
 }
 
-// infos describes the values that a step has now, in order. So List needs the memory of one step
-// only.
+// infos describes the values of a step at this instant, in order: a list's memory is
+// that of one step.
 func (s *Store) infos(at place) ([]store.Info, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

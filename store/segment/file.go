@@ -12,30 +12,30 @@ import (
 	"taxon/store"
 )
 
-// Folder is the folder of a shard's segments, within the shard's folder.
+// Folder is that of a shard's segments, within the shard's own.
 const Folder = "segments"
 
 const (
 	suffix = ".seg"
-	// damagedSuffix is appended to the name of a file whose head can't be read.
+	// damagedSuffix is put behind the name of a file whose head can't be read.
 	damagedSuffix = ".damaged"
-	// gatherBytes: data of up to this size are copied beside their heads, so that a batch of
-	// small values is one write. Larger ones are written from where they lie.
+	// gatherBytes is the size up to which data are copied beside their heads, so that a
+	// batch of small values is one write; larger ones are written from where they lie.
 	gatherBytes = 64 << 10
 )
 
-// Name is the name of the file with a number.
+// Name is that of the file of a number.
 func Name(number uint64) string { return fmt.Sprintf("%016x%s", number, suffix) }
 
-// numberOf reads the number in a file's name, also in that of a damaged file.
+// numberOf is the way back; a damaged file has a number, too.
 func numberOf(name string) (number uint64, ok bool) {
 	digits, ok := strings.CutSuffix(strings.TrimSuffix(name, damagedSuffix), suffix)
 	number, err := strconv.ParseUint(digits, 16, 64)
 	return number, ok && err == nil && len(digits) == 16
 }
 
-// File is an open segment. Its methods may be called from several goroutines, except Close and
-// Remove, which must come last.
+// File is an open segment. Its methods may be called from several goroutines, but for
+// Close and Remove, which come last.
 type File struct {
 	Head
 	seed  uint32
@@ -45,20 +45,20 @@ type File struct {
 	sync  func(*os.File) error // makes bytes durable
 
 	mu     sync.Mutex // guards what follows, and the order of writes
-	size   int64      // bytes written; if the file was opened again, all that it has
-	room   int64      // size of the file on disk, if a blank one is being overwritten
-	buffer []byte     // reused by Append
+	size   int64      // bytes written; of a file that was opened again all that it has
+	room   int64      // bytes that the file has, of one that is written over
+	buffer []byte     // of Append, kept for the next one
 	err    error      // why nothing can be appended any more; nil: it can
 
-	flush  sync.Mutex // held by the goroutine that syncs
-	synced int64      // reading takes flush, writing takes both flush and mu
+	flush  sync.Mutex // held by the one that syncs
+	synced int64      // guarded by flush, and mu for writing
 }
 
-// errReadOnly refuses to append to a file that an earlier process wrote.
+// errReadOnly refuses to append to a file of an earlier life.
 var errReadOnly = errors.New("a segment that was opened again is only read")
 
-// Create makes an empty file in a folder. Its name is durable when Create returns; its bytes are
-// after the first Sync.
+// Create makes an empty file in a folder. Its name is durable when Create returns, its
+// bytes are with the first Sync.
 func Create(dir string, h Head) (*File, error) {
 	path := filepath.Join(dir, Name(h.Number))
 	f := &File{Head: h, seed: seedOf(h), sync: syncData, path: path}
@@ -112,12 +112,12 @@ func (f *File) open() error {
 		return fmt.Errorf("%w: the segment is number %d by its head", store.ErrCorrupt, f.Number)
 	}
 	f.begin, f.seed = int64(n), seedOf(f.Head)
-	return f.sync(f.file) // a killed process may have left bytes that only the system has
+	return f.sync(f.file) // a process that was killed may have left bytes with the system
 }
 
-// Append writes records after the others. It returns where the data of each begin, and the file's
-// size after them: once Sync(size) has returned, they are durable. All records have the file's
-// job and step. After an error none of them is in the file.
+// Append writes records behind the others and gives where the data of each begin, and the
+// file's size then: they are durable when Sync of that has returned. All have the file's
+// job and step. After an error none of them is there.
 func (f *File) Append(records []Record) (offsets []int64, end int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *File) Append(records []Record) (offsets []int64, end int64, err error) 
 	write(b)
 	f.buffer = b[:0]
 	if err != nil {
-		// Otherwise bytes beyond size would hide everything after them from Scan.
+		// What is behind size would cut off what follows from the eyes of Scan.
 		if cut := f.file.Truncate(f.size); cut != nil {
 			f.err = errors.Join(err, cut)
 		}
@@ -157,8 +157,8 @@ func (f *File) Append(records []Record) (offsets []int64, end int64, err error) 
 	return offsets, at, nil
 }
 
-// Sync returns when the file's first end bytes are durable. After an error nothing more can be
-// appended, as nobody knows which unsynced bytes the disk holds.
+// Sync returns when the file's first end bytes are durable. After an error nothing more
+// can be appended: nobody knows what the disk holds of what was not synced before.
 func (f *File) Sync(end int64) error {
 	f.flush.Lock()
 	defer f.flush.Unlock()
@@ -182,7 +182,7 @@ func (f *File) Sync(end int64) error {
 	return nil
 }
 
-// Holds says whether the file's first end bytes are durable, or can still become so.
+// Holds says whether the file's first end bytes are durable, or can still be made so.
 func (f *File) Holds(end int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,14 +196,14 @@ func (f *File) Writable() bool {
 	return f.err == nil
 }
 
-// Sum is the checksum of the file's head. Files of different shards, steps or numbers have
+// Sum is the checksum of the file's head: files of different shards, steps or numbers have
 // different ones.
 func (f *File) Sum() uint32 { return f.seed }
 
-// trimLeast is how many unused bytes a file may keep.
+// trimLeast is how many bytes a file may have for nothing.
 const trimLeast = 1 << 20
 
-// Trim shortens the file on disk if it has more than twice what was written to it.
+// Trim gives room back if the file has more than twice what was written to it.
 func (f *File) Trim() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +214,7 @@ func (f *File) Trim() error {
 	return f.file.Truncate(f.size)
 }
 
-// Path is the file's path within the shard's folder.
+// Path is that of the file, within the shard's folder.
 func (f *File) Path() string { return filepath.Join(Folder, filepath.Base(f.path)) }
 
 // Size is that of the file.
@@ -233,13 +233,13 @@ func (f *File) ReadAt(b []byte, offset int64) error {
 	return err
 }
 
-// Close closes the file, which stays in its folder.
+// Close releases the file, which stays.
 func (f *File) Close() error { return f.file.Close() }
 
-// Remove removes the file from its folder and closes it.
+// Remove removes the file from its folder and releases it.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.file.Close()) }
 
-// SyncDir makes a folder's changes durable: files made, renamed and removed.
+// SyncDir makes what was made and removed in a folder durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -248,21 +248,21 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// blankSuffix replaces the suffix in the name of a file whose step was dropped.
+// blankSuffix is put in place of suffix behind the name of a file whose step was dropped.
 const blankSuffix = ".blank"
 
-// Blank is the file of a dropped step, kept so that a later one can overwrite it. Its blocks are
-// allocated and its pages in memory, so a Sync writes data alone. To remove a file and let
-// another one grow makes the file system's journal free and allocate blocks, and all processes
-// that sync meanwhile wait for that.
+// Blank is the file of a dropped step, kept for a later one to be written over: its blocks
+// are allocated and its pages in memory, so that a Sync is one of data alone. Removing a
+// file and letting another one grow has the file system's journal free blocks and allocate
+// them, and all that sync meanwhile wait for it.
 type Blank struct {
 	file *os.File
 	path string
 	Size int64 // bytes that it takes on the disk
 }
 
-// Blank sets the file aside; nobody may use it any more. A file that was opened again is removed
-// instead: nil.
+// Blank puts the file aside; nobody may use it any more. A file that was opened again is
+// removed instead: nil.
 func (f *File) Blank() (*Blank, error) {
 	if !f.Writable() {
 		return nil, f.Remove()
@@ -280,15 +280,16 @@ func (f *File) Blank() (*Blank, error) {
 	return b, nil
 }
 
-// Create is like the function Create, but uses the blank file's blocks. Old records in them no
-// longer count, as their checksums continue from another head. After an error the file is gone.
+// Create is like the function Create, in the blank file's blocks. What the file held no
+// longer counts: the checksums of its records went on from another head. After an error
+// the file is gone.
 func (b *Blank) Create(dir string, h Head) (*File, error) {
 	f := &File{Head: h, seed: seedOf(h), sync: syncData, file: b.file, path: filepath.Join(dir, Name(h.Number)), room: b.Size}
 	head := appendHead(nil, h)
 	f.begin = int64(len(head))
 	f.size = f.begin
 	_, err := b.file.WriteAt(head, 0)
-	if err == nil { // under its name, the file never has another head
+	if err == nil { // under its name the file never has another head
 		err = f.sync(b.file)
 	}
 	if err == nil {

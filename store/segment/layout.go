@@ -20,14 +20,14 @@ const (
 // Kinds of records.
 const (
 	kindValue   = 'V'
-	kindDeleted = 'D' // the value of this key, written before, no longer counts
+	kindDeleted = 'D' // the value of this key, written before, counts no more
 )
 
-// Head says whose values a file holds.
+// Head says what a file holds.
 type Head struct {
 	Job    string
 	Step   uint32
-	Number uint64 // within the shard; of two files of a step the one with the higher number is the later
+	Number uint64 // of the file within its shard; of two files of a step the higher is the later
 }
 
 // Record is a value to append, or the deletion of one.
@@ -36,7 +36,7 @@ type Record struct {
 	Deleted bool         // Value has no data
 }
 
-// Entry is a record as Scan finds it.
+// Entry is a record as it lies in a file.
 type Entry struct {
 	Key     store.Key
 	Offset  int64 // of the data
@@ -46,7 +46,7 @@ type Entry struct {
 	Damaged bool // the data do not match CRC32C
 }
 
-// appendHead encodes a file's head.
+// appendHead codes a file's head.
 func appendHead(dst []byte, h Head) []byte {
 	from := len(dst)
 	dst = append(dst, magic...)
@@ -58,7 +58,7 @@ func appendHead(dst []byte, h Head) []byte {
 	return binary.LittleEndian.AppendUint32(dst, store.Checksum(dst[from:]))
 }
 
-// parseHead reads a file's head and returns its size.
+// parseHead reads the head that a file begins with, and its size.
 func parseHead(b []byte) (h Head, size int, err error) {
 	if len(b) < headBytes || string(b[:8]) != magic {
 		return h, 0, fmt.Errorf("%w: no segment's beginning", store.ErrCorrupt)
@@ -78,7 +78,7 @@ func parseHead(b []byte) (h Head, size int, err error) {
 	return h, size, nil
 }
 
-// appendRecord encodes a record's head; the data follow it. seed is the file's: see seedOf.
+// appendRecord codes a record's head; the data follow it. seed is the file's, see seedOf.
 func appendRecord(dst []byte, seed uint32, r Record) []byte {
 	from := len(dst)
 	k, kind := r.Value.Key, byte(kindValue)
@@ -94,8 +94,8 @@ func appendRecord(dst []byte, seed uint32, r Record) []byte {
 	return binary.LittleEndian.AppendUint32(dst, store.UpdateChecksum(seed, dst[from:]))
 }
 
-// parseRecord reads a record's head; size is that of the head. ErrCorrupt if b does not begin
-// with a head, or is too short for it.
+// parseRecord reads a record's head; size is that of the head. ErrCorrupt if b begins
+// with none, or is too short for it.
 func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	if len(b) < recordBytes || b[0] != kindValue && b[0] != kindDeleted {
 		return e, 0, fmt.Errorf("%w: no record", store.ErrCorrupt)
@@ -115,9 +115,9 @@ func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	return e, size, nil
 }
 
-// seedOf is what the checksums of a file's record heads continue from: the checksum of the file's
-// head. So a record of another file does not count as one. (The head's own checksum is left out:
-// the CRC of bytes followed by their CRC is always the same.)
+// seedOf is what the checksums of a file's record heads continue from: that of its head, so
+// that a record which belongs to another file is none. (It is taken without the checksum
+// in the head: the CRC of bytes with their own CRC behind them is always the same.)
 func seedOf(h Head) uint32 {
 	b := appendHead(nil, h)
 	return store.Checksum(b[:len(b)-4])

@@ -11,13 +11,13 @@ import (
 	"taxon/store"
 )
 
-// scanBytes is how much Scan reads at a time.
+// scanBytes is what Scan reads at a time.
 const scanBytes = 1 << 20
 
-// Scan yields the records from an offset on (0: all), in file order, and says of each whether its
-// data are whole. It ends where no record begins: at the end, at the point where a crash has cut
-// the file, or at a damaged head, as nothing can be found after that. It reads the file once,
-// through one buffer.
+// Scan yields the records from an offset on (0: all), in the order of the file, and says
+// of each whether its data are whole. It ends where no record begins: at the end, at what
+// a crash has cut, or at a damaged head, behind which nothing can be found. Memory is a
+// buffer; the file is read once.
 func (f *File) Scan(ctx context.Context, from int64, yield func(Entry) error) error {
 	size := f.Size()
 	s := scanner{file: f, at: max(from, f.begin), size: size, room: make([]byte, scanBytes)}
@@ -55,7 +55,7 @@ type scanner struct {
 	rest []byte // read ahead, in room
 }
 
-// peek returns the next n bytes without moving; fewer at the end of the file.
+// peek gives the next n bytes, fewer at the end of the file.
 func (s *scanner) peek(n int) ([]byte, error) {
 	if len(s.rest) < n {
 		have := copy(s.room, s.rest)
@@ -73,7 +73,7 @@ func (s *scanner) skip(n int) {
 	s.at += int64(n)
 }
 
-// sum computes the checksum of the next n bytes and moves past them.
+// sum is the checksum of the next n bytes, and goes behind them.
 func (s *scanner) sum(n int64) (sum uint32, err error) {
 	for n > 0 {
 		b, err := s.peek(int(min(n, scanBytes)))
@@ -90,10 +90,10 @@ func (s *scanner) sum(n int64) (sum uint32, err error) {
 	return sum, nil
 }
 
-// OpenAll opens the segments of a folder, by ascending number, and makes the folder if it is
-// missing. highest is the highest number of any file. A file whose head was cut by a crash is
-// removed: nothing in it can have been acknowledged. Any other file that can't be read is
-// renamed, as if its values had never existed. Blank files are removed.
+// OpenAll opens the segments of a folder, which is made if it is not there, by rising
+// number. highest is the highest number of any file. One whose head a crash has cut is
+// removed, as nothing in it can have been acknowledged; another that can't be read is put
+// aside under a longer name, as if its values had never been there. Blank files are removed.
 func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
 
 func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
@@ -108,7 +108,7 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 	if err := errors.Join(os.MkdirAll(dir, 0o700), SyncDir(filepath.Dir(dir))); err != nil {
 		return nil, 0, err
 	}
-	entries, err := os.ReadDir(dir) // sorted by name, and so by number
+	entries, err := os.ReadDir(dir) // sorted by name, which is by number
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,6 +1,6 @@
 // Package codec writes and reads the numbers that make up the values in the store: little-endian
 // arrays, and index lists as uvarint differences. Methods lay out their values with it
-// (store/FORMAT.md); it knows no method. A Decoder allocates nothing by itself, and no input
+// (store/FORMAT.md); it knows none of them. A Decoder allocates nothing by itself, and no input
 // makes it panic.
 package codec
 
@@ -14,8 +14,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// ErrBroken says that a value's bytes do not have the format that its name promises. The store
-// has verified their checksum, so another version of taxon must have written them.
+// ErrBroken says that a value's bytes are not what its name promises. The store has
+// verified their checksum, so it is a matter of versions, not of luck.
 var ErrBroken = errors.New("value has another format: written by a different version of taxon")
 
 // Encoder appends to a byte slice.
@@ -32,13 +32,13 @@ func (e *Encoder) Extend(n int) []byte {
 // Byte writes a byte.
 func (e *Encoder) Byte(v byte) { e.B = append(e.B, v) }
 
-// Uvarint writes a non-negative number, 7 bits a byte.
+// Uvarint writes a number that is not negative, 7 bits a byte.
 func (e *Encoder) Uvarint(v int) { e.B = binary.AppendUvarint(e.B, uint64(v)) }
 
 // F32 writes an array.
 func (e *Encoder) F32(v []float32) { e.B = sparse.Append(e.B, v) }
 
-// F64as32 writes an array rounded to float32.
+// F64as32 rounds to float32.
 func (e *Encoder) F64as32(v []float64) {
 	at := e.Extend(4 * len(v))
 	for i, x := range v {
@@ -52,7 +52,7 @@ func (e *Encoder) F64(v []float64) { e.B = sparse.Append(e.B, v) }
 // Ascending writes strictly ascending indices, the first one relative to lo.
 func (e *Encoder) Ascending(v []uint32, lo uint32) {
 	n := len(e.B)
-	if cap(e.B)-n < binary.MaxVarintLen32*len(v) { // callers size their values for less, so grow here, before anything is written
+	if cap(e.B)-n < binary.MaxVarintLen32*len(v) { // values are sized for less, before they are written
 		for _, x := range v {
 			e.B = binary.AppendUvarint(e.B, uint64(x-lo))
 			lo = x
@@ -85,13 +85,13 @@ func (e *Encoder) Ascending(v []uint32, lo uint32) {
 	e.B = b[:n]
 }
 
-// Decoder reads what Encoder wrote. After the first error it reads zeros.
+// Decoder reads what Encoder wrote; after the first error everything reads as zero.
 type Decoder struct {
 	B   []byte // what is left
 	Err error
 }
 
-// Fail sets the decoder's error to ErrBroken, unless it has one already.
+// Fail makes ErrBroken the decoder's error, unless it has one.
 func (d *Decoder) Fail() {
 	if d.Err == nil {
 		d.Err = ErrBroken
@@ -110,15 +110,14 @@ func (d *Decoder) Byte() byte {
 	return v
 }
 
-// Format reads a byte that must be want.
+// Format demands a first byte.
 func (d *Decoder) Format(want byte) {
 	if d.Byte() != want {
 		d.Fail()
 	}
 }
 
-// Count reads a number of items, and checks that the rest can hold as many of at least each
-// bytes.
+// Count reads a number of items that take at least `each` bytes each of the rest.
 func (d *Decoder) Count(each int) int {
 	v, n := binary.Uvarint(d.B)
 	if n <= 0 || v > uint64(len(d.B)-n)/uint64(max(each, 1)) {
@@ -129,7 +128,7 @@ func (d *Decoder) Count(each int) int {
 	return int(v)
 }
 
-// Number reads a number of at most limit.
+// Number reads a plain number up to limit.
 func (d *Decoder) Number(limit int) int {
 	v, n := binary.Uvarint(d.B)
 	if n <= 0 || v > uint64(limit) {
@@ -140,7 +139,7 @@ func (d *Decoder) Number(limit int) int {
 	return int(v)
 }
 
-// Take reads n bytes without copying; nil: there are fewer.
+// Take reads n bytes, which stay the value's; nil: there are fewer.
 func (d *Decoder) Take(n int) []byte {
 	if n < 0 || n > len(d.B) {
 		d.Fail()
@@ -160,7 +159,7 @@ func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
 // U16 fills dst.
 func (d *Decoder) U16(dst []uint16) { words(d, 2, dst) }
 
-// U32 fills dst. It also reads what F32 wrote, as the floats' bits.
+// U32 fills dst; of what F32 wrote with the floats' bits.
 func (d *Decoder) U32(dst []uint32) { words(d, 4, dst) }
 
 func words[T sparse.Word](d *Decoder, size int, dst []T) {
@@ -193,7 +192,7 @@ func (d *Decoder) Ascending(dst []uint32, lo, limit uint32) {
 			at = eight(dst[i:i+8], at, w)
 			b, i = b[8:], i+8
 		}
-		for i < len(dst) { // byte by byte, up to the next difference that is longer
+		for i < len(dst) { // up to the next longer one
 			if len(b) == 0 {
 				d.Fail()
 				return
@@ -220,24 +219,23 @@ func (d *Decoder) Ascending(dst []uint32, lo, limit uint32) {
 			}
 		}
 	}
-	if zero || len(dst) > 0 && at >= uint64(limit) { // the indices ascend, so the last is the largest
+	if zero || len(dst) > 0 && at >= uint64(limit) { // they ascend: the last is the largest
 		d.Fail()
 		return
 	}
 	d.B = b
 }
 
-// Masks for the high and the low bit of eight bytes.
+// Eight bytes' high and low bits.
 const (
 	highBits = 0x8080808080808080
 	lowBits  = 0x0101010101010101
 )
 
-// eight writes the running sums of eight one-byte differences, beginning at at, and returns the
-// last.
+// eight adds up eight differences of a byte each, from at on; the last sum is returned.
 func eight(dst []uint32, at, w uint64) uint64 {
 	_ = dst[7]
-	v := uint32(at) // the caller checks whether the sum went beyond
+	v := uint32(at) // the caller looks whether the sum went beyond
 	v0 := v + uint32(w&0xff)
 	v1 := v0 + uint32(w>>8&0xff)
 	v2 := v1 + uint32(w>>16&0xff)
@@ -250,7 +248,7 @@ func eight(dst []uint32, at, w uint64) uint64 {
 	return at + uint64(v7-v)
 }
 
-// End checks that everything was read.
+// End demands that everything was read.
 func (d *Decoder) End(what string) error {
 	if d.Err == nil && len(d.B) > 0 {
 		d.Err = ErrBroken

@@ -6,8 +6,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// The formats: a format byte, three zeros, a count (uint32, little-endian), then as many numbers.
-// The float64 are aligned and are read where they lie; Narrow writes float32 instead.
+// The formats: a format byte, three zeros, a count (uint32, little-endian), then so many float64,
+// which are aligned and read where they lie, or float32.
 const (
 	formatVector = 0x61
 	formatNarrow = 0x62
@@ -17,7 +17,7 @@ const (
 // Vector writes float64 numbers.
 func Vector(v []float64) []byte { return sparse.Append(head(formatVector, len(v), 8), v) }
 
-// Narrow writes them rounded to float32.
+// Narrow writes them as float32.
 func Narrow(v []float64) []byte {
 	e := Encoder{head(formatNarrow, len(v), 4)}
 	e.F64as32(v)
@@ -31,7 +31,7 @@ func head(format byte, n, size int) []byte {
 	return b
 }
 
-// ReadVector reads n numbers that Vector or Narrow wrote. The result may alias b.
+// ReadVector reads what Vector or Narrow wrote of so many numbers; the result may alias b.
 func ReadVector(b []byte, n int) ([]float64, error) {
 	if len(b) < headBytes || b[1]|b[2]|b[3] != 0 || int(binary.LittleEndian.Uint32(b[4:])) != n {
 		return nil, ErrBroken

@@ -8,7 +8,7 @@ import (
 // loadCells is the resolution of the features' load in a job's description.
 const loadCells = 4096
 
-// DescribeData describes a data set in memory to the coordinator.
+// DescribeData is what the coordinator needs to know of a data set in memory.
 func DescribeData(s *dataset.Set) *taxonv1.Data {
 	d := &taxonv1.Data{
 		Path: "embedded", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),

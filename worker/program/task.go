@@ -12,19 +12,19 @@ import (
 // Values is what a task reads and writes.
 type Values interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
-	// Put writes values, now or together with those of other tasks. written is called once they
-	// are in the store, unless it is nil.
+	// Put writes values, now or with those of other tasks; written, unless it is nil, is
+	// called once they are in the store.
 	Put(ctx context.Context, values []store.Value, written func()) error
 }
 
 // Task is one lease being worked on. For one goroutine.
 type Task struct {
-	Op         string // what to do, a name that the method defines
+	Op         string // what to do, in the method's words
 	List, Item int    // the item that it is about
-	Params     []byte // of the operation, in the method's encoding
-	Seed       uint64 // derived from the job's seed, the item and the sweep
+	Params     []byte // of the operation, in the method's own encoding
+	Seed       uint64 // from the job's seed, the item and the sweep
 	Sweep      uint32
-	Emit       bool // the task writes final weights: PutWeights
+	Emit       bool // it writes final weights: PutWeights
 
 	Stats
 	job    string
@@ -48,8 +48,8 @@ func NewTask(l *taxonv1.Lease, v Values) *Task {
 	}
 }
 
-// Own is the place of a family's value that belongs to the task's own item: its last version
-// (back 0), or the one before (back 1). The zero Place: there is none yet.
+// Own is where the value of a family lies that belongs to the task's own item, in its last
+// version (back 0) or the one before (1). The zero Place: it has none yet.
 func (t *Task) Own(family string, back uint32) taxonv1.Place {
 	if places := t.input(family, back, false); len(places) > 0 {
 		return places[0]
@@ -57,8 +57,8 @@ func (t *Task) Own(family string, back uint32) taxonv1.Place {
 	return taxonv1.Place{}
 }
 
-// All lists the places of a family's values for all items, in item order. Zero Places: not
-// written yet. nil: the lease does not name them.
+// All is where a family's values of all items lie, in item order; zero Places: they have none
+// yet. nil: the lease does not name them.
 func (t *Task) All(family string, back uint32) []taxonv1.Place { return t.input(family, back, true) }
 
 func (t *Task) input(family string, back uint32, all bool) []taxonv1.Place {
@@ -70,10 +70,10 @@ func (t *Task) input(family string, back uint32, all bool) []taxonv1.Place {
 	return nil
 }
 
-// Place is the name of this attempt for later tasks.
+// Place is this attempt, as later tasks will name it.
 func (t *Task) Place() taxonv1.Place { return t.place }
 
-// Key is the key of a value that this attempt writes.
+// Key is that of a value that this attempt writes.
 func (t *Task) Key(name string) store.Key { return t.KeyAt(t.place, name) }
 
 // KeyAt is the key of a committed value.
@@ -81,8 +81,8 @@ func (t *Task) KeyAt(p taxonv1.Place, name string) store.Key {
 	return store.Key{Job: t.job, Step: p.Step, Task: p.Task, Attempt: p.Attempt, Name: name}
 }
 
-// Get reads values that must exist. A missing one is not the task's fault: the store lost it, and
-// the error tells the coordinator.
+// Get reads values that must be there. A missing one is no fault of the task: the
+// store lost it, which the coordinator has to know.
 func (t *Task) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	values, err := store.Need(ctx, t.values, keys)
 	if err != nil {
@@ -102,9 +102,9 @@ func (t *Task) Put(ctx context.Context, values []store.Value, written func()) er
 	return t.values.Put(ctx, values, written)
 }
 
-// PutWeights writes the final weights that a task of an emitting step has found, for nodes in any
-// order, each once. Nodes without entries may be left out. A node may be spread over several
-// tasks if its columns ascend from task to task.
+// PutWeights writes the final weights that the task of an emitting step has found: of nodes in
+// any order, each once. Nodes without entries need not be there. A node may be spread over
+// several tasks, whose columns then ascend from task to task.
 func (t *Task) PutWeights(ctx context.Context, nodes []NodeWeights) error {
 	return t.Put(ctx, []store.Value{{Key: t.Key(WeightsName), Data: EncodeWeights(nodes)}}, nil)
 }
@@ -118,5 +118,5 @@ func (t *Task) Compute(f func()) {
 	t.CPUSeconds += threadSeconds() - start
 }
 
-// wallSeconds is used where the system can't tell a thread's CPU time.
+// wallSeconds stands in where the system can't tell a thread's time.
 func wallSeconds() float64 { return float64(time.Now().UnixNano()) / 1e9 }

@@ -8,11 +8,11 @@ import (
 	"taxon/worker/codec"
 )
 
-// WeightsName is the name of the value with the final weights, in all tasks that emit.
+// WeightsName is the name of the value that holds final weights, of every task that emits.
 const WeightsName = "weights"
 
-// NodeWeights are the final weights of one node: ascending columns (the bias last) and the values
-// there. Whether they are the whole vector or the difference from the parent is up to the model.
+// NodeWeights are final weights of one node: ascending columns (the bias last) and its values
+// there. What they stand for, whole vectors or what differs from the parent, is the model's.
 type NodeWeights struct {
 	Node    uint32
 	Columns []uint32
@@ -21,7 +21,7 @@ type NodeWeights struct {
 
 const formatWeights = 0x42
 
-// EncodeWeights writes the value named WeightsName (format: store/FORMAT.md). It sorts nodes.
+// EncodeWeights writes the value of name WeightsName: see store/FORMAT.md. It sorts nodes.
 func EncodeWeights(nodes []NodeWeights) []byte {
 	nodes = slices.DeleteFunc(nodes, func(n NodeWeights) bool { return len(n.Columns) == 0 })
 	slices.SortFunc(nodes, func(a, b NodeWeights) int { return cmp.Compare(a.Node, b.Node) })
@@ -34,7 +34,7 @@ func EncodeWeights(nodes []NodeWeights) []byte {
 	if len(nodes) == 0 {
 		base = 0
 	}
-	e := codec.Encoder{B: make([]byte, 0, 32+4*len(nodes)+5*entries+entries/4)} // most differences fit into a byte
+	e := codec.Encoder{B: make([]byte, 0, 32+4*len(nodes)+5*entries+entries/4)} // most differences fit a byte
 	e.Byte(formatWeights)
 	e.Uvarint(len(nodes))
 	e.Uvarint(entries)
@@ -48,13 +48,13 @@ func EncodeWeights(nodes []NodeWeights) []byte {
 	return e.B
 }
 
-// DecodeWeights reads what EncodeWeights wrote, as consecutive records of 32-bit words: the node,
-// its number m of columns, m columns, the bits of m values. With many columns a node, the words
-// take at most 8/5 of the bytes of the value.
+// DecodeWeights reads what EncodeWeights wrote, as records of 32-bit words, one after the
+// other: node, number m of its columns, m columns, m values' bits. The words take at most 8/5
+// of the bytes of a value with many columns a node.
 func DecodeWeights(b []byte) (words []uint32, err error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatWeights)
-	nodes := d.Count(2 + 1 + 4) // smallest record: node, m, a column, a value
+	nodes := d.Count(2 + 1 + 4) // number, m, a column, a value
 	entries := d.Count(5)
 	base := uint32(d.Number(math.MaxUint32))
 	numbers := make([]uint32, nodes)

@@ -1,5 +1,5 @@
-// Package below gathers the instances below a node of a tree into a matrix of their own, for
-// methods that solve one problem a node.
+// Package below gathers the instances below a node of a tree as a matrix of their own, for methods
+// that solve a problem a node.
 package below
 
 import (
@@ -20,8 +20,8 @@ type Data struct {
 	free sync.Pool // *places, all zero
 }
 
-// New prepares a job's data. With all, and where the method nests its problems, a root's problem
-// has all instances, labelled or not.
+// New is the data of a job. all: where problems are nested, those of the roots have all instances,
+// labelled or not.
 func New(set *dataset.Set, tree *taxonomy.Tree, all bool) *Data {
 	d := &Data{set: set, tree: tree, end: tree.SubtreeEnd(), all: all}
 	d.free.New = func() any {
@@ -30,21 +30,20 @@ func New(set *dataset.Set, tree *taxonomy.Tree, all bool) *Data {
 	return d
 }
 
-// places maps rows and columns of the data to those of a problem, counted from 1; 0: not in it.
+// places are where rows and columns of the data stand in a problem, from 1; 0: not in it.
 type places struct{ row, column []uint32 }
 
-// Problem is the problem of a node: the rows below it, without the features that none of them
-// has.
+// Problem is a node's: the rows below it, without the features that none of them has.
 type Problem struct {
-	X        *sparse.Matrix // the data's own matrix if all rows are below
+	X        *sparse.Matrix // the data's own where all rows are below
 	Weight   []float64      // of the rows; nil: all are 1
 	Positive [][]uint32     // of each child: its rows, ascending
 	features []uint32       // column of X -> column of the data; nil: the same
 	width    uint32         // columns of the data
 }
 
-// rows lists the instances with a label at or below node n, ascending; n = -1: with any label of
-// the tree.
+// rows are the instances with a label at or below node n, ascending; n = -1: those with any
+// label of the tree.
 func (d *Data) rows(n int32) []uint32 {
 	first, end := int32(0), int32(d.tree.Len())
 	if n >= 0 {
@@ -60,7 +59,7 @@ func (d *Data) rows(n int32) []uint32 {
 	return slices.Compact(out)
 }
 
-// rowsAt lists the instances of the problem at node n.
+// rowsAt are the instances of the problem at node n.
 func (d *Data) rowsAt(n int32) []uint32 {
 	if !d.all || n >= 0 && d.tree.Kind[n] != taxonomy.Virtual {
 		return d.rows(n)
@@ -72,8 +71,8 @@ func (d *Data) rowsAt(n int32) []uint32 {
 	return all
 }
 
-// Node gathers the problem of a node for some of its children; -1 is the root that stands for no
-// class. Its cost depends on the rows below the node only.
+// Node gathers the problem of a node, -1 the root that is not written, for some of its
+// children. Its cost is that of the rows below the node, whatever else the data holds.
 func (d *Data) Node(node int32, children []uint32) *Problem {
 	x, at := d.set.Matrix, d.free.Get().(*places)
 	p := &Problem{X: x, Weight: d.set.Weight, width: uint32(x.Cols)}
@@ -98,7 +97,7 @@ func (d *Data) Node(node int32, children []uint32) *Problem {
 	return p
 }
 
-// gather copies the rows. column must be all zero, and is so again afterwards.
+// gather copies the rows. column is all zero, and so it is left.
 func (p *Problem) gather(set *dataset.Set, rows []uint32, column []uint32) {
 	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
 	p.features = []uint32{}

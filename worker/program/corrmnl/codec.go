@@ -5,9 +5,10 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatChain is the first byte of a value of the family chain: see store/FORMAT.md.
+// formatChain begins a value of the family chain: see store/FORMAT.md.
 const formatChain = 0xa1
 
+// encodeState writes a chain.
 func encodeState(s *corrmnl.State) []byte {
 	e := codec.Encoder{}
 	e.Byte(formatChain)
@@ -30,7 +31,7 @@ func encodeState(s *corrmnl.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote for a problem.
+// decodeState reads what encodeState wrote of a problem.
 func decodeState(b []byte, p *corrmnl.Problem) (*corrmnl.State, error) {
 	d, s := codec.Decoder{B: b}, &corrmnl.State{}
 	d.Format(formatChain)

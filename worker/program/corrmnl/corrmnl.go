@@ -1,5 +1,5 @@
-// Package corrmnl runs the tasks of the correlated multinomial logit. mapper/corrmnl has the
-// model and the draws, coordinator/method/corrmnl the steps.
+// Package corrmnl runs the tasks of the correlated multinomial logit. The model and the draws are
+// those of mapper/corrmnl, the steps those of coordinator/method/corrmnl.
 package corrmnl
 
 import (
@@ -24,8 +24,7 @@ type Method struct{}
 // Name implements program.Method.
 func (Method) Name() string { return params.Name }
 
-// job is what all tasks share. Read-only. Branch j is node j+1 of the tree, as the root has no
-// coefficients.
+// job is what all tasks share. Read-only. Branch j is node j+1 of the tree: all but the root.
 type job struct {
 	problem *corrmnl.Problem
 	solvers sync.Pool // *corrmnl.Solver
@@ -74,7 +73,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// chainsAt reads chains; nil for a zero Place.
+// chainsAt reads chains; a zero Place has none.
 func (j *job) chainsAt(ctx context.Context, t *program.Task, places []taxonv1.Place) ([]*corrmnl.State, error) {
 	var keys []store.Key
 	for _, at := range places {
@@ -142,8 +141,8 @@ func (j *job) compare(ctx context.Context, t *program.Task) (method.Sums, error)
 	return out, nil
 }
 
-// kept lists the vectors of the draws that predictions average. Before the first draw it gives
-// the chains' present states.
+// kept are the vectors of the draws that predictions average: before the first one, those where
+// the chains stand.
 func (j *job) kept(chains []*corrmnl.State) (out [][]float32) {
 	for _, c := range chains {
 		out = append(out, c.Kept...)

@@ -7,8 +7,8 @@ import (
 	"taxon/worker/codec"
 )
 
-// Values begin with eight bytes: a format byte, three zeros, a count (uint32, little-endian). The
-// arrays after them are aligned and are read where they lie. See store/FORMAT.md.
+// Values begin with eight bytes: a format byte, three zeros, a count (uint32, little-endian).
+// The arrays behind them are aligned, and are read where they lie. See store/FORMAT.md.
 const (
 	formatPart = 0x71 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
 	headBytes  = 8
@@ -21,7 +21,7 @@ func head(format byte, count, more int) []byte {
 	return b
 }
 
-// body checks the head, and returns the count and the rest.
+// body checks the head and returns the count and what is behind.
 func body(b []byte, format byte) (count int, rest []byte, err error) {
 	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != uint32(format) {
 		return 0, nil, codec.ErrBroken
@@ -53,5 +53,5 @@ func decodePart(b []byte, classes, lo, hi int) (columns []uint32, sums []float64
 	return columns, sparse.View[float64](rest[padded(n):]), nil
 }
 
-// padded is the size of so many columns in bytes.
+// padded is the size of so many columns.
 func padded(columns int) int { return (4*columns + 7) &^ 7 }

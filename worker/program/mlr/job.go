@@ -1,6 +1,6 @@
-// Package mlr runs the tasks of soft-max regression: scores, losses and gradients of row shards,
-// and the vector part of L-BFGS over feature ranges. coordinator/method/mlr has the problem, the
-// steps and the symbols. The maths is in softmax.go and vectors.go.
+// Package mlr runs the tasks of soft-max regression: scores, losses and gradients of row
+// shards, and the vector part of L-BFGS over feature ranges. The problem, the steps and the
+// symbols are those of coordinator/method/mlr; the maths is in softmax.go and vectors.go.
 package mlr
 
 import (

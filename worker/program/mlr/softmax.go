@@ -8,18 +8,17 @@ import (
 	"taxon/internal/sparse"
 )
 
-// problem is  min 1/2 ||W||^2 + sum_i C_i -log softmax_{class_i}(W x_i), C_i = C s_i.  Vectors
-// over classes and columns are stored column by column: all classes of one column stand side by
-// side.
+// problem is  min 1/2 ||W||^2 + sum_i C_i -log softmax_{class_i}(W x_i), C_i = C s_i.  Vectors over classes and
+// columns are stored column by column: all classes of a column side by side.
 type problem struct {
 	x       *sparse.Matrix
 	class   []int32 // by row
 	classes int
-	parent  []int32 // on a tree whose leaves are the classes: the parent of each node, which comes before it; nil: no tree
+	parent  []int32 // of a tree whose leaves are the classes: of each node, before it in order; nil: there is none
 	leaf    []bool
 	weight  []float64 // s_i by row; nil: all are 1
 	c       float64
-	bias    float64 // value of one more column, the last; 0: no such column
+	bias    float64 // value of one more column, the last one; 0: there is none
 }
 
 // rowC is C_i of row i.
@@ -38,7 +37,7 @@ func (p *problem) columns() int {
 	return p.x.Cols
 }
 
-// shards cuts the rows into n runs with about equally many nonzeros (each instance adds one).
+// shards cuts the rows into n runs of about equal nonzeros (an instance itself counts as one).
 func (p *problem) shards(n int) []int {
 	total := float64(p.x.NNZ) + float64(p.x.Rows)
 	before := make([]int64, len(p.x.Shards)+1)
@@ -66,9 +65,9 @@ type gradient struct {
 	visits  int64     // nonzeros
 }
 
-// score computes the losses of rows [lo, hi) and their part of the gradient. column(f) gives the
-// classes' weights of column f, read-only. Rows are taken in order, in float64. Memory: the part
-// of the gradient. Cost: two passes over the rows for each class.
+// score computes the losses of rows [lo, hi) and their part of the gradient. column(f) gives
+// the classes' weights of column f, for reading. Rows are taken in order, in float64.
+// Memory: the part of the gradient. Cost: two passes over the rows for each class.
 func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) []float64) (*gradient, error) {
 	g := &gradient{}
 	place := p.occurring(lo, hi, &g.columns)
@@ -94,7 +93,7 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 			scores[k] *= -c
 		}
 		scores[p.class[i]] += c
-		for k := len(p.parent) - 1; k > 0; k-- { // an inner node has the sum of those below it
+		for k := len(p.parent) - 1; k > 0; k-- { // an inner node has what those below it have
 			scores[p.parent[k]] += scores[k]
 		}
 		for n, f := range index {
@@ -108,7 +107,8 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 	return g, nil
 }
 
-// down turns the nodes' products into the leaves' scores, which are sums over their paths.
+// down makes of the nodes' products the leaves' scores, the sums over their paths; inner nodes are
+// no classes.
 func (p *problem) down(scores []float64) {
 	for k, a := range p.parent {
 		if a >= 0 {
@@ -122,13 +122,12 @@ func (p *problem) down(scores []float64) {
 	}
 }
 
-// at gives the sums of a column, by its place.
+// at is the sums of a place.
 func (g *gradient) at(place int32, classes int) []float64 {
 	return g.sums[int(place)*classes:][:classes]
 }
 
-// occurring lists the columns that occur in rows [lo, hi), with the bias, and returns their
-// places.
+// occurring lists the columns of rows [lo, hi), the bias among them, and returns their places.
 func (p *problem) occurring(lo, hi int, columns *[]uint32) (place []int32) {
 	place = make([]int32, p.x.Cols+1)
 	for i := lo; i < hi; i++ {
@@ -167,9 +166,9 @@ func softmax(s []float64, y int) (loss float64) {
 	return math.Log(sum) - own
 }
 
-// metric is the inverse of the Hessian's diagonal at W = 0, by column. All probabilities are q =
-// 1/classes there, so the diagonal is h_f = 1 + q (1-q) sum_i C_i x_if^2 for every class. L-BFGS
-// measures gradients in this metric. That changes its path, not the result.
+// metric is the inverse of the Hessian's diagonal at W = 0, by column: there all probabilities
+// are q = 1/classes, and it is h_f = 1 + q (1-q) sum_i C_i x_if^2 for every class. L-BFGS
+// measures gradients by it, which changes its path and not the result.
 func (p *problem) metric() []float64 {
 	h := make([]float64, p.columns())
 	total := float64(p.x.Rows)
@@ -197,8 +196,7 @@ func (p *problem) metric() []float64 {
 	return h
 }
 
-// axpy is y += a x. Each product is rounded before it is added, so the bits are the same on all
-// machines.
+// axpy is y += a x. Products are rounded before they are added, on every machine alike.
 func axpy(y []float64, a float64, x []float64) {
 	x = x[:len(y)]
 	for len(y) >= 4 {

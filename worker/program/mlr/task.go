@@ -14,17 +14,16 @@ import (
 	"taxon/worker/program"
 )
 
-// task is a task of the job while it runs.
+// task is one of the job's tasks at work.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// readBatch bounds how many values one call reads: half a gigabyte.
+// readBatch bounds how many values are read in one call: half a gigabyte of them.
 const readBatch = 256
 
-// item checks the task's item against its list, of which it knows the length, and reads its
-// parameters.
+// item checks that the task is about an item of a list that has so many, and reads its parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
 		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
@@ -151,7 +150,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 		nodes[c].Node = n
 		for at := c; at < len(values); at += count {
 			above := 0.0
-			if c > 0 && j.problem.parent != nil { // on a tree: sums along the path, at the columns where they differ from the parent's
+			if c > 0 && j.problem.parent != nil { // on a tree: sums along the path, where they are not the parent's
 				above = values[at-c+int(j.problem.parent[c])]
 				values[at] += above
 			}
@@ -183,8 +182,7 @@ func (k *task) history(ctx context.Context, n int) (*history, error) {
 	return h, nil
 }
 
-// vectors reads the values of a family of ranges, from the range first on. What nobody has
-// written is zero.
+// vectors reads values of a family of ranges from first on. One that nobody has written is zero.
 func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Place, first int) ([][]float64, error) {
 	var keys []store.Key
 	for _, p := range places {
@@ -211,7 +209,7 @@ func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Plac
 	return out, nil
 }
 
-// subtractParts subtracts the shards' contributions to the range from g, in shard order.
+// subtractParts takes the shards' contributions to the range off g, in shard order.
 func (k *task) subtractParts(ctx context.Context, g []float64) error {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.shards)-1 {
@@ -219,7 +217,7 @@ func (k *task) subtractParts(ctx context.Context, g []float64) error {
 	}
 	lo, hi := k.job.bounds(k.Item)
 	name := params.V + "/" + strconv.Itoa(k.Item)
-	for _, p := range places { // one at a time, as all together would take the memory of many vectors
+	for _, p := range places { // one at a time: all together they would be many vectors
 		values, err := k.Get(ctx, []store.Key{k.KeyAt(p, name)})
 		if err != nil {
 			return err

@@ -7,16 +7,14 @@ import (
 	"taxon/internal/sparse"
 )
 
-// history is what a range remembers: its last points and their gradients, newest first. len(w) ==
-// len(g).
+// history is what a range remembers, newest first: points and their gradients, len(w) == len(g).
 type history struct{ w, g [][]float64 }
 
-// batchEntries is how many entries of each vector are worked on at a time, so that those of all
-// vectors fit into a core's cache together.
+// batchEntries is how much of each vector is worked on at a time: all of them together stay
+// in a core's cache.
 const batchEntries = 1024
 
-// batches runs f on columns [a, b) of a range, batch by batch. Their entries are [a*classes,
-// b*classes).
+// batches runs f on columns [a, b) of a range of so many, whose entries are [a*classes, b*classes).
 func batches(columns, classes int, f func(a, b int)) {
 	step := max(1, batchEntries/classes)
 	for a := 0; a < columns; a += step {
@@ -24,9 +22,8 @@ func batches(columns, classes int, f func(a, b int)) {
 	}
 }
 
-// changes are the differences between successive points and gradients of the history, over a part
-// of the entries. w_0, with gradient g_0, is the newest: s[j] = w_{j-1} - w_j, u[0] = g_0, u[j] =
-// g_{j-1} - g_j. s[0] is not used.
+// changes are the differences of a part of the history behind a point w_0 with gradient g_0:
+// s[j] = w_{j-1} - w_j, u[0] = g_0, u[j] = g_{j-1} - g_j. s[0] is not used.
 type changes struct{ s, u [params.Memory + 1][]float64 }
 
 // of computes the changes over entries [lo, hi).
@@ -39,7 +36,7 @@ func (c *changes) of(w, g []float64, h *history, lo, hi int) {
 	}
 }
 
-// subtract sets dst to a - b and returns it.
+// subtract returns a - b in dst's memory.
 func subtract(dst, a, b []float64) []float64 {
 	dst = slices.Grow(dst[:0], len(a))[:len(a)]
 	b = b[:len(a)]
@@ -49,7 +46,7 @@ func subtract(dst, a, b []float64) []float64 {
 	return dst
 }
 
-// scale sets dst to a, with all classes of column f multiplied by inverse[f].
+// scale writes a with all classes of column f times inverse[f].
 func scale(dst, a, inverse []float64, classes int) []float64 {
 	dst = slices.Grow(dst[:0], len(a))[:len(a)]
 	for f, h := range inverse {
@@ -60,14 +57,14 @@ func scale(dst, a, inverse []float64, classes int) []float64 {
 	return dst
 }
 
-// gathered is what a range reports about an accepted point.
+// gathered is what a range reports of an accepted point.
 type gathered struct {
 	norm, gradient float64
 	params.Products
 }
 
-// gather computes the range's part of the inner products, for a point w with gradient g. inverse
-// is the metric of its columns.
+// gather adds up the inner products of a point w with gradient g over a range, whose columns
+// have the metric `inverse`.
 func gather(w, g []float64, past *history, inverse []float64, classes int) (out gathered) {
 	var c changes
 	var first, second []float64 // u_0/h, u_1/h
@@ -97,8 +94,8 @@ func gather(w, g []float64, past *history, inverse []float64, classes int) (out 
 	return out
 }
 
-// move computes a range's part of the trial point that follows the newest point of the history,
-// and its squared norm.
+// move is the trial point of a range, behind the last point of the history, and its squared
+// norm.
 func move(m *params.Move, h *history, inverse []float64, classes int) (trial []float64, norm float64) {
 	trial = make([]float64, len(inverse)*classes)
 	var c changes

@@ -9,8 +9,8 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart makes the first trial point from given weights, one value a range. Memory: all
-// weights in float64.
+// WarmStart makes the first trial point of given weights, one value a range. Memory: all weights
+// in float64.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	parts := make([][]float64, j.ranges)
 	for r := range parts {
@@ -23,7 +23,7 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 			parts[int(f)/j.width][int(f)%j.width*j.problem.classes+class] = float64(weights[i])
 		}
 	}
-	first := len(j.shards) - 1 // the tasks of the ranges come after those of the shards
+	first := len(j.shards) - 1 // tasks of the ranges come behind those of the shards
 	for r, part := range parts {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err

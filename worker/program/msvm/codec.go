@@ -7,7 +7,7 @@ import (
 	"taxon/worker/codec"
 )
 
-// The first byte of a value of the family dual: without and with signs. See store/FORMAT.md.
+// formatDual begins a value of the family dual, formatSigned one with signs: see store/FORMAT.md.
 const (
 	formatDual   = 0x81
 	formatSigned = 0x82
@@ -36,8 +36,7 @@ func encodeState(s *msvm.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote for so many rows and classes; rows < 0: for any
-// number.
+// decodeState reads what encodeState wrote of so many rows and classes; rows < 0: of any.
 func decodeState(b []byte, rows, classes int) (*msvm.State, error) {
 	d, s := codec.Decoder{B: b}, &msvm.State{}
 	if len(b) > 0 && b[0] == formatSigned {

@@ -1,6 +1,6 @@
-// Package msvm runs the tasks of multi-class support vector machines, flat and over a tree.
-// coordinator/method/msvm has the problems, coordinator/method/whole the steps, mapper/msvm the
-// maths.
+// Package msvm runs the tasks of multi-class support vector machines, flat and over a tree. The
+// problems are those of coordinator/method/msvm, the steps those of coordinator/method/whole, the
+// maths that of mapper/msvm.
 package msvm
 
 import (
@@ -30,17 +30,17 @@ func (m Method) Name() string { return string(m) }
 
 // job is what all tasks share. Read-only.
 type job struct {
-	whole   *msvm.Problem // if there is one problem
+	whole   *msvm.Problem // of one problem
 	nodes   []uint32      // its class -> tree node
-	solvers sync.Pool     // of *msvm.Solver for it
+	solvers sync.Pool     // *msvm.Solver of it
 
 	plan     *params.Plan // of hiermult
 	data     *below.Data
-	children [][]uint32 // of the node of each problem
+	children [][]uint32 // of each problem's node
 	rows     *mapper.Problem
 }
 
-// forms are the problems over a tree.
+// forms of a tree's problems.
 var forms = map[params.Method]msvm.Form{params.Paths: msvm.Paths, params.Transfer: msvm.Transfer, params.Orthogonal: msvm.Orthogonal, params.Recursive: msvm.Paths}
 
 // Open implements program.Method.
@@ -109,7 +109,7 @@ func openNodes(p *program.Job, plan *params.Plan, rows *mapper.Problem) *job {
 	return j
 }
 
-// task is the problem of a task while it runs.
+// task is a task's problem at hand.
 type task struct {
 	*msvm.Problem
 	nodes   []uint32                // class -> tree node
@@ -152,7 +152,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// duals reads the duals of the sweep before, still encoded; nil: there was none.
+// duals are those of the sweep before, encoded; nil: there was none.
 func duals(ctx context.Context, t *program.Task) ([]byte, error) {
 	at := t.Own(params.Dual, 0)
 	if at == (taxonv1.Place{}) {
@@ -165,7 +165,7 @@ func duals(ctx context.Context, t *program.Task) ([]byte, error) {
 	return v[0], nil
 }
 
-// decode decodes duals of the task's problem.
+// decode reads duals of the task's problem.
 func (p *task) decode(data []byte) (*msvm.State, error) {
 	if data == nil {
 		return nil, nil
@@ -232,8 +232,8 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 	return t.PutWeights(ctx, nodes)
 }
 
-// addPaths turns the nodes' differences from their parents into whole vectors, at the columns
-// where they differ. Parents come before their children.
+// addPaths makes of what nodes differ by from their parents, at the columns where they do, their
+// vectors there. Parents come before their children.
 func addPaths(t *msvm.Tree, weights []mapper.Override, width int) {
 	at := make([][]float64, len(t.Parent)) // of inner nodes
 	for n, w := range weights {
@@ -257,8 +257,8 @@ func addPaths(t *msvm.Tree, weights []mapper.Override, width int) {
 // Carried implements program.Carrier.
 func (Method) Carried() []string { return []string{params.Dual} }
 
-// Carry implements program.Carrier: the duals of instances at the old bound go to the new one.
-// The others keep their value, within the new bounds.
+// Carry implements program.Carrier: the duals of instances at the old bound go to the new one,
+// the others stay, all within the new bounds.
 func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"taxon/store"
 )
 
-// vectorCache keeps the vectors assembled last, under the values that they were read from. Tasks
-// that need the same vectors wait for one of them to read.
+// vectorCache keeps the last few assembled vectors by what they were read from, and
+// lets concurrent tasks wait for one another's reading.
 type vectorCache struct {
 	mu    sync.Mutex
 	size  int
@@ -31,7 +31,7 @@ func newVectorCache(size int) *vectorCache {
 	return &vectorCache{size: size, items: map[string]*cached{}}
 }
 
-// get returns the vectors under key. At most one call of load runs at a time for a key.
+// get returns the vectors under key, made by load at most once at a time.
 func (c *vectorCache) get(ctx context.Context, key string, load func() (*reducer.Internals, error)) (*reducer.Internals, error) {
 	c.mu.Lock()
 	it, ok := c.items[key]
@@ -55,7 +55,7 @@ func (c *vectorCache) get(ctx context.Context, key string, load func() (*reducer
 	}
 	select {
 	case <-it.ready:
-		if it.err != nil { // the other task's context may have ended, ours has not
+		if it.err != nil { // the loader's context may have ended, ours did not
 			return load()
 		}
 		return it.v, nil
@@ -73,12 +73,13 @@ func (c *vectorCache) forget(key string, it *cached) {
 	}
 }
 
-// recentSteps is for how many steps values are kept. A safeguard step that repeats an update
-// still reads the vectors of the update before.
+// recentSteps is how far back values are kept: the vectors of the update before last may
+// still be read when a safeguard step redoes an update.
 const recentSteps = 5
 
-// recent keeps values that this worker wrote lately, decoded, so that its next tasks need not
-// fetch and decode them again. A value that is not here is read from the store.
+// recent keeps what this worker wrote lately in decoded form, so that its next tasks need
+// not fetch and decode it again. It holds nothing that the store would not give: a value
+// that is not here, or was written elsewhere, is read from there.
 type recent struct {
 	mu    sync.Mutex
 	steps map[uint32]map[store.Key]any
@@ -111,15 +112,15 @@ func (r *recent) get(k store.Key) any {
 	return r.steps[k.Step][k]
 }
 
-// blocks keeps what this worker last wrote for each block. The block's next task, which mostly
-// comes to the same worker, reads the state. The reduce tasks read the contributions until the
-// block is solved again.
+// blocks keeps what this worker last wrote for each block: the block's next task, which
+// mostly comes back here, reads the state, and the reducers read the contributions until
+// the block is solved again.
 type blocks struct {
 	mu sync.Mutex
 	of map[uint32]solvedBlock
 }
 
-// solvedBlock is what a map task wrote, in decoded form.
+// solvedBlock is what a MAP task wrote, as decoding gives it.
 type solvedBlock struct {
 	at    taxonv1.Place
 	state *mapper.State
@@ -135,8 +136,8 @@ func (s *blocks) keep(block uint32, b solvedBlock) {
 	s.of[block] = b
 }
 
-// get returns what the task at a place wrote for a block, if it is kept. Anything older is
-// forgotten.
+// get returns what the task at a place wrote for a block, if that is kept; what was written
+// before it is forgotten.
 func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,9 +148,9 @@ func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 	return b, ok && b.at == at
 }
 
-// scratchPool keeps the scratch of ended tasks for the next ones. A sync.Pool would be emptied by
-// garbage collections, and each scratch holds megabytes of pages and the path walked down the
-// tree.
+// scratchPool keeps the scratch of tasks that have ended for the next ones: as many as ran at a
+// time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
+// megabytes of pages and a walk down the tree.
 type scratchPool struct {
 	make func() *scratch
 	mu   sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"taxon/worker/codec"
 )
 
-// The first byte of each value: its kind and version. store/FORMAT.md has the diagrams.
+// The first bytes of the values: kind and version. store/FORMAT.md has the diagrams.
 const (
 	formatState1        = 0x11 // read only
 	formatState         = 0x12
@@ -23,7 +23,7 @@ const (
 
 // encodeState writes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {
-	e := codec.Encoder{B: make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // upper bound; the lists take less
+	e := codec.Encoder{B: make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take less
 	e.Byte(formatState)
 	flags := 0
 	if s.Priced {
@@ -49,7 +49,7 @@ func encodeState(s *mapper.State) []byte {
 	} else {
 		e.F64as32(s.Dual)
 	}
-	return bytes.Clone(e.B) // without the spare room, as the store keeps the memory
+	return bytes.Clone(e.B) // the store keeps the memory
 }
 
 // Flags of a state.
@@ -107,8 +107,8 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	return s, d.End("duals of a block")
 }
 
-// cutContributions cuts a block's contributions into feature ranges, without copying.
-// Contributions without entries in a range are left out there.
+// cutContributions cuts a block's contributions into feature ranges, without copying. A
+// contribution that has nothing in a range is left out of it.
 func cutContributions(cs []coupling.Contribution, ranges []uint32) [][]coupling.Contribution {
 	out := make([][]coupling.Contribution, len(ranges)-1)
 	at := make([]int, len(cs))
@@ -129,14 +129,14 @@ func cutContributions(cs []coupling.Contribution, ranges []uint32) [][]coupling.
 	return out
 }
 
-// lowerBound is the number of features below limit (features ascend).
+// lowerBound is the number of features below limit.
 func lowerBound(features []uint32, limit uint32) int {
 	n, _ := slices.BinarySearch(features, limit)
 	return n
 }
 
-// encodeParts writes a block's contributions, cut into feature ranges, as one value a range; all
-// share one piece of memory. Sums are float64 if exact, else float32.
+// encodeParts writes a block's contributions, cut into feature ranges, one value a range,
+// all in one piece of memory. Values are float64 when exact, else float32.
 func encodeParts(parts [][]coupling.Contribution, ranges []uint32, exact bool) [][]byte {
 	size := 0
 	for _, part := range parts {
@@ -155,8 +155,8 @@ func encodeParts(parts [][]coupling.Contribution, ranges []uint32, exact bool) [
 	return out
 }
 
-// contributionsSize estimates the size of the contributions. Most differences fit into a byte or
-// two. It is no upper bound, as the store keeps the memory.
+// contributionsSize is about what the contributions take: most differences fit a byte or
+// two, and the store keeps the memory, so it is no more than that.
 func contributionsSize(cs []coupling.Contribution, exact bool) int {
 	entries := 0
 	for _, c := range cs {
@@ -190,8 +190,8 @@ func appendContributions(e *codec.Encoder, cs []coupling.Contribution, lo uint32
 	}
 }
 
-// decodeContributions reads one block's contributions to the feature range [lo, hi), over so many
-// internal nodes, and appends them to dst.
+// decodeContributions reads one block's part of the feature range [lo, hi) over the
+// given number of internal nodes, appending to dst.
 func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, nodes int) ([]coupling.Contribution, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatContributions)
@@ -202,7 +202,7 @@ func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, n
 		each = 1 + 1 + 8
 	}
 	most := len(d.B) / each
-	features, sums := make([]uint32, most), make([]float64, most) // of all contributions, in one piece
+	features, sums := make([]uint32, most), make([]float64, most) // of all, in one piece
 	for range n {
 		c := coupling.Contribution{Parent: int32(d.Number(nodes - 1))}
 		m := d.Count(each)
@@ -226,13 +226,13 @@ func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, n
 	return dst, d.End("contributions of a block")
 }
 
-// encodeVectors writes the overrides of the given nodes, over a range that begins at lo.
+// encodeVectors writes the override lists of the given nodes over a range from lo on.
 func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	total := 0
 	for _, p := range nodes {
 		total += int(v.Begin[p+1] - v.Begin[p])
 	}
-	e := codec.Encoder{B: make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit into a byte
+	e := codec.Encoder{B: make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit a byte
 	e.Byte(formatVectors)
 	e.Uvarint(len(nodes))
 	for _, p := range nodes {
@@ -272,9 +272,10 @@ func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error)
 	return v, d.End("vectors of the internals")
 }
 
-// The rows' sets of lanes in layout 2 of a state. In the first sweeps nine of ten rows have no
-// dual, and most are visited by one lane. Such a row takes one byte here; layout 1 used four.
-// First comes a byte a row, then, row by row, the sets that the byte does not tell:
+// The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,
+// bear no dual, and most are visited by one lane: those take a byte here, where layout 1 had
+// four. A byte a
+// row, then the sets that it does not tell, row by row:
 //
 //	0   4   5      7
 //	+---+---+------+
@@ -288,8 +289,8 @@ const (
 	liveWork   = 2
 )
 
-// appendSets writes the lanes that visit each row, and those with a dual there. It has no branch
-// that depends on a row, as the kind of the next row can't be predicted.
+// appendSets writes the lanes that visit each row, and those with a dual there. No branch depends
+// on the rows: which kind of row comes next can't be predicted.
 func appendSets(e *codec.Encoder, work, live []uint16) {
 	from, follow := len(e.B), 0
 	heads := e.Extend(len(work))
@@ -305,18 +306,18 @@ func appendSets(e *codec.Encoder, work, live []uint16) {
 		if l == w {
 			same = some
 		}
-		lane := bits.TrailingZeros16(w) // 16 if there is no lane
+		lane := bits.TrailingZeros16(w) // of no lane: 16
 		if several != 0 {
 			lane = setFollows
 		}
 		heads[i] = byte(lane | (some+same)<<liveShift)
 		follow += lane>>4 + some - same
 	}
-	out := e.Extend(2*follow + 4) // enough for everything; only what is written counts
+	out := e.Extend(2*follow + 4) // room for what is written, and then not counted
 	heads, at := e.B[from:from+len(work)], 0
 	for i, head := range heads {
 		binary.LittleEndian.PutUint16(out[at:], work[i])
-		at += int(head >> 3 & 2) // the bit of setFollows, times two
+		at += int(head >> 3 & 2) // the bit of setFollows, twice
 		binary.LittleEndian.PutUint16(out[at:], live[i])
 		at += int(head >> (liveShift - 1) & (liveSet << 1))
 	}
@@ -363,7 +364,7 @@ func readSets(d *codec.Decoder, work, live []uint16) {
 	}
 }
 
-// encodeSmooth writes v of a block's lanes, at the features where any lane has a value.
+// encodeSmooth writes v of a block's lanes at the features where any has some.
 func encodeSmooth(s *mapper.State) []byte {
 	e := codec.Encoder{B: make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
 	e.Byte(formatSmooth)
@@ -373,7 +374,7 @@ func encodeSmooth(s *mapper.State) []byte {
 	return e.B
 }
 
-// decodeSmooth reads v of so many lanes over width features.
+// decodeSmooth reads the v of so many lanes over `width` features.
 func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatSmooth)

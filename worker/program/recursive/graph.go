@@ -10,8 +10,8 @@ import (
 	"taxon/reducer"
 )
 
-// graph is what a job on a graph has beside its forest: the leaf groups (terminals with the same
-// neighbours). They take the place of a tree's parents.
+// graph is what a job on a graph has beside its forest: the leaf groups (terminals with the
+// same neighbours) that stand where a tree's parents do.
 type graph struct {
 	*reducer.Graph
 	leafGroupOf []int32 // node -> leaf group; -1: internal, or a terminal without edges
@@ -66,7 +66,7 @@ func (j *job) numberGraph(sets []uint32) {
 	j.forest = f
 }
 
-// pull is S' = S_n + lambda0 of a block's terminals, the same for all of them.
+// pull is S_n + lambda0 of a block's terminals, the same for all of them.
 func (j *job) pull(block uint32) float64 {
 	if j.graph == nil {
 		return 1
@@ -74,7 +74,7 @@ func (j *job) pull(block uint32) float64 {
 	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.GetAnchor())
 }
 
-// leafGroupMean lays out m_n of a leaf group's terminals, one longer than the data has columns.
+// leafGroupMean is the dense m_n of a leaf group's terminals, one longer than the data has columns.
 // It notes in s what a pricing pass needs to add the edges up exactly.
 func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 	if s.mean[slot] == nil {
@@ -109,13 +109,13 @@ func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 	return mean
 }
 
-// edgeSums corrects the edge terms of a leaf group's terminals. The mapper computes S/2 ||w -
-// m||^2 with m rounded. The exact terms are 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2. For a
-// terminal at w = m + v they differ by, with d = m - sum_j w_j / S,
+// edgeSums are what the mapper's S/2 ||w - m||^2, m rounded, lacks of the edges of a leaf group's
+// terminals and their anchor, 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2: with
+// d = m - sum_j w_j / S it is, for each terminal at w = m + v,
 //
 //	1/2 sum_j ||w_j||^2 - S/2 ||m||^2 + S d.m + S d.v
 type edgeSums struct {
-	constant float64   // all terms but the last
+	constant float64   // all but the last term
 	rounding []float64 // d
 }
 
@@ -127,8 +127,8 @@ func cleared64(v []float64, n int) []float64 {
 	return v
 }
 
-// scale multiplies a block's sums by S', which turns those of its subproblems (with C/S') into
-// those of the whole problem, and adds the edges' corrections.
+// scale brings a block's sums from its subproblems' scale, K = C/S, to the whole
+// problem's, and completes the edges.
 func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []coupling.Contribution, pull float64) {
 	sums.Primal *= pull
 	sums.Dual *= pull
@@ -146,13 +146,13 @@ func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []coupli
 		}
 		add := float64(float64(lanes)*e.constant) + float64(pull*dot)
 		sums.Primal += add
-		if k.job.smooth() { // D is computed as P minus a term in the gradient, so it changes as P does
+		if k.job.smooth() { // its D is P less what the gradient says
 			sums.Dual += add
 		}
 	}
 }
 
-// wholeVectors turns contributions of v into contributions of w = m + v.
+// wholeVectors turns contributions of v into those of w = m + v.
 func wholeVectors(cs []coupling.Contribution, b *mapper.Block, features uint32) []coupling.Contribution {
 	out := make([]coupling.Contribution, len(cs))
 	for slot, c := range cs {
@@ -179,8 +179,8 @@ func wholeVectors(cs []coupling.Contribution, b *mapper.Block, features uint32) 
 	return out
 }
 
-// wholeWeights turns differences from the leaf groups' means into whole vectors, as models of
-// graphs store them.
+// wholeWeights turns overrides of the leaf groups' means into those of zero, as models of graphs
+// store them.
 func wholeWeights(os []mapper.Override, b *mapper.Block, features uint32) []mapper.Override {
 	out := make([]mapper.Override, len(os))
 	for l, o := range os {

@@ -18,14 +18,14 @@ import (
 	"taxon/worker/program"
 )
 
-// Method is a method of the family, by its name. The options say what it trains.
+// Method is a member of the family by its name: the options say what it trains.
 type Method string
 
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is what all tasks of one job share on this worker: the data, the tree and the numbers of
-// its internal nodes. Read-only once built, except for the scratch pool and the caches.
+// job is what all tasks of one job share on this worker: the data, the tree and the
+// numbering of its internal nodes. Read-only once built, but for the scratch pool and the caches.
 type job struct {
 	id       string
 	plan     *params.Plan
@@ -34,11 +34,11 @@ type job struct {
 	options  *taxonv1.Options
 	problem  *mapper.Problem
 	unit     float64 // of contributions' curvature
-	total    float64 // number of instances, each counted with its weight
+	total    float64 // number of the instances, each counted by its weight
 	graph    *graph  // nil: a tree
 	forest   *reducer.Forest
 	internal []int32   // tree node -> internal node; -1: terminal
-	groups   [][]int32 // block group -> internal nodes that its blocks need, ascending: parents and their ancestors
+	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
 	groupOf  []int     // block -> group
 	features uint32    // d, and one more with a bias
 	scratch  scratchPool
@@ -95,7 +95,7 @@ func open(p *program.Job) (*job, error) {
 	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
 	if j.smooth() {
-		j.vectors = newVectorCache(2) // dense vectors: the current ones and those before
+		j.vectors = newVectorCache(2) // dense: the current ones and those before
 		j.noCache = true              // they would fill the memory twice
 	}
 	return j, nil
@@ -107,7 +107,7 @@ const figures = params.SumVisits + 1
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	k := &task{Task: t, job: j}
-	s := j.scratch.take() // not put back after a panic, which leaves it in an unknown state
+	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
 	switch t.Op {
 	case params.OpMap:
 		sums, err = k.solve(ctx, s)
@@ -124,14 +124,13 @@ func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err e
 	return sums, err
 }
 
-// task is a task of the job while it runs.
+// task is one of the job's tasks at work.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// item checks the task's item against its list, of which it knows the length, and reads its
-// parameters.
+// item checks that the task is about an item of a list that has so many, and reads its parameters.
 func (k *task) item(list, items int, into any) (uint32, error) {
 	if k.List != list || k.Item >= items {
 		return 0, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
@@ -142,7 +141,7 @@ func (k *task) item(list, items int, into any) (uint32, error) {
 	return uint32(k.Item), nil
 }
 
-// numberTree numbers the internal nodes in preorder, and counts their children.
+// numberTree gives the internal nodes their numbers, in preorder, and counts their children.
 func (j *job) numberTree(sets []uint32) {
 	f, edges := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}, jobspec.EdgeWeights(j.tree, j.options)
 	j.internal = make([]int32, j.tree.Len())
@@ -176,8 +175,8 @@ func (j *job) numberTree(sets []uint32) {
 	j.forest = f
 }
 
-// group lists, for each block group, the internals that its blocks need. Internals that no block
-// needs are added to the first group, so that every vector is in some group.
+// group lists, for each block group, the internals that its blocks need to see. Those that no
+// block needs go with the first group, so that every vector has a place.
 func (j *job) group() {
 	begin, internals := j.plan.GroupBegin, len(j.forest.Parent)
 	placed := make([]bool, internals)
@@ -206,8 +205,8 @@ func (j *job) group() {
 	}
 }
 
-// see marks the internals that terminal n needs: on a tree its parent and all above it, on a
-// graph those next to its leaf group.
+// see marks the internals that terminal n needs: its parent and those above it, or on a graph
+// those beside its leaf group.
 func (j *job) see(n uint32, seen []bool) {
 	p := j.parent(n)
 	switch {
@@ -223,7 +222,7 @@ func (j *job) see(n uint32, seen []bool) {
 	}
 }
 
-// oneGroup says whether there is one group only, which then has all internals.
+// oneGroup says whether the one group's lists are those of all internals.
 func (j *job) oneGroup() bool {
 	return len(j.groups) == 1 && len(j.groups[0]) == len(j.forest.Parent)
 }
@@ -233,7 +232,7 @@ func (j *job) terminals(b uint32) []uint32 {
 	return j.plan.Block(int(b))
 }
 
-// parent is the internal node above terminal n, on a graph its leaf group; -1: the zero vector.
+// parent is the internal node above terminal n, or on a graph its leaf group; -1: the zero vector.
 func (j *job) parent(n uint32) int32 {
 	if j.graph != nil {
 		return j.graph.leafGroupOf[n]

@@ -8,7 +8,7 @@ import (
 	"taxon/mapper"
 )
 
-// smooth says whether the job's loss is smooth. The state is then v, not duals.
+// smooth says whether the job's loss is smooth: its state is v, not duals.
 func (j *job) smooth() bool { return j.problem.Loss == mapper.Logistic }
 
 // encodeState writes a block's state in the form of the job's loss.
@@ -26,8 +26,8 @@ func (j *job) decodeState(b []byte, lanes int) (*mapper.State, error) {
 	return decodeState(b, j.set.Matrix.Rows)
 }
 
-// senders is the number of parents that contributions are numbered by. A smooth loss uses twice
-// as many numbers, the second half for G.
+// senders is the number of parents that contributions are numbered by: twice as many for
+// a smooth loss, the second half for G.
 func (j *job) senders() int {
 	if j.smooth() {
 		return 2 * j.parents()
@@ -35,9 +35,9 @@ func (j *job) senders() int {
 	return j.parents()
 }
 
-// sent gives a block's contributions the numbers of their parents. Contributions of G, which a
-// priced block has too, get the parents' second numbers. Both are sent as float32: the rounding
-// of G changes the certificate to second order only.
+// sent addresses a block's contributions to its parents, and behind them, under the parents'
+// second numbers, those of G that a priced block has. Both travel as float32: the certificate
+// feels the rounding of G to second order only.
 func (j *job) sent(r *mapper.Result, parents []int32) []coupling.Contribution {
 	out := slices.Concat(r.Contributions, r.Gradients)
 	for i := range out {
@@ -49,9 +49,9 @@ func (j *job) sent(r *mapper.Result, parents []int32) []coupling.Contribution {
 	return out
 }
 
-// innerGap is the gap at which a block's lanes aim, in the scale of their subproblems. The
-// hinge's inner gaps of a parent's terminals add up. A smooth loss's gradients add up, and the
-// gap is their square, so each gap must be smaller by the number of terminals.
+// innerGap is what a block's lanes aim at, in the scale of their subproblems. A smooth
+// loss's gradients add up coherently over a parent's terminals, where the hinge's inner
+// gaps just add: each has to be as many times smaller.
 func (j *job) innerGap(block uint32, m *params.Map) float64 {
 	gap := m.InnerGap / j.pull(block)
 	if j.smooth() && len(j.forest.Parent) > 0 {

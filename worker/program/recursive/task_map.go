@@ -17,8 +17,8 @@ import (
 	"taxon/worker/program"
 )
 
-// solve runs a map task: it reads the block's state and its parents' vectors, solves the sixteen
-// subproblems, and writes the new state and the contributions.
+// solve runs a MAP task: it reads the block's state and its parents' vectors, solves
+// the sixteen subproblems and writes the new state and the contributions.
 func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	var m params.Map
 	number, err := k.item(params.Blocks, len(k.job.groupOf), &m)
@@ -78,7 +78,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	}, nil
 }
 
-// asWritten rounds the sums as the encoding does.
+// asWritten rounds the sums as encoding does.
 func asWritten(parts [][]coupling.Contribution) {
 	for _, part := range parts {
 		for _, c := range part {
@@ -118,8 +118,8 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 	return k.PutWeights(ctx, nodes)
 }
 
-// block prepares the lanes of a block. parents maps its slots to internals. The mean vectors are
-// in s.
+// block lays out the lanes of a block. parents maps its slots to internals;
+// the mean vectors lie in s.
 func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float64) (b *mapper.Block, parents []int32, err error) {
 	j := k.job
 	x, prev, err := k.internals(ctx, j.groupOf[number], beta)
@@ -150,7 +150,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 	return b, parents, nil
 }
 
-// mean lays out y of internal node p, one longer than the data has columns.
+// mean is the dense y of internal node p, one longer than the data has columns.
 func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
@@ -160,7 +160,7 @@ func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	return s.mean[slot]
 }
 
-// state reads the block's last duals and working set; nil: there are none yet.
+// state reads the block's last duals and working set; nil: none yet.
 func (k *task) state(ctx context.Context, number uint32) (*mapper.State, error) {
 	p := k.Own(params.Dual, 0)
 	if p.Step == 0 {
@@ -182,7 +182,7 @@ func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev 
 	if x, err = k.vectors(ctx, group, 0); err != nil {
 		return nil, nil, err
 	}
-	if beta == 0 { // y = x, so the previous ones are not needed
+	if beta == 0 { // y = x: the previous ones do not enter
 		return x, x, nil
 	}
 	prev, err = k.vectors(ctx, group, 1)
@@ -193,7 +193,7 @@ func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev 
 func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.Internals, error) {
 	places, ranges := k.All(params.X, back), len(k.job.ranges())-1
 	if len(k.job.forest.Parent) == 0 {
-		places = make([]taxonv1.Place, ranges) // nobody has written them: zero Places
+		places = make([]taxonv1.Place, ranges) // nobody writes them
 	}
 	if len(places) != ranges {
 		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan has %d feature ranges", k.Op, k.Item, len(places), ranges))
@@ -234,7 +234,7 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 	})
 }
 
-// vectorsKey identifies a group's vectors by the values that they were read from.
+// vectorsKey names a group's vectors by what they were read from.
 func vectorsKey(group int, refs *taxonv1.Refs) string {
 	b := binary.AppendUvarint(nil, uint64(group))
 	for _, list := range [][]uint32{refs.GetCount(), refs.GetStep(), refs.GetTask(), refs.GetAttempt()} {

@@ -13,10 +13,10 @@ import (
 	"taxon/worker/program"
 )
 
-// contributionBatch bounds how many blocks' values one call reads.
+// contributionBatch bounds how many blocks' values are read in one call.
 const contributionBatch = 256
 
-// reduce runs a reduce task: it moves the internals over one feature range.
+// reduce runs a REDUCE task: it moves the internals over one feature range.
 func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	var r params.Reduce
 	number, err := k.item(params.Ranges, len(k.job.ranges())-1, &r)
@@ -91,14 +91,14 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	}
 }
 
-// contributions reads the blocks' contributions to the range, in block order.
+// contributions reads the blocks' parts of the range, in block order.
 func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling.Contribution, err error) {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.groupOf) {
 		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
 	}
 	parts := make([][]coupling.Contribution, len(places))
-	var missing []int // blocks that this worker did not solve last
+	var missing []int // blocks that this worker has not solved last itself
 	for b, p := range places {
 		if p.Step == 0 { // the block has not been solved: v = 0
 			continue
@@ -128,7 +128,7 @@ func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling
 	return slices.Concat(parts...), nil
 }
 
-// rangeVectors reads the current and, with both, the previous vectors of the range.
+// rangeVectors reads the current and, if asked for, the previous vectors of the range.
 func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
 	if x, err = k.rangeVector(ctx, 0, t); err != nil || !both {
 		return x, x, err
@@ -137,8 +137,8 @@ func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, 
 	return x, prev, err
 }
 
-// rangeVector joins the groups' vectors of one range. A node that several groups hold (an
-// ancestor of all) is taken from the first.
+// rangeVector joins the groups' lists of one range; a node that several groups hold
+// (an ancestor of all) is taken from the first.
 func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*reducer.Vectors, error) {
 	nodes := len(k.job.forest.Parent)
 	at := k.Own(params.X, back)

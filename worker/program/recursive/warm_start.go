@@ -13,11 +13,11 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart makes the values with which a job begins: those of the internals, one a range and
-// group, and on a tree those of the blocks. With the logistic loss a block begins at v = w -
-// w_parent. With a hinge it begins at duals that fit the weights (dualSeeder). Memory: the sparse
-// weights of the internals, the dense vectors of a block, and the duals. Time with a hinge: all
-// rows are scored once.
+// WarmStart makes the values that a job begins with: those of the internals, one a range and
+// group, and on a tree those of the blocks. A block of the logistic loss begins at
+// v = w - w_parent; one of a hinge at the duals that fit the weights (dualSeeder). Memory: the
+// sparse weights of the internals, the dense vectors of a block, and the duals. Time with a
+// hinge: that of scoring all rows once.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	full := j.seedVectors(from)
 	count := uint32(len(j.groupOf))
@@ -56,8 +56,8 @@ type sparseWeights struct {
 	values  []float32
 }
 
-// seedVectors lists the internals' overrides. If a node overrides a feature, all its ancestors
-// must too (reducer.Vectors): they get the value that they inherit.
+// seedVectors lists the internals' overrides. A node that overrides a feature has all its
+// ancestors override it too (reducer.Vectors): they get what they inherit.
 func (j *job) seedVectors(from program.InitialWeights) *reducer.Vectors {
 	parent := j.forest.Parent
 	nodeOf := make([]int, len(parent))
@@ -150,7 +150,7 @@ func (j *job) seedBlock(b uint32, full *reducer.Vectors, from program.InitialWei
 	return s
 }
 
-// seeded is the value of internal node p at a feature; p = -1: 0.
+// seeded is internal node p's value of a feature; -1: 0.
 func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
 	for ; p >= 0; p = j.forest.Parent[p] {
 		if i, ok := slices.BinarySearch(full.Feature[full.Begin[p]:full.Begin[p+1]], c); ok {
@@ -160,30 +160,30 @@ func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
 	return 0
 }
 
-// Constants of the duals with which a hinge loss begins. They change the path, never the optimum.
+// Constants of the duals that a hinge loss begins with. They change the path, never the optimum.
 const (
-	// nearCorner: where the margin is this close to 1, the hinge's dual may be anything in its
-	// box. These duals are fitted to the weights.
+	// nearCorner: the hinge's duals of rows whose margin is this close to 1 may be anything in
+	// their box: they are fitted to the weights.
 	nearCorner = 0.05
-	// cornerPasses is how many passes of coordinate descent fit them.
+	// cornerPasses of coordinate descent fit them.
 	cornerPasses = 6
 	// seedBand: rows whose margin is below 1 + seedBand are in the first working sets.
 	seedBand = 0.15
 )
 
 // A dualSeeder finds duals and working sets of blocks for given weights, by the optimality
-// condition a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below the
-// corner z = 1 and 0 above it. At the corner they are chosen so that the sum of all comes closest
-// to v = w - w_parent.
+// condition a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below
+// the corner z = 1 and 0 above it; at the corner, those whose sum comes closest to
+// v = w - w_parent.
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
 	from  program.InitialWeights
 	w     [][mapper.Lanes]float32     // of a block's lanes
-	own   [mapper.Lanes]sparseWeights // the same, sparse
+	own   [mapper.Lanes]sparseWeights // what they are made of
 	rest  []float64                   // scratch of fit
 	norm  []float64
-	dense []float32 // the parent's vector, of the lane at hand
+	dense []float32 // the parent of the lane under way
 }
 
 func (j *job) newDualSeeder(full *reducer.Vectors, from program.InitialWeights) *dualSeeder {
@@ -207,17 +207,17 @@ type corner struct {
 	row  int
 	sign float64
 	c    float64
-	at   int // index into the lane's duals
+	at   int // among the lane's duals
 }
 
-// lane is a terminal's rows: those to visit, ascending, with their duals, 0 where there is none.
+// lane is a terminal's rows: those to visit, ascending, with their duals, 0 for none.
 type lane struct {
 	row     []uint32
 	dual    []float64
 	corners []corner
 }
 
-// block finds the state of a block. A lane that begins at its parent has no duals yet.
+// block draws the state of a block: a lane that begins at its parent has no duals yet.
 func (d *dualSeeder) block(b uint32) *mapper.State {
 	terminals := d.terminals(b)
 	clear(d.w)
@@ -246,7 +246,7 @@ func (d *dualSeeder) block(b uint32) *mapper.State {
 	return joined(lanes)
 }
 
-// parentOf lays out the vector of terminal n's parent in d.dense.
+// parentOf lays the vector of terminal n's parent out in d.dense.
 func (d *dualSeeder) parentOf(n uint32) {
 	clear(d.dense)
 	var path []int32
@@ -260,7 +260,7 @@ func (d *dualSeeder) parentOf(n uint32) {
 	}
 }
 
-// score passes over the rows. The margins give duals and working sets.
+// score passes over the rows: margins give duals and working sets.
 func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 	positive := make([][]uint32, len(lanes))
 	weight := make([]float64, len(lanes))
@@ -315,8 +315,7 @@ func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 	return sum
 }
 
-// dual is the dual for a margin. At the hinge's corner it is a value between 0 and C from which
-// fit begins.
+// dual is the dual for a margin; at the hinge's corner, a value between 0 and C that fit begins with.
 func (d *dualSeeder) dual(z, c float64) float64 {
 	if d.problem.Loss == mapper.SquaredHinge {
 		return float64(float32(2 * c * max(1-z, 0)))
@@ -324,7 +323,7 @@ func (d *dualSeeder) dual(z, c float64) float64 {
 	return float64(float32(c * inside * min(max((1+nearCorner-z)/(2*nearCorner), 0), 1)))
 }
 
-// fit chooses the duals at the corner so that sum a y x comes close to v = w - w_parent, by
+// fit chooses the corner's duals so that sum a y x comes close to v = w - w_parent, by
 // coordinate descent within the box.
 func (d *dualSeeder) fit(n uint32, l *lane, own sparseWeights) {
 	d.parentOf(n)
@@ -351,7 +350,7 @@ func (d *dualSeeder) fit(n uint32, l *lane, own sparseWeights) {
 	}
 }
 
-// move adds a row to the residual v - sum a y x.
+// move adds a row to what is left to be explained.
 func (d *dualSeeder) move(i int, by float64) {
 	if by == 0 {
 		return
@@ -412,12 +411,12 @@ func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]by
 	return data, nil
 }
 
-// rescaleState turns a block's final state under one C into one to begin with under another.
-// Duals at the hinge's old bound go to the new one. The squared hinge's duals above C grow in
-// proportion. All others keep their value, within the new box: where most duals are free, as on
-// text with a large C, they hardly grow with C, and scaling them would overshoot. The logistic
-// loss has no duals, and keeps v = w - y. Working sets are kept as well; the first sweep is
-// priced and draws new ones.
+// rescaleState turns the state that a block ended with under one C into one that it may begin
+// with under another. Duals at the hinge's old bound go to its new one, and those beyond the
+// squared hinge's C grow in proportion. The others stay, within the new box: where most duals
+// are free, as on text with a large C, they hardly grow with C, and scaled they would
+// overshoot. The logistic loss has no duals: its v = w - y stays. Working sets stay as well:
+// the first sweep is priced and draws new ones.
 func rescaleState(data []byte, loss string, from, to float64) ([]byte, error) {
 	l, err := mapper.ParseLoss(loss)
 	if err != nil {
@@ -441,9 +440,9 @@ func rescaleState(data []byte, loss string, from, to float64) ([]byte, error) {
 	return encodeState(s), nil
 }
 
-// atBound: from this share of C on, a dual counts as being at its bound.
+// atBound is the share of C from which on a dual counts as one at its bound.
 const atBound = 0.999
 
-// inside keeps scaled duals within their box in spite of rounding. A dual a little below its
-// bound moves there when its row is visited.
+// inside keeps scaled duals within their box whatever the rounding: one that stays a
+// little below its bound moves there when its row is visited.
 const inside = 1 - 2.4e-7

@@ -39,8 +39,8 @@ var methods = []program.Method{
 	hblr.Method("hblr-m3"),
 }
 
-// Add lists one more method until remove is called: for tests, and for programs with methods of
-// their own. It must not run while another goroutine looks methods up.
+// Add lists one more method, of a program's own, until remove is called. Not for use while
+// another goroutine looks methods up.
 func Add(m program.Method) (remove func()) {
 	before := methods
 	methods = append(slices.Clip(methods), m)

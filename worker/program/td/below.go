@@ -14,8 +14,8 @@ import (
 	"taxon/worker/program/below"
 )
 
-// block solves the task's block as a flat problem on the rows below its node. It runs priced
-// solves until the driver of flat problems stops.
+// block solves the task's block as a flat problem on the rows below its node: priced solves
+// until the driver of flat problems is content.
 func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
 	children := j.plan.Block(t.Item)
 	p := j.data.Node(j.plan.Node[j.plan.Problem[t.Item]], children)

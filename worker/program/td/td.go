@@ -81,7 +81,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 	return sums, t.Put(ctx, []store.Value{{Key: t.Key(params.Weights), Data: program.EncodeWeights(weights)}}, nil)
 }
 
-// emit writes the weights that solve has found.
+// emit writes what solve has found.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
 	v, err := t.Get(ctx, []store.Key{t.KeyAt(t.Own(params.Weights, 0), params.Weights)})
 	if err != nil {

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// table trains the rows of a table and writes it as Markdown.
+func (r *runner) table(ctx context.Context, w io.Writer, t *table) error {
+	if _, err := os.Stat(filepath.Join(r.data, t.data)); err != nil {
+		_, err := fmt.Fprintf(w, "### %s\n\nLeft out: there is no %s in TAXON_DATA.\n\n", t.heading(), t.data)
+		return err
+	}
+	fmt.Fprintf(w, "### %s\n\n", t.heading())
+	if t.note != "" {
+		fmt.Fprintf(w, "%s\n\n", t.note)
+	}
+	var err error
+	switch t.form {
+	case statistics:
+		err = r.statistics(ctx, w, t)
+	case perLevel, perSize:
+		err = r.across(ctx, w, t)
+	default:
+		err = r.methods(ctx, w, t)
+	}
+	fmt.Fprintln(w)
+	return err
+}
+
+// statistics writes what the data hold.
+func (r *runner) statistics(ctx context.Context, w io.Writer, t *table) error {
+	train, test, tree := r.set(t.data)
+	type document struct {
+		Instances float64
+		Features  float64
+		Each      float64 `json:"labels_per_instance"`
+		Structure struct{ Depth float64 }
+		Tree      struct{ Terminals float64 }
+	}
+	var of, tested document
+	for file, into := range map[string]*document{train: &of, test: &tested} {
+		if err := r.call(ctx, []string{"info", "--plan", "--data", file, "--hierarchy", tree, "--json", "--quiet"}, into); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "| training rows | test rows | classes | levels | features | labels a row |\n|%s\n|", strings.Repeat(" --- |", 6))
+	for k, x := range []float64{of.Instances, tested.Instances, of.Tree.Terminals, of.Structure.Depth + 1, of.Features, of.Each} {
+		fmt.Fprintf(w, " %.4g (%.10g) |", x, t.rows[0].printed[k])
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// cell is our figure with the paper's behind it.
+func cell(x float64, scale float64, printed []float64, k int) string {
+	s := fmt.Sprintf("%.2f", x*scale)
+	if scale == 1 {
+		s = fmt.Sprintf("%.3f", x)
+	}
+	if k < len(printed) {
+		s += fmt.Sprintf(" (%g)", printed[k])
+	}
+	return s
+}
+
+// methods writes a line a method.
+func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
+	models := map[string]*trained{}
+	var lines []string
+	columns := 0 // levels, of which the data know the number
+	for _, row := range t.rows {
+		line := "| " + row.label + " |"
+		switch m, err := r.row(ctx, t, &row); {
+		case err != nil:
+			return err
+		case m == nil && row.hours != "":
+			line += " not run: " + row.hours + " |"
+		case m == nil:
+			for _, x := range row.printed {
+				line += fmt.Sprintf(" (%g) |", x)
+			}
+		default:
+			models[row.label] = m
+			if t.form == levels {
+				columns = len(m.test.Levels)
+				for k, l := range m.test.Levels {
+					var printed string
+					if 3*k+3 <= len(row.printed) {
+						p := row.printed[3*k:]
+						printed = fmt.Sprintf(" (%g / %g / %g)", p[0], p[1], p[2])
+					}
+					line += fmt.Sprintf(" %.1f / %.1f / %.1f%s |", 100*l.Precision, 100*l.Recall, 100*l.F1, printed)
+				}
+			}
+			for k, c := range t.measures {
+				line += " " + cell(m.test.Value[c.key], c.scale, row.printed, k) + " |"
+			}
+			gap := "none"
+			if m.gap != nil {
+				gap = fmt.Sprintf("%.1e", *m.gap)
+			}
+			if m.stopped == "max_time" {
+				gap += ", time was up"
+			}
+			line += fmt.Sprintf(" %s | %s |", m.c, gap)
+			if t.timed {
+				line += fmt.Sprintf(" %.3g", m.cpu)
+				if row.minutes > 0 {
+					line += fmt.Sprintf(" (%g min)", row.minutes)
+				}
+				line += " |"
+				var tests []string
+				for _, a := range row.against {
+					other := models[a.label]
+					if other == nil {
+						continue
+					}
+					sign, wilcoxon, err := r.compare(ctx, t.data, m, other)
+					if err != nil {
+						return err
+					}
+					tests = append(tests, fmt.Sprintf("%s %.1g / %.1g (%s)", a.label, wilcoxon, sign, a.printed))
+				}
+				line += " " + strings.Join(tests, "; ") + " |"
+			}
+		}
+		lines = append(lines, line)
+	}
+	head := []string{"method"}
+	for k := range columns {
+		head = append(head, fmt.Sprintf("level %d", k+1))
+	}
+	for _, m := range t.measures {
+		head = append(head, m.title)
+	}
+	head = append(head, "C", "gap")
+	if t.timed {
+		head = append(head, "CPU s", "p macro / micro against")
+	}
+	fmt.Fprintf(w, "| %s |\n|%s\n%s\n", strings.Join(head, " | "), strings.Repeat(" --- |", len(head)), strings.Join(lines, "\n"))
+	return nil
+}
+
+// row trains a row; nil: there is nothing to train, or it takes too long.
+func (r *runner) row(ctx context.Context, t *table, row *row) (*trained, error) {
+	switch {
+	case row.flags == "" || row.hours != "" && !r.long:
+		return nil, nil
+	case row.flat && row.flags == ofSVM:
+		return r.perNode(ctx, t)
+	case row.flat:
+		return r.train(ctx, t, row.flags, false)
+	}
+	return r.train(ctx, t, row.flags, true)
+}
+
+// across writes a line a level, or a size of the classes; the rows are two methods, the second against the first.
+func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
+	var m [2]*trained
+	for k := range m {
+		var err error
+		if m[k], err = r.row(ctx, t, &t.rows[k]); err != nil {
+			return err
+		}
+	}
+	title, classes := "level", "nodes"
+	if t.form == perSize {
+		title, classes = "training instances", "classes"
+	}
+	fmt.Fprintf(w, "| %s | %s | %s | gain %% (paper's) | %s |\n|%s\n", title, t.rows[0].label, t.rows[1].label, classes, strings.Repeat(" --- |", 5))
+	line := func(name string, k, count int, a, b float64) {
+		gain := "-"
+		if a > 0 {
+			gain = fmt.Sprintf("%.2f", 100*(b/a-1))
+		}
+		if x, y := t.rows[0].printed, t.rows[1].printed; k < len(x) {
+			gain += fmt.Sprintf(" (%.2f)", 100*(y[k]/x[k]-1))
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %d |\n", name, cell(a, 100, t.rows[0].printed, k), cell(b, 100, t.rows[1].printed, k), gain, count)
+	}
+	if t.form == perLevel {
+		for k, l := range m[0].test.Levels {
+			line(fmt.Sprint(l.Level), k, l.Classes, l.MacroF1, m[1].test.Levels[k].MacroF1)
+		}
+		return nil
+	}
+	for i, s := range m[0].test.Sizes { // those that have a class
+		k := slices.Index([]int{1, 6, 11, 21, 51, 101}, s.From)
+		name := fmt.Sprintf("%d to %d", s.From, s.To)
+		if s.To == 0 {
+			name = fmt.Sprintf("%d and more", s.From)
+		}
+		line(name, k, s.Classes, s.MacroF1, m[1].test.Sizes[i].MacroF1)
+	}
+	return nil
+}
