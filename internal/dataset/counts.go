@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// denseIndices is how far feature indices are counted in a plain array (16 MiB at its
-// largest, grown as needed); larger ones, rare outside hashed features, go to a map.
+// denseIndices: smaller feature indices are counted in a plain array (at most 16 MiB, grown as
+// needed). Larger ones, rare outside hashed features, are in a map.
 const denseIndices = 1 << 22
 
-// featureTable holds one word for each feature index that occurs: first its document
-// frequency, then its column. Memory is of the order of the features, not of the
-// largest index.
+// featureTable holds one word for each feature index that occurs: first its document frequency,
+// later its column. Memory grows with the number of features, not with the largest index.
 type featureTable struct {
 	dense []uint32
 	far   map[uint32]uint32
@@ -26,7 +25,7 @@ func (t *featureTable) add(index uint32) {
 	t.put(index, t.get(index)+1)
 }
 
-// put sets the word of any index, making room for it.
+// put sets the word of an index, and makes room for it.
 func (t *featureTable) put(index, word uint32) {
 	if index >= denseIndices {
 		if t.far == nil {
@@ -47,7 +46,7 @@ func (t *featureTable) put(index, word uint32) {
 	t.dense[index] = word
 }
 
-// get is the word of index, 0 for one that never occurred.
+// get returns the word of an index; 0 if it never occurred.
 func (t *featureTable) get(index uint32) uint32 {
 	if int(index) < len(t.dense) {
 		return t.dense[index]
@@ -60,7 +59,7 @@ type feature struct {
 	index, rows uint32
 }
 
-// ranked lists the features by falling frequency, ties by the order of before.
+// ranked lists the features by falling frequency; before orders equal ones.
 func (t *featureTable) ranked(before func(a, b uint32) int) []feature {
 	var out []feature
 	for index, rows := range t.dense {

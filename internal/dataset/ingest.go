@@ -13,7 +13,7 @@ import (
 	"taxon/internal/table"
 )
 
-// DefaultMemoryBytes bounds an ingest's buffers where Options name no bound.
+// DefaultMemoryBytes bounds an ingest's buffers if Options have no bound.
 const DefaultMemoryBytes = 256 << 20
 
 // Options of an Ingest.
@@ -29,12 +29,12 @@ type Options struct {
 	Table     table.Options
 	FS        fs.Source // nil: fs.Local{}
 
-	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB).
-	// Beside it stand a few words for each feature, label and vocabulary word, the longest
-	// line, and what the input's decompressor keeps (xz -9: 64 MiB).
+	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB). Not
+	// included are a few words for each feature, label and vocabulary word, the longest line, and
+	// what the decompressor needs (xz -9: 64 MiB).
 	MemoryBytes int64
-	TempDir     string         // for the spilled rows, 8 bytes a nonzero; "": beside Out
-	Threads     int            // that parse, then write; 0: all cores
+	TempDir     string         // for rows on their way, 8 bytes a nonzero; "": next to Out
+	Threads     int            // threads that parse, then write; 0: all cores
 	Progress    func(Progress) // called now and then from one goroutine; may be nil
 }
 
@@ -58,11 +58,11 @@ type Report struct {
 // Ingest reads the inputs once, as a stream, and publishes a data set at o.Out. An instance of
 // weight 0 is left out, as if its line were not there.
 //
-// First pass: rows are parsed, labels numbered by first appearance, features counted,
-// and the rows spilled to a temporary file. Second pass: features are numbered by
-// falling document frequency (ties: smaller original index first; in text, smaller
-// word first) and the rows written as shards. The files depend on the content alone:
-// not on compression, paths, threads, memory or the order of indices within a line.
+// First pass: rows are parsed, labels numbered by first appearance, features counted, and the
+// rows spilled to a temporary file. Second pass: features are numbered by falling document
+// frequency (ties: smaller original index first; in text, smaller word first), and the rows are
+// written as shards. The files depend on the content alone, not on compression, paths, threads,
+// memory or the order of indices within a line.
 //
 // A failed or cancelled Ingest leaves nothing behind.
 func Ingest(ctx context.Context, o Options) (*Report, error) {
@@ -142,15 +142,15 @@ func (o Options) validate() error {
 	return nil
 }
 
-// replaceable guards other people's folders against --force.
+// replaceable protects other people's folders from --force.
 func replaceable(out string) bool {
 	names, err := fs.ReadDirNames(out)
 	return err != nil || len(names) == 0 || LooksIngested(fs.Clean(out))
 }
 
-// bufBytes is the size of one stream buffer. A thread of the second pass holds six of
-// them; one of the first pass two (a piece's text, half a buffer, and what is parsed of
-// it), with four more for all. They stay within half the bound; spilled rows take an
+// bufBytes is the size of one stream buffer. A thread of the second pass holds six. A thread of
+// the first pass holds two (the text of a piece, half a buffer, and what is parsed of it), and
+// there are four more for all. Together they take at most half the bound. Spilled rows take an
 // eighth of it before they go to disk, the postings a quarter.
 func (o Options) bufBytes() int {
 	share := o.MemoryBytes / int64(2*(6*o.Threads+4))
@@ -167,7 +167,7 @@ type intake struct {
 	table    featureTable
 	words    *words        // text only
 	schema   *table.Schema // of tables; nil: lines
-	spread   []spread      // of its numbers, by feature
+	spread   []spread      // spread of the numbers, by feature
 
 	weights *weighing // nil: none
 	stats   Stats
@@ -177,10 +177,10 @@ type intake struct {
 	total   int64
 }
 
-// progressRows is how often progress is told and cancellation looked for.
+// progressRows is how often progress is reported and cancellation checked.
 const progressRows = 4096
 
-// readWeighed reads the inputs, with the weights beside them if there are any.
+// readWeighed reads the inputs, together with their weights if there are any.
 func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
 	if in.o.Weights == "" && in.o.Table.Weight == "" {
 		return in.read(ctx)
@@ -213,7 +213,7 @@ func (in *intake) read(ctx context.Context) error {
 	return in.spill.flush()
 }
 
-// expand lists the files of a pattern or a folder of parts: read one by one, their
+// expand lists the files of a pattern or of a folder of parts. They are read one by one, so that
 // errors name file and line.
 func (in *intake) expand(ctx context.Context, path string) ([]string, error) {
 	if _, ok := in.o.FS.(fs.Local); !ok {
@@ -272,7 +272,8 @@ type source struct {
 	line   int64 // lines taken
 }
 
-// each calls f with a piece's rows. It returns io.EOF behind the last one, if all is well.
+// each calls f with the rows of a piece. It returns io.EOF after the last one if the whole input
+// was sound.
 func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bits []uint32) error) error {
 	b := &p.rows
 	labels, entries := 0, 0
@@ -309,8 +310,8 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	return nil
 }
 
-// place turns an error's line within a piece, or line if it has none, into one of the
-// input.
+// place turns an error's line within a piece into one of the input; line is used if the error has
+// none.
 func (s *source) place(err error, line int64) error {
 	var in *fs.InputError
 	if !errors.As(err, &in) {
@@ -348,10 +349,11 @@ func (c *Counts) add(d Counts) {
 	c.Broken += d.Broken
 }
 
-// maxRows keeps row numbers within 31 bits, which all packages rely on.
+// maxRows keeps row numbers within 31 bits. All packages rely on that.
 const maxRows = math.MaxInt32
 
-// add takes one row: label names, and either feature indices with their values' bits or a text.
+// add takes one row: label names, and either feature indices with the bits of their values, or a
+// text.
 func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error {
 	if n := len(in.spill.shards); n > maxRows>>16 {
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
@@ -383,7 +385,7 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	return in.spill.add(in.ids, index, bits)
 }
 
-// leaveOut takes a row out of the counts.
+// leaveOut removes a row from the counts.
 func (in *intake) leaveOut(labels [][]byte, index []uint32) {
 	in.stats.LeftOut++
 	in.stats.Rows--
@@ -395,7 +397,7 @@ func (in *intake) leaveOut(labels [][]byte, index []uint32) {
 	}
 }
 
-// labelID numbers a name at its first appearance and counts its rows.
+// labelID numbers a name when it first appears, and counts its rows.
 func (in *intake) labelID(name []byte) uint32 {
 	id, ok := in.labelIDs[string(name)]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// FORMAT.md draws what follows.
+// FORMAT.md has diagrams of what follows.
 const (
 	magic       = "TAXONSET"
 	version     = 1
@@ -53,8 +53,8 @@ func (h header) encode() []byte {
 	return out
 }
 
-// sections are the places and lengths in bytes of the arrays behind the header; each
-// begins at a multiple of 8. The last offset is the file's size.
+// sections returns the offsets and sizes in bytes of the arrays after the header. Each begins at
+// a multiple of 8. The last offset is the file's size.
 func (h header) sections() (off [3]int64, size [3]int64, total int64) {
 	switch h.kind {
 	case kindShard:
@@ -74,7 +74,7 @@ func (h header) sections() (off [3]int64, size [3]int64, total int64) {
 	return off, size, total
 }
 
-// maxCount keeps the arithmetic of sections from overflowing, far beyond any disk.
+// maxCount is far beyond any disk, and keeps the arithmetic of sections from overflowing.
 const maxCount = 1 << 48
 
 // decode checks a whole file against its header and returns the arrays' bytes.
@@ -110,7 +110,7 @@ func decode(b []byte, kind uint32) (h header, part [3][]byte, err error) {
 	return h, part, nil
 }
 
-// binaryFile writes one file, its arrays in any order and side by side.
+// binaryFile writes one file. Its arrays may be written in any order and side by side.
 type binaryFile struct {
 	f    *os.File
 	off  [3]int64
@@ -135,12 +135,12 @@ func createBinary(dir *fs.OutDir, name string, h header) (*binaryFile, error) {
 	return b, nil
 }
 
-// array begins writing into section i, skip bytes after its start.
+// array begins writing to section i, skip bytes after its start.
 func (b *binaryFile) array(i int, skip int64, bufBytes int) *arrayWriter {
 	return &arrayWriter{b: b, off: b.off[i] + skip, buf: make([]byte, 0, bufBytes)}
 }
 
-// close syncs and closes, unless err is already set, which it passes on.
+// close syncs and closes the file. If err is already set it is returned instead.
 func (b *binaryFile) close(err error) error {
 	if err == nil {
 		err = fs.Explain(b.name, b.f.Sync())
@@ -151,8 +151,8 @@ func (b *binaryFile) close(err error) error {
 	return err
 }
 
-// arrayWriter appends little-endian words to one array. The first error sticks and
-// shows at flush.
+// arrayWriter appends little-endian words to one array. Its first error is kept and returned by
+// flush.
 type arrayWriter struct {
 	b   *binaryFile
 	off int64

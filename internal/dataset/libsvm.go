@@ -10,10 +10,10 @@ import (
 	"taxon/internal/lines"
 )
 
-// maxIndex is the largest feature index that may stand in a file.
+// maxIndex is the largest feature index allowed in a file.
 const maxIndex = 1<<31 - 1
 
-// lineKind is what a line turned out to be.
+// lineKind is what a line is.
 type lineKind int
 
 const (
@@ -22,21 +22,22 @@ const (
 	comment
 )
 
-// svmParser reads lines of the form label[,label...] idx:val idx:val ... It keeps only
-// scratch memory between lines.
+// svmParser reads lines of the form label[,label...] idx:val idx:val ... Between lines it keeps
+// scratch memory only.
 type svmParser struct {
 	zeroBased bool
 	limit     uint32 // largest index as written; maxIndex, or XMC's D-1
 	pairs     []uint64
 }
 
-// parse reads one line into row (Labels, Index, Value), which is reset. Messages name no file.
+// parse reads one line into row (Labels, Index, Value), which it resets first. Messages name no
+// file.
 func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
 	rest := skipBlanks(line)
 	if len(rest) > 0 && rest[0] == '#' {
 		return comment, nil
 	}
-	if len(rest) > 0 && len(rest) == len(line) { // a leading blank says: no label
+	if len(rest) > 0 && len(rest) == len(line) { // a leading blank means: no label
 		if !isFeature(rest[:tokenLen(rest)]) {
 			var err error
 			if rest, err = parseLabels(rest, row); err != nil {
@@ -106,7 +107,7 @@ func (p *svmParser) badIndex(index uint64) error {
 	return fmt.Errorf("feature index %d: indices go up to %d: number the features anew", index, maxIndex)
 }
 
-// looksLikeText says whether what follows a label is several words, and no pair.
+// looksLikeText says whether what follows a label is several words, none of which is a pair.
 func looksLikeText(s []byte) bool {
 	words := bytes.Fields(s)
 	for _, w := range words {
@@ -117,8 +118,8 @@ func looksLikeText(s []byte) bool {
 	return len(words) > 1
 }
 
-// oddIndex reads a token whose index is not a short run of digits: signed, long, or
-// no index at all. It returns the index and the place of the colon.
+// oddIndex reads a token whose index is not a short run of digits: signed, too long, or no index
+// at all. It returns the index and the position of the colon.
 func oddIndex(token []byte) (uint64, int, error) {
 	colon := bytes.IndexByte(token, ':')
 	if colon < 0 {
@@ -145,7 +146,7 @@ func oddIndex(token []byte) (uint64, int, error) {
 func (p *svmParser) sortRow(row *Row) error {
 	p.pairs = p.pairs[:0]
 	for i, index := range row.Index {
-		// The position in the low half keeps the sort's outcome plain; values follow.
+		// The value's bits are in the low half, so equal indices have a definite order.
 		p.pairs = append(p.pairs, uint64(index)<<32|uint64(floatBits(row.Value[i])))
 	}
 	slices.Sort(p.pairs)
@@ -162,11 +163,11 @@ func (p *svmParser) sortRow(row *Row) error {
 	return nil
 }
 
-// maxRowLabels is far beyond any real row; a hostile one of 64 MiB cannot claim more
+// maxRowLabels is far beyond any real row. It keeps a hostile row of 64 MiB from claiming more
 // than 24 MiB of label headers.
 const maxRowLabels = 1 << 20
 
-// parseLabels cuts labels off at their commas, up to a blank or tab.
+// parseLabels splits labels at commas, up to a blank or tab.
 func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 	for {
 		quoted := len(s) > 0 && s[0] == '"'
@@ -175,7 +176,7 @@ func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 			return nil, err
 		}
 		if quoted {
-			err = checkLabel(s[:len(s)-len(rest)]) // control characters stand escaped there
+			err = checkLabel(s[:len(s)-len(rest)]) // control characters are shown escaped
 		}
 		if err == nil && (!quoted || len(name) == 0) {
 			err = checkLabel(name)
@@ -196,8 +197,8 @@ func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// checkLabel refuses what is no name: nothing, bytes that are no text, control characters,
-// a byte order mark.
+// checkLabel refuses what is no name: nothing at all, invalid UTF-8, control characters, a byte
+// order mark.
 func checkLabel(name []byte) error {
 	if len(name) == 0 {
 		return errors.New("empty label name: labels are separated by single commas")
@@ -211,7 +212,7 @@ func checkLabel(name []byte) error {
 			ascii = false
 		}
 	}
-	if bytes.HasPrefix(name, byteOrderMark) { // an unseen part of the name
+	if bytes.HasPrefix(name, byteOrderMark) { // invisible, but part of the name
 		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
 	}
 	if !ascii && !utf8.Valid(name) {
@@ -220,8 +221,8 @@ func checkLabel(name []byte) error {
 	return nil
 }
 
-// isFeature reports whether a line's first token is INTEGER:NUMBER. NaN and infinities
-// count as numbers here, so that they are refused as values, not taken as names.
+// isFeature says whether a line's first token is INTEGER:NUMBER. NaN and infinities count as
+// numbers here, so that they are refused as values instead of being taken for names.
 func isFeature(token []byte) bool {
 	colon := bytes.IndexByte(token, ':')
 	if colon <= 0 || !isInteger(token[:colon]) {
@@ -265,7 +266,7 @@ func tokenLen(s []byte) int {
 // show quotes a piece of input for a message, shortened.
 func show(s []byte) string { return fmt.Sprintf("%q", clip(s)) }
 
-// clip shortens a piece of input to what fits into a line.
+// clip shortens a piece of input so that it fits into a message.
 func clip(s []byte) string {
 	const most = 40
 	if len(s) > most {

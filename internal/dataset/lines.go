@@ -7,11 +7,11 @@ import (
 	"taxon/internal/fs"
 )
 
-// maxLineBytes is the longest line that is read, without its line end. It bounds the
-// memory that one broken line (a binary file, say) can claim.
+// maxLineBytes is the longest line, without its line end. It bounds the memory that a broken line
+// (of a binary file, say) can claim.
 const maxLineBytes = 64 << 20
 
-// firstBufferBytes holds some hundred usual lines; the buffer grows only for longer ones.
+// firstBufferBytes holds some hundred usual lines. The buffer grows for longer ones only.
 const firstBufferBytes = 128 << 10
 
 // splitter cuts a stream into lines without copying them.
@@ -29,10 +29,10 @@ func newSplitter(r io.Reader, limit int) *splitter {
 	return &splitter{r: r, limit: limit, buf: make([]byte, min(firstBufferBytes, limit+2))}
 }
 
-// next returns the next line without its LF or CRLF, valid until the next call, or
-// io.EOF, or the stream's error with the line it happened in.
+// next returns the next line without its LF or CRLF, valid until the next call. Else it returns
+// io.EOF, or the stream's error with its line.
 func (l *splitter) next() ([]byte, error) {
-	seen := 0 // bytes of buf[a:b] known to hold no line end
+	seen := 0 // bytes of buf[a:b] known to contain no line end
 	for {
 		if i := bytes.IndexByte(l.buf[l.a+seen:l.b], '\n'); i >= 0 {
 			line := l.buf[l.a : l.a+seen+i]
@@ -73,12 +73,12 @@ func (l *splitter) take(line []byte) ([]byte, error) {
 	return line, nil
 }
 
-// errTooLong has no line yet.
+// errTooLong gets its line where it occurs.
 var errTooLong = &fs.InputError{Msg: "the line is longer than 64 MiB: is this a text file with one instance a line?"}
 
 func (l *splitter) tooLong() error { return fs.AtLine(errTooLong, l.line+1) }
 
-// fill reads once, after making room.
+// fill makes room, then reads once.
 func (l *splitter) fill() {
 	if l.a > 0 {
 		copy(l.buf, l.buf[l.a:l.b])

@@ -21,7 +21,7 @@ const (
 	maxManifestBytes = 64 << 20
 )
 
-// manifest is the last file written; it names and vouches for the others.
+// manifest is the last file written. It lists the others with their checksums.
 type manifest struct {
 	Format      string         `json:"format"`
 	Version     int            `json:"version"`
@@ -38,7 +38,7 @@ type manifestItem struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Source says where the data came from: for people, outside the fingerprint.
+// Source says where the data came from. It is for people, and not part of the fingerprint.
 type Source struct {
 	Paths     []string `json:"paths"`
 	Form      string   `json:"form"` // libsvm, xmc or text
@@ -60,8 +60,8 @@ func (m *manifest) encode() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// decodeManifest reads and checks a document. Any change of a byte is noticed: what
-// was read must encode to the same bytes again.
+// decodeManifest reads and checks a document. What it read must encode to the same bytes, so any
+// changed byte is noticed.
 func decodeManifest(b []byte) (*manifest, error) {
 	var head struct {
 		Format  string `json:"format"`
@@ -92,8 +92,8 @@ func decodeManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// fingerprint is the SHA-256 over the names, sizes and checksums of the data files:
-// the content alone, wherever it came from and wherever it lies.
+// fingerprint is the SHA-256 over the names, sizes and checksums of the data files. It depends on
+// the content alone, not on where it came from or where it lies.
 func fingerprint(files []manifestItem) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", manifestFormat, version)
@@ -118,7 +118,7 @@ func seal(ctx context.Context, dir *fs.OutDir, name string) (manifestItem, error
 	return manifestItem{Name: name, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// ctxReader ends with the context.
+// ctxReader is a reader that ends when the context ends.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -131,9 +131,9 @@ func (r ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// LooksIngested reports whether path is a folder that Ingest wrote, going by its
-// manifest's format, or, where no format can be read, by the file that no other folder of
-// taxon's has; Open tells whether it is whole.
+// LooksIngested says whether Ingest wrote the folder at path. It goes by the manifest's format
+// or, if that can't be read, by the file that only data sets have. Open checks whether the folder
+// is whole.
 func LooksIngested(path string) bool {
 	b, err := readManifest(path)
 	var head struct {

@@ -14,18 +14,18 @@ type File struct {
 	SHA256 string // hex
 }
 
-// Listing is what a manifest says about its folder: enough to carry the folder elsewhere.
+// Listing is what a manifest says about its folder: enough to copy the folder elsewhere.
 type Listing struct {
 	Fingerprint string
 	Files       []File // sorted by name; the manifest itself is not among them
 	Manifest    []byte // the document
 }
 
-// ManifestName is the file of a folder that holds Listing.Manifest: the one to write last.
+// ManifestName is the name of the file that holds Listing.Manifest. It must be written last.
 const ManifestName = manifestFile
 
-// List reads the manifest of a folder that Ingest wrote. Errors are those of Open; the
-// files themselves are not looked at.
+// List reads the manifest of a folder that Ingest wrote, but not the files. Errors are those of
+// Open.
 func List(dir string) (*Listing, error) {
 	if _, err := loadManifest(dir); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func List(dir string) (*Listing, error) {
 	return ParseManifest(doc)
 }
 
-// ParseManifest reads a manifest that came from elsewhere and refuses one that is
-// damaged, or that names a file outside its folder.
+// ParseManifest reads a manifest that came from elsewhere. It refuses one that is damaged or
+// names a file outside its folder.
 func ParseManifest(doc []byte) (*Listing, error) {
 	m, err := decodeManifest(doc)
 	if err == nil {
@@ -57,7 +57,7 @@ func ParseManifest(doc []byte) (*Listing, error) {
 	return l, nil
 }
 
-// plainName says whether a name is made as Ingest makes them: nothing that leaves a folder.
+// plainName says whether a name has the form that Ingest gives: it can't lead out of a folder.
 func plainName(name string) bool {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') {
@@ -67,15 +67,15 @@ func plainName(name string) bool {
 	return name != "" && name[0] != '.' && name != manifestFile
 }
 
-// namesFiles are the files that hold what columns and labels are called, and how words
-// weigh: all that a model takes over from its training data.
+// namesFiles hold the names of columns and labels, and the weights of words: all that a model
+// keeps of its training data.
 var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile, tableFile}
 
 // HoldsNames says whether OpenNames reads the file.
 func HoldsNames(name string) bool { return slices.Contains(namesFiles, name) }
 
-// OpenNames is Open without the instances: the set's Matrix has its counts but no rows,
-// LabelBegin, LabelIndex, PosBegin and PosRows are nil. The other files need not be there.
+// OpenNames is Open without the instances. The set's Matrix has its counts but no rows;
+// LabelBegin, LabelIndex, PosBegin and PosRows are nil. The other files need not exist.
 func OpenNames(dir string) (*Set, error) {
 	m, err := loadManifest(dir)
 	if err != nil {

@@ -63,8 +63,8 @@ func parseValue(s []byte) (float32, error) {
 	return parseSlow(s)
 }
 
-// fastValue reads the plain numbers of nearly all files, [-]digits[.digits] with at most
-// 15 digits, up to a blank or the end. n is the bytes used; 0: parseValue must judge.
+// fastValue reads the plain numbers of nearly all files, [-]digits[.digits] with at most 15
+// digits, up to a blank or the end. n is the number of bytes used; 0: use parseValue instead.
 func fastValue(s []byte) (v float32, n int) {
 	i, neg := 0, false
 	if len(s) > 0 && s[0] == '-' {
@@ -85,7 +85,7 @@ func fastValue(s []byte) (v float32, n int) {
 		exp = i - point
 		digits += exp
 	}
-	// 15 digits stay below 2^53; a longer run may have wrapped around and is dropped.
+	// 15 digits stay below 2^53. A longer run may have wrapped around, and is left to parseValue.
 	if digits == 0 || digits > 15 || i < len(s) && s[i] != ' ' && s[i] != '\t' {
 		return 0, 0
 	}
@@ -123,12 +123,12 @@ func parseExponent(s []byte) (int, bool) {
 	return e, true
 }
 
-// compose is mantissa * 10^exp where float64 arithmetic gives the right float32.
+// compose is mantissa * 10^exp, if float64 arithmetic gives the right float32.
 //
-// mantissa and the power are exact and one operation rounds, so d is the float64
-// nearest the number. Rounding d again is wrong only if d lies midway between two
-// float32 (its low 29 bits are 1 followed by zeros): those go the slow way, as do
-// numbers at the ends of float32's range, whose midpoints look different.
+// mantissa and the power are exact, and one operation rounds, so d is the float64 nearest to the
+// number. Rounding d again is wrong only if d is midway between two float32 (its low 29 bits are
+// 1 followed by zeros). Such numbers go the slow way, as do those at the ends of float32's range,
+// whose midpoints look different.
 func compose(mantissa uint64, exp int, neg bool) (float32, bool) {
 	if mantissa == 0 {
 		return 0, true
@@ -151,10 +151,10 @@ func compose(mantissa uint64, exp int, neg bool) (float32, bool) {
 	return float32(d), true
 }
 
-// parseSlow leaves the rounding to strconv; s may still hold a broken tail.
+// parseSlow leaves the rounding to strconv. s may still have an invalid end.
 func parseSlow(s []byte) (float32, error) {
 	for _, c := range s {
-		// strconv would also take hexadecimal, underscores, inf and nan.
+		// strconv would also accept hexadecimal, underscores, inf and nan.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
 			return 0, notNumber(s)
 		}
@@ -169,7 +169,7 @@ func parseSlow(s []byte) (float32, error) {
 	return float32(v), nil
 }
 
-// notNumber tells infinities and NaN, which other tools write, from other text.
+// notNumber words the error: infinities and NaN, which other tools write, get one of their own.
 func notNumber(s []byte) error {
 	if isNonFinite(s) {
 		return errFinite

@@ -22,8 +22,8 @@ import (
 	"taxon/internal/table"
 )
 
-// Set is an opened data set. Its slices lie in mapped, read-only memory: never write to
-// them, and let go of them before Close.
+// Set is an opened data set. Its slices lie in mapped, read-only memory: never write to them, and
+// do not use them after Close.
 type Set struct {
 	Matrix      *sparse.Matrix // columns by falling document frequency; no bias column
 	Labels      []string       // label id -> name, in order of first appearance
@@ -45,10 +45,10 @@ type Set struct {
 	maps [][]byte
 }
 
-// Open maps a folder that Ingest wrote. It reads every byte once to check the checksums
-// and the order within the arrays, so that what it returns can be used unchecked. A
-// folder that is no data set, or a damaged one, is an *fs.InputError that names the file.
-// One on a Hadoop file system is copied to a temporary folder, which is gone once it is mapped.
+// Open maps a folder that Ingest wrote. It reads every byte once, to check the checksums and the
+// order within the arrays. So what it returns can be used unchecked. A folder that is damaged or
+// no data set gives an *fs.InputError that names the file. A folder on a Hadoop file system is
+// copied to a temporary folder, which is removed once it is mapped.
 func Open(dir string) (*Set, error) {
 	local, done, err := fs.Fetch(context.Background(), dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func loadManifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// check bounds the counts before anything is sized by them.
+// check bounds the counts before anything is allocated by them.
 func (s Stats) check() error {
 	for _, n := range []int64{s.Rows, s.Columns, s.Nonzeros, s.Labels, s.LabelEntries} {
 		if n < 0 || n >= maxCount {
@@ -296,8 +296,8 @@ func (o *opener) readNames() (err error) {
 	return err
 }
 
-// names reads a list of n names, one a line. They are copied out of the mapping, since
-// strings tend to outlive the set.
+// names reads a list of n names, one a line. They are copied out of the mapping, as strings are
+// often used longer than the set.
 func (o *opener) names(name string, n int64) ([]string, error) {
 	data, ok := o.files[name]
 	if !ok {
@@ -355,7 +355,7 @@ func (o *opener) readShard(i int) error {
 	return nil
 }
 
-// checkRuns makes sure that begin cuts index into runs that ascend strictly below limit.
+// checkRuns checks that begin cuts index into runs that are strictly ascending and below limit.
 func checkRuns(begin []uint64, index []uint32, limit int64) error {
 	if begin[0] != 0 || begin[len(begin)-1] != uint64(len(index)) {
 		return errors.New("its offsets do not cover its entries")

@@ -9,11 +9,11 @@ import (
 	"taxon/internal/fs"
 )
 
-// pieces reads a file ahead and parses it on several cores: one goroutine cuts the
-// stream into runs of whole lines, others parse them, and next hands them out in the
-// file's order. What comes out, errors and their lines included, is what a Reader over
-// the file would give. The cutting goroutine owns the file and closes it at its end, so
-// that a cancelled ingest need not wait for standard input.
+// pieces reads a file ahead and parses it on several cores. One goroutine cuts the stream into
+// runs of whole lines, others parse them, and next returns them in the file's order. The results,
+// with errors and their lines, are what a Reader over the file would give. The cutting goroutine
+// owns the file and closes it at its end, so that a cancelled ingest need not wait for standard
+// input.
 type pieces struct {
 	ctx    context.Context
 	o      ReaderOptions
@@ -22,16 +22,16 @@ type pieces struct {
 	order  chan *piece // the same, in the file's order
 	free   chan *piece
 	stop   chan struct{}
-	headed chan struct{} // closed once the first piece is parsed: header is known
+	headed chan struct{} // closed once the first piece is parsed: the header is then known
 	header *xmcHeader
-	group  sync.WaitGroup // parsers, and the cutter if it cannot hang
+	group  sync.WaitGroup // parsers, and the cutter if it can't hang
 }
 
 // piece is a run of whole lines with what they hold.
 type piece struct {
 	text   []byte
 	first  bool
-	err    error // of the stream, behind text; io.EOF at its end
+	err    error // of the stream, after text; io.EOF at its end
 	rows   batch
 	parsed chan struct{}
 }
@@ -39,7 +39,7 @@ type piece struct {
 // startPieces starts reading f with parsers goroutines beside one that reads.
 func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int) *pieces {
 	o.Name = f.Name()
-	inFlight := parsers + 2 // one being cut, one being handed out
+	inFlight := parsers + 2 // one being cut, one returned by next
 	s := &pieces{ctx: ctx, o: o, size: size, work: make(chan *piece, inFlight), order: make(chan *piece, inFlight),
 		free: make(chan *piece, inFlight), stop: make(chan struct{}), headed: make(chan struct{})}
 	for range inFlight {
@@ -65,7 +65,7 @@ func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size
 func (s *pieces) cut(f *fs.File) {
 	defer f.Close()
 	defer close(s.work)
-	var rest []byte // the line begun by the piece before
+	var rest []byte // start of a line whose end is in the next piece
 	for first := true; ; first = false {
 		var p *piece
 		select {
@@ -89,9 +89,9 @@ func (s *pieces) cut(f *fs.File) {
 	}
 }
 
-// fill reads one piece that begins with rest and returns the begun line behind it.
+// fill reads one piece that begins with rest, and returns the incomplete line at its end.
 func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
-	if cap(p.text) < s.size || cap(p.text) > 2*s.size+len(rest) { // a long line's memory goes
+	if cap(p.text) < s.size || cap(p.text) > 2*s.size+len(rest) { // drop the memory of a long line
 		p.text = make([]byte, 0, s.size+len(rest))
 	}
 	p.text = append(p.text[:0], rest...)
@@ -101,7 +101,7 @@ func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
 		}
 		n, err := io.ReadAtLeast(f, p.text[len(p.text):cap(p.text)], (cap(p.text)-len(p.text)+1)/2)
 		p.text = p.text[:len(p.text)+n]
-		if err == io.EOF || err == io.ErrUnexpectedEOF { // the latter of ReadAtLeast: f wraps its own
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // the latter from ReadAtLeast: f wraps its own
 			p.err = io.EOF
 			return nil
 		}
@@ -141,7 +141,7 @@ func (s *pieces) parse() {
 	}
 }
 
-// parsePiece reports whether it was not stopped.
+// parsePiece returns false if it was stopped.
 func (s *pieces) parsePiece(r *Reader, p *piece) bool {
 	if !p.first {
 		select {
@@ -160,8 +160,8 @@ func (s *pieces) parsePiece(r *Reader, p *piece) bool {
 	return true
 }
 
-// next returns the next piece, parsed, or the context's error. The piece must be given
-// back by release. A piece with err set is the last one.
+// next returns the next parsed piece, or the context's error. The piece must be given back by
+// release. A piece with err set is the last one.
 func (s *pieces) next() (*piece, error) {
 	select {
 	case p := <-s.order:
@@ -182,14 +182,14 @@ func (s *pieces) release(p *piece) {
 	s.free <- p
 }
 
-// Close ends the goroutines and waits for them, but not for one that may hang in a read
-// from a pipe: that ends with the next byte.
+// Close ends the goroutines and waits for them. It does not wait for one that may hang in a read
+// from a pipe; that one ends with the next byte.
 func (s *pieces) Close() {
 	close(s.stop)
 	s.group.Wait()
 }
 
-// batch holds the instances of a piece, one behind the other.
+// batch holds the instances of a piece.
 type batch struct {
 	rows   []batchRow
 	labels [][]byte // names, pointing into the piece's text
@@ -197,11 +197,11 @@ type batch struct {
 	bits   []uint32 // of the values
 	counts Counts
 	lines  int64
-	broken []error // lines passed over, counted within the piece
-	err    error   // of the line behind the last row; its line counts within the piece
+	broken []error // lines passed over; line numbers within the piece
+	err    error   // of the line after the last row; line number within the piece
 }
 
-// batchRow says where a row's parts end; they begin where those of the row before end.
+// batchRow says where the parts of a row end. They begin where those of the row before end.
 type batchRow struct {
 	line            int64 // within the piece, from 1
 	labels, entries int
@@ -229,7 +229,7 @@ func (b *batch) read(r *Reader) {
 	b.counts, b.broken, b.lines = r.Counts(), r.broken, r.lines.line
 }
 
-// trim lets go of memory far beyond what a piece of size bytes needs.
+// trim frees memory far beyond what a piece of size bytes needs.
 func (b *batch) trim(size int) {
 	if cap(b.index) > size || cap(b.labels) > size || cap(b.rows) > size {
 		*b = batch{}

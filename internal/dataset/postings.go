@@ -11,9 +11,9 @@ import (
 	"taxon/internal/fs"
 )
 
-// writePostings turns the rows' labels around: for each label its rows. Labels are
-// taken in ranges whose rows fit the memory bound, one pass over the row labels a
-// range; a label too large for that is streamed alone.
+// writePostings inverts the rows' labels: for each label its rows. Labels are taken in ranges
+// whose rows fit into the memory bound, with one pass over the row labels a range. A label too
+// large for that is streamed by itself.
 func (p *publisher) writePostings(ctx context.Context) error {
 	st := p.in.stats
 	f, err := createBinary(p.dir, postingsFile, header{kindPostings, uint64(st.Labels), uint64(st.LabelEntries), uint64(st.Rows)})
@@ -48,7 +48,7 @@ func (p *publisher) writePostings(ctx context.Context) error {
 
 // writePostingRange appends the rows of labels lo..hi, n in all.
 func (p *publisher) writePostingRange(ctx context.Context, w *arrayWriter, lo, hi int, n, room uint64) error {
-	if n > room { // one label: its rows come in order anyway
+	if n > room { // one label, whose rows come in order anyway
 		return p.eachLabel(ctx, func(row, label uint32) {
 			if int(label) == lo {
 				w.u32(row)

@@ -7,19 +7,19 @@ import (
 	"taxon/internal/table"
 )
 
-// Projection carries rows into the columns of a data set or model: libsvm rows through
-// their feature indices, text rows through the vocabulary. What has no column is
-// dropped. It is immutable: goroutines may share one, each with a Vector of its own.
+// Projection maps rows to the columns of a data set or model: libsvm rows by their feature
+// indices, text rows by the vocabulary. What has no column is dropped. It is immutable:
+// goroutines may share one, each with its own Vector.
 type Projection struct {
-	table featureTable      // index -> column+1; of text: of the numbers beside it
+	table featureTable      // index -> column+1; for text: of the numbers beside it
 	words map[string]uint32 // word -> column; nil unless text
-	most  int               // words of a term
+	most  int               // most words of a term
 	idf   []float64
 }
 
-// NewProjection takes feature[column] = original 1-based index, or, where vocabulary is
-// not nil, vocabulary[column] and idf[column], as a Set holds them; schema is that of tables,
-// or nil. It keeps copies.
+// NewProjection takes feature[column], the original 1-based index, or, if vocabulary is not nil,
+// vocabulary[column] and idf[column], as a Set holds them. schema is that of tables, or nil. It
+// keeps copies.
 func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
 	p := &Projection{}
 	if vocabulary == nil {
@@ -54,8 +54,8 @@ type Vector struct {
 	terms terms
 }
 
-// Row projects a row of the Reader's into v, replacing what v held. Texts get unit length over
-// the words of the vocabulary; numbers beside them stay as they are.
+// Row projects a row that the Reader gave into v, replacing its content. Texts get unit length
+// over the words of the vocabulary. Numbers beside them stay as they are.
 func (p *Projection) Row(row *Row, v *Vector) {
 	v.pairs = v.pairs[:0]
 	if p.words != nil {
@@ -78,7 +78,7 @@ func (p *Projection) Row(row *Row, v *Vector) {
 
 // text fills v.pairs with column<<32 | weight bits.
 func (p *Projection) text(text []byte, v *Vector) {
-	v.terms.ngrams = p.most // a term with a stop word in it is not in the vocabulary
+	v.terms.ngrams = p.most // a term with a stop word in it is not in the vocabulary, so stop words need no list here
 	v.terms.each(text, func(word []byte) {
 		if c, ok := p.words[string(word)]; ok {
 			v.pairs = append(v.pairs, uint64(c)<<32)

@@ -16,7 +16,7 @@ import (
 	"taxon/internal/sparse"
 )
 
-// noColumn marks an index that is no feature (a word of one row only).
+// noColumn marks an index that is no feature (for example a word of a single row).
 const noColumn = math.MaxUint32
 
 // publisher is the second pass.
@@ -28,7 +28,7 @@ type publisher struct {
 	idf      []float64 // by column, text only
 	nnz      []int64   // by shard
 	constant []uint32  // indices of numbers that never change
-	numbers  int       // features that are numbers beside words, and have the first indices
+	numbers  int       // number features beside words; they have the first indices
 	terms    []string  // of these
 	mu       sync.Mutex
 	rows     int64 // written, for progress
@@ -46,7 +46,7 @@ func (p *publisher) publish(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	p.in.spill.remove() // before the folder is counted and published
+	p.in.spill.remove() // before the folder's bytes are counted and it is published
 	return p.seal(ctx)
 }
 
@@ -75,7 +75,7 @@ func (p *publisher) number() {
 	}
 }
 
-// term is the word or the number with an index.
+// term is the word, or the name of the number, with an index.
 func (p *publisher) term(index uint32) string {
 	if int(index) > p.numbers {
 		return p.in.words.list[int(index)-p.numbers-1]
@@ -83,7 +83,7 @@ func (p *publisher) term(index uint32) string {
 	return p.terms[index-1]
 }
 
-// dropWords leaves out the words that tell nothing: of too few rows, too many, or all.
+// dropWords drops the words that are in too few rows, too many, or all.
 func (p *publisher) dropWords() {
 	kept := p.features[:0]
 	for _, f := range p.features {
@@ -136,7 +136,7 @@ func (p *publisher) writeRows(ctx context.Context) error {
 	return nil
 }
 
-// wrote tells progress; shards call it from their goroutines.
+// wrote reports progress; shards call it from their goroutines.
 func (p *publisher) wrote(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +233,7 @@ type shardWriter struct {
 	shard       int
 	labels      *binaryFile
 	pairs       []uint64
-	numbers     []uint64 // of numbers beside words, then joined with pairs
+	numbers     []uint64 // numbers beside words, later joined with pairs
 	zeroRows    int64
 	maxFeatures int64
 }
@@ -285,7 +285,7 @@ func (w *shardWriter) write(ctx context.Context) error {
 	return f.close(cmp.Or(begin.flush(), index.flush(), value.flush(), labelBegin.flush(), labelIndex.flush()))
 }
 
-// step looks for cancellation and tells progress every progressRows rows.
+// step checks for cancellation and reports progress every progressRows rows.
 func (w *shardWriter) step(ctx context.Context, row int) error {
 	if row%progressRows != 0 {
 		return nil
@@ -326,8 +326,8 @@ func (w *shardWriter) renumber(pairs []uint64) {
 	w.maxFeatures = max(w.maxFeatures, int64(len(w.pairs)))
 }
 
-// countKept counts the shard's entries that have a column, which the file's layout
-// needs before the first row is written.
+// countKept counts the shard's entries that have a column. The file's layout needs the count
+// before the first row is written.
 func (w *shardWriter) countKept(ctx context.Context) (n int64, err error) {
 	in := w.p.in.spill.reader(w.shard, w.p.o.bufBytes())
 	for range w.p.in.spill.shards[w.shard].rows {

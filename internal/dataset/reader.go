@@ -17,7 +17,7 @@ var (
 	errCR  = errors.New(lines.CarriageReturn)
 )
 
-// Row is one instance. The slices belong to the Reader and hold until the next Read.
+// Row is one instance. The slices belong to the Reader and are valid until the next Read.
 type Row struct {
 	Line   int64     // where it stands, 1-based
 	Labels [][]byte  // names as written; repeats of a name are left out; empty: no label
@@ -25,7 +25,7 @@ type Row struct {
 	Value  []float32 // finite, aligned with Index; explicit zeros are left out
 	Text   []byte    // the text in text form; Index and Value are then empty
 
-	ID, Weight string // of a table's columns
+	ID, Weight string // columns of a table
 	Broken     bool   // a row of a table that could not be read, and holds nothing
 }
 
@@ -38,20 +38,20 @@ type ReaderOptions struct {
 	Name      string // for messages: the path as the user gave it
 	Text      bool   // label[,label...]<TAB>text; else libsvm or XMC, told by line 1
 	ZeroBased bool   // libsvm indices count from 0; XMC files always do
-	// Pause, if it is there, is asked before more of the stream is read, which may wait; if it
-	// says true, Read returns ErrPause instead, and goes on when it is called again.
+	// Pause is called before more of the stream is read, which may block. If it returns true,
+	// Read returns ErrPause, and continues when it is called again. nil: never.
 	Pause func() bool
 
-	Strings Strings // lines are sequences, of which features are made
+	Strings Strings // lines are sequences, which become features of a string kernel
 
 	Table table.Options // for paths that are tables
 	Use   table.Use
 }
 
-// ErrPause is what Read returns when ReaderOptions.Pause has it not wait for the stream.
+// ErrPause is returned by Read when ReaderOptions.Pause keeps it from waiting for the stream.
 var ErrPause = errors.New("the stream pauses")
 
-// Counts is what a Reader met besides plain instances. None of it is an error.
+// Counts is what a Reader met beside plain instances. Nothing of it is an error.
 type Counts struct {
 	Rows           int64 `json:"rows"`            // instances
 	EmptyLines     int64 `json:"empty_lines"`     // without a single character, skipped
@@ -74,12 +74,12 @@ type Reader struct {
 	sequence stringRow
 	counts   Counts
 	first    bool
-	part     bool    // a run of lines out of a stream, which is judged as a whole elsewhere
+	part     bool    // a part of a stream, which is checked as a whole elsewhere
 	broken   []error // lines passed over
 	err      error
 }
 
-// NewReader reads r, which must be free of compression (fs.Open sees to that).
+// NewReader reads r, which must not be compressed (fs.Open decompresses).
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	l := newSplitter(r, maxLineBytes)
 	l.pause = o.Pause
@@ -91,8 +91,8 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	}
 }
 
-// restart sets the reader on a run of whole lines, the first of its stream or one behind
-// it, whose header is then known.
+// restart sets the reader on a run of whole lines: the first of its stream, or a later one, whose
+// header is then known.
 func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
 	if r.lines == nil {
 		r.lines = &splitter{limit: maxLineBytes}
@@ -112,7 +112,7 @@ func (r *Reader) Counts() Counts {
 	return c
 }
 
-// Form is "libsvm", "xmc" or "text"; known after the first Read.
+// Form is "libsvm", "xmc" or "text"; it is known after the first Read.
 func (r *Reader) Form() string { return formOf(r.o, r.header) }
 
 func formOf(o ReaderOptions, header *xmcHeader) string {
@@ -125,9 +125,9 @@ func formOf(o ReaderOptions, header *xmcHeader) string {
 	return "libsvm"
 }
 
-// Read returns the next instance, or io.EOF after the last. A stream without any
-// instance is an error, as is every line that breaks the form: an *fs.InputError with
-// name and line. After an error, Read returns it again.
+// Read returns the next instance, or io.EOF after the last. A stream without any instance is an
+// error, and so is every line that breaks the form: an *fs.InputError with name and line. After
+// an error, Read returns the same error again.
 func (r *Reader) Read() (*Row, error) {
 	if r.err == nil {
 		err := r.next()
@@ -142,11 +142,12 @@ func (r *Reader) Read() (*Row, error) {
 	return nil, r.err
 }
 
-// next goes to the next instance, over broken lines as far as ReaderOptions.Table allows it.
+// next goes to the next instance. It passes over broken lines as far as ReaderOptions.Table
+// allows it.
 func (r *Reader) next() error {
 	for {
 		err := r.take()
-		broken, ok := err.(*brokenLine) // as take made it, wrapped by nobody
+		broken, ok := err.(*brokenLine) // exactly as take made it, not wrapped
 		if !ok {
 			return err
 		}
@@ -162,7 +163,7 @@ func (r *Reader) next() error {
 	}
 }
 
-// brokenLine is an error that the lines behind it may be read in spite of.
+// brokenLine is an error after which later lines can still be read.
 type brokenLine struct{ err error }
 
 func (e *brokenLine) Error() string { return e.err.Error() }
@@ -206,8 +207,7 @@ func (r *Reader) take() error {
 	}
 }
 
-// firstLine takes off a byte order mark and takes up an XMC header; used reports that
-// the line was one.
+// firstLine removes a byte order mark and reads an XMC header; used says that the line was one.
 func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	if bytes.HasPrefix(*line, []byte("\xff\xfe")) || bytes.HasPrefix(*line, []byte("\xfe\xff")) {
 		return false, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
@@ -224,10 +224,9 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	return true, err
 }
 
-// parse tells what a line is, by one rule for all forms and all who read rows. Nothing on
-// it: no row, save in the XMC form, whose header counts its lines. A comment alone, where
-// the form has comments: no row. Everything else is a row; blanks alone are one without
-// labels and features.
+// parse says what a line is, by one rule for all forms. An empty line is no row, except in the
+// XMC form, whose header counts its lines. A line with only a comment is no row, in forms that
+// have comments. Every other line is a row; blanks alone are a row without labels and features.
 func (r *Reader) parse(line []byte) (lineKind, error) {
 	r.row.reset()
 	switch {
@@ -246,8 +245,8 @@ func (r *Reader) parse(line []byte) (lineKind, error) {
 	return r.parser.parse(line, &r.row)
 }
 
-// finish checks and tidies the row just parsed and counts it. It is not taken if it is an
-// empty line behind an XMC file's last row.
+// finish checks, tidies and counts the row just parsed. It is not taken if it is an empty line
+// after an XMC file's last row.
 func (r *Reader) finish() (taken bool, err error) {
 	row := &r.row
 	row.Line = r.lines.line
@@ -279,7 +278,7 @@ func (r *Reader) finish() (taken bool, err error) {
 	return true, nil
 }
 
-// checkEnd judges a stream as a whole; all is well with io.EOF.
+// checkEnd checks a stream as a whole; io.EOF means that it is sound.
 func checkEnd(name string, header *xmcHeader, c Counts) error {
 	if c.Rows == 0 {
 		return fs.Inputf(name, 0, "no instance in it: the file is empty")
@@ -292,7 +291,7 @@ func checkEnd(name string, header *xmcHeader, c Counts) error {
 	return io.EOF
 }
 
-// fail places an error on the current line.
+// fail adds name and line to an error.
 func (r *Reader) fail(err error) error {
 	return &fs.InputError{Path: r.o.Name, Line: r.lines.line, Msg: err.Error(), Err: err}
 }
@@ -306,8 +305,8 @@ func (r *Reader) named(err error) error {
 	return err
 }
 
-// distinct drops repeats, keeping first places. Rows have few labels, but a hostile one
-// may have millions: those go through a set.
+// distinct drops repeated labels and keeps first places. A hostile row may have millions of
+// labels, so long lists go through a set.
 func distinct(labels [][]byte) [][]byte {
 	const few = 32
 	out := labels[:0]

@@ -11,17 +11,17 @@ import (
 	"taxon/internal/sparse"
 )
 
-// spill holds the rows between the two passes as read, with label ids and feature
-// indices that are not yet renumbered: the first ones in memory, those beyond its bound
-// in a temporary file. A record is, in little-endian words
-// of 32 bits: labels, features, the label ids, then (index, word) a feature, where word
-// is the float32's bits or, for text, the count of the index-th word.
+// spill holds the rows between the two passes, with label ids, and feature indices that are not
+// renumbered yet. The first rows are in memory; those beyond its bound are in a temporary file. A
+// record consists of little-endian words of 32 bits: number of labels, number of features, the
+// label ids, then (index, word) for each feature. The word is the float32's bits or, for text,
+// how often the index-th word occurs.
 type spill struct {
 	f      *os.File
 	w      *bufio.Writer
 	room   int64    // bytes that slabs may hold in all
 	slabs  [][]byte // all of slabBytes but the last
-	held   int64    // bytes in slabs; the file holds those behind
+	held   int64    // bytes in slabs; later ones are in the file
 	buf    []byte
 	off    int64
 	shards []spillShard
@@ -36,7 +36,7 @@ type spillShard struct {
 	features int64
 }
 
-// slabBytes is what the memory of a spill grows by.
+// slabBytes is the step in which a spill's memory grows.
 const slabBytes = 64 << 10
 
 func newSpill(dir string, bufBytes int, room int64) (*spill, error) {
@@ -110,7 +110,7 @@ func (s *spill) ReadAt(p []byte, off int64) (n int, err error) {
 
 func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 
-// remove deletes what is held.
+// remove frees the memory and removes the file.
 func (s *spill) remove() {
 	s.slabs = nil
 	s.f.Close()
@@ -124,7 +124,7 @@ func (s *spill) reader(shard int, bufBytes int) *spillReader {
 	return &spillReader{name: s.f.Name(), r: bufio.NewReaderSize(section, bufBytes)}
 }
 
-// spillReader yields rows; the slices hold until the next one.
+// spillReader yields rows; its slices are valid until the next one.
 type spillReader struct {
 	name   string
 	r      *bufio.Reader

@@ -2,7 +2,7 @@ package dataset
 
 import "fmt"
 
-// Stats counts a data set and what was odd about its source.
+// Stats counts a data set and what was unusual about its source.
 type Stats struct {
 	Counts
 	Columns      int64 `json:"columns"`       // features that occur
@@ -17,7 +17,7 @@ type Stats struct {
 	Weight  float64 `json:"weight,omitempty"`   // sum of the rows' weights; 0: none has one other than 1
 }
 
-// Warnings are the oddities worth telling, one line each, in a fixed order.
+// Warnings are what a user should know about, one line each, in a fixed order.
 func (s Stats) Warnings() []string {
 	var out []string
 	for _, w := range []struct {

@@ -8,16 +8,18 @@ import (
 	"strings"
 )
 
-// Strings turn lines LABEL[,LABEL...]<TAB>SEQUENCE into the features of a string kernel ([JMLR] 2.2),
-// one for each string u of p symbols, so that the product of two rows is the normalised kernel:
+// Strings turn lines LABEL[,LABEL...]<TAB>SEQUENCE into the features of a string kernel ([JMLR]
+// 2.2). There is one feature for each string u of p symbols, so that the inner product of two
+// rows is the normalised kernel:
 //
 //	spectrum   phi_u(s) = how often u occurs in s
 //	gappy      phi_u(s) = sum over occurrences of u in s, with gaps of g symbols in all at most, of decay^gaps
 //
-// (Leslie, Eskin, Noble 2002; Lodhi et al. 2002, whose decay to the power of the whole span is
-// this times decay^p, which normalising takes away). The index of u is the number that its symbols
-// write, plus 1. So two strings never share a feature, rows need no vocabulary, and data
-// that are read with the same options have the same features. The zero value: no sequences.
+// (Leslie, Eskin, Noble 2002; Lodhi et al. 2002. The latter raise decay to the length of the
+// whole span, which differs by the factor decay^p, and normalising removes that.) The index of u
+// is the number that its symbols write in the alphabet's base, plus 1. So two strings never share
+// a feature, there is no vocabulary, and data read with the same options have the same features.
+// The zero value: lines are no sequences.
 type Strings struct {
 	Kernel   string // spectrum or gappy; "": none
 	Length   int    // p
@@ -32,10 +34,10 @@ var (
 	Alphabets = []string{"letters", "printable", "bytes"}
 )
 
-// maxGapped bounds the occurrences that begin at one symbol.
+// maxGapped bounds how many occurrences may begin at one symbol.
 const maxGapped = 10000
 
-// symbols is how many symbols there are, from which byte on.
+// symbols is the number of symbols, and the byte of the first.
 func (o *Strings) symbols() (n, first int) {
 	switch o.Alphabet {
 	case "letters":
@@ -46,7 +48,7 @@ func (o *Strings) symbols() (n, first int) {
 	return 256, 0
 }
 
-// longest is the greatest p whose strings have numbers of their own among the indices.
+// longest is the greatest p for which all strings have different indices.
 func (o *Strings) longest() (p int) {
 	n, _ := o.symbols()
 	for all := n; all < maxIndex; all *= n {
@@ -55,7 +57,7 @@ func (o *Strings) longest() (p int) {
 	return p
 }
 
-// Check tells what is wrong with them.
+// Check returns what is wrong with the options.
 func (o *Strings) Check() error {
 	if o.Kernel == "" {
 		return nil
@@ -83,7 +85,7 @@ func (o *Strings) Check() error {
 	return nil
 }
 
-// occurrence is one of the strings in a sequence, with what it counts.
+// occurrence is a string in a sequence, with its share of phi.
 type occurrence struct {
 	index  uint32
 	weight float64
@@ -96,7 +98,7 @@ type stringRow struct {
 	all  []occurrence
 }
 
-// parse reads a line into the row: unit length, indices ascending.
+// parse reads a line into a row of unit length, indices ascending.
 func (s *stringRow) parse(line []byte, row *Row) error {
 	if err := parseTextLine(line, row); err != nil {
 		return err
@@ -138,8 +140,8 @@ func (s *stringRow) parse(line []byte, row *Row) error {
 	return nil
 }
 
-// from adds the occurrences that continue with the symbol at `at`: left more symbols, gaps more
-// between them at most.
+// from adds the occurrences that continue with the symbol at `at`. They have left more symbols,
+// with at most so many gaps between them.
 func (s *stringRow) from(at, left, gaps int, prefix uint32, weight float64, n uint32) {
 	prefix = prefix*n + s.code[at]
 	if left == 1 {

@@ -10,9 +10,9 @@ import (
 )
 
 // Subset copies the given rows, ascending, into a set of its own in memory: the folds of a
-// search. Columns, labels, vocabulary and idf stay those of s, whether the rows hold them or
-// not, and are shared with it; a label that no row bears has no instances. Its fingerprint
-// is that of s and the rows. O(nonzeros of the rows) time and memory.
+// search. Columns, labels, vocabulary and idf are those of s, and shared with it, whether or not
+// the rows use them. A label without rows has no instances. Its fingerprint is made from that of
+// s and the rows. O(nonzeros of the rows) time and memory.
 func (s *Set) Subset(rows []uint32) *Set {
 	t := *s
 	t.maps, t.Warnings = nil, nil
@@ -22,7 +22,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 	t.LabelBegin, t.LabelIndex = make([]uint64, 1, len(rows)+1), nil
 	positives := make([][]uint32, len(s.Labels))
 	h := sha256.New()
-	h.Write([]byte(s.Fingerprint)) // a hash takes all
+	h.Write([]byte(s.Fingerprint)) // a hash's Write never fails
 	for i, r := range rows {
 		index[i], value[i] = s.Matrix.Row(int(r))
 		if s.Weight != nil {
@@ -50,7 +50,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 	return &t
 }
 
-// Bitmap writes rows of a set of n as bits: row i is bit i%8 of byte i/8.
+// Bitmap encodes rows of a set of n as bits: row i is bit i%8 of byte i/8.
 func Bitmap(rows []uint32, n int) []byte {
 	bits := make([]byte, (n+7)/8)
 	for _, r := range rows {
@@ -59,7 +59,7 @@ func Bitmap(rows []uint32, n int) []byte {
 	return bits
 }
 
-// Part is the Subset of the rows in a Bitmap. To close it closes s.
+// Part is the Subset of the rows in a Bitmap. Closing it closes s.
 func (s *Set) Part(bits []byte) (*Set, error) {
 	n := s.Matrix.Rows
 	if len(bits) != (n+7)/8 || n%8 != 0 && bits[n/8]>>(n%8) != 0 {

@@ -14,7 +14,7 @@ import (
 // tableFile is the table.Schema of a set that was read from tables.
 const tableFile = "table.json"
 
-// spread gathers the mean and the variance of a column of numbers, row by row.
+// spread is the running mean and variance of a column of numbers.
 type spread struct {
 	rows          int64
 	mean, squares float64
@@ -95,7 +95,7 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 	return nil
 }
 
-// sizeOf is the size of all inputs, if it is known.
+// sizeOf is the size of all inputs, if known.
 func (in *intake) sizeOf(size int64) int64 {
 	if len(in.o.Paths) == 1 {
 		return size
@@ -103,7 +103,7 @@ func (in *intake) sizeOf(size int64) int64 {
 	return -1
 }
 
-// measure gathers what the numbers of a row say of their columns.
+// measure adds the numbers of a row to their columns' spreads.
 func (in *intake) measure(index, bits []uint32) {
 	for i, x := range index {
 		for int(x) > len(in.spread) {
@@ -113,7 +113,8 @@ func (in *intake) measure(index, bits []uint32) {
 	}
 }
 
-// numbers is how many features of rows that have text too are numbers: they have the first indices.
+// numbers is how many features of rows that also have text are numbers. They have the first
+// indices.
 func (in *intake) numbers() int {
 	if !in.schema.Both() {
 		return 0
@@ -121,9 +122,9 @@ func (in *intake) numbers() int {
 	return in.schema.Width()
 }
 
-// standardise settles by how much each number is moved and scaled: to mean 0 and variance 1
-// over the rows that have it. Numbers of lists stay as they are. A number that is the same in
-// all rows is no feature.
+// standardise finds the shift and the scale for each number: to mean 0 and variance 1 over the
+// rows that have it. Numbers in lists stay as they are. A number that is the same in all rows is
+// no feature.
 func (p *publisher) standardise() {
 	s := p.in.schema
 	if s == nil || len(s.Features) == 0 {
@@ -163,7 +164,7 @@ func (p *publisher) writeTable(context.Context) error {
 	return fs.WriteFile(p.dir.Join(tableFile), append(doc, '\n'))
 }
 
-// readTable takes up the schema where the folder has one.
+// readTable reads the schema if the folder has one.
 func (o *opener) readTable() error {
 	b, ok := o.files[tableFile]
 	if !ok {
@@ -182,7 +183,7 @@ func NotATable(path string) error {
 	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
-// weightError is what is wrong with the weight of a row.
+// weightError says that the weight of a row is invalid.
 type weightError struct{ err error }
 
 func (e *weightError) Error() string { return e.err.Error() }
@@ -218,7 +219,7 @@ func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions
 	return NewFileReader(f, nil, o), nil
 }
 
-// NewFileReader reads lines of an opened file, by way of `from` unless that is nil.
+// NewFileReader reads lines of an opened file, through `from` unless that is nil.
 func NewFileReader(f *fs.File, from *fs.CancelReader, o ReaderOptions) *FileReader {
 	if from != nil {
 		return &FileReader{lines: NewReader(from, o), file: f}
@@ -250,7 +251,7 @@ func (r *FileReader) Read() (*Row, error) {
 	return &r.row, nil
 }
 
-// Refuse says that a table's row read last is broken; nil: it may be passed over.
+// Refuse reports the row of a table read last as broken; nil: it is passed over.
 func (r *FileReader) Refuse(err error) error {
 	if r.table == nil {
 		return err
@@ -267,7 +268,7 @@ func (r *FileReader) Counts() Counts {
 	return r.counts
 }
 
-// Form is libsvm, xmc or text, known after the first Read, or the kind of the table.
+// Form is libsvm, xmc or text, or the kind of the table; it is known after the first Read.
 func (r *FileReader) Form() string {
 	if r.lines != nil {
 		return r.lines.Form()

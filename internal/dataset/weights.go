@@ -16,7 +16,7 @@ import (
 	"taxon/internal/sparse"
 )
 
-// Weights above 0 lie within these bounds: products with C then stay within float32.
+// Positive weights lie within these bounds, so that products with C stay within float32.
 const (
 	minWeight = 1e-15
 	maxWeight = 1e15
@@ -44,7 +44,7 @@ func OpenWeights(ctx context.Context, files fs.Source, path string) (*WeightRead
 	return &WeightReader{in: in, lines: lines.NewReader(in, in.Name())}, nil
 }
 
-// Sum is that of the weights read; 0: all are 1.
+// Sum is the sum of the weights read; 0: all are 1.
 func (w *WeightReader) Sum() float64 {
 	if w.differ {
 		return w.sum
@@ -59,12 +59,13 @@ func (w *WeightReader) Close() {
 	}
 }
 
-// weighing reads the weights beside the instances, and writes those of the instances that stay.
+// weighing reads the weights along with the instances, and writes those of the instances that
+// stay.
 type weighing struct {
 	*WeightReader
 	to    *binaryFile
 	array *arrayWriter
-	text  string // of a table's row
+	text  string // of the table's present row
 }
 
 func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
@@ -81,7 +82,7 @@ func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, e
 	return w, nil
 }
 
-// next is the weight of the next instance; 0: it is left out.
+// next returns the weight of the next instance; 0: it is left out.
 func (w *weighing) next() (x float64, err error) {
 	if w.in == nil {
 		if x, err = w.take(w.text); err != nil {
@@ -96,7 +97,7 @@ func (w *weighing) next() (x float64, err error) {
 	return x, err
 }
 
-// Next is the weight of the next instance; 0: it is left out.
+// Next returns the weight of the next instance; 0: it is left out.
 func (w *WeightReader) Next() (float64, error) {
 	line, err := w.lines.Next()
 	if errors.Is(err, io.EOF) {
@@ -120,7 +121,7 @@ func (w *WeightReader) take(text string) (float64, error) {
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return 0, fmt.Errorf("weight %s is not finite: want a number of 0 or more", text)
-	case err != nil || strings.ContainsAny(text, "_xX"): // numbers are decimal, as in the data
+	case err != nil || strings.ContainsAny(text, "_xX"): // numbers must be decimal, as in the data
 		return 0, fmt.Errorf("%s is not a number: want one weight an instance, 0 or more", strconv.Quote(text))
 	case x < 0:
 		return 0, fmt.Errorf("weight %s is below 0: want a number of 0 or more", text)
@@ -134,9 +135,9 @@ func (w *WeightReader) take(text string) (float64, error) {
 	return x, nil
 }
 
-// End checks that no weight is left, blank lines apart, and that some instance has one.
+// End checks that no weight is left over, except blank lines, and that some weight is not 0.
 func (w *WeightReader) End() error {
-	if w.in == nil { // they stood beside the instances
+	if w.in == nil { // the weights were in the data's rows
 		return w.someLeft("the weight column")
 	}
 	line, err := w.lines.Next()
@@ -159,7 +160,7 @@ func (w *WeightReader) someLeft(where string) error {
 	return nil
 }
 
-// end checks that no weight is left, and writes the file, unless all weights are 1.
+// end checks that no weight is left over, and writes the file unless all weights are 1.
 func (w *weighing) end(dir *fs.OutDir) error {
 	if err := w.End(); err != nil {
 		return err
@@ -180,7 +181,7 @@ func (w *weighing) close(err error) error {
 	return w.to.close(err)
 }
 
-// readWeights takes up the weights where the folder has them.
+// readWeights reads the weights if the folder has them.
 func (o *opener) readWeights() error {
 	if _, ok := o.files[weightsFile]; !ok {
 		return nil

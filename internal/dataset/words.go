@@ -15,17 +15,17 @@ import (
 	"taxon/internal/table"
 )
 
-// Words say which words of texts become features. The zero value stands for all words, one at a
-// time, that stand in two rows or more and not in all. What comes out of them is the vocabulary:
-// whoever has that needs no Words to turn a text into features.
+// Words say which words of texts become features. The zero value: all single words that are in
+// two rows or more, but not in all. The result is the vocabulary; with it, a text can be turned
+// into features without Words.
 type Words struct {
-	Ngrams    int    `json:"ngrams,omitempty"`     // so many words that stand side by side are a feature, too, and fewer; 0: 1
-	StopWords string `json:"stop_words,omitempty"` // are no features, nor parts of one: English, None or "", or the path of a file
-	MinDF     Bound  `json:"min_df,omitzero"`      // in how many rows a feature must stand; not set: 2
-	MaxDF     Bound  `json:"max_df,omitzero"`      // and at most; not set: all
+	Ngrams    int    `json:"ngrams,omitempty"`     // up to so many consecutive words form a feature, too; 0: 1
+	StopWords string `json:"stop_words,omitempty"` // words that are no features, nor parts of one: English, None or "", or the path of a file
+	MinDF     Bound  `json:"min_df,omitzero"`      // least number of rows for a feature; not set: 2
+	MaxDF     Bound  `json:"max_df,omitzero"`      // most rows for a feature; not set: all
 }
 
-// Lists of stop words that are no files.
+// Values of StopWords that are no paths.
 const (
 	None    = "none"
 	English = "english"
@@ -37,7 +37,7 @@ const MaxNgrams = 5
 //go:embed english.txt
 var english []byte
 
-// Flags are the command line's flags for the words, where they are not the defaults.
+// Flags are the command line's flags for words that are not the default.
 func (w Words) Flags() (out [][2]string) {
 	add := func(wanted bool, flag, value string) {
 		if wanted {
@@ -51,10 +51,10 @@ func (w Words) Flags() (out [][2]string) {
 	return out
 }
 
-// Bound is a number of rows, or a share of all. It is a value of the command line.
+// Bound is a number of rows, or a share of all rows. It is a flag's value.
 type Bound struct {
 	rows  int64
-	share float64 // above 0: it counts
+	share float64 // used if it is above 0
 }
 
 // Set reads a whole number of rows, at least 1, or, with a point in it, a share of all rows.
@@ -71,7 +71,7 @@ func (b *Bound) Set(s string) error {
 	return nil
 }
 
-// String is the way back; "": it is not set.
+// String is the inverse of Set; "": not set.
 func (b *Bound) String() string {
 	switch {
 	case *b == Bound{}:
@@ -95,7 +95,7 @@ func (b Bound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (b *Bound) UnmarshalText(text []byte) error { return b.Set(string(text)) }
 
-// of is the bound in rows, of so many.
+// of is the bound as a number of rows.
 func (b Bound) of(rows int64, unset float64) float64 {
 	switch {
 	case b == Bound{}:
@@ -106,12 +106,12 @@ func (b Bound) of(rows int64, unset float64) float64 {
 	return float64(b.rows)
 }
 
-// keeps says whether a word that stands in df of the rows is a feature.
+// keeps says whether a word that is in df of the rows is a feature.
 func (w *Words) keeps(df, rows int64) bool {
 	return float64(df) >= w.MinDF.of(rows, minDocs) && float64(df) <= w.MaxDF.of(rows, math.Inf(1))
 }
 
-// stopWords reads the list that StopWords names.
+// stopWords returns the list that StopWords names.
 func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool, error) {
 	text := english
 	switch w.StopWords {
@@ -145,7 +145,7 @@ func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool
 
 const maxStopWords = 16 << 20
 
-// Check tells what is wrong with them, for instances that are text or not.
+// Check returns what is wrong with the options; text says whether instances are text.
 func (w *Words) Check(text bool) error {
 	flags := w.Flags()
 	switch {
@@ -159,14 +159,14 @@ func (w *Words) Check(text bool) error {
 	return nil
 }
 
-// terms finds the features of texts: words that are no stop words, and up to so many of them
-// that stand side by side, with a blank between.
+// terms finds the features of texts: words that are no stop words, and up to so many consecutive
+// ones, joined by blanks.
 type terms struct {
 	ngrams int
 	stop   map[string]bool
-	word   []byte // scratch of eachWord
-	run    []byte // the last words without a stop word between them
-	starts []int  // where they begin in it
+	word   []byte // memory for eachWord
+	run    []byte // the last words, back to the last stop word
+	starts []int  // where the words begin in run
 }
 
 // each calls f with each term, which is valid during the call.
@@ -199,7 +199,7 @@ func (t *terms) each(text []byte, f func(term []byte)) {
 	})
 }
 
-// ngramsOf is the most words of a term in a vocabulary.
+// ngramsOf is the most words that a term of a vocabulary has.
 func ngramsOf(vocabulary []string) int {
 	most := 0
 	for _, term := range vocabulary {

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// xmcHeader is line 1 of the XMC form: the instances, features and labels of the file. The
-// lines behind it are its instances, also the empty ones: some writers leave an instance
-// without label and feature so.
+// xmcHeader is line 1 of the XMC form: the numbers of instances, features and labels. Every line
+// after it is an instance, even an empty one: some writers leave an instance without label and
+// feature empty.
 type xmcHeader struct {
 	rows, features, labels int64
 }
 
-// parseXMCHeader returns nil if the line is not three integers. No libsvm line is: its
-// second token would be a feature.
+// parseXMCHeader returns nil if the line is not three integers. No libsvm line is: its second
+// token would be a feature.
 func parseXMCHeader(line []byte) (*xmcHeader, error) {
 	fields := bytes.Fields(line)
 	if len(fields) != 3 {
@@ -44,9 +44,9 @@ func (h *xmcHeader) rule(p *svmParser) {
 	p.limit = uint32(h.features - 1)
 }
 
-// take says whether a row is one of the instances announced, given the rows before it and
-// its labels and features together. Behind the last one, a row without any is an empty
-// line, and another is an error.
+// take says whether a row is one of the announced instances, given the number of rows before it
+// and of its labels and features together. After the last announced instance, an empty row is
+// ignored and any other is an error.
 func (h *xmcHeader) take(before int64, content int) (bool, error) {
 	if before >= h.rows && content > 0 {
 		return false, fmt.Errorf("one instance more than the %d that the header on line 1 announces (each line counts, an empty one too)", h.rows)
@@ -54,7 +54,7 @@ func (h *xmcHeader) take(before int64, content int) (bool, error) {
 	return before < h.rows, nil
 }
 
-// checkLabels holds a row against the header and writes its labels in their shortest form.
+// checkLabels checks a row against the header, and writes its labels in their shortest form.
 func (h *xmcHeader) checkLabels(row *Row) error {
 	for i, name := range row.Labels {
 		v, err := strconv.ParseInt(string(name), 10, 64)

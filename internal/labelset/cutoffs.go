@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 )
 
-// Cutoffs is what Fit learned. Labels are taken from the Depth best classes.
+// Cutoffs is what Fit learned. Labels are chosen among the Depth best classes.
 type Cutoffs struct {
-	Goal   Goal    `json:"goal,omitempty"` // that it aims at; "": an earlier version's mean of both F1
-	Rule   Rule    `json:"rule,omitempty"` // the better one; "": instance
-	Depth  int     `json:"depth"`          // scores of a profile
+	Goal   Goal    `json:"goal,omitempty"` // at which it aims; "": made by an earlier version, for the mean of both F1
+	Rule   Rule    `json:"rule,omitempty"` // the better of the two; "": instance
+	Depth  int     `json:"depth"`          // number of scores in a profile
 	Global float64 `json:"global"`         // one threshold for all instances and classes
 
 	// Instance: the threshold of an instance with sorted scores s is
@@ -25,7 +25,7 @@ type Cutoffs struct {
 	HeldOut HeldOut `json:"held_out"`
 }
 
-// Rule says how the scores of an instance become its labels.
+// Rule says how an instance's scores become its labels.
 type Rule string
 
 // The rules that a model's cut-offs choose from.
@@ -34,9 +34,9 @@ const (
 	RuleScut     Rule = "scut"
 )
 
-// HeldOut says what the cut-offs were fitted on and what they reached there. Each rule is
-// measured on the instances that it was fitted on, but for the regression and the classes'
-// thresholds, which are cross-fitted.
+// HeldOut says on what the cut-offs were fitted, and what they reached there. Each rule is
+// measured on the instances on which it was fitted. Only the regression and the classes'
+// thresholds are cross-fitted.
 type HeldOut struct {
 	Instances int     `json:"instances"`
 	Zero      Quality `json:"zero"`
@@ -46,8 +46,8 @@ type HeldOut struct {
 	Rcut      Quality `json:"rcut"`
 }
 
-// Threshold is the cut-off of an instance with these scores, Depth of them, falling: it
-// bears the classes with higher scores.
+// Threshold is the cut-off of an instance with these Depth scores, falling: it has the classes
+// with higher scores.
 func (c *Cutoffs) Threshold(scores []float64) float64 {
 	t := c.Intercept
 	for k, s := range scores[:len(c.Weight)] {
@@ -56,7 +56,7 @@ func (c *Cutoffs) Threshold(scores []float64) float64 {
 	return t
 }
 
-// Above counts the first score, whatever it is, and those behind it, which fall, above a threshold.
+// Above counts the scores above a threshold, and always the first. Scores fall.
 func Above(scores []float64, threshold float64) int {
 	n := min(1, len(scores))
 	for n < len(scores) && scores[n] > threshold {
@@ -65,8 +65,8 @@ func Above(scores []float64, threshold float64) int {
 	return n
 }
 
-// PerClass appends to dst the places of the classes whose score is above their own
-// threshold; the first if there is none.
+// PerClass appends to dst the indices of the classes whose score is above the class's threshold;
+// the first if there is none.
 func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
 	n := len(dst)
 	for k, class := range classes {
@@ -80,7 +80,8 @@ func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
 	return dst
 }
 
-// Places appends to dst the places of the classes that an instance bears by a rule; Depth scores, falling.
+// Places appends to dst the indices of the classes that a rule gives an instance with these Depth
+// scores, falling.
 func (c *Cutoffs) Places(dst []int, rule Rule, scores []float64, classes []int32) []int {
 	if rule == RuleScut {
 		return c.PerClass(dst, scores, classes)
@@ -88,8 +89,8 @@ func (c *Cutoffs) Places(dst []int, rule Rule, scores []float64, classes []int32
 	return leading(dst, Above(scores, c.Threshold(scores)))
 }
 
-// Check reports what makes c useless for a model of so many classes, terminals of them
-// scored.
+// Check reports what makes c unusable for a model with so many classes, of which so many
+// terminals are scored.
 func (c *Cutoffs) Check(classes, terminals int) error {
 	switch {
 	case c.Depth < 1 || c.Depth > terminals:
@@ -113,9 +114,9 @@ func (c *Cutoffs) Check(classes, terminals int) error {
 	return nil
 }
 
-// HoldOut chooses the rows to hold out of a training: at most a share of all, and at most
-// `most`, in a random order of the seed, leaving each class at least `least` rows, or as
-// many as it has, to be trained on. labels gives the classes of a row, count the rows of each class. The result ascends.
+// HoldOut chooses the rows to hold out of a training, in a random order by the seed: at most a
+// share of all, at most `most`, and so that each class keeps at least `least` rows, or all it
+// has. labels gives the classes of a row, count the rows of each class. The result ascends.
 func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64, most, least int, seed uint64) []uint32 {
 	want := min(int(share*float64(rows)), most)
 	left := append([]int(nil), count...)
@@ -141,7 +142,7 @@ func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64
 	return out
 }
 
-// free says whether every class of a row keeps enough rows without it.
+// free says whether every class of a row keeps enough rows without this row.
 func free(labels []uint32, left []int, least int) bool {
 	for _, l := range labels {
 		if left[l] <= least {

@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// Options say what cut-offs aim at, and what is known of the classes.
+// Options say at what cut-offs aim, and what is known about the classes.
 type Options struct {
 	Goal Goal // "": MeanF1
 	Tree Tree
-	// Rough fits what needs a fifth of the time and comes near the best: for those who compare scores.
+	// Rough tries fewer values, which takes a fifth of the time and comes near the best. For
+	// comparing scores.
 	Rough bool
 }
 
-// effort is what values are tried of what is chosen by the goal.
+// effort lists the values that are tried.
 type effort struct{ mixes, strengths, slopes []float64 }
 
 var (
@@ -25,15 +26,15 @@ var (
 
 // Fit learns all cut-offs from held-out instances.
 //
-// Global and the rank are what reaches the best goal. The instance's threshold is
+// Global and the rank are those that reach the best goal. An instance's threshold is
 //
 //	t(s) = mix theta.phi(s) + (1 - mix) global + shift
 //
-// with mix out of 0, 1/4, ..., 1 (or less of them) and shift by the same goal; the regression that they are
-// chosen with is cross-fitted on `folds` parts, so that a regression that learned nothing
-// but its own rows loses to the one threshold (mix = 0). The stored regression is of all rows.
-// The classes' thresholds are those of newShrinker, shifted alike. Rule is the one of both that
-// reached more.
+// with mix one of 0, 1/4, ..., 1 (fewer if Rough) and the shift that reach the best goal. For
+// this choice the regression is cross-fitted on `folds` parts. So a regression that only learned
+// its own rows loses to the one threshold (mix = 0). The stored regression is fitted on all rows.
+// The classes' thresholds are those of newShrinker, shifted in the same way. Rule is the one of
+// both that reached more.
 func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	if p.Rows() == 0 {
 		return nil, errors.New("label sets: no held-out instance to fit the cut-offs on")
@@ -59,7 +60,7 @@ func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	return c, nil
 }
 
-// leading appends the places 0..n-1.
+// leading appends the indices 0..n-1.
 func leading(dst []int, n int) []int {
 	for k := range n {
 		dst = append(dst, k)
@@ -67,7 +68,7 @@ func leading(dst []int, n int) []int {
 	return dst
 }
 
-// folds of what is cross-fitted.
+// folds is the number of parts in cross-fitting.
 const folds = 5
 
 func (c *Cutoffs) fitInstance(p *Profiles, mixes []float64) {
@@ -142,10 +143,10 @@ func (c *Cutoffs) fitClasses(p *Profiles, tree Tree, e effort) {
 	}
 }
 
-// CrossFit cuts every instance of a collection by cut-offs that are fitted on the instances of
-// the other parts: what a model together with its cut-offs makes of instances that neither has
-// seen, without a second training. Instance i is in part i mod parts. The result are the places
-// of the classes that each instance bears.
+// CrossFit cuts every instance by cut-offs that are fitted on the instances of the other parts.
+// So it shows, without a second training, what a model with its cut-offs makes of instances that
+// neither has seen. Instance i is in part i mod parts. The result are the indices of each
+// instance's classes.
 func CrossFit(p *Profiles, parts int, o Options) ([][]int, error) {
 	if parts < 2 || p.Rows() < parts {
 		return nil, errors.New("label sets: too few held-out instances to fit cut-offs on a part of them")
@@ -178,26 +179,26 @@ func CrossFit(p *Profiles, parts int, o Options) ([][]int, error) {
 	return out, nil
 }
 
-// candidate is a place of a row that a falling threshold may admit.
+// candidate is a class of a row that a falling threshold may admit.
 type candidate struct {
 	margin float64
 	row    int32
 	place  int32
 }
 
-// bestShift finds the threshold d that reaches the best goal when every row keeps the places
-// whose margin is above d, or its first place if none is:
+// bestShift finds the threshold d that reaches the best goal, when every row keeps the classes
+// whose margin is above d, or its first class if there is none:
 //
-//	find   d = argmax goal({places with margin > d}, or the first one)
+//	find   d = argmax goal({classes with margin > d}, or the first one)
 //
-// by admitting candidates in falling order of their margin, equal ones together. d lies
-// half-way between two margins. margin has rows x depth entries, of which the floor leaves
-// those that can matter. Cost: a sort of them.
+// It admits candidates in falling order of their margin, equal ones together. d is half-way
+// between two margins. margin has rows x depth entries; floor selects those that can matter.
+// Cost: sorting them.
 func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	s := newScorer(p)
 	floor := p.floor(margin)
 	list := make([]candidate, 0, min(len(margin), enough*len(p.truth)+p.Rows()+len(margin)/buckets))
-	alone := make([]bool, p.Rows()) // the first place stands for an empty set
+	alone := make([]bool, p.Rows()) // the first class stands for an empty set
 	for row := range p.Rows() {
 		s.add(row, 0)
 		alone[row] = true
@@ -235,17 +236,17 @@ func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	return best, quality
 }
 
-// justBelow is less than x by more than what sums of thresholds are rounded by.
+// justBelow is less than x by more than the rounding of sums of thresholds.
 func justBelow(x float64) float64 { return x - 1e-6*(1+math.Abs(x)) }
 
-// enough places are so many times the true labels: no goal is at its best with more predicted.
+// enough: no goal is at its best with more than so many times the true labels predicted.
 const enough = 4
 
 // buckets of the histogram that finds the floor.
 const buckets = 1 << 12
 
-// floor is a margin below which no place needs to be looked at: at least so many places as are
-// enough, and one a row, lie at or above it.
+// floor is a margin below which no class need be looked at. At least `enough` times the true
+// labels, and one class a row, are at or above it.
 func (p *Profiles) floor(margin []float64) float64 {
 	want := enough*len(p.truth) + p.Rows()
 	if want >= len(margin) {

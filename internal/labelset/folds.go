@@ -6,21 +6,20 @@ import (
 	"math/rand/v2"
 )
 
-// Folds deals the rows out to k folds, evenly and, as far as possible, so that each label
-// is spread evenly too: iterative stratification (K. Sechidis, G. Tsoumakas, I. Vlahavas:
-// On the stratification of multi-label data. ECML PKDD 2011, Algorithm 1). The rarest label
-// goes first; a row goes to the fold that lacks most of the label, then to the one that
-// lacks most rows, then to the first. Rows of one label are spread exactly: any two folds
-// differ by one at most.
+// Folds deals the rows out to k folds, evenly and so that each label is spread as evenly as
+// possible: iterative stratification (K. Sechidis, G. Tsoumakas, I. Vlahavas: On the
+// stratification of multi-label data. ECML PKDD 2011, Algorithm 1). The rarest label goes first.
+// A row goes to the fold that lacks most of the label, then to the one that lacks most rows, then
+// to the first. If rows have one label, any two folds differ by at most one row of each label.
 //
-// Row i has labels index[begin[i]:begin[i+1]], below `labels`. The result has a fold per
+// Row i has labels index[begin[i]:begin[i+1]], below `labels`. The result has a fold for each
 // row. O(entries (k + log labels)).
 func Folds(begin []uint64, index []uint32, labels, k int, seed uint64) []int {
 	d := newFoldAssigner(begin, index, labels, k, seed)
 	for d.rare.Len() > 0 {
 		l := heap.Pop(&d.rare).(rareLabel)
 		if l.left != d.left[l.label] {
-			continue // an older entry: its rows have become fewer since
+			continue // outdated: fewer rows are left since
 		}
 		for _, r := range d.rows[l.label] {
 			if d.fold[r] < 0 {

@@ -9,11 +9,11 @@ import (
 //
 //	min_theta  sum_rows s dist(theta.phi(row), [low, high])^2 + ridge n ||theta||^2
 //
-// s is the row's weight and n the sum of all. phi is the row's standardised profile: its first `profile` scores, one by one, and the
-// mean of the others. [low, high] are the thresholds with which the row has its best F1,
-// an interval between two neighbouring scores: any of them is right, so a point within
-// would only add noise. By alternating projections: least squares on the points of the
-// intervals nearest to the last predictions. Each round lowers the sum.
+// s is the row's weight, n the sum of all s. phi is the row's standardised profile: its first
+// `profile` scores, and the mean of the others. [low, high] are the thresholds that give the row
+// its best F1: an interval between two neighbouring scores. Any of them is right, so a single
+// target within it would only add noise. It is solved by alternating projections: least squares
+// on the points of the intervals nearest to the last predictions. Each round lowers the sum.
 const (
 	profile = 12
 	rounds  = 15
@@ -25,9 +25,9 @@ type interval struct{ low, high float64 }
 
 func (r interval) nearest(x float64) float64 { return min(max(x, r.low), r.high) }
 
-// intervals finds the best cut of each row by its F1; of cuts that are equally good the
-// one with the fewest labels. Rows without a true class within reach are given none: no
-// threshold does them good.
+// intervals finds the best cut of each row by its F1; of equally good cuts the one with the
+// fewest labels. Rows without a true class among the Depth best are left out, as no threshold
+// helps them.
 func intervals(p *Profiles) (of []interval, rows []int) {
 	for row := range p.Rows() {
 		right, best, at := 0, 0.0, -1
@@ -45,7 +45,7 @@ func intervals(p *Profiles) (of []interval, rows []int) {
 		scores := p.scores(row)
 		r := interval{math.Inf(-1), scores[at]}
 		if at == 0 {
-			r.high = math.Inf(1) // the first place is kept whatever the threshold
+			r.high = math.Inf(1) // the first class is kept whatever the threshold
 		}
 		if at+1 < len(scores) {
 			r.low = scores[at+1]
@@ -55,7 +55,7 @@ func intervals(p *Profiles) (of []interval, rows []int) {
 	return of, rows
 }
 
-// features are the entries of phi, not yet standardised.
+// features are the entries of phi before they are standardised.
 func features(dst, scores []float64) []float64 {
 	head := min(profile, len(scores))
 	dst = append(dst[:0], scores[:head]...)
@@ -83,8 +83,8 @@ func (l line) at(scores []float64) float64 {
 	return t
 }
 
-// regress fits the line on the rows for which use says so, beginning at threshold start.
-// Without rows the line is start everywhere.
+// regress fits the line on the rows that use selects, beginning at threshold start. Without rows
+// the line is start everywhere.
 func regress(p *Profiles, start float64, use func(row int) bool) line {
 	l := line{start, make([]float64, p.depth)}
 	of, rows := intervals(p)
@@ -137,8 +137,8 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 	return l
 }
 
-// standardise makes every column of x mean 0 and variance 1, rows weighing what weight says, n
-// in all; a column that hardly varies becomes 0.
+// standardise gives every column of x mean 0 and variance 1, with weighted rows (n is the sum of
+// the weights). A column that hardly varies becomes 0.
 func standardise(x [][]float64, weight []float64, n float64) (center, scale []float64) {
 	center, scale = make([]float64, len(x[0])), make([]float64, len(x[0]))
 	for f := range center {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Profiles holds what a model said about held-out instances: for each its Depth best
-// scores, falling, with their classes, and its true classes.
+// Profiles holds the scores of held-out instances: for each instance its Depth best scores,
+// falling, with their classes, and its true classes.
 type Profiles struct {
 	depth   int
 	classes int
@@ -19,12 +19,12 @@ type Profiles struct {
 
 	weight []float64   // of rows
 	part   []int32     // of rows
-	count  [][]float64 // part, class -> rows that bear it, each counted by its weight
+	count  [][]float64 // part, class -> rows with the class, counted with their weights
 	total  float64     // sum of count
 }
 
-// NewProfiles starts a collection for a model of so many classes. depth is the length of
-// the profiles, at most classes.
+// NewProfiles begins a collection for a model with so many classes. depth is the length of the
+// profiles, at most classes.
 func NewProfiles(depth, classes int) (*Profiles, error) {
 	if depth < 1 || depth > classes {
 		return nil, fmt.Errorf("label sets: a profile of %d scores for %d classes", depth, classes)
@@ -38,15 +38,15 @@ func (p *Profiles) Rows() int { return len(p.begin) - 1 }
 // Depth is the length of the profiles.
 func (p *Profiles) Depth() int { return p.depth }
 
-// NextPart begins a part: macro-F1 is the mean of the parts'. A class's F1 depends on how many
-// instances it is measured on, and parts are of the size of a test set.
+// NextPart begins a part. Macro-F1 is the mean of the parts', because a class's F1 depends on how
+// many instances it is measured on, and a part has the size of a test set.
 func (p *Profiles) NextPart() {
 	if p.Rows() > 0 {
 		p.count = append(p.count, make([]float64, p.classes))
 	}
 }
 
-// Add appends an instance: its weight in what is fitted, its depth best scores, falling, their
+// Add appends an instance: its weight in the fit, its depth best scores, falling, with their
 // classes, and its true classes, each once. The slices are copied.
 func (p *Profiles) Add(weight float64, scores []float64, classes, truth []int32) error {
 	if len(scores) != p.depth || len(classes) != p.depth {

@@ -5,16 +5,16 @@ import "strings"
 // Goal is the measure that cut-offs aim at.
 type Goal string
 
-// The goals: micro-F1 alone is decided by the frequent classes, macro-F1 alone by the few rows
-// of the rare ones.
+// The goals. Micro-F1 is decided by the frequent classes, macro-F1 by the few rows of the rare
+// ones.
 const (
 	MicroF1 Goal = "micro_f1"
 	MacroF1 Goal = "macro_f1"
 	MeanF1  Goal = "mean_f1" // of both
 )
 
-// GoalOf is the goal for a measure of any name. Measures along the hierarchy and the zero-one
-// loss count decisions, as micro-F1 does; rankings and probabilities have no cut-off.
+// GoalOf is the goal for a measure of any name. Hierarchical measures and the zero-one loss count
+// decisions, as micro-F1 does. Rankings and probabilities have no cut-off.
 func GoalOf(measure string) Goal {
 	switch {
 	case measure == string(MacroF1) || measure == "macro":
@@ -26,7 +26,7 @@ func GoalOf(measure string) Goal {
 	return MeanF1
 }
 
-// weights of the two measures in a goal.
+// weights of the two measures in the goal.
 func (g Goal) weights() (micro, macro float64) {
 	switch g {
 	case MicroF1:
@@ -37,8 +37,8 @@ func (g Goal) weights() (micro, macro float64) {
 	return 0.5, 0.5
 }
 
-// Quality is what a rule reached on the held-out instances, as fractions. Macro averages
-// over all classes, and over the parts of the instances.
+// Quality is what a rule reached on the held-out instances, as fractions. Macro averages over all
+// classes, and over the parts.
 type Quality struct {
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
@@ -50,7 +50,7 @@ func (q Quality) Of(g Goal) float64 {
 	return float64(micro*q.MicroF1) + float64(macro*q.MacroF1)
 }
 
-// scorer keeps the figures while labels are added and taken away one by one.
+// scorer keeps the figures up to date while labels are added and removed one by one.
 type scorer struct {
 	p         *Profiles
 	right     float64 // predicted labels that are true, each counted by its row's weight
@@ -69,13 +69,13 @@ func newScorer(p *Profiles) *scorer {
 	return s
 }
 
-// f1 of a class that so many instances bear; 0/0 counts as 0.
+// f1 of a class that `borne` instances have; 0/0 counts as 0.
 func (k classCount) f1(borne float64) float64 { return ratio(2*k.right, k.predicted+borne) }
 
-// add predicts the class at a place of a row.
+// add predicts class number `place` of a row.
 func (s *scorer) add(row, place int) { s.change(row, place, s.p.weight[row]) }
 
-// remove takes that back.
+// remove undoes add.
 func (s *scorer) remove(row, place int) { s.change(row, place, -s.p.weight[row]) }
 
 func (s *scorer) change(row, place int, w float64) {
@@ -102,7 +102,7 @@ func ratio(part, whole float64) float64 {
 	return part / whole
 }
 
-// judge measures a rule on the profiles. keep gives the places of a row that are kept.
+// judge measures a rule on the profiles. keep gives the indices of a row's classes that are kept.
 func judge(p *Profiles, keep func(dst []int, row int) []int) Quality {
 	s := newScorer(p)
 	var at []int

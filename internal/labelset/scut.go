@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// Tree hangs the classes below groups: those of a node of the hierarchy. A group has a larger
+// Tree hangs the classes below groups, which are the nodes of the hierarchy. A group has a larger
 // number than the group above it. The zero value has no group.
 type Tree struct {
 	Above []int32 // group -> the group above it; -1: none
 	Of    []int32 // class -> its group; -1: none
 }
 
-// scut's threshold of a class c is shrunk towards that of the group above it, and so on up to
-// the threshold for all classes:
+// scut's threshold of a class is shrunk towards that of the group above it, and so on up to the
+// threshold for all classes:
 //
 //	t_n = (m_n best_n + k t_above(n)) / (m_n + k),   m_n: held-out positives below n
 //
-// where a class's t_above is lower the fewer positives it has, by slope ln((m_max+1) / (m_n+1)).
-// best_n is the threshold that all classes below n would share at their best: the one with the
-// highest sum of the classes' shares in the goal,
+// A class's t_above is lowered by slope ln((m_max+1) / (m_n+1)): the fewer positives, the lower.
+// best_n is the best threshold that all classes below n could share: the one with the highest sum
+// of the classes' shares in the goal,
 //
 //	u_c(t) = a (2 right_c - F predicted_c) + b F1_c
 //
-// a and F linearise micro-F1 at what one threshold for all reaches: to take a label is worth
-// its while where it is right with a chance above F/2. k and slope are chosen by cross-fitting;
-// k = +Inf leaves the classes no threshold of their own.
+// a and F linearise micro-F1 at what one threshold for all reaches: a label is worth predicting
+// if its chance to be right is above F/2. k and slope are chosen by cross-fitting; with k = +Inf
+// classes have no threshold of their own.
 //
 // shrinker holds the best thresholds of classes and groups.
 type shrinker struct {
@@ -46,15 +46,15 @@ func byFalling(a, b float64) int {
 	return 0
 }
 
-// entry is a place of a class in some row.
+// entry is a class of some row.
 type entry struct {
 	score, weight float64
 	class, part   int32
 	hit           bool
 }
 
-// newShrinker finds the best thresholds on the rows for which use says so. at and reached are
-// the one threshold and what it reached on them.
+// newShrinker finds the best thresholds on the rows that use selects. at is the one threshold for
+// all, reached what it reached on these rows.
 func newShrinker(p *Profiles, tree Tree, goal Goal, at float64, use func(row int) bool) *shrinker {
 	s := &shrinker{tree: tree, root: at, best: make([]float64, p.classes), groups: make([]float64, len(tree.Above)),
 		borne: make([]float64, p.classes), weight: make([]float64, len(tree.Above))}
@@ -116,15 +116,15 @@ func newShrinker(p *Profiles, tree Tree, goal Goal, at float64, use func(row int
 	return s
 }
 
-// utility is what predicted labels are worth to a goal.
+// utility is what predicted labels contribute to a goal.
 type utility struct {
 	a, f, b float64
 	borne   [][]float64    // part, class
 	class   [][]classCount // zero between two calls
 }
 
-// best is the threshold, half-way between two scores, with the highest utility; standard where
-// nothing is gained by any. list falls.
+// best is the threshold, half-way between two scores, with the highest utility; standard if none
+// gains anything. list falls.
 func (u *utility) best(list []entry, standard float64) float64 {
 	sum, best, at := 0.0, 0.0, standard
 	for i := 0; i < len(list); {
@@ -155,7 +155,7 @@ func (u *utility) best(list []entry, standard float64) float64 {
 	return at
 }
 
-// thresholds are those of the classes at a strength and a slope.
+// thresholds are those of the classes, for a strength and a slope.
 func (s *shrinker) thresholds(k, slope float64) []float64 {
 	most := slices.Max(s.borne)
 	mix := func(best, m, above float64) float64 {

@@ -2,9 +2,8 @@ package model
 
 import "math"
 
-// Batch is a block of instances to score together: Begin, Column and Value are
-// compressed sparse rows over the model's columns (without the bias). The zero value is
-// an empty batch.
+// Batch is a block of instances to score together. Begin, Column and Value are compressed sparse
+// rows over the model's columns (without the bias). The zero value is an empty batch.
 type Batch struct {
 	Begin  []int // rows+1 entries, or none
 	Column []uint32
@@ -17,9 +16,9 @@ type Batch struct {
 	limit  int      // rows of a full batch; 0: BatchRows
 }
 
-// BatchRows is how many rows a full batch has, BatchEntries how many nonzeros. The weights
-// are read once a batch, so a batch must be large enough to pay for that; and its
-// scores for one node (8 bytes a row) must stay in the fastest cache.
+// A full batch has BatchRows rows or BatchEntries nonzeros. The weights are read once a batch, so
+// a batch must be large enough to pay for that. Its scores for one node (8 bytes a row) must stay
+// in the fastest cache.
 const (
 	BatchRows    = 4096
 	BatchEntries = 1 << 20
@@ -44,8 +43,8 @@ func (b *Batch) Reset() {
 	b.IDs, b.Broken = b.IDs[:0], b.Broken[:0]
 }
 
-// Add appends an instance. Columns are the model's; one that stands twice counts twice.
-// The slices are copied.
+// Add appends an instance. Columns are the model's; one that is given twice counts twice. The
+// slices are copied.
 func (b *Batch) Add(columns []uint32, values []float32) {
 	if len(b.Begin) == 0 {
 		b.Begin = append(b.Begin, 0)
@@ -73,7 +72,7 @@ func (b *Batch) RowLabels(i int) []string {
 	return b.Labels[first:b.Ends[i]]
 }
 
-// entry is a nonzero of the batch seen from its column.
+// entry is a nonzero of a column: its row and value.
 type entry struct {
 	row   uint32
 	value float32

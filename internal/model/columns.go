@@ -2,10 +2,10 @@ package model
 
 import "taxon/internal/modelform"
 
-// columnIndex is a whole model by columns: entry (node, d) of column c says that weight c of the
-// node is d more than its parent's. A row then costs the entries of its columns and one pass over
-// the tree, however few rows come together; a batch of thousands is scored faster by node (see
-// Predictor). It takes 12 bytes an override.
+// columnIndex is a whole model by columns. Entry (node, d) of column c says that weight c of the
+// node is d more than its parent's. So a row costs the entries of its columns and one pass over
+// the tree, even if few rows come together. (A batch of thousands is scored faster by node: see
+// Predictor.) It takes 12 bytes an override.
 type columnIndex struct {
 	begin []uint32 // column -> its first entry
 	node  []uint32

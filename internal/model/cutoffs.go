@@ -15,7 +15,8 @@ import (
 	"taxon/internal/labelset"
 )
 
-// encodeFitted renders what was fitted after the training; its shortest decimals read back to the same float64.
+// encodeFitted encodes what was fitted after the training. Decimals are the shortest that read
+// back to the same float64.
 func encodeFitted(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -24,7 +25,7 @@ func encodeFitted(v any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// parseFitted reads one; whether it fits the model is for Meta.validate to say.
+// parseFitted decodes it. Meta.validate checks whether it fits the model.
 func parseFitted(path string, b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -37,8 +38,8 @@ func parseFitted(path string, b []byte, v any) error {
 	return nil
 }
 
-// AddCutoffs puts cut-offs that were fitted after the training, in so many seconds of time and of CPU, into
-// the model in dir, in place of any that it has. Its weights stay as they are.
+// AddCutoffs puts cut-offs that were fitted after the training into the model in dir, in place of
+// any that it has, with the seconds and CPU seconds that fitting took. The weights do not change.
 func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*Report, error) {
 	return addFitted(dir, fileCutoffs, c, func(m *Manifest) error {
 		held := c.HeldOut
@@ -48,7 +49,7 @@ func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*
 	})
 }
 
-// AddCalibration does the same with a calibration.
+// AddCalibration does the same for a calibration.
 func AddCalibration(dir string, c *calibration.Calibration, seconds, cpuSeconds float64) (*Report, error) {
 	return addFitted(dir, fileCalibration, c, func(m *Manifest) error {
 		held := c.HeldOut
@@ -57,7 +58,7 @@ func AddCalibration(dir string, c *calibration.Calibration, seconds, cpuSeconds 
 	})
 }
 
-// Calibrated is what a report tells of a calibration.
+// Calibrated is what a report says about a calibration.
 type Calibrated struct {
 	Kind       string              `json:"kind"`
 	Seconds    float64             `json:"seconds"` // beside the training's
@@ -65,9 +66,9 @@ type Calibrated struct {
 	HeldOut    calibration.HeldOut `json:"held_out"`
 }
 
-// addFitted puts a file into the model in dir; report tells of it, or refuses it.
-// The manifest is replaced last, so a model cut short by a crash is found damaged, never
-// taken for one with another file.
+// addFitted puts a file into the model in dir; report adds it to the manifest, or refuses it. The
+// manifest is replaced last. So if a crash interrupts the call the model is found damaged, and is
+// never taken for one with the other file.
 func addFitted(dir, name string, v any, report func(*Manifest) error) (*Report, error) {
 	m, err := readManifest(dir)
 	if err != nil {
@@ -96,7 +97,8 @@ func addFitted(dir, name string, v any, report func(*Manifest) error) (*Report, 
 	return &m.Report, nil
 }
 
-// MultiLabel says whether instances have so many labels that the best class alone will not do.
+// MultiLabel says whether instances have so many labels that the best class alone is no good
+// prediction.
 func (d DataInfo) MultiLabel() bool {
 	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
 }

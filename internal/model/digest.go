@@ -11,8 +11,8 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Digest computes weights_sha256: the SHA-256 over the node records in node order. A
-// Writer has one; alone it names weights without storing them.
+// Digest computes weights_sha256: the SHA-256 of the node records in node order. A Writer has
+// one. Used alone, it gives the digest of weights that are not stored.
 type Digest struct {
 	tree    *taxonomy.Tree
 	form    modelform.Form
@@ -27,8 +27,8 @@ type Digest struct {
 	weights   hash.Hash
 }
 
-// NewDigest starts the digest of a tree's weights over so many columns (features, and
-// one more with a bias), of a model of a form.
+// NewDigest begins the digest of a tree's weights over so many columns (the features, and one
+// more with a bias), in the form of a model.
 func NewDigest(tree *taxonomy.Tree, columns int, form modelform.Form) *Digest {
 	columns = form.Width(columns)
 	return &Digest{tree: tree, form: form, columns: columns, path: newPath[float32](columns), weights: sha256.New()}
@@ -48,7 +48,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	d.path.leaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
 	if !d.tree.Leaf[n] && d.form.Weights == modelform.Overrides {
-		// The frame outlives the scratch slice.
+		// The path keeps the columns, so they must not be in the scratch slice.
 		d.path.override(int32(n), slices.Clone(d.kept), d.values)
 	}
 	d.next++
@@ -58,7 +58,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	return nil
 }
 
-// keep takes the pairs that differ from the parent's into kept and values.
+// keep copies the pairs that differ from the parent's into kept and values.
 func (d *Digest) keep(columns []uint32, values []float32) {
 	kept := slices.Grow(d.kept[:0], len(columns))[:len(columns)]
 	other := slices.Grow(d.values[:0], len(columns))[:len(columns)]
@@ -73,7 +73,7 @@ func (d *Digest) keep(columns []uint32, values []float32) {
 	d.kept, d.values = kept[:at], other[:at]
 }
 
-// Sum is the digest in hex, once every node was written.
+// Sum is the digest in hex, after every node was written.
 func (d *Digest) Sum() (string, error) {
 	if err := d.whole(); err != nil {
 		return "", err

@@ -2,17 +2,18 @@ package model
 
 import "math"
 
-// average are the draws of a model, terminal by terminal side by side. The score of class y is
+// average holds all draws of a model, with the terminals of a column side by side. The score of
+// class y is
 //
 //	log( 1/K sum_k softmax_y(w_1k.x, w_2k.x, ...) )
 //
-// over the K draws, so that probabilities are the mean of the draws' own.
+// over the K draws. So the probabilities are the means of the draws' probabilities.
 type average struct {
 	terminals []int32
 	draws     [][]float32 // of each draw, column by column
 }
 
-// averages gathers the draws, once. A training that was ended early has fewer than it was to have.
+// averages gathers the draws, once. A training that was ended early has fewer draws than planned.
 func (m *Model) averages() *average {
 	m.averaged.Do(func() {
 		w, a := m.columns(), &average{}
@@ -36,7 +37,8 @@ func (m *Model) averages() *average {
 	return m.average
 }
 
-// Draws is how many draws of a posterior predictions average; 0: they are of one vector a class.
+// Draws is how many draws from a posterior predictions average; 0: the model has one vector a
+// class.
 func (m *Model) Draws() int {
 	if m.Form.Draws == 0 {
 		return 0
@@ -72,7 +74,7 @@ func (s *Scorer) scoreDraws(b *Batch) {
 			}
 		}
 		for t, n := range a.terminals {
-			p := max(sum[t], math.SmallestNonzeroFloat64) // ranked last, and finite
+			p := max(sum[t], math.SmallestNonzeroFloat64) // of probability 0: ranked last, but with a finite score
 			s.offerOne(row, Scored{n, math.Log(p) - math.Log(float64(len(a.draws)))})
 		}
 	}

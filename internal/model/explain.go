@@ -12,7 +12,7 @@ import (
 // Term is what one feature of an instance adds to a score at one node.
 type Term struct {
 	Column uint32
-	Value  float32 // x, the instance's
+	Value  float32 // x, of the instance
 	Gain   float64 // x (w_n - w_parent(n)) at this column
 }
 
@@ -25,16 +25,20 @@ type Level struct {
 	Terms []Term  // the rest, largest in absolute value first, none zero
 }
 
-// Explain takes the score of terminal n for an instance apart, by levels of the tree and by
-// features: w_n is the sum of the differences on the path from the root, so
+// Explain splits the score of terminal n for an instance by levels of the tree and by features.
+// As w_n is the sum of the differences on the path from the root,
 //
 //	x.w_n = sum over nodes p on the path of  sum over columns c of x_c (w_p[c] - w_parent(p)[c])
 //
-// exactly, up to the rounding of float64 sums. Columns ascend; those that the model does not
-// have say nothing. Of whole weights the terminal is the one level, unless internal nodes have means
-// of their own (HasMoments). By descent a level is an edge: its gain is its margin, and the score
-// down to it the smallest margin so far; an only child has neither. Where sets of paths are predicted
-// a level is a node with its own x.w; the score is the smallest so far of nested ones, the sum so far of others.
+// exactly, up to the rounding of float64 sums. Columns ascend; those unknown to the model are
+// ignored.
+//
+// What a level is depends on the model's form:
+//
+//   - Differences from the parent: a node on the path.
+//   - Whole weights: the terminal is the only level, unless internal nodes have means of their own (HasMoments).
+//   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child has neither.
+//   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are nested, else the sum so far.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths || m.Form.Predictor == modelform.Sums, m.HasMoments()
 	var up []int32
@@ -97,8 +101,8 @@ func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
 	return levels
 }
 
-// withZeros are whole weights with a 0 at each column where the parent's weight is not 0 and they
-// have none.
+// withZeros adds to whole weights a 0 at each column where the parent's weight is not 0 and they
+// have no entry.
 func withZeros(columns []uint32, values []float32, parent map[uint32]float64) ([]uint32, []float32) {
 	var gone []uint32
 	for c, w := range parent {

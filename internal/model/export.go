@@ -11,15 +11,15 @@ import (
 	"taxon/internal/modelform"
 )
 
-// TextExporter writes effective weights as text, a line a node:
+// TextExporter writes effective weights as text, one line a node:
 //
 //	KIND NAME idx:val ... [bias:val]
 //
-// KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual
-// (NAME is -). By descent the weights are those of edges: KIND is edge, NAME is PARENT,CHILD
-// (a spawned leaf has its parent's name; a root's parent is -), and an only root has no line.
-// Indices are those of the input, counted from 1, ascending; only nonzero
-// weights are written, as the shortest decimals that read back to the same float32.
+// KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual (NAME is -).
+// If the model predicts by descent, the weights are those of edges: KIND is edge, NAME is
+// PARENT,CHILD (a spawned leaf has its parent's name; a root's parent is -), and an only root has
+// no line. Indices are those of the input, counted from 1, ascending. Only nonzero weights are
+// written, as the shortest decimals that read back to the same float32.
 type TextExporter struct {
 	m         *Model
 	threshold float32
@@ -27,8 +27,8 @@ type TextExporter struct {
 	first     int      // node with a line; by descent 1 if node 0 is the only root
 }
 
-// NewTextExporter prepares an export that leaves out weights below threshold in
-// absolute value (0: none; the bias is never left out for its size).
+// NewTextExporter prepares an export without the weights that are below threshold in absolute
+// value (0: all are written; the bias always is).
 func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
@@ -68,7 +68,7 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 	return append(b, '\n')
 }
 
-// WriteRange writes nodes [first, last) in node order, rendered by `threads` goroutines.
+// WriteRange writes nodes [first, last) in node order. So many goroutines render them.
 func (e *TextExporter) WriteRange(ctx context.Context, w io.Writer, first, last, threads int) error {
 	return e.m.Render(ctx, w, first, last, threads, e.appendNode)
 }

@@ -19,7 +19,7 @@ const (
 	Precision = "precision" // the precisions that nodes own
 )
 
-// CheckMoments refuses what the model does not hold.
+// CheckMoments returns an error if the model does not hold what is asked for.
 func (m *Model) CheckMoments(what string) error {
 	if m.moments == nil {
 		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: hierarchical Bayesian ones do, as they were trained", m.Options.Method, what)}
@@ -27,14 +27,14 @@ func (m *Model) CheckMoments(what string) error {
 	return nil
 }
 
-// WriteMoments writes variances or precisions as text, a line a node in node order:
+// WriteMoments writes variances or precisions as text, one line a node in node order:
 //
 //	KIND NAME idx:val ... [bias:val]
 //	KIND NAME val
 //
-// the latter for a precision that holds for all features; nodes that own none have no line then.
-// KIND, NAME and indices are those of TextExporter. Every feature that occurs in the training
-// data stands there. Decimals are the shortest that read back to the same number: a leaf's
+// The second form is for a precision that holds for all features; nodes without one have no line
+// then. KIND, NAME and indices are those of TextExporter. Every feature that occurs in the
+// training data is written. Decimals are the shortest that read back to the same number: a leaf's
 // variance is a float32, all else a float64.
 func (m *Model) WriteMoments(ctx context.Context, w io.Writer, what string) error {
 	out := bufio.NewWriter(w)
@@ -85,7 +85,7 @@ func (m *Model) appendMoments(b []byte, what string, n int, list []Moment) []byt
 	return append(b, '\n')
 }
 
-// inputIndex orders columns as exports do: by index in the input, the bias last.
+// inputIndex gives the order of columns in exports: by index in the input, the bias last.
 func (m *Model) inputIndex(column int) int {
 	if column < len(m.Feature) {
 		return int(m.Feature[column])

@@ -71,7 +71,7 @@ func encodeHierarchy(b *bytes.Buffer, s *taxonomy.Structure) {
 	}
 }
 
-// lines hands out the tab-separated lines of a small text file and words its errors.
+// lines splits a small text file into tab-separated fields, and places its errors.
 type lines struct {
 	path string
 	rest string
@@ -98,7 +98,7 @@ func (l *lines) next(fields int) ([]string, error) {
 
 func (l *lines) fail(msg string) error { return &fs.InputError{Path: l.path, Line: l.line, Msg: msg} }
 
-// header consumes the line that names the file's kind.
+// header reads the line that names the kind of the file.
 func (l *lines) header(want string) error {
 	f, err := l.next(1)
 	if err == nil && f[0] != want {
@@ -107,8 +107,8 @@ func (l *lines) header(want string) error {
 	return err
 }
 
-// count consumes a line "key<TAB>n"; n is at most the bytes left, so that a damaged
-// number cannot make the reader allocate more than the file warrants.
+// count reads a line "key<TAB>n". n is at most the number of bytes left, so that a damaged number
+// cannot make the reader allocate more than the file justifies.
 func (l *lines) count(key string) (int, error) {
 	f, err := l.next(2)
 	if err != nil {
@@ -136,8 +136,8 @@ func clip(s string) string {
 	return s
 }
 
-// parseStructure is the inverse of encodeStructure; it fills in the tree's depths. Whether
-// the tree is sound is for checkTree to say.
+// parseStructure is the inverse of encodeStructure. It also computes the tree's depths. checkTree
+// checks whether the tree is sound.
 func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure, error) {
 	l := &lines{path: path, rest: string(b)}
 	if err := l.header(structureMagic); err != nil {

@@ -11,9 +11,9 @@ import (
 	"taxon/internal/modelform"
 )
 
-// Version is the format's version of a model as it was trained, PrunedVersion that of a
-// pruned one, FormVersion that of either with a form of its own, which programs before it
-// would misread; a reader refuses any other.
+// The versions of the format. Version: a model as it was trained. PrunedVersion: a pruned one.
+// FormVersion: either of them with a form of its own, which older programs would misread. A
+// reader refuses any other version.
 const (
 	Version       = 1
 	PrunedVersion = 2
@@ -22,8 +22,8 @@ const (
 
 const formatName = "taxon-model"
 
-// maxManifestBytes bounds what a reader takes in before anything is verified. A
-// manifest has about 150 bytes a weight shard; this allows 400,000 shards.
+// maxManifestBytes bounds what a reader takes in before anything is verified. A manifest has
+// about 150 bytes a weight shard, so this allows 400,000 shards.
 const maxManifestBytes = 64 << 20
 
 // Counts are the sizes of a model.
@@ -64,7 +64,7 @@ type Manifest struct {
 	Files  []File `json:"files"`
 }
 
-// version is the one that a manifest of these contents has.
+// version is the version of a manifest with these contents.
 func (m *Manifest) version() int {
 	switch {
 	case m.Form != modelform.Form{}:
@@ -80,9 +80,9 @@ const checksumPrefix = "{\n  \"checksum\": \""
 
 var zeroSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// encodeManifest renders m with its checksum: the SHA-256 of the file's bytes with
-// sixty-four '0' in the checksum's place. Taking it over bytes, not over a
-// re-encoding, lets any program verify it without our JSON library.
+// encodeManifest encodes m with its checksum: the SHA-256 of the file's bytes with sixty-four '0'
+// in the checksum's place. As it covers the bytes, any program can verify it without our JSON
+// encoder.
 func encodeManifest(m Manifest) ([]byte, error) {
 	m.Checksum = zeroSum
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -130,7 +130,7 @@ func (m *Manifest) check() error {
 		need[fileVocabulary] = true
 	}
 	optional := map[string]bool{fileCutoffs: true, fileCalibration: true} // each once
-	at, shard := 0, 0                                                     // nodes, or columns, of the shards so far
+	at, shard := 0, 0                                                     // nodes, or columns, in the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
 			return fmt.Errorf("file %q: no size or SHA-256", f.Name)
@@ -169,7 +169,7 @@ func (m *Manifest) check() error {
 	return fmt.Errorf("weight shards hold %d nodes, the model has %d", at, m.shardSpan())
 }
 
-// shardSpan is what all shards hold together: nodes, or columns in a pruned model.
+// shardSpan is what all shards hold together: nodes, or columns if the model is pruned.
 func (m *Manifest) shardSpan() int {
 	switch {
 	case m.Pruned == nil:
@@ -180,7 +180,7 @@ func (m *Manifest) shardSpan() int {
 	return m.Counts.Features
 }
 
-// checkPruned verifies that the version and what is said of the form and the pruning go together.
+// checkPruned verifies that version, form and pruning are consistent.
 func (m *Manifest) checkPruned() error {
 	p := m.Pruned
 	switch {

@@ -13,8 +13,8 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Options are the training options a model was made with. Own are those that only the method
-// and the trainer know; names are those of the command line, with underscores.
+// Options are the options of the training. Own holds those that only the method and the trainer
+// know. Names are those of the command line, with underscores.
 type Options struct {
 	Method     string  `json:"method"`
 	Loss       string  `json:"loss,omitempty"`
@@ -28,8 +28,8 @@ type Options struct {
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// DataInfo says what the training data were and how they were read, so that
-// instances to predict are read the same way.
+// DataInfo says what the training data were and how they were read, so that instances to predict
+// are read alike.
 type DataInfo struct {
 	Fingerprint string `json:"fingerprint"` // hex SHA-256 of the content
 	Instances   int    `json:"instances"`
@@ -56,38 +56,41 @@ type Report struct {
 	Objective     float64  `json:"objective"`
 	Dual          *float64 `json:"dual"`                  // nil: the method has no certificate
 	Gap           *float64 `json:"gap"`                   // relative, (P-D)/P; nil as Dual
-	Certificate   string   `json:"certificate,omitempty"` // its kind: gap, lower_bound or stationarity; "": made by a version that did not tell
+	Certificate   string   `json:"certificate,omitempty"` // gap, lower_bound or stationarity; "": written by a version that did not say
 	StoppedBy     string   `json:"stopped_by"`
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
 
-	Better     *Better    `json:"better,omitempty"`      // of a training whose time was up; nil: none was
-	CapsBefore []PastCaps `json:"caps_before,omitempty"` // that it was resumed with others than, oldest first
+	Better     *Better    `json:"better,omitempty"`      // of a training that ran out of time; nil: no sweep was better
+	CapsBefore []PastCaps `json:"caps_before,omitempty"` // caps of earlier runs of a training that was resumed, oldest first
 
-	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: of the hold-out and the fit, beside Seconds
+	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: time of hold-out and fit, not in Seconds
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
-	CutoffGoal    string            `json:"cutoff_goal,omitempty"` // that they aim at
-	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the one that reached most of it
+	CutoffGoal    string            `json:"cutoff_goal,omitempty"` // at which they aim
+	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the rule that came nearest to it
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
 
 	Calibration *Calibrated `json:"calibration,omitempty"`
 
-	// Own are options that the method reports, and its own figures. They stand beside the others.
+	// Own has the options and figures that only this method reports. In JSON they stand beside
+	// the others.
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// Better is a sweep whose certificate is better than that of the weights which came later.
+// Better is a sweep with a better certificate than the weights that were written, which are of a
+// later sweep.
 type Better struct {
 	Sweep int     `json:"sweep"`
 	Gap   float64 `json:"gap"`
 }
 
-// PastCaps are caps that a training had until it was resumed with others. Weights are the
-// same bytes where options and past caps are, unless a cap on seconds came into it: the clock did.
+// PastCaps are the caps that a training had until it was resumed with others. Trainings with
+// equal options and past caps have equal weights, except where a cap on seconds ended one: then
+// the clock had a say.
 type PastCaps struct {
-	Sweep      int     `json:"sweep"` // that was done then
+	Sweep      int     `json:"sweep"` // the last sweep done under them
 	Gap        float64 `json:"gap"`
 	MaxSweeps  int     `json:"max_sweeps"`  // 0: no cap
 	MaxSeconds float64 `json:"max_seconds"` // 0: no cap
@@ -109,7 +112,7 @@ type TraceRow struct {
 // Named says whether features have names.
 func (m *Model) Named() bool { return m.Text != nil || len(m.terms) > 0 }
 
-// Word names a feature by its column: a word, or a table's column of numbers; "": it has no name.
+// Word is the name of a column's feature: a word, or a number column of a table; "": it has none.
 func (m *Model) Word(column int) string {
 	if m.Text != nil {
 		return m.Text.Vocabulary[column]
@@ -126,10 +129,10 @@ type Text struct {
 	IDF        []float64 // column -> idf
 }
 
-// Meta is everything of a model but its weights and its report.
+// Meta is everything in a model except its weights and its report.
 type Meta struct {
 	Options     Options
-	Form        modelform.Form // what the records hold and how they predict; the method says it
+	Form        modelform.Form // what the records hold and how they predict; the method sets it
 	Data        DataInfo
 	Tree        *taxonomy.Tree      // the trained tree
 	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given
@@ -150,8 +153,8 @@ func (m *Meta) columns() int {
 	return len(m.Feature)
 }
 
-// validate reports every violation at once. A reader calls it too, so that whatever
-// passed the checksums is also sound.
+// validate reports all violations at once. Readers call it too, as a right checksum does not make
+// a file sound.
 func (m *Meta) validate() error {
 	errs := []error{m.Form.Check()}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -197,8 +200,8 @@ func (m *Meta) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkTree verifies that t is numbered in depth-first preorder, that its slices agree
-// and that it has a terminal: walks and predictions rely on it.
+// checkTree verifies that t is numbered in depth-first preorder, that its slices agree and that
+// it has a terminal. Walks and predictions rely on that.
 func checkTree(t *taxonomy.Tree, labels int) error {
 	n := t.Len()
 	if len(t.Kind) != n || len(t.Name) != n || len(t.Label) != n || len(t.Depth) != n || len(t.Leaf) != n {

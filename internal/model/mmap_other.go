@@ -4,7 +4,7 @@ package model
 
 import "os"
 
-// mapFile reads a whole file where mapping is not at hand.
+// mapFile reads a whole file, on systems without memory maps.
 func mapFile(name string) (b []byte, release func() error, err error) {
 	b, err = os.ReadFile(name)
 	return b, func() error { return nil }, err

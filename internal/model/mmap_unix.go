@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a whole file read-only; release gives it back.
+// mapFile maps a whole file read-only; release unmaps it.
 func mapFile(name string) (b []byte, release func() error, err error) {
 	f, err := os.Open(name)
 	if err != nil {

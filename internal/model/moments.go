@@ -6,7 +6,7 @@ import (
 	"taxon/internal/modelform"
 )
 
-// cutRest parts records that hold more than a mean, which stays in recs.
+// cutRest splits records that hold more than a mean: recs keeps the mean, rest gets what follows.
 func (m *Model) cutRest(first int, recs []record, rest []record) {
 	if rest == nil {
 		return
@@ -21,20 +21,20 @@ func (m *Model) cutRest(first int, recs []record, rest []record) {
 // HasMoments says whether the model holds variances and precisions.
 func (m *Model) HasMoments() bool { return m.moments != nil }
 
-// ByFeature says whether precisions are by feature, Own whether a node's is of its own distance from
-// its parent, not of its children's.
+// ByFeature says whether there is a precision for each feature.
 func (m *Model) ByFeature() bool { return m.Form.Precision == modelform.ByFeature }
 
-// Own: see ByFeature.
+// Own says whether a node's precision is that of its own distance from its parent, not that of
+// its children's distances from it.
 func (m *Model) Own() bool { return m.Form.Precision == modelform.Own }
 
-// Moment is the value of a column.
+// Moment is a column with its value.
 type Moment struct {
 	Column int
 	Value  float64
 }
 
-// Precisions are those that node n owns: by column, or one, at column 0, for all.
+// Precisions are those that belong to node n: one a column, or one for all at column 0.
 func (m *Model) Precisions(n int) (list []Moment) {
 	r, w := m.moments[n], m.columns()
 	first, _ := slices.BinarySearch(r.columns, uint32(modelform.PrecisionColumn(w, 0)))
@@ -42,15 +42,15 @@ func (m *Model) Precisions(n int) (list []Moment) {
 		c, x := int(r.columns[i])-modelform.PrecisionColumn(w, 0), float64(r.values[i])
 		if c%2 == 0 {
 			list = append(list, Moment{c / 2, x})
-		} else { // what rounding left of the one before
+		} else { // the part that rounding left of the precision before
 			list[len(list)-1].Value += x
 		}
 	}
 	return list
 }
 
-// Occurring are the columns that occur in the training data, ascending: those of which the
-// leaves have a variance.
+// Occurring lists the columns that occur in the training data, ascending: those at which leaves
+// have a variance.
 func (m *Model) Occurring() (columns []int) {
 	for n, leaf := range m.Tree.Leaf {
 		if leaf {
@@ -74,9 +74,9 @@ func (m *Model) leafVariances(n int) (list []Moment) {
 	return list
 }
 
-// Variances is the diagonal of each node's covariance at columns that occur: of leaves as it
-// was stored, of internal nodes 1/(A_n + sum over children of A_c). They are visited in node
-// order; the slice is valid during the call only.
+// Variances visits the diagonal of each node's covariance at the columns that occur, in node
+// order. A leaf's is stored. An internal node's is 1/(A_n + sum over children of A_c). The slice
+// is valid during the call only.
 func (m *Model) Variances(first, last int, visit func(n int, list []Moment) error) error {
 	columns, children := m.Occurring(), m.Tree.Children()
 	for n := first; n < last; n++ {
@@ -102,7 +102,7 @@ func (m *Model) Variances(first, last int, visit func(n int, list []Moment) erro
 	return nil
 }
 
-// precision is that of node n's prior at the columns that occur: 1 of a root.
+// precision is the precision of node n's prior at the columns that occur: 1 for a root.
 func (m *Model) precision(n int, columns []int) []float64 {
 	out := make([]float64, len(columns))
 	list := []Moment{{0, 1}}
@@ -119,10 +119,11 @@ func (m *Model) precision(n int, columns []int) []float64 {
 	return out
 }
 
-// Expected are the precisions by feature that the priors of node n expect, a/b, at the given columns,
-// ascending, among those that occur: the precisions' fixed point (docs/methods.md) is solved for b,
-// a being the number of leaves below n. What lies far above is more alike in n's children than
-// features of its size are, what lies far below less.
+// Expected are the means a/b of the priors of node n's precisions by feature, at the given
+// columns, ascending, as far as they occur. a is the number of leaves below n. b is solved for
+// from the precisions' fixed point (docs/methods.md). A precision far above its expected value
+// says that n's children are more alike in that feature than its size explains; one far below
+// says the opposite.
 func (m *Model) Expected(n int, columns []int) (list []Moment) {
 	tree, children := m.Tree, m.Tree.Children()
 	at := func(list []Moment, c int) float64 {

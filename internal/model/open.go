@@ -22,28 +22,28 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Model is an opened model. Its weights lie in mapped, read-only memory until Close.
+// Model is an opened model. Its weights are in mapped, read-only memory until Close.
 type Model struct {
 	Dir      string
 	Manifest Manifest
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records  []record  // node -> overrides; of a pruned model made when first asked for
-	moments  []record  // node -> what a record with precisions holds behind the mean; nil: other forms
-	draws    []record  // the same of a record with draws
+	records  []record  // node -> overrides; of a pruned model they are made on first use
+	moments  []record  // node -> what follows the mean in records with precisions; nil: other forms
+	draws    []record  // the same for records with draws
 	averaged sync.Once // fills average
 	average  *average
 	packed   []*packedShard // of a pruned model, by columns
 	unpack   sync.Once
 	indexed  sync.Once
-	byColumn *columnIndex // made when first asked for
+	byColumn *columnIndex // made on first use
 	terms    []string     // of a table's numbers, by index
 	release  []func() error
 }
 
-// openParallel bounds the files that are verified at once. Hashing is fast enough
-// that a few suffice to keep a disk busy.
+// openParallel bounds how many files are verified at once. Hashing is fast, so a few keep a disk
+// busy.
 const openParallel = 4
 
 // openLocal is Open for a folder of this machine.
@@ -60,8 +60,8 @@ func openLocal(dir string) (*Model, error) {
 	return m, nil
 }
 
-// IsModel says whether dir looks like a model: it holds a file manifest.json that begins as
-// a model's does. It verifies nothing.
+// IsModel says whether dir looks like a model: it has a manifest.json that begins like a model's.
+// Nothing is verified.
 func IsModel(dir string) bool {
 	f, err := fs.OpenRaw(fs.Join(dir, fileManifest))
 	if err != nil {
@@ -73,7 +73,7 @@ func IsModel(dir string) bool {
 	return bytes.HasPrefix(head[:n], []byte(checksumPrefix)) && bytes.Contains(head[:n], []byte(formatName))
 }
 
-// ReadManifest reads and verifies the manifest of the model in dir and nothing else.
+// ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
 func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
 
 func readManifest(dir string) (*Manifest, error) {
@@ -97,13 +97,13 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Unfinished is the folder beside a model's place that holds its training until it has ended.
+// Unfinished is the folder next to a model's folder that holds its training until that has ended.
 func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
 
-// IsUnfinished says that dir is the place of a model whose training has not ended.
+// IsUnfinished says whether dir is where a model will be whose training has not ended.
 func IsUnfinished(dir string) bool { return !fs.Exists(dir) && fs.Exists(Unfinished(dir)) }
 
-// missingManifest explains why dir has no manifest to open.
+// missingManifest explains why dir has no manifest.
 func missingManifest(dir string, err error) error {
 	st, e := fs.Stat(dir)
 	switch {
@@ -197,7 +197,7 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 	return err
 }
 
-// parseShards finds all records; shards are independent of each other.
+// parseShards finds all records, several shards at a time.
 func (m *Model) parseShards(data [][]byte) error {
 	m.records = make([]record, m.Tree.Len())
 	if m.Form.Precision != modelform.NoPrecision {
@@ -231,7 +231,7 @@ func (m *Model) parsePacked(data [][]byte) error {
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	shards := 0
-	for shards < len(data) && m.Manifest.Files[shards].Name == packedName(shards) { // they stand first
+	for shards < len(data) && m.Manifest.Files[shards].Name == packedName(shards) { // packed shards come first
 		shards++
 	}
 	m.packed = make([]*packedShard, shards)
@@ -246,7 +246,7 @@ func (m *Model) parsePacked(data [][]byte) error {
 	return g.Wait()
 }
 
-// overrides are the records of all nodes.
+// overrides returns the records of all nodes.
 func (m *Model) overrides() []record {
 	if m.Manifest.Pruned != nil {
 		m.unpack.Do(func() { m.records = m.nodeRecords() })
@@ -272,7 +272,7 @@ func firstLine(err error) string {
 	return string(line)
 }
 
-// NodeName is what errors and exports call node n: its name, - for the virtual root.
+// NodeName is the name of node n in errors and exports; - for the virtual root.
 func (m *Model) NodeName(n int) string {
 	if m.Tree.Kind[n] == taxonomy.Virtual {
 		return "-"
@@ -286,16 +286,17 @@ func (m *Model) NodeKind(n int) string {
 	return kind
 }
 
-// LineName is NodeName as lines of text have it: see AppendName of package lines.
+// LineName is NodeName as written in lines of text: see AppendName of package lines.
 func (m *Model) LineName(n int) string {
-	if m.Tree.Kind[n] == taxonomy.Dummy { // joined when the tree was made
+	if m.Tree.Kind[n] == taxonomy.Dummy { // its name was escaped when the tree was made
 		return m.NodeName(n)
 	}
 	return string(textlines.AppendName(nil, m.NodeName(n)))
 }
 
-// VectorName is what exports call the weights of node n: kind and name of the node, or by
-// descent edge and PARENT,CHILD: - above the roots. Of an edge the names are those of LineName.
+// VectorName is what exports call the weights of node n: kind and name of the node. With descent
+// it is "edge" and PARENT,CHILD, where PARENT is - above a root. Names of an edge are those of
+// LineName.
 func (m *Model) VectorName(n int) (kind, name string) {
 	kind, name = m.NodeKind(n), m.NodeName(n)
 	if m.Form.Predictor != modelform.Descent {
@@ -307,7 +308,7 @@ func (m *Model) VectorName(n int) (kind, name string) {
 	return "edge", "-," + m.LineName(n)
 }
 
-// Terminals is the number of nodes that bear a loss: the classes to choose from.
+// Terminals is the number of nodes with a loss: the classes.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 
 // Close unmaps the weights. No vector, predictor or walk of m may be used after it.
@@ -322,22 +323,21 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// Columns is the length of a weight vector: the features and, last, the bias if the
-// model has one.
+// Columns is the length of a weight vector: the features, then the bias if the model has one.
 func (m *Model) Columns() int { return m.columns() }
 
-// above is the node whose weights the record of node n begins from; -1: zero.
+// above is the node from whose weights the record of node n differs; -1: zero.
 func (m *Model) above(n int32) int32 { return m.Form.Above(m.Tree.Parent[n]) }
 
-// Overrides returns the columns on which node n differs from its parent and its values
-// there; of whole weights: its nonzero ones. Both alias the mapped file.
+// Overrides returns the columns on which node n differs from its parent, and its values there.
+// For whole weights these are its nonzeros. Both slices alias the mapped file.
 func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
 	r := m.overrides()[n]
 	return r.columns, r.values
 }
 
-// Vector returns the effective weights of node n, a new slice of Columns() entries.
-// Walking all nodes costs less with WalkVectors.
+// Vector returns the effective weights of node n, as a new slice of Columns() entries.
+// WalkVectors is cheaper for all nodes.
 func (m *Model) Vector(n int) []float32 {
 	w := newPath[float32](m.columns())
 	m.seek(w, int32(n))
@@ -357,8 +357,8 @@ func (m *Model) seek(w *path[float32], n int32) {
 	}
 }
 
-// WalkVectors calls visit with the effective vector of each node in [first, last), in
-// order; the slice is valid during the call only and must not be written to.
+// WalkVectors calls visit with the effective vector of each node in [first, last), in order. The
+// slice is valid during the call only and must not be written to.
 func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32) error) error {
 	if first >= last {
 		return nil
@@ -386,10 +386,10 @@ func (m *Model) LabelsPerInstance() float64 {
 	return float64(m.Data.Positives) / float64(m.Data.Instances)
 }
 
-// Open verifies and maps the model in dir: the manifest's own checksum, then size and
-// SHA-256 of every file, then that their content is sound. An error names the file at
-// fault and is a *fs.InputError if the model, not the machine, is to blame. One on a
-// Hadoop file system is copied to a temporary folder, which is gone once it is mapped.
+// Open verifies and maps the model in dir: first the manifest's own checksum, then size and
+// SHA-256 of every file, then whether their content is sound. An error names the file at fault.
+// It is a *fs.InputError if the model, not the machine, is to blame. A model on a Hadoop file
+// system is copied to a temporary folder, which is removed once it is mapped.
 func Open(dir string) (*Model, error) {
 	if dir == "" {
 		return nil, fs.Inputf("", 0, "empty path: give the folder of a model")
@@ -407,10 +407,10 @@ func Open(dir string) (*Model, error) {
 	return m, nil
 }
 
-// hadoopMark is the file by which Hadoop's tools tell a folder that is whole.
+// hadoopMark is the file that marks a folder as complete for Hadoop's tools.
 const hadoopMark = "_SUCCESS"
 
-// ReadTrace reads the trace of the model in dir, and nothing else.
+// ReadTrace reads only the trace of the model in dir.
 func ReadTrace(dir string) ([]TraceRow, error) {
 	name := fs.Join(dir, fileTrace)
 	b, err := fs.ReadFile(context.Background(), name)

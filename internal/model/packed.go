@@ -8,13 +8,13 @@ import (
 	"taxon/internal/table"
 )
 
-// A packed shard holds the differences of a pruned model column by column: 32 bytes of
-// header, the values of all entries, then the number of entries of each column and the
-// entries' nodes as gaps, both as varints. See FORMAT.md.
+// A packed shard holds the differences of a pruned model column by column: a header of 32 bytes,
+// the values of all entries, the number of entries of each column, and the entries' nodes as
+// gaps. Numbers and gaps are varints. See FORMAT.md.
 const (
 	packedMagic   = "TXPACKED"
 	packedHeader  = 32
-	packedEntries = 4 << 20 // a shard is cut before it would hold more, one column alone may
+	packedEntries = 4 << 20 // a shard is cut before it holds more; one column alone may be larger
 )
 
 func packedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
@@ -23,7 +23,7 @@ func packedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
 // file.
 type packedShard struct {
 	first  int      // its first column
-	begin  []uint32 // entries of column first+i are begin[i]:begin[i+1]
+	begin  []uint32 // their gaps begin at gaps[gapsAt[i]]
 	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
 	gaps   []byte
 	values []float32 // nil if the values are halves
@@ -38,8 +38,8 @@ func (s *packedShard) value(k uint32) float32 {
 	return table.Half(binary.LittleEndian.Uint16(s.halves[2*k:]))
 }
 
-// appendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
-// (ascending within a column) and deltas stand end to end.
+// appendPacked appends a shard of columns from first on, with counts[i] entries each. nodes
+// (ascending within a column) and deltas hold the entries of all columns, one after the other.
 func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, half bool) []byte {
 	size := uint32(4)
 	if half {
@@ -61,7 +61,7 @@ func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32,
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	for _, n := range counts {
-		next := uint32(0) // the first node that may follow
+		next := uint32(0) // the smallest node that may follow
 		for _, node := range nodes[:n] {
 			b = binary.AppendUvarint(b, uint64(node-next))
 			next = node + 1
@@ -71,8 +71,8 @@ func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32,
 	return b
 }
 
-// parsePacked opens a shard of columns first..first+columns-1 of a model of so many nodes
-// and checks every number: later passes index without looking.
+// parsePacked opens a shard of columns first..first+columns-1 of a model with so many nodes. It
+// checks every number, so later passes can index unchecked.
 func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 	if len(b) < packedHeader || string(b[:len(packedMagic)]) != packedMagic {
 		return nil, fmt.Errorf("not a shard of packed weights")
@@ -109,7 +109,7 @@ func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 	return s, nil
 }
 
-// parseGaps reads what stands behind the values.
+// parseGaps reads what follows the values.
 func (s *packedShard) parseGaps(rest []byte, entries uint32, nodes int) error {
 	for i := range s.gapsAt {
 		n, width := uvarint(rest)
@@ -130,7 +130,7 @@ func (s *packedShard) parseGaps(rest []byte, entries uint32, nodes int) error {
 		s.gapsAt[i] = uint32(at)
 		next := uint64(0)
 		for range s.begin[i+1] - s.begin[i] {
-			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) { // most are
+			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) { // nearly always
 				next += uint64(rest[at]) + 1
 				at++
 				continue
@@ -183,11 +183,11 @@ func (s *packedShard) eachEntry(i int, visit func(node uint32, delta float32)) {
 }
 
 // nodeRecords turns packed shards into records of overrides, for what needs whole vectors
-// (exports, explanations): prediction does without. Memory: 8 bytes an entry. A value is
-// the float64 sum of the differences on the path, rounded to float32.
+// (exports, explanations); predictions do not. Memory: 8 bytes an entry. A value is the float64
+// sum of the differences on the path, rounded to float32.
 func (m *Model) nodeRecords() []record {
 	nodes := m.Tree.Len()
-	end := make([]int, nodes+1) // at first: where the entries of a node begin
+	end := make([]int, nodes+1) // at first: where a node's entries begin
 	for _, s := range m.packed {
 		for i := range s.gapsAt {
 			s.eachEntry(i, func(node uint32, _ float32) { end[node+1]++ })
@@ -216,7 +216,8 @@ func (m *Model) nodeRecords() []record {
 	return records
 }
 
-// sumDifferences replaces the differences in records by the values they lead to.
+// sumDifferences replaces the differences in records by the weights, which are their sums along
+// the paths.
 func (m *Model) sumDifferences(records []record) {
 	sums := newPath[float64](m.columns())
 	for n, r := range records {
@@ -229,13 +230,12 @@ func (m *Model) sumDifferences(records []record) {
 	}
 }
 
-// toHalf rounds v to IEEE 754 binary16, to the nearest, ties to even. Beyond its range
-// it gives infinity.
+// toHalf rounds v to IEEE 754 binary16: to the nearest, ties to even, infinity beyond its range.
 func toHalf(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff
 	switch {
-	case b >= 0x7f800000: // infinity or no number
+	case b >= 0x7f800000: // infinity or NaN
 		if b > 0x7f800000 {
 			return sign | 0x7e00
 		}

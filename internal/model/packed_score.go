@@ -6,19 +6,19 @@ import (
 	"taxon/internal/table"
 )
 
-// packedPlan scores a model row by row and by column, a pruned one straight from the mapped shards:
+// packedPlan scores a model row by row and by column. A pruned model is scored straight from the
+// mapped shards:
 //
 //	s_n = s_parent(n) + bias d_n[bias] + sum over the row's columns c of x_c d_n[c]
 //
-// A row's columns each hold the nodes that they touch, so a row costs the entries of its
-// columns and one pass over the tree, whatever the model holds beside them: the first
-// answer needs no other part of the file than its own. Sums are in float64, in the order
-// of the columns, then down the path.
+// Each column lists the nodes that it changes. So a row costs the entries of its columns and one
+// pass over the tree, and reads no other part of the file. Sums are in float64, in the order of
+// the columns, then down the path.
 type packedPlan struct {
 	shards    []*packedShard
-	whole     *columnIndex // in place of shards: of a model that is not pruned
-	features  uint32       // columns at or above it do not exist
-	base      []float64    // node -> its difference of the bias times the bias
+	whole     *columnIndex // in place of shards if the model is not pruned
+	features  uint32       // larger columns do not exist
+	base      []float64    // node -> bias times its difference at the bias
 	internals []link       // parents before children
 	terminals []link       // in node order
 }
@@ -35,7 +35,7 @@ func newPackedPlan(m *Model, bias float64) *packedPlan {
 		parent := m.above(int32(n))
 		if m.Tree.Leaf[n] {
 			p.terminals = append(p.terminals, link{int32(n), parent})
-		} else if parent >= 0 { // a root's own score is its sum
+		} else if parent >= 0 { // a root's score is its sum already
 			p.internals = append(p.internals, link{int32(n), parent})
 		}
 	}
@@ -50,7 +50,7 @@ func newPackedPlan(m *Model, bias float64) *packedPlan {
 	return p
 }
 
-// shard finds the one that holds column c.
+// shard finds the shard that holds column c.
 func (p *packedPlan) shard(c uint32) *packedShard {
 	low, high := 0, len(p.shards)
 	for high-low > 1 {
@@ -123,7 +123,7 @@ func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 	}
 }
 
-// longGap reads a gap of more than one byte at gaps[at:]; then is where the next one begins.
+// longGap reads a gap of more than one byte at gaps[at:]; then is where the next gap begins.
 func longGap(gaps []byte, at int) (gap uint32, then int) {
 	for shift := 0; ; shift += 7 {
 		b := gaps[at]
@@ -149,8 +149,8 @@ func (s *Scorer) scorePacked(b *Batch) {
 	}
 }
 
-// offerRow hands all terminals to the lists of a row; sums hold the scores of internals
-// and the terminals' own part.
+// offerRow offers all terminals to a row's lists. sums hold the scores of internals and the
+// terminals' own part.
 func (s *Scorer) offerRow(row int) {
 	h, sums, floor := &s.heaps[row], s.sums, math.Inf(-1)
 	cutoff := math.Inf(1)

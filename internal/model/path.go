@@ -2,9 +2,9 @@ package model
 
 import "slices"
 
-// path holds a vector of one node while a walk goes through the tree in node order: each node
-// on the way down changes some columns, which are put back on the way up, so that a walk over
-// all nodes costs the stored weights, not nodes x columns.
+// path holds the vector of one node while a walk visits the tree in node order. On the way down
+// each node changes some columns; on the way up they are put back. So a walk over all nodes costs
+// the stored weights, not nodes x columns.
 type path[V float32 | float64] struct {
 	current []V // vector of the last node entered
 	frames  []frame[V]
@@ -20,7 +20,7 @@ func newPath[V float32 | float64](columns int) *path[V] {
 	return &path[V]{current: make([]V, columns)}
 }
 
-// leaveTo undoes nodes until node p (-1: none) is the last one entered.
+// leaveTo undoes nodes until node p (-1: none) is the one entered last.
 func (w *path[V]) leaveTo(p int32) {
 	for k := len(w.frames) - 1; k >= 0 && w.frames[k].node != p; k-- {
 		f := &w.frames[k]
@@ -31,8 +31,8 @@ func (w *path[V]) leaveTo(p int32) {
 	}
 }
 
-// enter remembers node n and the values at its columns, which the caller then changes; its
-// parent must be the last one entered. The frames' buffers are reused.
+// enter saves node n and the values at its columns; the caller then changes those. n's parent
+// must be the node entered last. The frames' buffers are reused.
 func (w *path[V]) enter(n int32, columns []uint32) {
 	k := len(w.frames)
 	w.frames = slices.Grow(w.frames, 1)[:k+1]
@@ -43,7 +43,7 @@ func (w *path[V]) enter(n int32, columns []uint32) {
 	}
 }
 
-// override is enter with the values that the node has.
+// override enters a node and sets its values.
 func (w *path[V]) override(n int32, columns []uint32, values []V) {
 	w.enter(n, columns)
 	for i, c := range columns {

@@ -9,16 +9,16 @@ import (
 	"taxon/internal/modelform"
 )
 
-// maxSingleLabel: at most this many labels a training instance count as single-label
-// data, whose prediction is the best class and nothing else.
+// maxSingleLabel: data with at most this many labels an instance are single-label data. Their
+// prediction is the best class alone.
 const maxSingleLabel = 1.1
 
-// levelBytes bounds the score levels of a scorer (depth x rows x 8 bytes), so that a
-// chain of thousands of nodes is scored in smaller blocks instead of gigabytes.
+// levelBytes bounds the score levels of a scorer (depth x rows x 8 bytes). A chain of thousands
+// of nodes is scored in smaller blocks.
 const levelBytes = 8 << 20
 
-// resultBytes bounds the lists of best terminals of a batch: with --top in the
-// thousands they would outgrow everything else.
+// resultBytes bounds the lists of best terminals of a batch, which would become large if --top is
+// in the thousands.
 const (
 	resultBytes    = 64 << 20
 	bytesPerScored = 16
@@ -31,7 +31,7 @@ const (
 	Argmax    Rule = iota // the best terminal
 	Threshold             // every terminal with a score above the cutoff, the best one if there is none
 	TopK                  // the k best
-	Own                   // the set that the model's predictor makes, if it makes sets
+	Own                   // the set that the model's predictor gives, if it gives sets
 )
 
 // DefaultRule is the rule for the model's kind of data.
@@ -51,47 +51,48 @@ type PredictOptions struct {
 	Cutoff float64 // of Threshold
 	Top    int     // best terminals to return an instance, at least 1 (fewer if there are fewer)
 
-	// RowByRow: few rows come at a time. The model is held by columns then, 12 bytes an override
-	// more, and sums are in the order of the columns: scores differ by the last bits of float64.
+	// RowByRow is for few rows at a time. The model is then also held by columns (12 bytes an
+	// override), and sums are in the order of the columns, so scores differ in the last bits of
+	// float64.
 	RowByRow bool
 
-	Predictive bool // scores are those of the predictive distribution, of models with variances
+	Predictive bool // scores are those of the predictive distribution; needs a model with variances
 }
 
-// Predictor scores instances against every terminal, exactly: scores are x.w_n summed
-// in float64 over the stored float32 weights, nothing is pruned or approximated.
+// Predictor scores instances at every terminal, exactly: scores are x.w_n, summed in float64 over
+// the stored float32 weights. Nothing is left out or approximated.
 //
-// Method. A batch of instances is turned into columns. The tree is walked once in node
-// order, with the effective vector of the current path; at node n, for every override
-// (c, v) and every instance with a nonzero x in column c,
+// Method. A batch of instances is turned into columns. The tree is walked once in node order,
+// with the effective vector of the current path. At node n, for every override (c, v) and every
+// instance with a nonzero x in column c,
 //
 //	s_n[instance] = s_parent(n)[instance] + sum_c x (v - w_parent(n)[c]).
 //
-// So a batch reads the stored weights once, in file order, whatever its size, and only
-// touches (override, nonzero) pairs that meet: on short texts and rare classes some 2 %
-// of rows x terminals x features. Memory is the mapped model, one vector and
-// depth x rows scores; nothing is built beforehand. (The alternative, feature-major lists
-// of differences in float64, costs 12 bytes an override and a transposition at load.)
+// So a batch reads the stored weights once, in file order, whatever its size. It touches only
+// pairs of an override and a nonzero in the same column: on short texts and rare classes some 2 %
+// of rows x terminals x features. Memory is the mapped model, one vector, and depth x rows
+// scores. Nothing is built beforehand. (Lists of differences by feature, in float64, would cost
+// 12 bytes an override and a transposition when the model is opened.)
 //
-// Each score is summed in the order of the path and its columns: it depends neither on
-// the batch an instance is in nor on the number of threads. Pruned models are scored by
-// column instead, see packedPlan. Of whole weights the parent is the zero vector. Predictors
-// other than the linear one rank by the scores of all nodes: see rankers.
+// Each score is summed in the order of the path and its columns, so it depends neither on the
+// batch nor on the number of threads. Pruned models are scored by column instead: see packedPlan.
+// With whole weights the parent counts as the zero vector. Predictors other than the linear one
+// rank by the scores of all nodes: see rankers.
 type Predictor struct {
 	m    *Model
 	o    PredictOptions
 	bias float64 // value of the bias feature; 0: none
 	deep int     // levels of the deepest terminal
 
-	packed *packedPlan // of a pruned model, else nil
+	packed *packedPlan // if the model is pruned; else nil
 	rank   ranker      // nil: by the terminals' own scores
 
 	predictive modelform.Predictive // nil: scores are x.w
-	average    *average             // of a model with draws, else nil
+	average    *average             // if the model has draws; else nil
 
-	link        string                   // "": calibration decides, if there is one
+	link        string                   // "": the calibration decides, if there is one
 	calibration *calibration.Calibration // nil: none
-	scale       float64                  // of scores in the norm of a row; 0: rows have none
+	scale       float64                  // factor of scores in a row's norm; 0: rows have none
 	keep        int                      // terminals in a row's list: Top, or all where their sum is needed
 }
 
@@ -141,8 +142,8 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	return p, err
 }
 
-// batchRows is how many rows a batch of Stream should have: fewer than BatchRows where
-// so many terminals are asked for that their lists would take more than resultBytes.
+// batchRows is how many rows a batch of Stream should have. It is fewer than BatchRows if the
+// lists of the best terminals would take more than resultBytes.
 func (p *Predictor) batchRows() int {
 	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.keep))
 }
@@ -154,8 +155,8 @@ type Result struct {
 	set     []Scored
 	setEnds []int
 	link    string
-	norm    []float64 // of rows with one: log sum over all terminals of exp(scale score)
-	total   []float64 // of calibrations with one: the sum of all terminals' raw probabilities
+	norm    []float64 // log sum over all terminals of exp(scale score), where rows have a norm
+	total   []float64 // sum of all terminals' raw probabilities, where the calibration needs it
 
 	calibration *calibration.Calibration
 }
@@ -163,8 +164,8 @@ type Result struct {
 // Best are the k best terminals of row i, best first.
 func (r *Result) Best(i int) []Scored { return r.best[i*r.top : (i+1)*r.top] }
 
-// Set are the predicted labels of row i by the rule, best first; never empty but by Own, whose
-// sets may also hold internal nodes.
+// Set lists the predicted labels of row i by the rule, best first. It is never empty, except
+// under Own, whose sets may also hold internal nodes.
 func (r *Result) Set(i int) []Scored {
 	first := 0
 	if i > 0 {
@@ -185,18 +186,18 @@ type Scorer struct {
 	part     Batch
 	few      few
 	sums     []float64 // node -> score of one row; pruned models and rankers only
-	mass     []mass    // by row, softmax only
+	mass     []mass    // by row, with softmax only
 	joint    []terminalScores
-	variance []float64 // by row, predictive only: x' Psi_n x of the terminal under way
+	variance []float64 // by row, predictive only: x' Psi_n x of the present terminal
 
-	table  []float64 // of a ranker: scores of all rows, node by node
+	table  []float64 // for rankers: scores of all rows, node by node
 	lead   []Scored  // row -> the first of its ranking, which no list holds
-	best   []int32   // of descent: node+1 -> its best child, 0 -> the best root
-	margin []float64 // and the margin there
+	best   []int32   // for descent: node+1 -> its best child, 0 -> the best root
+	margin []float64 // the margin of that child
 	pathScratch
 }
 
-// NewScorer returns working memory; one goroutine uses it at a time.
+// NewScorer returns working memory for one goroutine at a time.
 func (p *Predictor) NewScorer() *Scorer {
 	if p.packed != nil {
 		return &Scorer{p: p, sums: make([]float64, p.m.Tree.Len())}
@@ -247,7 +248,8 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	return nil
 }
 
-// rowsAtATime bounds what is kept of the scores of nodes: those of a path, or all of them.
+// rowsAtATime is how many rows are scored at a time, so that the kept scores (of a path, or of
+// all nodes) stay within bounds.
 func (p *Predictor) rowsAtATime() int {
 	if p.rank != nil {
 		return max(1, levelBytes/8/p.m.Tree.Len())
@@ -282,7 +284,7 @@ func (s *Scorer) score(b *Batch) {
 	s.path.leaveTo(-1)
 }
 
-// add adds x.(w_n - w_parent) of every row to its score; path stands at the parent.
+// add adds x.(w_n - w_parent) to every row's score; path is at the parent.
 func (s *Scorer) add(rec record, scores []float64) {
 	begin, entries, current := s.cols.begin, s.cols.entries, s.path.current
 	width := len(begin) - 1
@@ -306,7 +308,7 @@ func (s *Scorer) add(rec record, scores []float64) {
 	}
 }
 
-// offer hands terminal n to every row's list.
+// offer offers terminal n to every row's list.
 func (s *Scorer) offer(n int32, scores []float64) {
 	if s.p.scale > 0 {
 		for row, score := range scores {
@@ -332,7 +334,7 @@ func (s *Scorer) offer(n int32, scores []float64) {
 	}
 }
 
-// level returns the scores of one level of the path, growing as needed.
+// level returns the scores of one level of the path, and makes room as needed.
 func (s *Scorer) level(k, rows int) []float64 {
 	for len(s.levels) <= k {
 		s.levels = append(s.levels, nil)
@@ -372,7 +374,7 @@ func (s *Scorer) collect(rows int, r *Result) {
 		best := s.heaps[i].heap
 		sortScored(best)
 		sortScored(s.positive[i])
-		if s.p.rank != nil { // the first of a ranking is kept whatever the cutoff
+		if s.p.rank != nil { // the first of a ranking is kept, whatever the cutoff
 			s.mass[i].add(s.p.scale * s.lead[i].Score)
 			best = lead(s.lead[i], best)[:s.p.keep]
 			s.positive[i] = lead(s.lead[i], s.positive[i])

@@ -6,13 +6,13 @@ import (
 	"taxon/internal/modelform"
 )
 
-// fewColumns: a batch with at most this many different columns is scored by looking each
-// of them up in every record, which reads a small part of the weights; beyond it one
-// pass over all of them costs less.
+// fewColumns: with at most this many different columns, a batch is scored by looking up each of
+// them in every record. That reads a small part of the weights. With more columns one pass over
+// all weights is cheaper.
 const fewColumns = 96
 
-// few is the working memory of scoreFew: the effective weights of the current path, at
-// the columns of the batch alone.
+// few is the working memory of scoreFew: the effective weights of the current path at the batch's
+// columns only.
 type few struct {
 	columns []uint32 // ascending; the bias last if the model has one
 	current []float32
@@ -21,11 +21,11 @@ type few struct {
 
 type fewFrame struct {
 	node int32
-	at   []int32 // places in columns
+	at   []int32 // indices into columns
 	old  []float32
 }
 
-// collect finds the columns of b below width; false if there are too many of them.
+// collect finds the columns of b below width; false if there are too many.
 func (f *few) collect(b *Batch, width int) bool {
 	f.columns = f.columns[:0]
 	for _, c := range b.Column {
@@ -42,8 +42,8 @@ func (f *few) collect(b *Batch, width int) bool {
 	return true
 }
 
-// scoreFew is score for a batch of few different columns, whose list stands in s.few: the
-// same sums in the same order, to the same bits.
+// scoreFew is score for a batch of few different columns, which are in s.few. It adds the same
+// terms in the same order, so it gives the same bits.
 func (s *Scorer) scoreFew(b *Batch) {
 	m, rows, f := s.p.m, b.Rows(), &s.few
 	records := m.overrides()
@@ -73,8 +73,8 @@ func (s *Scorer) scoreFew(b *Batch) {
 	}
 }
 
-// addFew adds x.(w_n - w_parent) of every row to its score; frame, if any, takes what it
-// changes of the path.
+// addFew adds x.(w_n - w_parent) to every row's score. frame, if any, saves what it changes in
+// the path.
 func (s *Scorer) addFew(rec record, scores []float64, frame *fewFrame) {
 	f, from := &s.few, 0
 	width := len(s.cols.begin) - 1
@@ -105,8 +105,8 @@ func (s *Scorer) addFew(rec record, scores []float64, frame *fewFrame) {
 	}
 }
 
-// lookUp finds the first place from `from` on whose column is at least c, by steps that
-// double and then halve: its cost is the logarithm of how far that is.
+// lookUp finds the first index from `from` on whose column is at least c. Steps double, then
+// halve, so the cost is logarithmic in the distance.
 func lookUp(columns []uint32, from int, c uint32) int {
 	step, to := 1, from
 	for to < len(columns) && columns[to] < c {

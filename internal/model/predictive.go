@@ -9,7 +9,7 @@ import (
 	"taxon/internal/modelform"
 )
 
-// predictive is the rule of a model's predictive distribution.
+// predictive returns the function that gives the model's predictive distribution.
 func (m *Model) predictive() (modelform.Predictive, error) {
 	if m.moments == nil || m.Form.Link == modelform.Identity {
 		return nil, &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no variances for --predictive: hierarchical Bayesian ones do, as they were trained", m.Options.Method)}
@@ -26,7 +26,7 @@ func (m *Model) predictive() (modelform.Predictive, error) {
 	return modelform.Laplace, nil
 }
 
-// widen makes scores of terminal n those of its predictive distribution.
+// widen turns scores of terminal n into those of its predictive distribution.
 func (s *Scorer) widen(n int32, scores []float64) {
 	s.setVariance(n, scores)
 	for row, variance := range s.variance {
@@ -34,8 +34,8 @@ func (s *Scorer) widen(n int32, scores []float64) {
 	}
 }
 
-// setVariance sets the variance of terminal n in as many rows as there are scores: sum_c x_c^2 Psi_c over the
-// diagonal that the model holds.
+// setVariance sets the variance of terminal n for each row: sum_c x_c^2 Psi_c, over the diagonal
+// that the model holds.
 func (s *Scorer) setVariance(n int32, scores []float64) {
 	s.variance = append(s.variance[:0], make([]float64, len(scores))...)
 	width := len(s.cols.begin) - 1
@@ -57,24 +57,25 @@ func (s *Scorer) setVariance(n int32, scores []float64) {
 	}
 }
 
-// jointly says whether the predictive distribution ties all terminals: under the soft-max.
+// jointly says whether the predictive distribution is over all terminals together: under the
+// soft-max.
 func (p *Predictor) jointly() bool {
 	return p.predictive != nil && p.m.Form.Link == modelform.Softmax
 }
 
-// keepTerminal keeps scores and spreads of terminal n.
+// keepTerminal keeps scores and variances of terminal n.
 func (s *Scorer) keepTerminal(n int32, scores []float64) {
 	s.setVariance(n, scores)
 	s.joint = append(s.joint, terminalScores{n, slices.Clone(scores), slices.Clone(s.variance)})
 }
 
-// terminalScores are those of a terminal, by row.
+// terminalScores are a terminal's scores and variances, by row.
 type terminalScores struct {
 	node             int32
 	scores, variance []float64
 }
 
-// offerJoint offers the terminals that were kept.
+// offerJoint offers the terminals kept before.
 func (s *Scorer) offerJoint(rows int) {
 	n := len(s.joint)
 	score, variance := make([]float64, n), make([]float64, n)

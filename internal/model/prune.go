@@ -8,18 +8,17 @@ import (
 	"taxon/internal/table"
 )
 
-// pruner walks the tree as a sequence of differences from the parent and leaves out the
-// small ones:
+// pruner walks the tree as a sequence of differences from the parent, and leaves out small ones:
 //
 //	given     w_n, the trained vectors, and a threshold t >= 0
 //	find      d_n, sparse, with W_n = sum of d over the path from the root to n
 //	such that |W_n[c] - w_n[c]| < t (at t = 0: below the rounding of the value type) for every node and column
 //
-// by d_n[c] = w_n[c] - W_parent(n)[c] where that is at least t in absolute value, else
-// nothing. The difference is taken from what the parent has *kept*, so what is left out
-// on the way down never adds up, and what one node's value was rounded by its children
-// put right. The bias is never left out for its size. Only columns that n overrides need
-// looking at: on any other one both w and W are the parent's.
+// d_n[c] is w_n[c] - W_parent(n)[c] if that is at least t in absolute value, else nothing. The
+// difference is taken from what was kept for the parent. So what is left out on the way down
+// never adds up, and the rounding of a node's values is put right by its children. The bias is
+// never left out for its size. Only columns that n overrides need be looked at: at all others
+// both w and W are the parent's.
 type pruner struct {
 	m         *Model
 	threshold float64
@@ -33,8 +32,8 @@ func newPruner(m *Model, o PruneOptions) *pruner {
 	return &pruner{m: m, threshold: o.Threshold, half: o.Half, kept: newPath[float64](m.columns())}
 }
 
-// walk calls visit with the differences of each node in [first, last) in node order; the
-// slices are valid during the call only.
+// walk calls visit with the differences of each node in [first, last) in node order. The slices
+// are valid during the call only.
 func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, deltas []float32) error) error {
 	p.kept.leaveTo(-1)
 	if first >= last {
@@ -55,7 +54,7 @@ func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, delta
 	return nil
 }
 
-// seek enters the ancestors of n, and n itself; -1 enters nothing.
+// seek enters the ancestors of n, and n itself; -1: nothing.
 func (p *pruner) seek(n int32) error {
 	if n < 0 {
 		return nil
@@ -66,8 +65,8 @@ func (p *pruner) seek(n int32) error {
 	return p.visit(n)
 }
 
-// visit finds the differences of node n, whose parent was entered last, and enters n if
-// nodes below it can follow.
+// visit finds the differences of node n, whose parent was entered last. It enters n if nodes
+// below it follow.
 func (p *pruner) visit(n int32) error {
 	rec := p.m.overrides()[n]
 	p.columns, p.deltas = p.columns[:0], p.deltas[:0]

@@ -15,13 +15,13 @@ import (
 
 // PruneOptions say what a pruned model keeps.
 type PruneOptions struct {
-	// Threshold: differences from the parent smaller than it are left out; every weight
-	// of the pruned model is then within it of the trained one. At least 0.
+	// Threshold: differences from the parent smaller than this are left out. Every weight of the
+	// pruned model is within it of the trained weight. At least 0.
 	Threshold float64
-	Half      bool // differences are stored as float16, not float32
+	Half      bool // differences are stored as float16, not as float32
 }
 
-// Pruned is what the manifest of a pruned model says of it.
+// Pruned is what a pruned model's manifest says about the pruning.
 type Pruned struct {
 	Threshold float64 `json:"threshold"`
 	Values    string  `json:"values"` // float32 or float16
@@ -40,10 +40,10 @@ func (o PruneOptions) validate() error {
 	return nil
 }
 
-// WritePruned writes a pruned copy of m as dir, for prediction: differences from the
-// parent by column, small ones left out (see PruneOptions), with all tables of m. It
-// appears under its name when it is whole; like NewWriter it replaces nothing but a model.
-// Memory: 8 bytes an entry of a shard and thread, and the counts of the columns.
+// WritePruned writes a pruned copy of m as dir, for predictions: differences from the parent by
+// column, without the small ones (see PruneOptions), and all tables of m. The folder appears when
+// it is whole; like NewWriter it replaces nothing but a model. Memory: 8 bytes an entry of a
+// shard and thread, and a count a column.
 func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, threads int) (*Manifest, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, thr
 	if err != nil {
 		return nil, err
 	}
-	if err := Replaceable(dir); err != nil { // someone may have put something there meanwhile
+	if err := Replaceable(dir); err != nil { // it may have changed meanwhile
 		return nil, err
 	}
 	return manifest, out.Commit()
@@ -76,7 +76,7 @@ func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, thr
 type prunedWriter struct {
 	m      *Model
 	o      PruneOptions
-	tables *Writer // writes every file but the shards
+	tables *Writer // writes all files but the shards
 }
 
 func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error) {
@@ -119,7 +119,7 @@ func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error
 	return &man, w.tables.writeFile(fileManifest, b)
 }
 
-// pruneChunk is how many nodes are walked between two looks at the context.
+// pruneChunk is how many nodes are walked between two checks of the context.
 const pruneChunk = 256
 
 // walkAll visits the differences of nodes [first, last).
@@ -160,7 +160,7 @@ func (w *prunedWriter) count(ctx context.Context, threads int) ([]uint32, error)
 	return parts[0], nil
 }
 
-// cutColumns cuts columns into shards: 0, the first column of the second shard, ..., the
+// cutColumns divides the columns into shards: 0, the first column of the second shard, ..., the
 // number of columns. There is at least one shard.
 func cutColumns(counts []uint32) []int {
 	cuts, held := []int{0}, 0
@@ -173,8 +173,8 @@ func cutColumns(counts []uint32) []int {
 	return append(cuts, len(counts))
 }
 
-// writeShard gathers the entries of columns first.. from a walk over all nodes and writes
-// them.
+// writeShard gathers the entries of the columns from first on, in a walk over all nodes, and
+// writes them.
 func (w *prunedWriter) writeShard(ctx context.Context, i, first int, counts []uint32) (File, error) {
 	next := make([]uint32, len(counts)+1) // where a column's next entry goes
 	for c, n := range counts {

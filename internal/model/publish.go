@@ -9,9 +9,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// Replaceable reports whether a model may be published as dir: nil if nothing is
-// there, or an empty folder, or one that holds nothing but files of a model. Anything
-// else belongs to the user.
+// Replaceable returns nil if a model may be published as dir: nothing is there, or an empty
+// folder, or one with nothing but a model's files. Anything else belongs to the user.
 func Replaceable(dir string) error {
 	names, err := fs.ReadDirNames(dir)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -31,8 +30,8 @@ func Replaceable(dir string) error {
 	return nil
 }
 
-// Publish publishes the whole model in from, a folder of this machine, as dir as well: in one
-// step, over an older model. What is in from stays there.
+// Publish publishes a copy of the model in from, a folder of this machine, as dir, in one step,
+// replacing an older model. from stays as it is.
 func Publish(from, dir string) error {
 	if err := Replaceable(dir); err != nil {
 		return err
@@ -45,7 +44,7 @@ func Publish(from, dir string) error {
 	if err := out.Fill(from); err != nil {
 		return err
 	}
-	if err := Replaceable(dir); err != nil { // someone may have put something there meanwhile
+	if err := Replaceable(dir); err != nil { // it may have changed meanwhile
 		return err
 	}
 	return out.Commit()

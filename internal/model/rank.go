@@ -9,12 +9,12 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// ranker ranks the terminals for a row from x.w_n of every node n, in node order, by offering
-// them to the row's lists. score may be overwritten.
+// ranker ranks the terminals for a row, given x.w_n of every node n in node order. It offers them
+// to the row's lists. It may overwrite score.
 type ranker func(s *Scorer, row int, score []float64)
 
-// rankers are made for a tree, by the predictor that a model's form names. Of the linear one
-// there is none: a terminal's own score is offered as it comes, without those of other nodes.
+// rankers has the ranker for each predictor that a model's form may name. The linear predictor
+// needs none: a terminal's score is offered as it comes.
 var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
 	modelform.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
 	modelform.Descent: newDescent,
@@ -24,7 +24,7 @@ var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
 	modelform.Sums:    newSums,
 }
 
-// newSums ranks by the sums of x.w over the nodes from the root to a terminal.
+// newSums ranks by the sum of x.w over the nodes from the root to a terminal.
 func newSums(t *taxonomy.Tree) (ranker, error) {
 	return func(s *Scorer, row int, score []float64) {
 		best := Scored{-1, 0}
@@ -47,12 +47,12 @@ func newSums(t *taxonomy.Tree) (ranker, error) {
 
 // newDescent ranks by margins: x.w_c of a node c is the margin of the edge above it.
 //
-//	first      the leaf that is reached from the root by the child with the greatest margin;
+//	first      the leaf reached from the root by always taking the child with the greatest margin;
 //	           of equal ones the first in node order
 //	then       all others by their score, the smallest margin on the way from the root
 //
-// An only child has no margin: the way to it is free. A leaf without a margin on its way
-// has score 0. Roots are the children of one that is not written.
+// An only child has no margin and does not count. A leaf without a margin on its way has score 0.
+// Roots count as children of one common root.
 func newDescent(t *taxonomy.Tree) (ranker, error) {
 	children := childCounts(t)
 	for n, leaf := range t.Leaf {
@@ -99,7 +99,7 @@ func newDescent(t *taxonomy.Tree) (ranker, error) {
 	}, nil
 }
 
-// childCounts are the numbers of children: entry n+1 of node n, entry 0 of what is above the roots.
+// childCounts are the numbers of children: entry n+1 for node n, entry 0 for the roots.
 func childCounts(t *taxonomy.Tree) []int32 {
 	children := make([]int32, t.Len()+1)
 	for _, p := range t.Parent {
@@ -108,7 +108,7 @@ func childCounts(t *taxonomy.Tree) []int32 {
 	return children
 }
 
-// offerOne hands a terminal to a row's lists.
+// offerOne offers a terminal to a row's lists.
 func (s *Scorer) offerOne(row int, c Scored) {
 	s.heaps[row].offer(c)
 	if s.p.scale > 0 {
@@ -119,7 +119,7 @@ func (s *Scorer) offerOne(row int, c Scored) {
 	}
 }
 
-// scored takes the scores of node n, whose place in the walk is now.
+// scored takes the scores of node n when the walk comes to it.
 func (s *Scorer) scored(n int32, scores []float64) {
 	switch {
 	case s.p.rank != nil:
@@ -154,7 +154,7 @@ func (s *Scorer) rankRows(rows int) {
 // lead puts the first of a ranking before a list that lacks it.
 func lead(first Scored, list []Scored) []Scored { return slices.Insert(list, 0, first) }
 
-// mass is the logarithm of a sum of exponentials under way: log(sum) + most.
+// mass is a running logarithm of a sum of exponentials: log(sum) + most.
 type mass struct{ most, sum float64 }
 
 func (m *mass) add(x float64) {
@@ -167,8 +167,8 @@ func (m *mass) add(x float64) {
 
 func (m *mass) log() float64 { return m.most + math.Log(m.sum) }
 
-// Shown is what a score of row i is shown as: the score itself, or the probability that the
-// model's calibration or link makes of it.
+// Shown is how a score of row i is shown: the score itself, or the probability that the model's
+// calibration or link makes of it.
 func (r *Result) Shown(i int, score float64) float64 {
 	if c := r.calibration; c != nil {
 		norm, total := 0.0, 1.0
@@ -200,18 +200,18 @@ type Scored struct {
 	Score float64
 }
 
-// before orders best first; equal scores stand in node order.
+// before orders best first; equal scores in node order.
 func (a Scored) before(b Scored) bool {
 	return a.Score > b.Score || a.Score == b.Score && a.Node < b.Node
 }
 
-// topK keeps the k best of the terminals offered to it, as a binary heap with the worst
-// on top. Offers come in node order, so a later equal score never displaces an earlier one.
+// topK keeps the k best of the terminals offered to it, in a binary heap with the worst on top.
+// Offers come in node order, and an equal score never displaces an earlier one.
 type topK struct {
 	heap []Scored // cap k
 }
 
-// full heaps refuse most offers; the caller tests that first, against the top.
+// offer adds s. Full heaps refuse most offers, so callers compare with the top first.
 func (t *topK) offer(s Scored) {
 	h := t.heap
 	if len(h) < cap(h) {

@@ -12,15 +12,13 @@ import (
 	"taxon/internal/fs"
 )
 
-// renderChunk is how many nodes a goroutine renders at once: enough that finding the
-// path to the first one costs little, few enough that the bytes of all threads' chunks
-// stays small (a line of text may have 100 KB).
+// renderChunk is how many nodes a goroutine renders at once. With more, the path to the first one
+// costs less. With fewer, the chunks take less memory (a line of text may have 100 KB).
 const renderChunk = 8
 
-// Render calls render with the effective vector of each node in [first, last), by `threads`
-// goroutines, and writes what it appends to b, in node order: one Write holds whole nodes.
-// The vector is valid during the call only. Memory: a vector a thread and the bytes of a
-// few chunks.
+// Render calls render with the effective vector of each node in [first, last), in several
+// goroutines, and writes what it appends to b, in node order. One Write holds whole nodes. The
+// vector is valid during the call only. Memory: a vector a thread, and the bytes of a few chunks.
 func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
@@ -48,8 +46,8 @@ func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads in
 	})
 }
 
-// Parts cuts the nodes into ranges for an export in parts: its weight shards, or about
-// as many nodes each if it is pruned and has none. Part i holds nodes parts[i] up to parts[i+1].
+// Parts divides the nodes into ranges for an export in parts: its weight shards, or ranges of
+// equal length if it is pruned. Part i holds nodes parts[i] up to parts[i+1].
 func (m *Model) Parts() []int {
 	parts := []int{0}
 	if m.Manifest.Pruned != nil {
@@ -66,13 +64,13 @@ func (m *Model) Parts() []int {
 	return parts
 }
 
-// prunedPart is how many nodes of a pruned model go into one part of an export.
+// prunedPart is how many nodes of a pruned model are one part.
 const prunedPart = 4096
 
-// WriteParts makes the folder dir with part-00000EXT, part-00001EXT, ..., `threads` at a time,
-// the files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
-// parts[i] up to parts[i+1], and a buffered writer. The folder must not exist or be empty; it
-// appears under its name when it is whole.
+// WriteParts makes the folder dir with part-00000EXT, part-00001EXT, ..., several at a time, the
+// files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
+// parts[i] up to parts[i+1], and a buffered writer. The folder must not exist, or be empty. It
+// appears when it is whole.
 func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, write func(ctx context.Context, w io.Writer, first, last int) error, beside map[string][]byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)

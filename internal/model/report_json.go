@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Plain ones have no keys of their own.
+// The same types without the methods below.
 type (
 	plainReport  Report
 	plainOptions Options
 )
 
-// MarshalJSON writes the method's own keys behind those that all reports have.
+// MarshalJSON writes the method's own keys after those that all reports have.
 func (r Report) MarshalJSON() ([]byte, error) { return JoinObjects(plainReport(r), r.Own) }
 
-// UnmarshalJSON keeps the keys that not all reports have in Own.
+// UnmarshalJSON puts the keys that not all reports have into Own.
 func (r *Report) UnmarshalJSON(b []byte) (err error) {
 	r.Own, err = splitObject(b, (*plainReport)(r))
 	return err
 }
 
-// MarshalJSON writes the method's own keys behind the others.
+// MarshalJSON writes the method's own keys after the others.
 func (o Options) MarshalJSON() ([]byte, error) { return JoinObjects(plainOptions(o), o.Own) }
 
-// UnmarshalJSON keeps the keys that not all models have in Own.
+// UnmarshalJSON puts the keys that not all models have into Own.
 func (o *Options) UnmarshalJSON(b []byte) (err error) {
 	o.Own, err = splitObject(b, (*plainOptions)(o))
 	return err
@@ -50,7 +50,7 @@ func splitObject[T any](b []byte, into *T) (own map[string]json.RawMessage, err 
 	return own, nil
 }
 
-// JoinObjects writes the members of values that are JSON objects as one object, in their order.
+// JoinObjects writes the members of several JSON objects as one object, in their order.
 func JoinObjects(values ...any) ([]byte, error) {
 	out := []byte{'{'}
 	for _, v := range values {

@@ -6,11 +6,11 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Predictors that give sets of labels by themselves. A set is a union of partial paths, from
-// a root down: of its nodes those without a child in it are predicted. A virtual root is no
-// label. A spawned leaf stands for the path that ends at its parent, and has no vector.
+// Predictors that give sets of labels themselves. A set is a union of partial paths from a root
+// down. Those of its nodes are predicted that have no child in it. A virtual root is no label. A
+// spawned leaf stands for the path that ends at its parent, and has no vector.
 //
-// Terminals are ranked by a score that is above 0 where they are predicted.
+// Terminals are ranked by a score that is above 0 exactly where they are predicted.
 
 // paths is what the two have in common.
 type paths struct {
@@ -31,8 +31,8 @@ func newPaths(t *taxonomy.Tree) *paths {
 	return p
 }
 
-// rank offers the terminals by their scores, and sets the row's own set to the lowest nodes of
-// those that are in.
+// rank offers the terminals with their scores, and makes the lowest nodes of those that are in
+// the row's own set.
 func (p *paths) rank(s *Scorer, row int, in []bool, score []float64) {
 	own, first := s.own[row][:0], int32(-1)
 	for n := p.t.Len() - 1; n >= 0; n-- { // children come after their parents
@@ -84,9 +84,9 @@ func (s *pathScratch) size(nodes int) {
 	}
 }
 
-// newNested predicts a node where its parent is predicted and its own x.w is above 0: one pass
-// from the roots down. Its score is the smallest x.w on its path, a spawned leaf's the
-// smaller one of its parent's score and of minus the greatest x.w among the parent's children.
+// newNested predicts a node if its parent is predicted and its own x.w is above 0, in one pass
+// from the roots down. A node's score is the smallest x.w on its path. A spawned leaf's is the
+// smaller of its parent's score and minus the greatest x.w among the parent's children.
 func newNested(t *taxonomy.Tree) (ranker, error) {
 	p := newPaths(t)
 	return func(s *Scorer, row int, score []float64) {
@@ -116,12 +116,13 @@ func newNested(t *taxonomy.Tree) (ranker, error) {
 	}, nil
 }
 
-// newBestPaths predicts the union y of partial paths with the greatest sum over its nodes of x.w,
-// the empty one included ([JMLR] 3.4, without the labelings that are not consistent). Going up,
-// S_n is the best sum of a part at and below n that has n, and the root is in if S is above 0; so is a child of a
-// node that is in. Going down, A_n and B_n are the best sums of all y with and without n, and a
-// node's score is A_n - B_n. That of a spawned leaf compares y in which its parent is lowest
-// with all others.
+// newBestPaths predicts the union y of partial paths with the greatest sum of x.w over its nodes,
+// which may be empty ([JMLR] 3.4, without labelings that are no unions).
+//
+// Going up, S_n is the best sum of a part at and below n that has n. The root is in if its S is
+// above 0, and so is a child of a node that is in. Going down, A_n and B_n are the best sums of
+// all y with and without n. A node's score is A_n - B_n. A spawned leaf's compares the y in which
+// its parent is lowest with all others.
 func newBestPaths(t *taxonomy.Tree) (ranker, error) {
 	p := newPaths(t)
 	return func(s *Scorer, row int, score []float64) {
@@ -159,7 +160,7 @@ func newBestPaths(t *taxonomy.Tree) (ranker, error) {
 		for n, l := range p.spawned {
 			if l >= 0 {
 				lowest, other := with[n]-below[n], without[n]
-				score[l] = lowest - max(other, with[n]+min(most[n], 0)) // with a child, though it may cost
+				score[l] = lowest - max(other, with[n]+min(most[n], 0)) // with one child, even if that lowers the sum
 			}
 		}
 		p.rank(s, row, s.in, score)

@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// A weight shard: 16 bytes of header (magic, u32 version, u32 first node), then one
-// record a node. All numbers are little-endian and every field lies on a multiple of
-// four bytes, so that a mapped shard is used in place. See FORMAT.md.
+// A weight shard has a header of 16 bytes (magic, u32 version, u32 first node), then a record a
+// node. All numbers are little-endian. Every field lies at a multiple of four bytes, so a mapped
+// shard is used in place. See FORMAT.md.
 const (
 	shardMagic      = "TXWEIGHT"
 	shardHeader     = 16
 	recordHeader    = 8
-	shardBytes      = 8 << 20 // a shard is cut before it would outgrow this; Open verifies shards side by side
+	shardBytes      = 8 << 20 // a shard is cut before it grows beyond this; Open verifies several at once
 	bytesPerWeight  = 8
 	maxShardsInName = 100000
 )
@@ -28,7 +28,7 @@ func appendShardHeader(b []byte, first int) []byte {
 }
 
 // appendRecord appends node n's record: u32 node, u32 count, the columns, the values.
-// These bytes, in node order, are what weights_sha256 is taken over.
+// weights_sha256 is the digest of these bytes in node order.
 func appendRecord(b []byte, n int, columns []uint32, values []float32) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
@@ -41,8 +41,8 @@ type record struct {
 	values  []float32
 }
 
-// parseShard finds the records of nodes first..first+nodes-1 in b and checks every
-// column and value: later passes index without looking. columns is the vectors' width.
+// parseShard finds the records of nodes first..first+nodes-1 in b. It checks every column and
+// value, so later passes can index unchecked. columns is the vectors' width.
 func parseShard(b []byte, first, nodes, columns int) ([]record, error) {
 	if len(b) < shardHeader || string(b[:len(shardMagic)]) != shardMagic {
 		return nil, fmt.Errorf("not a weight shard")
@@ -83,7 +83,7 @@ func parseShard(b []byte, first, nodes, columns int) ([]record, error) {
 	return records, nil
 }
 
-// check verifies that columns ascend strictly below width and that values are finite.
+// check verifies that columns are strictly ascending and below width, and that values are finite.
 func (r record) check(width int) error {
 	if r.sound(width) {
 		return nil
@@ -106,8 +106,9 @@ func (r record) check(width int) error {
 	return nil
 }
 
-// sound is check without branches in its loops, for opening reads every weight: the top
-// bit of either sum is set by a column that does not ascend, or by an exponent of all ones.
+// sound is check without branches in its loops, as opening a model reads every weight. The top
+// bit of one of its sums is set by a column that does not ascend, that of the other by an
+// exponent of all ones.
 func (r record) sound(width int) bool {
 	last, descends := int64(-1), int64(0)
 	for _, c := range r.columns {
@@ -121,11 +122,11 @@ func (r record) sound(width int) bool {
 	return descends >= 0 && infinite < 1<<31 && last < int64(width)
 }
 
-// littleEndian: whether mapped bytes can be used as numbers without conversion.
+// littleEndian says whether mapped bytes can be used as numbers without conversion.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// uint32s views b as little-endian numbers: in place if the machine and the alignment
-// allow it, else as a copy.
+// uint32s views b as little-endian numbers: in place if the machine and the alignment allow it,
+// else as a copy.
 func uint32s(b []byte) []uint32 {
 	if len(b) == 0 {
 		return nil

@@ -8,19 +8,19 @@ import (
 	"os"
 )
 
-// shardFile is a new file that is digested and written by a goroutine of its own while the
-// next records are made: to digest a shard takes as long as all else.
+// shardFile is a new file that a goroutine of its own digests and writes while the next records
+// are made. Digesting a shard takes as long as everything else.
 type shardFile struct {
 	file *os.File
 	sum  hash.Hash
-	buf  []byte      // what comes is put here
+	buf  []byte      // being filled
 	full chan []byte // to the goroutine
-	free chan []byte // and back
-	err  error       // of writing; read it when done is closed
+	free chan []byte // back from it
+	err  error       // of writing; valid once done is closed
 	done chan struct{}
 }
 
-// shardBuffer is the size of either of a shard's buffers.
+// shardBuffer is the size of each of the two buffers.
 const shardBuffer = 1 << 20
 
 func createShard(path string) (*shardFile, error) {
@@ -35,7 +35,7 @@ func createShard(path string) (*shardFile, error) {
 	return s, nil
 }
 
-// run ends with the last buffer.
+// run writes buffers until full is closed.
 func (s *shardFile) run() {
 	defer close(s.done)
 	for b := range s.full {
@@ -47,7 +47,7 @@ func (s *shardFile) run() {
 	}
 }
 
-// write takes a copy of b. Errors show at close.
+// write takes a copy of b. Errors are reported by close.
 func (s *shardFile) write(b []byte) {
 	for len(b) > 0 {
 		n := min(len(b), cap(s.buf)-len(s.buf))
@@ -59,7 +59,7 @@ func (s *shardFile) write(b []byte) {
 	}
 }
 
-// close makes the file durable and gives its digest.
+// close makes the file durable and returns its digest.
 func (s *shardFile) close() (sum string, err error) {
 	s.full <- s.buf
 	close(s.full)

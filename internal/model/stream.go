@@ -12,7 +12,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Threads is how many threads are meant by n: n itself, and by 0 one for each core.
+// Threads resolves a number of threads: n, or one for each core if n is 0.
 func Threads(n int) int {
 	if n > 0 {
 		return n
@@ -20,11 +20,11 @@ func Threads(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Stream predicts a whole input with `threads` goroutines in bounded memory.
+// Stream predicts a whole input with several goroutines in bounded memory.
 //
-// next fills an empty batch and returns io.EOF with or after the last rows; emit gets every batch with its
-// result, in input order, and may keep neither. Both are called from one goroutine each.
-// The first error of any side ends the stream and is returned.
+// next fills an empty batch, and returns io.EOF with or after the last rows. emit gets every
+// batch with its result, in input order, and may keep neither. Each of the two is called from one
+// goroutine. The first error of any side ends the stream and is returned.
 func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) error, emit func(*Batch, *Result) error) error {
 	if threads < 1 {
 		return fmt.Errorf("predict: %d threads: must be at least 1", threads)
@@ -51,11 +51,11 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 	}, func(j *job) error { return emit(&j.batch, &j.result) })
 }
 
-// inOrder has `threads` goroutines work on items, and hands them on in the order in which they
-// came. fill makes the next item of one that was used before, and says whether there is one;
-// start begins a goroutine and gives its work on an item. fill and emit are called from one
-// goroutine each. The first error of any side, a fault in mapped memory too, ends it all and
-// is returned. Memory: twice as many items as threads, one in work and one read ahead.
+// inOrder has several goroutines work on items, and passes the items on in the order in which
+// they came. fill reuses an item for the next one, and says whether there is one. start begins a
+// goroutine and returns its work on an item. fill and emit are each called from one goroutine.
+// The first error of any side, also a fault in mapped memory, ends everything and is returned.
+// Memory: two items a thread, one at work and one read ahead.
 func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context, *T) error, emit func(*T) error) error {
 	type item struct {
 		T    T
@@ -82,7 +82,7 @@ func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error
 				return err
 			}
 			i.done = make(chan struct{})
-			work <- i // both have room for every item there is
+			work <- i // both channels have room for all items
 			order <- i
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// Writer writes a model node by node into a folder beside its place and publishes the
-// whole folder at Close. One goroutine uses it. After an error, Abort.
+// Writer writes a model node by node into a folder next to the model's place, and publishes the
+// whole folder at Close. For one goroutine. After an error, call Abort.
 type Writer struct {
 	dir   *fs.OutDir // the folder beside the model's place
 	meta  Meta
@@ -19,16 +19,16 @@ type Writer struct {
 	*Digest
 
 	shard *shardFile // the open one
-	size  int64      // of it
+	size  int64      // of the open shard
 	first int        // first node of the open shard
 	files []File
 	done  bool
 }
 
-// NewWriter starts a model that will be published as dir. It checks meta (all
-// violations at once) and that dir may be replaced: it must not exist, or be empty, or
-// hold nothing but an older model. A half-written model left there by a killed
-// process is swept away. Slices of meta are kept until Close.
+// NewWriter begins a model that will be published as dir. It checks meta (all violations at
+// once), and that dir may be replaced: it must not exist, or be empty, or hold nothing but an
+// older model. A half-written model that a killed process left is removed. Slices of meta are
+// kept until Close.
 func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err := meta.validate(); err != nil {
 		return nil, fmt.Errorf("write model: %w", err)
@@ -43,10 +43,10 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}, nil
 }
 
-// WriteNode writes the record of node n; nodes come in order, each once. columns
-// ascend strictly; values[i] is w_n at columns[i], finite. A pair that equals the
-// parent's value (of whole weights: zero) is left out and -0 becomes +0, so the bytes (and weights_sha256)
-// depend on the effective weights alone. The slices are not kept.
+// WriteNode writes the record of node n. Nodes come in order, each once. columns are strictly
+// ascending; values[i] is w_n at columns[i], finite. A value equal to the parent's (with whole
+// weights: to zero) is left out, and -0 becomes +0. So the bytes, and weights_sha256, depend on
+// the effective weights alone. The slices are not kept.
 func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 	if err := w.Digest.WriteNode(n, columns, values); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 	return w.append(n, w.buf)
 }
 
-// append adds a record to the open shard, or to a new one if it would outgrow its limit.
+// append adds a record to the open shard, or to a new one if the open one would exceed its limit.
 func (w *Writer) append(n int, rec []byte) error {
 	if w.shard != nil && w.size+int64(len(rec)) > w.limit {
 		if err := w.closeShard(n); err != nil {
@@ -97,14 +97,13 @@ func (w *Writer) closeShard(n int) error {
 	return nil
 }
 
-// Close completes the model with the report of its training and one trace row a
-// sweep, makes it durable and publishes it under its name. It returns the report with
-// weights_sha256 and the counts filled in. On an error nothing is published and what
-// was written is removed.
+// Close adds the report of the training and one trace row a sweep, makes the model durable and
+// publishes it. It returns the report with weights_sha256 and the counts filled in. After an
+// error nothing is published, and what was written is removed.
 func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 	report, err := w.finish(report, trace)
 	if err == nil {
-		err = Replaceable(w.dir.Name()) // someone may have put something there meanwhile
+		err = Replaceable(w.dir.Name()) // it may have changed meanwhile
 	}
 	if err == nil {
 		err = w.dir.Commit()
@@ -157,7 +156,7 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	return report, w.writeFile(fileManifest, b)
 }
 
-// writeTables writes every file but the shards and the manifest.
+// writeTables writes all files but the shards and the manifest.
 func (w *Writer) writeTables(trace []TraceRow) error {
 	rows, err := encodeTrace(trace)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package modelform describes, in a few fields of a model's manifest, what a model stores and
-// how it predicts. A method names the form of its models (coordinator/method.Modeller);
+// Package modelform describes what a model stores and how it predicts, in a few fields of the
+// model's manifest. A method names the form of its models (coordinator/method.Modeller).
 // internal/model knows the forms, and no method.
 package modelform
 
@@ -8,39 +8,39 @@ import (
 	"fmt"
 )
 
-// Form is what a model's records hold and what is made of them. The zero value is a linear
-// model whose records are differences from the parent.
+// Form is what a model's records hold and how they predict. The zero value is a linear model
+// whose records are differences from the parent.
 type Form struct {
 	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
 	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
 	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
-	Precision string `json:"precision,omitempty"` // whose precisions a record holds behind its vector, which is a mean then: NoPrecision, OfChildren, ByFeature or Own
-	Draws     int    `json:"draws,omitempty"`     // draws from a posterior that records hold behind their vector, which is a mean then, at most: predictions average them
+	Precision string `json:"precision,omitempty"` // whose precisions a record holds after its vector, which is then a mean: NoPrecision, OfChildren, ByFeature or Own
+	Draws     int    `json:"draws,omitempty"`     // most draws from a posterior that a record holds after its vector, which is then a mean; predictions average the draws
 }
 
-// Words of a Form. The empty ones are the defaults.
+// Values of the fields. The empty ones are the defaults.
 const (
 	Overrides = ""      // the weights that differ from the parent's
 	Whole     = "whole" // all nonzero weights of the node's own vector
 
 	Linear  = ""        // a class's score is x.w of its terminal
 	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
-	Greedy  = "greedy"  // the same, of vectors that are the nodes' own
+	Greedy  = "greedy"  // the same, but records hold the nodes' whole vectors
 	Nested  = "nested"  // a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
 	Paths   = "paths"   // the set of partial paths with the greatest sum of x.w over its nodes
 	Sums    = "sums"    // a class's score is the sum of x.w over the nodes from the root to its terminal
 
 	NoPrecision = ""         // records hold vectors alone
-	OfChildren  = "children" // internal nodes: one of all children, for all columns
-	ByFeature   = "feature"  // internal nodes: of all children, column by column
-	Own         = "own"      // all nodes with a parent: their own, for all columns
+	OfChildren  = "children" // internal nodes: one precision for all children and columns
+	ByFeature   = "feature"  // internal nodes: one precision a column, for all children
+	Own         = "own"      // all nodes with a parent: one precision of their own, for all columns
 
 	Identity = ""         // the score itself
-	Logistic = "logistic" // a probability of each class for itself: 1/(1+exp(-score))
+	Logistic = "logistic" // each class has a probability by itself: 1/(1+exp(-score))
 	Softmax  = "softmax"  // a distribution over all classes: exp(score)/sum of exp(scores)
 )
 
-// Check reports words that this program does not know.
+// Check reports values that this program does not know.
 func (f Form) Check() error {
 	var errs []error
 	add := func(what, word string, known ...string) {
@@ -67,14 +67,14 @@ func (f Form) Check() error {
 	return errors.Join(errs...)
 }
 
-// Sets says whether the predictor gives sets of labels by itself, without a cut-off. A set may
-// hold labels of internal nodes, where its paths end, and may be empty.
+// Sets says whether the predictor gives sets of labels by itself, without a cut-off. Such a set
+// may hold labels of internal nodes, where its paths end, and may be empty.
 func (f Form) Sets() bool { return f.Predictor == Nested || f.Predictor == Paths }
 
-// ByPath says whether a class's score is made of those of the nodes on its path.
+// ByPath says whether a class's score is computed from those of the nodes on its path.
 func (f Form) ByPath() bool { return f.Predictor != Linear }
 
-// Above is the node whose weights a record of node n begins from, given n's parent; -1: zero.
+// Above is the node from whose weights the record of node n differs, given n's parent; -1: zero.
 func (f Form) Above(parent int32) int32 {
 	if f.Weights == Whole {
 		return -1

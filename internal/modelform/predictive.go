@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Predictive makes of the score mu.x of a class, whose posterior is N(mu, Psi), and of
-// x' Psi x, the score of its predictive distribution: w integrated out, approximately.
+// Predictive turns the score mu.x of a class with posterior N(mu, Psi), and its spread x' Psi x,
+// into the score of the predictive distribution, in which w is integrated out approximately.
 type Predictive func(score, spread float64) float64
 
-// Laplace is that of a model by partial MAP (MacKay 1992): sigma(score / sqrt(1 + pi variance / 8)).
+// Laplace is for models by partial MAP (MacKay 1992): sigma(score / sqrt(1 + pi spread / 8)).
 func Laplace(score, spread float64) float64 { return score / math.Sqrt(1+float64(math.Pi*spread)/8) }
 
-// Variational is that of a model by variational inference ([NIPS] eq. 5, binary likelihood): the
-// instance updates its class's posterior, labelled by the probability p~ that comes out,
+// Variational is for models by variational inference ([NIPS] eq. 5, binary likelihood). The
+// instance updates its class's posterior, labelled by the very probability p~ that results,
 //
 //	Psi~^-1 = Psi^-1 + 2 lambda x x',   mu~ = Psi~ (Psi^-1 mu + (p~ - 1/2) x),   xi^2 = x' Psi~ x + (mu~.x)^2
 //
-// and p~ = sigma(mu~.x), over and over from mu~ = mu on. Only three numbers take part, as
+// with p~ = sigma(mu~.x), iterated from mu~ = mu on. Only three numbers take part, as
 //
 //	x' Psi~ x = s / (1 + 2 lambda s),   mu~.x = (mu.x + (p~ - 1/2) s) / (1 + 2 lambda s),   s = x' Psi x.
 //
-// Where the variance is large the label confirms itself, and scores grow; signs never change.
+// Where the variance is large the label confirms itself, and scores grow. Signs never change.
 func Variational(score, spread float64) float64 {
 	z, rest := score, spread
 	for range predictiveRounds {
@@ -41,8 +41,9 @@ func Variational(score, spread float64) float64 {
 // predictiveRounds bounds the iteration, which is slow where spreads are large and scores small.
 const predictiveRounds = 2000
 
-// Joint makes of the scores mu_n.x of all classes, and of x' Psi_n x, those of their predictive
-// distribution under the soft-max, in place ([NIPS] eq. 5): as Variational, with Bouchard's bound,
+// Joint turns the scores mu_n.x of all classes, and their spreads x' Psi_n x, into the scores of
+// the predictive distribution under the soft-max, in place ([NIPS] eq. 5). It works as
+// Variational does, with Bouchard's bound,
 //
 //	c = p~_n - 1/2 + 2 lambda(xi_n) beta,   mu~_n.x = (mu_n.x + c s_n) / (1 + 2 lambda(xi_n) s_n)
 //	xi_n^2 = x' Psi~_n x + (beta - mu~_n.x)^2,   p~ proportional to exp(mu~_n.x)

@@ -13,11 +13,11 @@ import (
 	"taxon/internal/model"
 )
 
-// Cutoff is how the scores of an instance become its labels.
+// Cutoff is how an instance's scores become its labels.
 type Cutoff struct {
 	kind  cutKind
 	value float64 // of cutAbove
-	rank  int     // of cutRank; 0: the model's
+	rank  int     // of cutRank; 0: the rank that the model has
 }
 
 type cutKind uint8
@@ -26,20 +26,20 @@ const (
 	cutDefault  cutKind = iota // argmax, or what the model has for multi-label data
 	cutArgmax                  // the best class
 	cutAbove                   // all classes above a number
-	cutInstance                // all above a threshold of the instance's own
-	cutScut                    // all above a threshold of their own
-	cutRank                    // the best so many
+	cutInstance                // all above the instance's own threshold
+	cutScut                    // all above the class's own threshold
+	cutRank                    // the best k
 )
 
-// cutNames are the values without a number.
+// cutNames are the values that contain no number.
 var cutNames = map[string]Cutoff{
 	"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "instance": {kind: cutInstance}, "scut": {kind: cutScut}, "rcut": {kind: cutRank},
 }
 
 const cutChoices = "argmax, instance, scut, rcut, rcut=K, top=K, zero or a number"
 
-// ParseCutoff reads argmax, instance, scut, rcut, rcut=K, top=K, zero or a number. The error
-// says what the text must be.
+// ParseCutoff reads argmax, instance, scut, rcut, rcut=K, top=K, zero or a number. Its error says
+// what is allowed.
 func ParseCutoff(s string) (Cutoff, error) {
 	if c, ok := cutNames[s]; ok {
 		return c, nil
@@ -67,7 +67,7 @@ func ParseCutoff(s string) (Cutoff, error) {
 	return Cutoff{}, fmt.Errorf("must be %s", cutChoices)
 }
 
-// Rule applies a cut-off of a model to its predictions. One goroutine uses it.
+// Rule applies a model's cut-off to its predictions. For one goroutine.
 type Rule struct {
 	kind    cutKind
 	cutoffs *labelset.Cutoffs
@@ -81,10 +81,10 @@ type Rule struct {
 	labels  []int32 // node -> label id
 }
 
-// fitted says whether thresholds were fitted to the scores of held-out instances.
+// fitted says whether the thresholds were fitted to scores of held-out instances.
 func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
 
-// Rule makes the rule for a model; ranked is how many best classes are wanted besides.
+// Rule makes the rule for a model; ranked is how many best classes are wanted as well.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}
 	switch {
@@ -97,7 +97,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 		r.kind = cutScut
 	case r.cutoffs != nil:
 		r.kind = cutInstance
-	default: // of multi-label data, but trained without a fit
+	default: // multi-label data, but trained without a fit
 		r.kind = cutAbove
 	}
 	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
@@ -142,8 +142,8 @@ func (r *Rule) Of(result *model.Result, i int) []model.Scored {
 	return r.set
 }
 
-// IsDefault says whether the model's own rule was left to decide.
+// IsDefault says whether the rule is the model's own.
 func (c Cutoff) IsDefault() bool { return c.kind == cutDefault }
 
-// Best takes the k best classes.
+// Best keeps the k best classes.
 func Best(k int) Cutoff { return Cutoff{kind: cutRank, rank: k} }

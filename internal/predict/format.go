@@ -14,31 +14,31 @@ import (
 	"taxon/internal/model"
 )
 
-// Formats are what predictions can be written as.
+// Formats are the formats of predictions.
 var Formats = []string{"lines", "csv", "jsonl", "parquet"}
 
-// answer is what is written of an instance.
+// answer is what is written for an instance.
 type answer struct {
 	Row    int64   `json:"row"` // from 1
 	ID     *string `json:"id"`  // nil: the rows have none
 	Labels []named `json:"labels"`
 }
 
-// named is a label that was predicted.
+// named is a predicted label.
 type named struct {
 	Label string  `json:"label"`
 	Score float64 `json:"score"`
 	Path  string  `json:"path"`
 }
 
-// answers writes a format.
+// answers writes predictions in one format.
 type answers interface {
 	write(a *answer) error
 	flush() error // what was written so far
 	close() error
 }
 
-// newAnswers begins a format with room for so many labels an instance.
+// newAnswers begins the output, with room for so many labels an instance.
 func newAnswers(format string, w io.Writer, places int) (answers, error) {
 	switch format {
 	case "csv":
@@ -54,7 +54,7 @@ func newAnswers(format string, w io.Writer, places int) (answers, error) {
 	return &parquetAnswers{to: parquet.NewGenericWriter[any](w, schema, parquet.CreatedBy("taxon", "", ""), parquet.Compression(&parquet.Zstd)), places: places}, nil
 }
 
-// columnNames are those of a table.
+// columnNames are the columns of a table.
 func columnNames(places int) []string {
 	names := []string{"row", "id"}
 	for k := 1; k <= places; k++ {
@@ -156,8 +156,8 @@ func (p *parquetAnswers) write(a *answer) error {
 func (p *parquetAnswers) flush() error { return nil }
 func (p *parquetAnswers) close() error { return p.to.Close() }
 
-// Paths gives the way to each node in the hierarchy as the user gave it, its names joined; of
-// labels that are paths the label itself, and of classes outside the name.
+// Paths is the path to each node in the user's hierarchy, as joined names. A label that is a path
+// stands for itself, and so does a class outside the hierarchy.
 func Paths(m *model.Model) []string {
 	out := make([]string, m.Tree.Len())
 	separator := " > "

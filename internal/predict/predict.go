@@ -1,10 +1,10 @@
-// Package predict labels instances with a model: it reads them from a file, a stream or an
-// ingested data set as the model's training data were read, scores them in input order, and
-// turns scores into labels by a cut-off.
+// Package predict labels instances with a model. It reads them from a file, a stream or an
+// ingested data set, in the way in which the model's training data were read. It scores them in
+// input order, and turns scores into labels by a cut-off.
 //
-// The same model and instances give the same labels for any number of threads and however
-// the input comes. What the user can fix is an fs.InputError or carries the exit status of
-// package exit; its words are those of `taxon predict`'s flags.
+// The same model and instances give the same labels, for any number of threads and any way of
+// reading. Errors that the user can fix are fs.InputError or carry an exit status (package exit).
+// They speak in terms of `taxon predict`'s flags.
 package predict
 
 import (
@@ -23,33 +23,34 @@ import (
 	"taxon/internal/tell"
 )
 
-// Options say what is predicted, by what and to where.
+// Options say what is predicted, and where the result goes.
 type Options struct {
 	Model  string // a folder
 	Input  Input
-	Out    string    // a file, or - for Stdout, to which labels go as soon as the input pauses
+	Out    string    // a file, or - for Stdout, where labels are flushed whenever the input pauses
 	Stdout io.Writer // only for Out -
-	Top    int       // labels of an instance at most; 0: as many as the cut-off gives
+	Top    int       // most labels of an instance; 0: as many as the cut-off gives
 	Cutoff Cutoff    // the zero value: the model's, or the Top best
 	Scores bool      // label:score
 	Format string    // one of Formats; "": lines
 
 	Predictive bool // scores are those of the predictive distribution
 
-	// MinProbability backs off to the deepest classes of the hierarchy that have it; 0: no.
+	// MinProbability: predict the deepest classes of the hierarchy with at least this
+	// probability; 0: off.
 	MinProbability float64
 }
 
-// Report is what a prediction came to, `taxon predict --json`.
+// Report sums up a prediction: `taxon predict --json`.
 type Report struct {
 	Out       string  `json:"out"`
 	Instances int64   `json:"instances"`
 	Labels    int64   `json:"labels"`              // written
-	Abstained *int64  `json:"abstained,omitempty"` // instances without a label, with MinProbability
+	Abstained *int64  `json:"abstained,omitempty"` // instances without a label because of MinProbability
 	Seconds   float64 `json:"seconds"`
 }
 
-// Run writes a line an instance: its labels, best first, separated by commas.
+// Run writes one line an instance: its labels, best first, separated by commas.
 func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
@@ -156,8 +157,8 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	return r, nil
 }
 
-// RefuseOverwrite refuses an output of verb, named by a flag, that would overwrite what the verb
-// reads: the data file (empty: none) or anything in the model's folder.
+// RefuseOverwrite refuses an output, given by a flag of verb, that would overwrite the verb's
+// input: the data file (empty: none) or anything in the model's folder.
 func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	switch {
 	case out == fs.Stdin:
@@ -170,7 +171,7 @@ func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	return nil
 }
 
-// lineNames are the nodes' names as lines have them.
+// lineNames are the nodes' names as written in lines.
 func lineNames(m *model.Model) []string {
 	names := make([]string, m.Tree.Len())
 	for n := range names {
@@ -181,9 +182,9 @@ func lineNames(m *model.Model) []string {
 
 // labels writes a line or a row an instance.
 type labels struct {
-	names         []string // node -> label; in lines as they have it
+	names         []string // node -> label, as written in lines
 	scores        bool
-	most          int // labels of an instance
+	most          int // most labels of an instance
 	rule          *Rule
 	line          []byte
 	rows, written int64
@@ -194,12 +195,12 @@ type labels struct {
 	paths  []string // node -> path
 	answer answer
 
-	sure      *Sure // nil: the rule decides; else nodes of sets are its places
+	sure      *Sure // nil: the rule decides; else sets hold its places
 	least     float64
 	abstained int64
 }
 
-// shown is the number that is written of a label.
+// shown is the number that is written beside a label.
 func (l *labels) shown(r *model.Result, i int, score float64) float64 {
 	if l.sure != nil {
 		return score

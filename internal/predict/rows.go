@@ -20,27 +20,27 @@ import (
 type Input struct {
 	Path      string // a file, a folder made by ingest, or - for standard input
 	Text      bool   // lines are [LABEL]<TAB>text
-	AsTrained bool   // text or not as the training data were, whatever Text says
-	ZeroBased bool   // feature indices count from 0; counts if ZeroGiven, else the model knows
+	AsTrained bool   // text or not, as the training data were; Text is ignored
+	ZeroBased bool   // feature indices count from 0; used if ZeroGiven, else the model knows
 	ZeroGiven bool
-	Labels    bool          // keep the true labels: they must be there
-	Keep      bool          // keep the true labels where they are there
-	Table     table.Options // over what the model remembers
-	Rows      bool          // keep ids, and rows that are broken
-	Live      bool          // rows that were read do not wait for input that pauses
-	Threads   int           // that score them; 0: all cores
+	Labels    bool          // read true labels, which must be there
+	Keep      bool          // read true labels where there are any
+	Table     table.Options // overrides what the model remembers
+	Rows      bool          // keep ids, and broken rows
+	Live      bool          // rows already read do not wait when the input pauses
+	Threads   int           // threads that score; 0: all cores
 	Files     fs.Local
 }
 
 // Rows fills batches with the instances of a file or an ingested data set.
 type Rows interface {
 	Fill(b *model.Batch) error // io.EOF with or after the last rows
-	Warnings() []string        // about the data, once all are read
+	Warnings() []string        // about the data, after all are read
 	Close() error
 	progress() (done, total int64)
 }
 
-// Open opens instances for m, which says how they are mapped to its columns.
+// Open opens instances for m, which decides how they are mapped to its columns.
 func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, error) {
 	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
 		return openSetRows(m, o)
@@ -90,13 +90,13 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	return rows, nil
 }
 
-// What a model of text, or of no text, was trained on, and which flags name such columns.
+// Texts for errors: what a model was trained on, and which flags name such columns.
 var (
 	trainedOn   = map[bool]string{true: "text", false: "numbers"}
 	columnFlags = map[bool]string{true: "--text-column", false: "--feature-columns"}
 )
 
-// ProjectionOf maps rows as a model's training data had them to the model's columns.
+// ProjectionOf maps rows, in the form that the model's training data had, to the model's columns.
 func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
 		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
@@ -104,21 +104,21 @@ func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	return dataset.NewProjection(m.Feature, nil, nil, nil)
 }
 
-// LongestWait is how long a row waits for others to be scored with it. Long enough for a
-// stream that flows, however unevenly, to fill its batches; short for one who looks on.
+// LongestWait is how long a row waits for others to be scored with it. It is long enough for a
+// flowing stream, however uneven, to fill its batches, and short enough for somebody who watches.
 const LongestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.
 type fileRows struct {
 	ui         tell.Teller
-	unknown    int64 // instances without a feature of the model
+	unknown    int64 // instances without any feature of the model
 	file       *dataset.FileReader
-	waits      *fs.CancelReader // what file reads from if a pause ends a batch; nil: it does not
-	batch      int              // rows of the batch so far
-	began      time.Time        // when it got its first
+	waits      *fs.CancelReader // what file reads from, if a pause ends a batch; else nil
+	batch      int              // rows in the batch so far
+	began      time.Time        // when the batch got its first row
 	p          *dataset.Projection
 	v          dataset.Vector
-	told       bool // that an empty line gets no answer
+	told       bool // the user knows that an empty line gets no answer
 	keepLabels bool
 	keepRows   bool
 	names      Names
@@ -156,7 +156,7 @@ func (f *fileRows) Fill(b *model.Batch) error {
 	return nil
 }
 
-// paused says whether the rows read so far should wait no longer for more. Who waits for
+// paused says whether the rows read so far should wait no longer for more. A user who waits for
 // the answer to an empty line is told at once that there is none.
 func (f *fileRows) paused() bool {
 	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !f.waits.Within(LongestWait) {
@@ -166,10 +166,10 @@ func (f *fileRows) paused() bool {
 	return f.batch > 0 && !f.waits.Within(LongestWait-time.Since(f.began))
 }
 
-// Names keeps one string for each label, however often it occurs.
+// Names keeps one copy of each label, however often it occurs.
 type Names map[string]string
 
-// Append appends the names of labels, whose bytes may change afterwards, to dst.
+// Append appends the names of labels to dst. The bytes of labels may change afterwards.
 func (n Names) Append(dst []string, labels [][]byte) []string {
 	for _, l := range labels {
 		name, ok := n[string(l)]
@@ -197,7 +197,8 @@ func (f *fileRows) Warnings() []string {
 	return out
 }
 
-// EmptyLines tells of lines that are no instances: who sets files side by side must know.
+// EmptyLines warns of lines that are no instances, as they shift the lines of the output against
+// those of the input.
 func EmptyLines(path string, lines int64) []string {
 	if lines == 0 {
 		return nil
@@ -205,7 +206,7 @@ func EmptyLines(path string, lines int64) []string {
 	return []string{fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", path, human.Counted(lines, "empty line", "empty lines"), blankRow)}
 }
 
-// warnUnknown tells of instances that a model can say nothing about.
+// warnUnknown warns of instances without any feature of the model.
 func warnUnknown(path string, rows int64) []string {
 	if rows == 0 {
 		return nil
@@ -217,13 +218,13 @@ func (f *fileRows) Close() error {
 	if f.waits == nil {
 		return f.file.Close()
 	}
-	return f.waits.WhenIdle(f.file.Close) // no read may meet a decoder that is closed
+	return f.waits.WhenIdle(f.file.Close) // no read may use a closed decoder
 }
 
 // setRows reads an ingested data set.
 type setRows struct {
 	path       string
-	unknown    int64 // instances without a feature of the model
+	unknown    int64 // instances without any feature of the model
 	set        *dataset.Set
 	p          *dataset.Projection // nil: the set's columns are the model's
 	v          dataset.Vector
@@ -233,8 +234,8 @@ type setRows struct {
 	names      []string
 }
 
-// openSetRows refuses text sets but the training data itself: an ingested text carries
-// the weights of its own idf, not the model's.
+// openSetRows opens a data set. A set of text is refused unless it is the training data itself:
+// it is weighted by its own idf, not by the model's.
 func openSetRows(m *model.Model, o Input) (Rows, error) {
 	set, err := dataset.Open(o.Path)
 	if err != nil {
@@ -288,9 +289,8 @@ func (s *setRows) Warnings() []string { return warnUnknown(s.path, s.unknown) }
 
 func (s *setRows) Close() error { return s.set.Close() }
 
-// Score predicts all instances of rows and hands them to emit in input order, with a
-// progress line called what. threads is as in Input. The caller has the warnings about the
-// rows to tell.
+// Score predicts all instances of rows and passes them to emit in input order, under a progress
+// line named what. threads is as in Input. The caller must report the rows' warnings.
 func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, threads int, ui tell.Teller, emit func(*model.Batch, *model.Result) error) error {
 	_, total := rows.progress()
 	start := ui.StartBytes

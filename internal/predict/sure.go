@@ -9,29 +9,29 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Sure finds how deep in the hierarchy the probabilities of an instance are sure. A class and all
-// below it have, together,
+// Sure finds how deep in the hierarchy an instance's probabilities are sure. A class, with
+// everything below it, has the probability
 //
 //	P(n) = sum of p over n and below       where each instance has one label,
-//	P(n) = 1 - product of (1 - p)          else, as if labels came independently of each other.
+//	P(n) = 1 - product of (1 - p)          else, as if labels were independent of each other.
 //
-// The hierarchy is the user's where no class has several parents, else the one that was trained; of a graph there
-// is none. One goroutine uses it.
+// The hierarchy is the user's if no class has several parents, else the one that was trained. A
+// graph has none. For one goroutine.
 type Sure struct {
-	Names, Paths []string // of its places
+	Names, Paths []string // of the places, which are the hierarchy's nodes
 
 	above []int32   // place -> the place above it, which comes before it; -1: none
-	below [][]int32 // place+1 -> those below it; 0: those at the top
+	below [][]int32 // place+1 -> places below it; 0: those at the top
 	of    []int32   // node of the model's tree -> place
 	joint bool
 	p     []float64
-	top   model.Scored // the most probable class: its place, and its own probability
+	top   model.Scored // the most probable class: its place and its own probability
 	inner []bool
 	set   []model.Scored
 	place map[string]int32
 }
 
-// NewSure prepares it for a model that gives probabilities.
+// NewSure prepares it for a model with probabilities.
 func NewSure(m *model.Model) (*Sure, error) {
 	if !m.HasProbabilities() {
 		return nil, exit.Usagef("%s gives no probabilities: train with --calibrate temperature or isotonic, or by a method with a logistic loss", m.Dir)
@@ -99,7 +99,7 @@ func NewSure(m *model.Model) (*Sure, error) {
 
 type placed struct{ name, above string }
 
-// childrenOf are those of each class, and the classes at the top.
+// childrenOf returns the children of each class, and the classes at the top.
 func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []placed) {
 	children, below := map[string][]placed{}, map[uint32]bool{}
 	for e, c := range t.Children {
@@ -114,7 +114,7 @@ func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []plac
 	return children, top
 }
 
-// Take takes row i of a result, whose predictor keeps all classes.
+// Take reads row i of a result. The predictor must have kept all classes.
 func (s *Sure) Take(r *model.Result, i int) {
 	clear(s.p)
 	s.top = model.Scored{Node: -1}
@@ -145,12 +145,13 @@ func (s *Sure) Take(r *model.Result, i int) {
 	}
 }
 
-// Of are the deepest places whose probability is at least so much, best first, with it; where each
-// instance has one label, the one that the most probable classes from the top lead to. None: nothing is sure.
-// Valid until the next call.
+// Of lists the deepest places with a probability of at least `least`, best first, with their
+// probabilities. Where each instance has one label there is at most one: the place reached from
+// the top by always taking the most probable child. Empty: nothing is sure. Valid until the next
+// call.
 func (s *Sure) Of(least float64) []model.Scored {
 	s.set = s.set[:0]
-	least -= 1e-9 // of sums that are 1 but for rounding
+	least -= 1e-9 // sums that should be 1 may fall short by rounding
 	if s.joint {
 		for at, deeper := int32(-1), true; deeper; {
 			best := model.Scored{Node: -1}
@@ -183,13 +184,14 @@ func (s *Sure) Of(least float64) []model.Scored {
 	return s.set
 }
 
-// Class is the place of the most probable class and its own probability, without what is below it.
+// Class is the place of the most probable class, with its own probability, without what is below
+// it.
 func (s *Sure) Class() model.Scored { return s.top }
 
 // Joint says whether each instance has one label.
 func (s *Sure) Joint() bool { return s.joint }
 
-// Holds says whether a place is a class of this name, or above it.
+// Holds says whether a place is the class of this name, or above it.
 func (s *Sure) Holds(place int32, name string) bool {
 	at, known := s.place[name]
 	for known && at >= 0 && at != place {

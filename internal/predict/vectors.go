@@ -17,13 +17,13 @@ import (
 	"taxon/internal/tell"
 )
 
-// VectorsOptions say whose vectors are written, and where.
+// VectorsOptions say which vectors are written, and where.
 type VectorsOptions struct {
 	Model  string // a folder
 	Input  Input
 	Out    string // a file, or - for Stdout
 	Stdout io.Writer
-	Words  string // a file for the model's vocabulary, a line IDF<TAB>TERM a feature; ""
+	Words  string // a file for the model's vocabulary, with a line IDF<TAB>TERM for each feature; "": none
 }
 
 // VectorsReport is `taxon vectors --json`.
@@ -35,8 +35,8 @@ type VectorsReport struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Vectors writes instances as a model sees them: a line an instance, in input order, the labels that
-// the input has and index:value of the features that the model knows, indices ascending from 1.
+// Vectors writes instances as a model sees them, one line each, in input order: the labels of the
+// input, and index:value for each feature that the model knows. Indices ascend from 1.
 func Vectors(ctx context.Context, o VectorsOptions, ui tell.Teller) (*VectorsReport, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
@@ -104,7 +104,7 @@ func Vectors(ctx context.Context, o VectorsOptions, ui tell.Teller) (*VectorsRep
 	return r, nil
 }
 
-// writeWords writes a vocabulary as the model keeps it.
+// writeWords writes the vocabulary that the model keeps.
 func writeWords(path string, stdout io.Writer, m *model.Model) error {
 	return fs.WriteOut(path, stdout, func(w *bufio.Writer) error {
 		for c, term := range m.Text.Vocabulary {
