@@ -147,6 +147,9 @@ CASE ?= all
 bench: ## every claim about speed against other programs, both sides in one run: TAXON_DATA=DIR make bench
 	go run ./test/bench/versus -case '$(CASE)' -write
 
+race-plot: ## F1 and certificate by CPU second, ours and the peers', into docs/race.svg: TAXON_DATA=DIR make race-plot (half an hour)
+	go run ./test/bench/versus -race docs/race.svg
+
 papers: ## the papers' tables with C by cross-validation, hours: TAXON_DATA=DIR make papers
 	go run ./test/papers -tune -max-time 0
 
@@ -177,4 +180,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench convergence papers results accuracy warm search overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench race-plot convergence papers results accuracy warm search overhead tour clean

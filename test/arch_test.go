@@ -167,7 +167,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":           {"internal/secure", "internal/metrics", "cmd/taxon"},
 	"golang.org/x/net":                 {"internal/secure"},
 	"golang.org/x/term":                {"internal/console", "cmd/taxon"},
-	"gonum.org/v1/plot":                {"internal/tune", "test/papers"},
+	"gonum.org/v1/plot":                {"internal/tune", "test/bench/versus", "test/papers"},
 	"golang.org/x/text":                {"internal/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/serve"},

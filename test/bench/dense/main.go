@@ -19,7 +19,7 @@ func main() {
 		out      = flag.String("out", "", "folder to write train.svm, test.svm, hierarchy.txt and graph.txt to")
 		seed     = flag.Uint64("seed", 1, "seed")
 		folds    = flag.Int("folds", 60, "nodes below the root")
-		families = flag.Int("families", 350, "nodes below those")
+		families = flag.Int("families", 350, "nodes below those; 0: classes stand below the folds")
 		classes  = flag.Int("classes", 1400, "classes below those")
 		rows     = flag.Int("rows", 9000, "training rows, about")
 		tests    = flag.Int("tests", 4000, "test rows, about")
@@ -74,8 +74,11 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 	}
 	root := [][]float64{direction(nil, 1.5)} // all rows have it: features are not centred
 	tops := level(folds, "fold", "root", root, shared)
-	mids := level(families, "family", "fold", tops, shared)
-	centres := level(classes, "class", "family", mids, 0)
+	above, mids := "fold", tops
+	if families > 0 {
+		above, mids = "family", level(families, "family", "fold", tops, shared)
+	}
+	centres := level(classes, "class", above, mids, 0)
 	for c := range classes { // links: to the first of its family, which become hubs, and one to anywhere
 		for other, links := 0, 0; other < c && links < 4; other++ {
 			if parent[other] == parent[c] {

@@ -32,7 +32,11 @@ func goals(c claim) string {
 	if c.less() {
 		sign = "<="
 	}
-	return fmt.Sprintf("; goal %s %s, stretch %s", sign, figure(c, c.goal), figure(c, c.reach))
+	text := fmt.Sprintf("; goal %s %s", sign, figure(c, c.goal))
+	if c.reach != 0 {
+		text += ", stretch " + figure(c, c.reach)
+	}
+	return text
 }
 
 // verdict says whether the median reaches the goals.
@@ -41,7 +45,7 @@ func verdict(c claim, median float64) string {
 	switch {
 	case c.goal == 0:
 		return ""
-	case reaches(c.reach):
+	case c.reach != 0 && reaches(c.reach):
 		return "stretch"
 	case reaches(c.goal):
 		return "goal"
@@ -108,7 +112,10 @@ func table(all []*result) string {
 		c := by[r.Case]
 		aim := ""
 		if c.goal != 0 {
-			aim = figure(c, c.goal) + "; " + figure(c, c.reach)
+			aim = figure(c, c.goal)
+			if c.reach != 0 {
+				aim += "; " + figure(c, c.reach)
+			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s .. %s | %s | %s | %s | %s, %s |\n", r.Case, c.meaning(), figure(c, r.Median),
 			figure(c, r.Min), figure(c, r.Max), aim, verdict(c, r.Median), r.Note, r.Date, r.Commit)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"taxon/internal/fs"
@@ -17,8 +18,11 @@ type files struct {
 }
 
 // files unpacks a set and keeps its rows of exactly one label, since LIBLINEAR and
-// scikit-learn take no others.
-func (b *bench) files(set string) (*files, error) {
+// scikit-learn take no others. A made-up set is written.
+func (b *bench) files(ctx context.Context, set string) (*files, error) {
+	if flags, ok := made[set]; ok {
+		return b.make(ctx, set, flags)
+	}
 	f := &files{train: filepath.Join(b.dir, set+".train.svm"), test: filepath.Join(b.dir, set+".test.svm"), tree: filepath.Join(b.data, set, trees[set])}
 	for from, to := range map[string]string{"train.svm.xz": f.train, "test.svm.xz": f.test} {
 		if _, err := os.Stat(to); err == nil {
@@ -27,6 +31,20 @@ func (b *bench) files(set string) (*files, error) {
 		if err := singleLabel(filepath.Join(b.data, set, from), to); err != nil {
 			return nil, err
 		}
+	}
+	return f, nil
+}
+
+// make has test/bench/dense write a set.
+func (b *bench) make(ctx context.Context, set string, flags []string) (*files, error) {
+	dir := filepath.Join(b.dir, set)
+	f := &files{train: filepath.Join(dir, "train.svm"), test: filepath.Join(dir, "test.svm"), tree: filepath.Join(dir, trees[set])}
+	if _, err := os.Stat(dir); err == nil {
+		return f, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./test/bench/dense", "--out", dir}, flags...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("test/bench/dense: %w: %s", err, out)
 	}
 	return f, nil
 }

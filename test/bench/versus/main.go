@@ -47,6 +47,7 @@ func run(ctx context.Context) error {
 	peers := flag.String("peers", defaultPeers(), "`folder` that bench-env.sh made")
 	binary := flag.String("taxon", "", "a `binary` to measure (default: built from this checkout)")
 	asJSON := flag.String("json", "", "write the results to a `file`, - for standard output")
+	race := flag.String("race", "", "instead of cases: draw F1 and certificate by CPU second of ours and of the peers to an SVG `file`")
 	write := flag.Bool("write", false, "put the results into docs/performance.md, beside those that are there")
 	flag.Parse()
 	var chosen []claim
@@ -76,6 +77,9 @@ func run(ctx context.Context) error {
 	defer b.close()
 	if *asJSON == "-" {
 		b.say = func(f string, args ...any) { fmt.Fprintf(os.Stderr, f+"\n", args...) }
+	}
+	if *race != "" {
+		return b.race(ctx, *race)
 	}
 	var results []*result
 	var failed error

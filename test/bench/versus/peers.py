@@ -126,7 +126,13 @@ def liblinear(a, x, y, labels, primal=False):
     w = np.ctypeslib.as_array(model.w, shape=(problem.n, model.nr_class))
     column = np.empty(model.nr_class, int)  # of each label
     column[[model.label[k] - 1 for k in range(model.nr_class)]] = np.arange(model.nr_class)
-    return {"train_cpu_seconds": took, "objective": objective(with_bias(x, a.bias), column[y], w, a.loss, a.c)}
+    out = {"train_cpu_seconds": took, "objective": objective(with_bias(x, a.bias), column[y], w, a.loss, a.c)}
+    if a.test:
+        tx, ty, _ = read(a.test, labels)
+        tx = with_bias(fit_columns(tx, columns), a.bias)
+        guess = np.concatenate([np.asarray(tx[lo : lo + 1000] @ w).argmax(axis=1) for lo in range(0, tx.shape[0], 1000)])
+        out.update(scores(ty, np.argsort(column)[guess], len(labels)))
+    return out
 
 
 def sklearn(a, x, y, labels):

@@ -64,7 +64,7 @@ type peerReport struct {
 
 func (b *bench) run(ctx context.Context, c claim) (*result, error) {
 	r := &result{Case: c.name, Unit: c.unit()}
-	f, err := b.files(c.set)
+	f, err := b.files(ctx, c.set)
 	if err != nil {
 		return nil, err
 	}
