@@ -13,20 +13,20 @@ import (
 	"taxon/internal/model"
 )
 
-// Calibrations are what Options.Calibrate may be.
+// Calibrations are the values of Options.Calibrate.
 var Calibrations = append([]string{"none"}, calibration.Kinds...)
 
-// wantsMore says whether anything is fitted on hold-outs after the training.
+// wantsMore says whether anything is fitted on held-out rows after the training.
 func (t *Training) wantsMore() bool { return t.wantsCutoffs() || t.wantsCalibration() }
 
 func (t *Training) wantsCalibration() bool { return slices.Contains(calibration.Kinds, t.o.Calibrate) }
 
-// lacksCalibration says whether a finished model is to be calibrated and is not, or otherwise.
+// lacksCalibration says whether a finished model lacks the calibration that the options ask for.
 func (t *Training) lacksCalibration(have *calibration.Calibration) bool {
 	return t.wantsCalibration() && (have == nil || have.Kind != t.o.Calibrate)
 }
 
-// fitRest fits what the model in dir lacks.
+// fitRest fits what the model in dir still lacks.
 func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report, have model.Meta) (_ *model.Report, err error) {
 	if t.lacksCutoffs(have.Cutoffs) {
 		if report, err = t.fitCutoffs(ctx, dir, report); err != nil {
@@ -39,8 +39,8 @@ func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report
 	return report, nil
 }
 
-// calibrate fits the calibration of the model in dir on hold-outs of its training data, as cut-offs
-// are, and adds it.
+// calibrate fits a calibration for the model in dir, on rows held out of trainings as for
+// cut-offs, and adds it to the model.
 func (t *Training) calibrate(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{Training: t, trained: report.Sweeps}
@@ -58,8 +58,8 @@ func (t *Training) calibrate(ctx context.Context, dir string, report *model.Repo
 	return model.AddCalibration(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
-// calibration trains on each part's rest, scores its held-out rows by all classes and fits. Of more scores
-// than calibration.MostScores each part leaves rows out, evenly.
+// calibration trains on the rest of each part, scores its held-out rows by all classes, and fits.
+// If there are more scores than calibration.MostScores, each part leaves rows out evenly.
 func (h *holdOut) calibration(ctx context.Context) (*calibration.Calibration, error) {
 	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
@@ -85,7 +85,8 @@ func (t *Training) joint() bool {
 	return !m.Data.MultiLabel() && !m.Form.Sets()
 }
 
-// sample adds the scores of rows, of which there are so many in all parts, by the model in dir.
+// sample adds the scores of rows by the model in dir. all is the number of held-out rows in all
+// parts.
 func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int, s *calibration.Sample) error {
 	m, err := model.Open(dir)
 	if err != nil {
@@ -101,7 +102,7 @@ func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int
 		}
 		rows = some
 	}
-	place, ofLabel := map[string]int32{}, map[uint32]int32{} // this part may lack classes
+	place, ofLabel := map[string]int32{}, map[uint32]int32{} // a model trained on a part may lack classes
 	for k, n := range terminals {
 		place[h.Tree.Name[n]] = int32(k)
 		if l := h.Tree.Label[n]; l >= 0 {
@@ -114,7 +115,7 @@ func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int
 	return Rank(ctx, m, h.Set, rows, m.Terminals(), h.o.slots(), func(i int, best, _ []model.Scored) error {
 		line.Set(int64(i) + 1)
 		for k := range scores {
-			scores[k] = best[len(best)-1].Score // of a class that is left out, the least
+			scores[k] = best[len(best)-1].Score // a class that it lacks gets the lowest score
 		}
 		for _, c := range best {
 			scores[place[m.Tree.Name[c.Node]]] = c.Score

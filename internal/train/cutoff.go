@@ -18,21 +18,21 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Held-out rows: enough for a regression of a dozen coefficients and for the thresholds of
-// frequent classes, few enough to be scored in a small part of that time.
+// Numbers of held-out rows: enough for a regression of a dozen coefficients and for the
+// thresholds of frequent classes, and few enough that scoring them is quick.
 const (
 	heldShare = 0.2
 	maxHeld   = 2000
 	MinHeld   = 20
 )
 
-// Bounds of the profiles: twice as many scores as an instance has labels at most.
+// Bounds of the profiles' length, which is twice the most labels that an instance has.
 const (
 	minDepth = 16
 	maxDepth = 256
 )
 
-// wantsCutoffs says whether the model is to have cut-offs of its own.
+// wantsCutoffs says whether cut-offs are to be fitted.
 func (t *Training) wantsCutoffs() bool {
 	switch t.o.Cutoff {
 	case "fit":
@@ -43,17 +43,17 @@ func (t *Training) wantsCutoffs() bool {
 	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
 }
 
-// goal is what the cut-offs aim at.
+// goal is the measure at which the cut-offs aim.
 func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
 
-// lacksCutoffs says whether a finished model is to have cut-offs and has none, or others: those
-// of an earlier version, without a goal, aimed at the mean.
+// lacksCutoffs says whether a finished model lacks the cut-offs that the options ask for. Those
+// of an earlier version have no goal; they aimed at the mean.
 func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
 	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
 }
 
-// complete gives a model that lies in the working folder what it lacks, and publishes all in
-// one step. What comes to nothing here is done again by the same command, without training.
+// complete fits what a model in the working folder still lacks, and then publishes it in one
+// step. If it fails, the same command does it again, without training.
 func (t *Training) complete(ctx context.Context, report *model.Report, have model.Meta) (*model.Report, error) {
 	whole := t.work.finished()
 	report, err := t.fitRest(ctx, whole, report, have)
@@ -63,8 +63,8 @@ func (t *Training) complete(ctx context.Context, report *model.Report, have mode
 	return report, model.Publish(whole, t.o.Out)
 }
 
-// fitCutoffs fits the cut-offs of the model in dir on a hold-out of its training data, and
-// adds them to it. Its weights do not depend on them.
+// fitCutoffs fits the cut-offs of the model in dir on rows held out of trainings, and adds them
+// to the model. Its weights do not depend on them.
 func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{Training: t, trained: report.Sweeps}
@@ -82,7 +82,7 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
-// fit trains on each part's rest, scores its held-out rows and fits.
+// fit trains on the rest of each part, scores its held-out rows, and fits.
 func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	p, err := h.profiles(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	return labelset.Fit(p, labelset.Options{Goal: h.goal(), Tree: GroupsOf(h.Tree, len(h.Set.Labels))})
 }
 
-// profiles are those of the rows held out, part by part.
+// profiles are those of all held-out rows, part by part.
 func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
 	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
@@ -106,7 +106,7 @@ func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error
 	return p, nil
 }
 
-// score adds the profiles of rows by the model in dir to p; nil: there is none yet.
+// score adds the profiles of rows, by the model in dir, to p; nil: makes p first.
 func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
 	if err != nil {
@@ -128,12 +128,13 @@ func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *label
 	})
 }
 
-// ProfileDepth is how many scores of an instance its cut-off is fitted on.
+// ProfileDepth is the number of scores in a profile.
 func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(minDepth, min(maxDepth, 2*int(set.Stats.MaxLabels))))
 }
 
-// GroupsOf are the groups of so many classes by a tree: its internal nodes below the root. Graphs have none.
+// GroupsOf are the groups of the classes in a tree: its internal nodes below the root. Graphs
+// have none.
 func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	if t.IsGraph() {
 		return out
@@ -150,7 +151,7 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 			if l := t.Label[n]; l >= 0 {
 				out.Of[l] = above
 			}
-		case p < 0: // the common threshold
+		case p < 0: // the threshold for all
 			group[n] = -1
 		default:
 			group[n] = int32(len(out.Above))
@@ -160,8 +161,9 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	return out
 }
 
-// Profiler adds rows of set to p, each with its best terminals by m, as many as p wants or more. Classes
-// that m was trained without come last, with the least of the scores.
+// Profiler returns a function that adds a row of set to p, with its best terminals by m: at least
+// as many as p's depth. Classes that m was trained without come last, with the lowest of these
+// scores.
 func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []model.Scored) error {
 	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
 	var without []int32
@@ -193,8 +195,9 @@ func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row u
 	}
 }
 
-// Rank gives each the depth best terminals of rows of set by m, in order, from one goroutine, and
-// the sets that m makes by itself, or the best again; they are valid until it returns.
+// Rank calls each with the depth best terminals of every row by m, in order, from one goroutine.
+// The last argument is the set that m itself predicts, if it predicts sets, else the best
+// terminals again. Slices are valid during the call.
 func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []model.Scored) error) error {
 	rule := model.TopK
 	if m.Form.Sets() {
@@ -224,16 +227,15 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 	})
 }
 
-// Classes with few instances score too low beside those with many: each was trained for
-// itself against all the rest, and regularised the harder the fewer losses pull at it.
+// Prior shift. Each class is trained by itself against all others. The fewer losses it has, the
+// more it is regularised. So classes with few instances score too low beside those with many.
 // --prior-shift T adds to the score of class c
 //
 //	T ln(n_max / n_c),   n_c: its training instances, n_max: those of the largest class
 //
 // (post-hoc logit adjustment, A. Menon et al.: Long-tail learning via logit adjustment, ICLR
-// 2021). It goes into the weight of the bias feature as the model is written, so that
-// whatever reads the weights gives the same labels. The certificate is about the weights
-// without it.
+// 2021). It is added to the weight of the bias feature when the model is written, so all that
+// read the weights predict the same labels. The certificate is about the weights without it.
 
 // PriorShift is what is added to each terminal's score; nil: nothing.
 func (t *Training) PriorShift(by float64) []float64 {
@@ -251,10 +253,10 @@ func (t *Training) PriorShift(by float64) []float64 {
 	return shift
 }
 
-// nodeWriter takes the overrides of the nodes in order, as model.Writer.WriteNode does.
+// nodeWriter takes the nodes' overrides in order, as model.Writer.WriteNode does.
 type nodeWriter func(n int, columns []uint32, values []float32) error
 
-// shifted puts the shift between the weights and their writer.
+// shifted returns a nodeWriter that adds the shift and passes the weights on to write.
 func (t *Training) shifted(write nodeWriter) nodeWriter {
 	shift := t.PriorShift(t.o.Shift)
 	if shift == nil {
@@ -268,10 +270,10 @@ func (t *Training) shifted(write nodeWriter) nodeWriter {
 type shifter struct {
 	tree    *taxonomy.Tree
 	write   nodeWriter
-	shift   []float64 // of the scores, by node
-	perUnit float64   // of the bias feature
-	column  uint32    // the last one
-	bias    []float32 // weight of the bias feature by node, before the shift
+	shift   []float64 // of the score, by node
+	perUnit float64   // weight of the bias feature that raises a score by 1
+	column  uint32    // column of the bias feature
+	bias    []float32 // weight of the bias feature without the shift, by node
 	columns []uint32
 	values  []float32
 }

@@ -27,19 +27,19 @@ type sweepScore struct {
 	Sweep   int     `json:"sweep"`
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
-	Value   float64 `json:"value,omitempty"` // of the goal, the higher the better, for an early stop
+	Value   float64 `json:"value,omitempty"` // of the goal, higher is better, for an early stop
 }
 
-// A training with Options.EarlyStop is evaluated every earlyEvery sweeps unless told otherwise. It
-// ends when patience evaluations in a row were not better than the best before them by minGain,
-// as a share; scores go up and down by less.
+// With Options.EarlyStop a training is evaluated every earlyEvery sweeps, unless --eval-every
+// says otherwise. It ends when `patience` evaluations in a row were not better than the best
+// before them by minGain, as a share. Scores fluctuate by less.
 const (
 	earlyEvery = 2
 	patience   = 3
 	minGain    = 1e-3
 )
 
-// stands says whether the goal has stood still for a while at the end of a sweep.
+// stands says whether the goal has stopped improving by the end of a sweep.
 func (s *sweepScores) stands(sweep int) bool {
 	best, since := math.Inf(-1), 0
 	for _, k := range slices.Sorted(maps.Keys(s.bySweep)) {
@@ -55,7 +55,7 @@ func (s *sweepScores) stands(sweep int) bool {
 	return since >= patience
 }
 
-// goalOf is what an evaluation says of the goal, the higher the better.
+// goalOf is the goal's value in an evaluation, turned so that higher is better.
 func (t *Training) goalOf(r *eval.Result) (float64, error) {
 	for _, m := range eval.Measures() {
 		if m.Key != t.o.Goal {
@@ -73,9 +73,9 @@ func (t *Training) goalOf(r *eval.Result) (float64, error) {
 	return (r.MicroF1 + r.MacroF1) / 2, nil
 }
 
-// sweepScores evaluates every --eval-every-th sweep on --test. The training pauses
-// meanwhile, so neither its time nor its CPU time includes it. The scores lie beside the
-// checkpoint as well, one a line, for the run that continues from it.
+// sweepScores evaluates every --eval-every-th sweep on --test. The training pauses meanwhile, so
+// its time and its CPU time do not include it. The scores are also kept next to the checkpoint,
+// one a line, for a run that continues from it.
 type sweepScores struct {
 	t         *Training
 	engine    *engine.Engine
@@ -87,7 +87,7 @@ type sweepScores struct {
 func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	s := &sweepScores{t: t, stopping: ctx, cancelled: make(chan struct{}), bySweep: map[int]sweepScore{}}
 	if !resumed {
-		_ = os.Remove(s.path()) // of a run that left no checkpoint
+		_ = os.Remove(s.path()) // left by a run without a checkpoint
 		return s
 	}
 	data, err := os.ReadFile(s.path())
@@ -96,7 +96,7 @@ func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	}
 	for line := range bytes.Lines(data) {
 		var row sweepScore
-		if json.Unmarshal(line, &row) == nil { // a killed run may have cut the last line
+		if json.Unmarshal(line, &row) == nil { // if a run was killed, its last line may be cut off
 			s.bySweep[row.Sweep] = row
 		}
 	}
@@ -105,7 +105,8 @@ func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 
 func (s *sweepScores) path() string { return s.t.work.Join("scores.jsonl") }
 
-// show is told of a sweep's weights by the coordinator, which waits for its end.
+// show is called by the coordinator with a sweep's weights. The coordinator waits until it
+// returns.
 func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 	defer s.t.usage.pause()()
 	measuring, done := context.WithCancel(ctx)
@@ -118,8 +119,8 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 		}
 		return err
 	}
-	// The job must be cancelled before it could go on: so the sweep is shown again when
-	// the training is resumed.
+	// Wait until the job is cancelled, so that it does not go on. The sweep is evaluated again
+	// when the training is resumed.
 	select {
 	case <-s.cancelled:
 	case <-ctx.Done():
@@ -127,7 +128,7 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
 	return nil
 }
 
-// measure writes the weights as a model of its own and evaluates it.
+// measure writes the weights as a model and evaluates it.
 func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error {
 	t := s.t
 	dir := t.work.Join("trial")
@@ -166,7 +167,7 @@ func (s *sweepScores) keep(row sweepScore) error {
 	return fs.Explain(s.path(), f.Close())
 }
 
-// into puts the scores into the rows of their sweeps.
+// into copies the scores into the trace rows of their sweeps.
 func (s *sweepScores) into(rows []model.TraceRow) {
 	for i := range rows {
 		if score, ok := s.bySweep[rows[i].Sweep]; ok {
@@ -182,8 +183,8 @@ func (o *Options) TestTable() table.Options {
 	return t
 }
 
-// checkTest reads the test data once before the training: what is wrong with it should
-// not come out hours later. Standard input can be read but once, so it is left alone.
+// checkTest reads the test data once before the training, so that errors in it do not come out
+// hours later. Standard input can be read only once, so it is not checked.
 func (t *Training) checkTest(ctx context.Context, path string) error {
 	o := t.o
 	switch {
@@ -217,7 +218,7 @@ func (t *Training) checkTest(ctx context.Context, path string) error {
 	}
 }
 
-// checkRows is how often checkTest looks up from its work.
+// checkRows is how often checkTest checks for cancellation.
 const checkRows = 4096
 
 func (t *Training) checkTestSet(path string) error {
@@ -232,7 +233,7 @@ func (t *Training) checkTestSet(path string) error {
 	return nil
 }
 
-// WriteModel assembles the weights that a status names and publishes them as dir.
+// WriteModel assembles the weights named by a status and publishes them as dir.
 func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
 	w, err := model.NewWriter(dir, t.Meta())
 	if err != nil {
@@ -249,7 +250,7 @@ func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine,
 	return &report, nil
 }
 
-// Shift writes the model in the folder from, which a cluster has trained, to dir with the
+// Shift copies the model in the folder from, which a cluster has trained, to dir, and applies the
 // prior shift, which a cluster does not know.
 func (t *Training) Shift(from, dir string) (*model.Report, error) {
 	m, err := model.Open(from)

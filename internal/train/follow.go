@@ -13,21 +13,21 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// follow shows the job's progress until it has ended. A cancelled context cancels the
+// follow shows the job's progress until it has ended. If the context is cancelled it cancels the
 // job, which leaves a checkpoint.
 func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*taxonv1.JobStatus, error) {
 	p := t.ui.Start("train: sweep", 0)
 	defer p.Done()
-	// The watch outlives ctx: it has to see the job's clean end.
+	// The watch goes on after ctx ends, to see how the job ends.
 	watching := context.WithoutCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
-		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch tells how it went
+		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch shows the outcome
 		close(t.scores.cancelled)
 	})
 	defer stop()
 	first := true
 	st, err := jobs.Watch(watching, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
-		if first { // a resumed training has sweeps behind it
+		if first { // a resumed training has earlier sweeps
 			p.Resume(int64(st.GetSweep()) + 1)
 			first = false
 		}
@@ -50,8 +50,8 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	return nil, Failed(st)
 }
 
-// show puts sweep, gap and the time left on the progress line. How far the work is, is
-// measured on the way of log(gap) from the first certificate to the tolerance.
+// show puts sweep, gap and time left on the progress line. Progress is measured by log(gap), from
+// the first certificate to the tolerance.
 func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
 	var extra []string
 	if k := st.GetTasks(); k != nil {
@@ -70,12 +70,12 @@ func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }
 
-// Failed words a failed job for the user.
+// Failed is the error of a failed job, in words for the user.
 func Failed(st *taxonv1.JobStatus) error {
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 
-// interrupted ends a cancelled job: what is kept, and how to go on.
+// interrupted is the error of a cancelled job: what is kept, and how to continue.
 func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if st.GetError() != "" {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())

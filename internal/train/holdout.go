@@ -15,46 +15,45 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// holdOut are trainings on parts of the data, so that the other rows can be scored as new ones
-// would be.
+// holdOut trains on parts of the data, so that the other rows can be scored as new rows would be.
 //
-// They begin at nothing, not at the model's weights or duals: those of the internal nodes and
-// of classes with few instances still carry what the held-out rows' labels put there, and a
-// training cut short would not have lost it, so the rows would score like the rows trained
-// on and the cut-off would come out too high.
+// These trainings start from zero, not from the model. Its internal nodes, and its classes with
+// few instances, carry what the held-out rows' labels put there, and a shortened training would
+// not forget it. Held-out rows would then score like trained ones, and the cut-off would come out
+// too high.
 type holdOut struct {
 	*Training
-	trained int    // sweeps of the training
-	sweeps  int    // of a part's training, at most
-	parts   []part // whose held rows are scored; no row is held twice
+	trained int    // sweeps that the training took
+	sweeps  int    // most sweeps of a part's training
+	parts   []part // their held rows are scored; no row is held twice
 }
 
-// part says which rows are trained on, and which are scored.
+// part lists the rows to train on, and the rows to score.
 type part struct{ rest, held []uint32 }
 
-// The rows are dealt out to crossParts folds, and each is scored by a training on the others,
-// where all of that fits the time allowed; else into minParts; else a fifth of the rows is
-// scored by one training on the others; else that training is cut short. The time is an
-// estimate from data, options and sweeps, not a clock's: equal trainings have equal hold-outs.
+// If the time allows it, the rows are dealt out to crossParts folds, and each fold is scored by a
+// training on the others. Else minParts folds are used. Else one training on four fifths of the
+// rows scores the last fifth. Else that training is shortened. The time is estimated from data,
+// options and sweeps, not taken from a clock, so equal trainings have equal hold-outs.
 //
-// A training that is cut short makes fewer sweeps where there are internal nodes, as these cost
-// the same whatever the rows, and takes fewer rows. On a part rho of the rows C is multiplied
-// by 1/sqrt(rho): fewer losses pull at a class, so its scores are lower, and so would the
-// cut-off be. (1/rho, which keeps the losses' whole weight, overshoots.)
+// A shortened training takes fewer rows. With internal nodes it also makes fewer sweeps, as these
+// cost the same whatever the rows. On a share rho of the rows C is multiplied by 1/sqrt(rho).
+// With fewer losses a class's scores would be lower, and so would the cut-off. (1/rho, which
+// keeps the total weight of the losses, overshoots.)
 const (
 	crossParts   = 5      // folds, if the time allows
 	minParts     = 3      // folds, if it does not allow five
 	freeSeconds  = 60     // default of --cutoff-time, in seconds of one core,
 	freeShare    = 0.2    // or this share of the training's time, if that is more
-	maxScored    = 100000 // rows that are scored at most
-	minTrainRows = 4      // rows that a class keeps where the rows to train on are cut
-	treeShare    = 4      // a shortened training has one in so many of the training's sweeps,
+	maxScored    = 100000 // most rows that are scored
+	minTrainRows = 4      // rows that a class keeps when the training rows are cut
+	treeShare    = 4      // a shortened training makes this share of the training's sweeps (one in so many),
 	minTree      = 2      // at least so many
 	maxTree      = 4      // and at most so many
-	minScored    = 1000   // rows that may be scored after a shortened training, at least
+	minScored    = 1000   // after a shortened training at least so many rows may be scored
 )
 
-// seconds that the training takes on one core, about.
+// seconds estimates how long the parts' trainings take on one core.
 func (h *holdOut) seconds() (sum float64) {
 	for _, s := range h.estimate().SecondsSweep {
 		sum += s * float64(max(h.trained, 1))
@@ -62,7 +61,7 @@ func (h *holdOut) seconds() (sum float64) {
 	return sum
 }
 
-// plan chooses the rows; false if there are too few to hold any out.
+// plan chooses the rows; false: there are too few to hold any out.
 func (h *holdOut) plan() bool {
 	rows, whole := h.Set.Matrix.Rows, h.seconds()
 	h.sweeps = max(h.trained, 1)
@@ -86,7 +85,7 @@ func (h *holdOut) plan() bool {
 	return h.one(allowed / whole)
 }
 
-// one plans a single training of so many times the whole one's time.
+// one plans a single training that takes a given share of the whole training's time.
 func (h *holdOut) one(share float64) bool {
 	rows := h.Set.Matrix.Rows
 	count := make([]int, len(h.Set.Labels))
@@ -137,7 +136,7 @@ func (h *holdOut) one(share float64) bool {
 
 func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest, held}) }
 
-// options are the training's, on some of its rows, with caps that no clock has a part in.
+// options are those of the training, for some of its rows, with caps that involve no clock.
 func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
 	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)
@@ -145,7 +144,7 @@ func (h *holdOut) options(rows int) *taxonv1.Options {
 	return o
 }
 
-// train runs the job on an embedded cluster of its own and writes its model to dir.
+// train runs the job on an engine of its own and writes the model to dir.
 func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err error) {
 	rest := h.Set.Subset(rows)
 	on, err := h.On(h.ui, h.options(len(rows)), rest, false)
@@ -168,7 +167,7 @@ func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err err
 	return err
 }
 
-// watch submits the job and follows it to its end.
+// watch submits the job and follows it until it ends.
 func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) (*taxonv1.JobStatus, error) {
 	const job = "hold-out"
 	p := h.ui.Start("train without the held-out instances: sweep", 0)

@@ -19,11 +19,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Learned in the place of a hierarchy's file has one learned from the data. A file of that
-// name is ./learned.
+// Learned, in place of a hierarchy's file, means that one is learned from the data. A file of
+// that name can be given as ./learned.
 const Learned = "learned"
 
-// takeLearned makes an option of --hierarchy learned, and says what does not fit it.
+// takeLearned turns --hierarchy learned into a job option, and reports what does not fit it.
 func (o *Options) takeLearned() error {
 	given := o.Hierarchy != "" && o.Hierarchy != Learned || o.Graph != ""
 	if o.Hierarchy == Learned {
@@ -46,7 +46,7 @@ func (o *Options) takeLearned() error {
 	return nil
 }
 
-// learns says whether the structure of a job is to be learned, and with which families.
+// learns says whether a job's structure is to be learned, and with how many families.
 func learns(o *taxonv1.Options) (families string, yes bool) {
 	if !registry.Has(o.GetMethod(), method.Families.Name) {
 		return "", false
@@ -55,13 +55,13 @@ func learns(o *taxonv1.Options) (families string, yes bool) {
 	return families, families != method.Families.Default
 }
 
-// learned keeps the hierarchies that were learned, as a search asks for the same many times.
+// learned caches learned hierarchies, as a search asks for the same one many times.
 type learned struct {
 	mu    sync.Mutex
 	trees map[string]*taxonomy.Structure
 }
 
-// learn learns the structure that the training's options ask for from its rows, if they do.
+// learn learns the structure from the training's rows, if its options ask for it.
 func (t *Training) learn(ctx context.Context) (err error) {
 	families, yes := learns(t.o.Job)
 	if !yes {
@@ -101,8 +101,8 @@ func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, 
 	return nameTree(tree, set.Labels), nil
 }
 
-// nameTree gives the tree's nodes the names of their classes, and its inner nodes names that no
-// class has.
+// nameTree names the tree's nodes: classes by their labels, inner nodes by names that no class
+// has.
 func nameTree(t *learntree.Tree, labels []string) *taxonomy.Structure {
 	taken := make(map[string]bool, len(labels))
 	for _, l := range labels {
@@ -133,14 +133,14 @@ func nameTree(t *learntree.Tree, labels []string) *taxonomy.Structure {
 	return s
 }
 
-// TreeReport says what was learned.
+// TreeReport describes the learned tree.
 type TreeReport struct {
 	Out string `json:"out"`
 	taxonomy.Shape
 }
 
-// Tree learns a hierarchy from data and writes it to the file o.Out. Of a job's options it
-// uses families and seed.
+// Tree learns a hierarchy from data and writes it to the file o.Out. Of the job's options it uses
+// families and seed only.
 func Tree(ctx context.Context, o *Options, ui tell.Teller) (*TreeReport, error) {
 	o.Job, o.Hierarchy = &taxonv1.Options{Method: registry.Taking(method.Families.Name)[0]}, Learned
 	if err := o.Validate("tree"); err != nil {

@@ -15,8 +15,7 @@ import (
 	"taxon/internal/human"
 )
 
-// estimate is what the training takes; the zero value if it can't be trained: the submission
-// says why.
+// estimate is what the training will take; zero if it can't be trained (submitting it says why).
 func (t *Training) estimate() (e method.Estimate) {
 	if p, err := registry.Prepare(t.Spec); err == nil {
 		e = p.Estimate
@@ -24,15 +23,15 @@ func (t *Training) estimate() (e method.Estimate) {
 	return e
 }
 
-// Needs estimates the memory of so many trainings like this one side by side, in bytes.
+// Needs estimates the memory in bytes of so many trainings like this one, side by side.
 func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings) }
 
 func (t *Training) needs(e method.Estimate, trainings int) int64 {
 	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings)).Total)
 }
 
-// Fit is how many trainings like this one, at most so many, fit the memory side by side. It
-// refuses one that does not, with the numbers.
+// Fit is how many trainings like this one fit into the memory side by side, at most so many. If
+// not even one does, it returns an error with the numbers.
 func (t *Training) Fit(most int) (int, error) {
 	limit, source := t.o.Memory, "--memory"
 	if limit == 0 {
@@ -52,9 +51,9 @@ func (t *Training) Fit(most int) (int, error) {
 		human.Bytes(t.needs(e, 1)), source, human.Bytes(limit), less)
 }
 
-// CollectOften keeps garbage low while so many trainings with large dense vectors run side by
-// side, and gives freed pages back in time to stay within --memory, or what the plan says,
-// unless the user has said how much may gather. What it returns ends that.
+// CollectOften keeps garbage small while trainings with large dense vectors run, and returns
+// freed pages in time to stay within --memory, or within the plan's estimate. A setting of the
+// user's (GOGC) takes precedence. Call what it returns at the end.
 func (t *Training) CollectOften(trainings int) func() {
 	e := t.estimate()
 	need := t.needs(e, trainings)
@@ -71,22 +70,22 @@ func (t *Training) CollectOften(trainings int) func() {
 	}
 }
 
-// usage measures the CPU time of the training proper, over all processes that it took. Its
-// methods may be called at once by several.
+// usage measures the CPU time of the training itself, over all processes that it took. Several
+// goroutines may call its methods.
 type usage struct {
-	before     float64 // of the processes before this one
+	before     float64 // of earlier processes
 	began      float64
-	cpuSeconds float64 // when it was stopped
+	cpuSeconds float64 // final value, once it was stopped
 
 	mu     sync.Mutex
 	paused float64 // CPU time that does not count
-	since  float64 // of a pause under way; 0: there is none
+	since  float64 // CPU time when the present pause began; 0: no pause
 }
 
 func (u *usage) start() { u.began = cpuSeconds() }
 func (u *usage) stop()  { u.cpuSeconds = u.spent() }
 
-// pause has CPU time not count until the function that it returns is called.
+// pause stops counting CPU time until the returned function is called.
 func (u *usage) pause() (resume func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +97,7 @@ func (u *usage) pause() (resume func()) {
 	}
 }
 
-// spent is the CPU time so far.
+// spent is the CPU time counted so far.
 func (u *usage) spent() float64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -115,10 +114,10 @@ func cpuSeconds() float64 {
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// PeakRSS is the most memory that this process has held so far.
+// PeakRSS is the most memory that this process has used so far.
 func PeakRSS() int64 { return int64(rusage().Maxrss) << 10 }
 
-// rusage is what this process has used; zero: the system does not say.
+// rusage is the system's account of this process; zero: there is none.
 func rusage() (r unix.Rusage) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return unix.Rusage{}
@@ -126,9 +125,9 @@ func rusage() (r unix.Rusage) {
 	return r
 }
 
-// availableMemory is what the system says can be taken without swapping; 0: unknown.
+// availableMemory is how much memory can be used without swapping; 0: unknown.
 func availableMemory() (bytes int64) {
-	data, _ := os.ReadFile("/proc/meminfo") // where there is none
+	data, _ := os.ReadFile("/proc/meminfo") // other systems have no such file
 	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
 	_, _ = fmt.Sscan(rest, &bytes)
 	return bytes << 10

@@ -35,18 +35,19 @@ func (t *Training) modelOptions() model.Options {
 	return m
 }
 
-// graphSum is the fingerprint of --graph's edges; "": there is none.
+// graphSum is the fingerprint of --graph's edges; "": there is no graph.
 func (t *Training) graphSum() string {
 	if t.Edges == nil || t.o.flat() {
 		return ""
 	}
 	h := sha256.New()
-	// Encoding slices of strings and numbers can't fail, nor can writing to a hash.
+	// Encoding strings and numbers can't fail, nor can writing to a hash.
 	_ = json.NewEncoder(h).Encode(t.Edges)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sumOf is the SHA-256 of a file's bytes, or of the fingerprint of a folder of shards; "": there is none.
+// sumOf is the SHA-256 of a file, or the fingerprint of a data set's folder; "": there is no
+// path.
 func sumOf(path string) (string, error) {
 	switch {
 	case path == "":
@@ -66,8 +67,8 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// optionsDiffer names the options that matter to the result and differ; caps: those that say
-// when the training ends are among them.
+// optionsDiffer names an option that differs and changes the result. With caps it also compares
+// those that say when the training ends.
 func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
 	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}, {"early-stop", a.EarlyStop, b.EarlyStop}} {
@@ -78,7 +79,7 @@ func optionsDiffer(a, b model.Options, caps bool) string {
 	return strings.Join(append(diffs, registry.Differ(b.Method, stored(a), stored(b), caps)...), ", ")
 }
 
-// stored are options as they stand in a manifest.
+// stored are options as a manifest has them.
 func stored(o model.Options) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{"bias": method.Encode(o.Bias), "loss": method.Encode(o.Loss), "prior_shift": method.Encode(o.PriorShift), "warm_start": method.Encode(o.WarmStart)}
 	maps.Copy(out, o.Own)
@@ -92,7 +93,7 @@ func sameStructure(a, b *taxonomy.Structure) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Parents, b.Parents) && slices.Equal(a.Children, b.Children)
 }
 
-// Identity is what a checkpoint must agree with to be continued from.
+// Identity is what must be equal for a training to continue from a checkpoint.
 type Identity struct {
 	Options   model.Options `json:"options"`
 	Data      string        `json:"data"`
@@ -104,17 +105,17 @@ func (id Identity) Same(other Identity) bool {
 	return optionsDiffer(id.Options, other.Options, true) == "" && id.Data == other.Data && id.Structure == other.Structure
 }
 
-// Identity is what the training is, caps included.
+// Identity is this training's identity, caps included.
 func (t *Training) Identity() Identity {
 	h := sha256.New()
 	if t.Structure != nil {
-		// Encoding slices of strings and numbers can't fail, nor can writing to a hash.
+		// Encoding strings and numbers can't fail, nor can writing to a hash.
 		_ = json.NewEncoder(h).Encode(t.Structure)
 	}
 	return Identity{Options: t.modelOptions(), Data: t.Set.Fingerprint, Structure: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Meta is what the model is told of itself.
+// Meta describes the model.
 func (t *Training) Meta() model.Meta {
 	s := t.Set
 	m := model.Meta{
@@ -145,7 +146,7 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// Complete adds what a job's status does not tell: the instances' weights.
+// Complete adds to a report what a job's status does not know: the sum of the instances' weights.
 func (t *Training) Complete(r *model.Report) { r.Weights = t.Set.Stats.Weight }
 
 func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
@@ -155,8 +156,8 @@ func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
 	return &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
 }
 
-// GiveStructure adds the structure as the user gave it to the specification, where what
-// is trained on is another one: a model keeps it.
+// GiveStructure adds the user's structure to the specification if something else is trained on,
+// because the model keeps it.
 func (t *Training) GiveStructure() {
 	given := t.Structure
 	if given == nil || !t.Spec.GetStructure().GetGraph() && sameStructure(given, structureOf(t.Spec.GetStructure())) {
@@ -165,7 +166,7 @@ func (t *Training) GiveStructure() {
 	t.Spec.Given = &taxonv1.Structure{Names: given.Names, Parents: given.Parents, Children: given.Children}
 }
 
-// takeStructure is the way back.
+// takeStructure reads it back.
 func (t *Training) takeStructure() {
 	trained, given := t.Spec.GetStructure(), t.Spec.GetGiven()
 	switch {

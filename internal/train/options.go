@@ -1,10 +1,10 @@
-// Package train is a training from files to a published model, on an engine in this process:
-// the working folder with its checkpoint, the hold-out that cut-offs are fitted on, the shift
-// of rare classes, warm starts, evaluation by sweep, and the model's description of itself.
+// Package train runs a training from files to a published model, on an engine in this process. It
+// has the working folder with its checkpoint, the hold-out on which cut-offs are fitted, the
+// prior shift, warm starts, evaluation by sweep, and the model's description.
 //
-// Equal data, options and seed give equal bytes. What is wrong is refused in the names of
-// `taxon train`'s flags. Errors that the user can fix, and the clean end of a cancelled
-// context, carry the exit status of package exit, or are fs.InputErrors.
+// Equal data, options and seed give equal bytes. Errors speak in terms of `taxon train`'s flags.
+// Errors that the user can fix, and the clean end of a cancelled context, carry an exit status
+// (package exit) or are fs.InputErrors.
 package train
 
 import (
@@ -32,10 +32,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options say what is trained, from what, and to where.
+// Options say what is trained, on what, and where the model goes.
 type Options struct {
-	// Job is what the coordinator is told. Its method is set; Validate fills in the rest, as
-	// registry.Fill does.
+	// Job holds the options that the coordinator gets. The caller sets its method; Validate fills
+	// in the rest, as registry.Fill does.
 	Job       *taxonv1.Options
 	Said      registry.Values // options that the user gave
 	Data      []string        // files, or one ingested folder
@@ -47,22 +47,23 @@ type Options struct {
 	Hierarchy string          // a file, Learned, FromLabels, or ""
 	Graph     string          // a file, or ""
 	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
-	Warm      string          // a model to begin at, or ""
+	Warm      string          // a model whose weights to begin at, or ""
 
 	Out       string
-	Force     bool    // train anew over what is there
-	Threshold float64 // of the model that is kept; 0: whole
-	Shift     float64 // of rare classes' scores: by Validate
+	Force     bool    // train again, replacing what is there
+	Threshold float64 // prune the model with this threshold; 0: not at all
+	Shift     float64 // prior shift; set by Validate
 	Cutoff    string  // whether to fit cut-offs: auto, fit, none
 	Goal      string  // the measure that cut-offs aim at; "": the mean of micro- and macro-F1
-	// CutoffTime bounds the trainings that cut-offs are fitted on, in seconds of one core as
-	// estimated; 0: a minute, or a fifth of the training.
+	// CutoffTime bounds the trainings for the cut-offs, in estimated seconds of one core; 0: a
+	// minute, or a fifth of the training.
 	CutoffTime float64
-	Calibrate  string // makes probabilities of scores: none or "", or one of calibration.Kinds
-	Test       string // instances, checked before the training; ""
-	TestLabels string // of a Test that is a matrix: a file, or ""
-	EarlyStop  string // held-out instances: the training ends when Goal on them stands still; ""
-	// Evaluate measures a model on EarlyStop, or else Test, for Job.EvalEvery above 0.
+	Calibrate  string // kind of calibration: none or "", or one of calibration.Kinds
+	Test       string // test instances, read once before the training; ""
+	TestLabels string // labels of a Test that is a matrix: a file, or ""
+	EarlyStop  string // held-out instances: the training ends when Goal on them no longer improves; ""
+	// Evaluate measures a model on EarlyStop, or on Test if there is none. Needed if
+	// Job.EvalEvery is above 0.
 	Evaluate func(ctx context.Context, model string) (*eval.Result, error)
 
 	Threads int     // 0: all cores
@@ -72,19 +73,19 @@ type Options struct {
 	Pause   float64 // least seconds between checkpoints
 
 	Files     fs.Local  // with standard input
-	Again     string    // the command line that continues with this training, for hints
+	Again     string    // the command line that continues this training, for messages
 	Elsewhere Elsewhere // nil: the tasks run in this process
 
-	// Watch is told of the jobs' calls while the training itself runs, and of nil when it is over;
-	// nil: not told.
+	// Watch is called with the interface to the jobs when the training itself begins, and with
+	// nil when it is over; may be nil.
 	Watch func(taxonv1.JobsClient)
 }
 
-// FromLabels as Hierarchy makes the structure of labels that are paths.
+// FromLabels as Hierarchy means that labels are paths, which make the hierarchy.
 const FromLabels = "from-labels"
 
-// Validate fills in the options of the job, and reports all that is wrong without a look into
-// files, in the name of a verb.
+// Validate fills in the job's options and reports all that is wrong, without reading files. verb
+// is the verb's name for messages.
 func (o *Options) Validate(verb string) error {
 	var errs []error
 	check := func(wrong bool, format string, args ...any) {
@@ -103,7 +104,7 @@ func (o *Options) Validate(verb string) error {
 		}
 	}
 	if s, ok := o.Said[method.PriorShift.Name]; ok {
-		o.Shift, _ = strconv.ParseFloat(s, 64) // Fill has looked at it
+		o.Shift, _ = strconv.ParseFloat(s, 64) // Fill has checked it
 	}
 	if o.Warm != "" && !registry.Has(o.Job.Method, method.WarmStart.Name) {
 		wrong(registry.Lacks(o.Job.Method, method.WarmStart.Name))
@@ -112,7 +113,7 @@ func (o *Options) Validate(verb string) error {
 		_, said := o.Said[p.Name]
 		name, value, with := strings.Cut(p.With, "=")
 		check(said && with && o.Job.Value(name) != value, "--%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value)
-		if none := o.Graph == "" && o.Hierarchy == ""; !with { // a learned one is a tree
+		if none := o.Graph == "" && o.Hierarchy == ""; !with { // a learned structure is a tree
 			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
 		}
 	}
@@ -153,10 +154,10 @@ func (o *Options) Validate(verb string) error {
 	return exit.Join(errs...)
 }
 
-// DefaultGoal is what cut-offs aim at unless told otherwise.
+// DefaultGoal is the goal of cut-offs by default.
 const DefaultGoal = string(labelset.MeanF1)
 
-// KnownGoal refuses the name of no measure.
+// KnownGoal refuses a name that no measure has.
 func KnownGoal(name string) error {
 	keys := []string{string(labelset.MeanF1)}
 	for _, m := range eval.Measures() {
@@ -171,18 +172,18 @@ func KnownGoal(name string) error {
 	return fmt.Errorf("goal %s: must be one of %s", human.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
-// slots is the number of tasks at a time.
+// slots is how many tasks run at a time.
 func (o *Options) slots() int { return model.Threads(o.Threads) }
 
-// Flat says whether a method trains without a structure, which is then for evaluation only.
+// Flat says whether a method trains without a structure. A given one is then for evaluation only.
 func Flat(method string) bool { return registry.Unstructured(method) }
 
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
-// Ingested says whether a folder of shards is among the data.
+// Ingested says whether an ingested folder is among the data.
 func Ingested(data []string) bool { return ingested(data) != "" }
 
-// ingested is the first folder of shards among the data; "": there is none.
+// ingested is the first ingested folder among the data; "": there is none.
 func ingested(data []string) string {
 	for _, d := range data {
 		if d != fs.Stdin && dataset.LooksIngested(d) {
@@ -192,26 +193,26 @@ func ingested(data []string) string {
 	return ""
 }
 
-// Elsewhere runs a training's tasks in other processes than this one. Its methods are called
-// in the order in which they stand here.
+// Elsewhere runs a training's tasks in other processes. Its methods are called in the order
+// below.
 type Elsewhere interface {
-	// State is the folder of what lies between two sweeps, checkpoints among it, given the
-	// folder beside the model's place.
+	// State returns the folder for what is kept between sweeps, checkpoints included. keep is the
+	// folder next to the model's place.
 	State(keep string) (dir string, err error)
-	// Configure makes the engine hand its tasks out; job is the name of the training in it.
-	// from is the checkpoint that is continued from; nil: none.
+	// Configure sets up the engine so that its tasks run elsewhere, and returns the training's
+	// job name. from is the checkpoint to continue from; nil: none.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
-	// Started is told of the engine, Resumed of the job that goes on, Saw of each state.
+	// Started is called when the engine runs, Resumed when a job continues, Saw with each status.
 	Started(e *engine.Engine) error
 	Resumed(job string)
 	Saw(st *taxonv1.JobStatus)
-	// Refused is why a job failed, where it is known better than by the job's status; nil: it is not.
+	// Refused says why a job failed if that is known better than from its status; nil: it is not.
 	Refused() error
-	// Ended is told how the training went, if Configure was called, whatever that returned.
+	// Ended is called at the end of the training if Configure was called, even if that failed.
 	Ended(report *model.Report, err error)
 }
 
-// IngestLines opens a line of progress for each phase of an ingest; end ends the last.
+// IngestLines shows a progress line for each phase of an ingest. Call end after the last.
 func IngestLines(ui tell.Teller) (set func(dataset.Progress), end func()) {
 	phase, line := "", tell.Progress(nil)
 	end = func() {
@@ -237,15 +238,15 @@ func IngestLines(ui tell.Teller) (set func(dataset.Progress), end func()) {
 	}, end
 }
 
-// adoptCheckpoint takes over what a checkpoint says, with the caps that are given now, and tells what
-// that is, to be said once its values are there.
+// adoptCheckpoint takes over the state of a checkpoint, but keeps the caps that are given now.
+// told is a message about it, to be shown once the values are restored.
 func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err error) {
 	r, err := from.UpdateStopCriteria(machine.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
 		return "", err
 	}
-	if t.o.Elsewhere == nil { // whose tasks the coordinator counts all
-		if t.usage.before = from.Spent; t.usage.before == 0 { // of an earlier release
+	if t.o.Elsewhere == nil { // with Elsewhere, the coordinator counts the tasks' CPU time
+		if t.usage.before = from.Spent; t.usage.before == 0 { // written by an earlier release
 			t.usage.before = r.CPUSeconds
 		}
 	}
@@ -255,8 +256,9 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err er
 	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
 }
 
-// otherCaps refuses a finished model, in dir, of the same training with another gap, or another
-// bound on sweeps or time: the duals that it could have continued from are gone, its weights are not.
+// otherCaps refuses a finished model of the same training in dir if the gap, or a bound on sweeps
+// or time, differs. The duals from which it could have continued no longer exist, only the
+// weights.
 func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	now := t.modelOptions()
 	diff := optionsDiffer(m.Options, now, true)

@@ -27,8 +27,8 @@ import (
 	"taxon/worker/program"
 )
 
-// Training is one run: from files to a published model. What is exported may be read by those
-// who open one.
+// Training is one run, from files to a published model. Callers of Open may read the exported
+// fields.
 type Training struct {
 	Dir       string // of the set
 	Set       *dataset.Set
@@ -39,18 +39,18 @@ type Training struct {
 
 	ui      tell.Teller
 	o       *Options
-	work    *Work    // nil: it writes no model of its own
+	work    *Work    // nil: it writes no model
 	scratch string   // a folder
-	usage   *usage   // never nil where a model is written
-	told    string   // what a checkpoint continues from
-	learned *learned // nil: none was
-	warmSum string   // of the weights of Options.Warm
+	usage   *usage   // never nil if a model is written
+	told    string   // message about the checkpoint that it continues from
+	learned *learned // nil: nothing was learned
+	warmSum string   // weights_sha256 of Options.Warm
 	scores  *sweepScores
 
-	earlySum string // of the data of Options.EarlyStop
+	earlySum string // digest of the data of Options.EarlyStop
 }
 
-// Run makes the model at o.Out, or finds it finished there, and returns its report.
+// Run makes the model at o.Out, or finds it finished, and returns its report.
 func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error) {
 	if err := o.Validate("train"); err != nil {
 		return nil, err
@@ -77,14 +77,14 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error)
 	}
 	report, err := run(ctx, o, ui, work)
 	if err != nil {
-		work.abandon() // leaves a checkpoint if there is one, else nothing
+		work.abandon() // keeps a checkpoint if there is one, else nothing
 		return nil, err
 	}
 	return report, nil
 }
 
-// Open reads structure and data, which are ingested in the folder scratch unless they are
-// already, and specifies the job. The caller closes it.
+// Open reads structure and data and makes the job's specification. Data that are not ingested yet
+// are ingested in the folder scratch. The caller must call Close.
 func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *Training, err error) {
 	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage), learned: new(learned)}
 	if err := t.readStructure(ctx); err != nil {
@@ -106,7 +106,8 @@ func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *T
 	return t, nil
 }
 
-// Of is the training of a job that has run on a cluster, without its Set, for its model's sake.
+// Of is the training of a job that ran on a cluster, without its Set. It serves to describe the
+// model.
 func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
 	t.takeStructure()
@@ -114,9 +115,10 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On is a training with other options on some of the rows. Its tree is that of all the data, and a
-// class without instances among the rows stays, with negatives alone; or, alone, that of the rows, as
-// it always is where the method is Populated. A hierarchy that is learned is learned from these rows.
+// On is a training with other options on some of the rows. Its tree is that of all data: a class
+// without instances among the rows stays, with negatives only. With alone, and always if the
+// method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
+// rows.
 func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
@@ -134,7 +136,7 @@ func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, a
 		on.Spec.Options = proto.Clone(job).(*taxonv1.Options)
 		on.Spec.Options.Prune = "empty"
 		for l, n := range on.Spec.Data.LabelInstances {
-			if uint64(n) == on.Spec.Data.Instances { // the tree is without it, too
+			if uint64(n) == on.Spec.Data.Instances { // the tree leaves the class out, too
 				on.Spec.Data.LabelInstances[l] = 0
 			}
 		}
@@ -142,11 +144,11 @@ func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, a
 	if err := on.specifyStructure(); err != nil {
 		return nil, err
 	}
-	on.Tree, _, err = registry.Tree(on.Spec) // its warnings are those of the whole data
+	on.Tree, _, err = registry.Tree(on.Spec) // warnings were given for the whole data
 	return on, err
 }
 
-// Close ends what Open has begun.
+// Close releases what Open opened.
 func (t *Training) Close() { _ = t.Set.Close() } // nothing was written
 
 func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Report, error) {
@@ -167,7 +169,7 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 	if r, err := t.finished(ctx); r != nil || err != nil {
 		return r, err
 	}
-	if o.Elsewhere == nil { // else what is large lies there
+	if o.Elsewhere == nil { // with Elsewhere, what is large is stored there
 		if _, err := t.Fit(1); err != nil {
 			return nil, err
 		}
@@ -190,19 +192,19 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		report, err = t.complete(ctx, report, model.Meta{})
 	}
 	if err == nil {
-		work.Remove() // only now: the engine's shards may have lain in it
+		work.Remove() // not earlier, as the engine's shards may be in the folder
 	}
 	return report, err
 }
 
-// readStructure reads the hierarchy or the graph, and passes its warnings on.
+// readStructure reads the hierarchy or the graph, and shows its warnings.
 func (t *Training) readStructure(ctx context.Context) (err error) {
 	path, into, read := t.o.Hierarchy, &t.Structure, taxonomy.Read
 	switch {
 	case t.o.Graph != "":
 		path, into, read = t.o.Graph, &t.Edges, taxonomy.ReadGraph
 	case path == "" || path == FromLabels:
-		return nil // of the labels, once they are read
+		return nil // it is made from the labels, once they are read
 	case t.o.DAG == "refuse" && !t.o.flat():
 		read = taxonomy.ReadTree
 	}
@@ -214,7 +216,7 @@ func (t *Training) readStructure(ctx context.Context) (err error) {
 	return err
 }
 
-// openData ingests the data beside the model's place, or opens the folder named.
+// openData ingests the data next to the model's place, or opens the folder given.
 func (t *Training) openData(ctx context.Context) (err error) {
 	dir := t.o.Data[0]
 	if !Ingested(t.o.Data) {
@@ -230,7 +232,7 @@ func (t *Training) openData(ctx context.Context) (err error) {
 		t.Close()
 		return err
 	}
-	if t.Set.Stats.LabelEntries > 0 { // else an error follows, which says all that warnings would
+	if t.Set.Stats.LabelEntries > 0 { // else an error follows that says everything the warnings would
 		for _, w := range t.Set.Warnings {
 			t.ui.Warn("%s", w)
 		}
@@ -238,7 +240,7 @@ func (t *Training) openData(ctx context.Context) (err error) {
 	return nil
 }
 
-// structureOfLabels makes the hierarchy of labels that are paths.
+// structureOfLabels makes the hierarchy from labels that are paths.
 func (t *Training) structureOfLabels() (err error) {
 	separator := t.o.Table.PathSeparator
 	if _, yes := learns(t.o.Job); yes {
@@ -275,8 +277,8 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	return dir, err
 }
 
-// specify makes the job's specification and the tree, which checks structure and
-// labels against one another.
+// specify makes the job's specification and the tree, which checks structure and labels against
+// each other.
 func (t *Training) specify() error {
 	t.Spec = &taxonv1.JobSpec{Options: t.o.Job, Data: program.DescribeData(t.Set)}
 	if err := t.specifyStructure(); err != nil {
@@ -322,7 +324,7 @@ func (t *Training) specify() error {
 	return nil
 }
 
-// specifyStructure puts the structure into the specification, in the way it is read.
+// specifyStructure adds the structure to the specification, as it is trained on.
 func (t *Training) specifyStructure() error {
 	s := t.Structure
 	if err := s.CheckLabels(t.o.Hierarchy, t.Set.Labels); err != nil {
@@ -355,8 +357,8 @@ func (t *Training) specifyStructure() error {
 	return nil
 }
 
-// finished returns the stored report if the model is there already, or in the working folder
-// for want of its cut-offs. It must be of the same data and options.
+// finished returns the stored report if the model is already there, or is in the working folder
+// and only lacks its cut-offs. Data and options must be the same.
 func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	dir := t.o.Out
 	if t.o.Force {
@@ -424,13 +426,14 @@ func (t *Training) prunedAlike(m *model.Manifest) error {
 	return nil
 }
 
-// longRows is the C ||x||^2 from which inner solves converge slowly.
+// longRows: from this C ||x||^2 on, inner solves converge slowly.
 const longRows = 100
 
-// maxSquaredLength is what float32 sums of products can hold.
+// maxSquaredLength is the largest squared length with which float32 sums of products do not
+// overflow.
 const maxSquaredLength = 1e36
 
-// checkLengths tells of data that was not normalised, and refuses what overflows.
+// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
 func (t *Training) CheckLengths() error {
 	longest := 0.0
 	for i := range t.Set.Matrix.Rows {
@@ -457,7 +460,7 @@ func (t *Training) CheckLengths() error {
 	return nil
 }
 
-// train runs the job on an embedded cluster and writes the model.
+// train runs the job on an engine in this process and writes the model.
 func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *model.Report, err error) {
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
@@ -474,7 +477,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	}
 	t.scores.engine = e
 	defer func() {
-		t.scores.engine = nil // or what its store holds would stay while cut-offs are fitted
+		t.scores.engine = nil // else its store would stay in memory while cut-offs are fitted
 		err = errors.Join(err, e.Close())
 	}()
 	if t.o.Watch != nil {
@@ -502,12 +505,12 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.usage.stop()
-	if t.o.Elsewhere != nil { // its tasks ran there
+	if t.o.Elsewhere != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
 	trace := jobs.TraceOf(st)
 	t.scores.into(trace)
-	return t.publish(context.WithoutCancel(ctx), e, st, trace) // it is over: an interrupt no longer takes it back
+	return t.publish(context.WithoutCancel(ctx), e, st, trace) // the training is over: an interrupt no longer stops it
 }
 
 func (t *Training) engineConfig() engine.Config {
@@ -522,7 +525,7 @@ func (t *Training) engineConfig() engine.Config {
 	}
 	if t.o.Store == "badger" {
 		c.BadgerDir = t.work.Join("store")
-		_ = os.RemoveAll(c.BadgerDir) // values of a killed run: the checkpoint holds what counts
+		_ = os.RemoveAll(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
 	}
 	if limit := t.o.Memory; limit > 0 {
 		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
@@ -532,8 +535,8 @@ func (t *Training) engineConfig() engine.Config {
 	return c
 }
 
-// publish writes the model that is kept, whole, or pruned with --threshold: to its place, or to
-// the working folder while it lacks what is fitted on a hold-out.
+// publish writes the model, pruned if --threshold is given. It goes to its place, or to the
+// working folder while something must still be fitted on held-out rows.
 func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
 	to := t.o.Out
 	if t.wantsMore() {

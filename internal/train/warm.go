@@ -14,7 +14,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// readWarm notes which weights the training begins at: part of what it is.
+// readWarm records at which weights the training begins, as a part of its identity.
 func (t *Training) readWarm() error {
 	if t.o.Warm == "" {
 		return nil
@@ -30,7 +30,7 @@ func (t *Training) readWarm() error {
 	return nil
 }
 
-// submit starts the job, from nothing or at a model's weights.
+// submit starts the job, from zero or at a model's weights.
 func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
 	if t.o.Warm == "" {
 		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
@@ -53,7 +53,7 @@ func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) err
 	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
 }
 
-// lostClasses are the classes that a model has learned and the training has no instance of.
+// lostClasses are the model's classes without an instance in the training.
 func lostClasses(m *model.Model, t *Training) (lost []string) {
 	here := map[string]bool{}
 	for l, name := range t.Set.Labels {
@@ -67,21 +67,21 @@ func lostClasses(m *model.Model, t *Training) (lost []string) {
 	return lost
 }
 
-// warmMapping maps a model's weights to the nodes and columns of a training that begins at
-// them: nodes by kind and name, columns by index in the input, or by word.
+// warmMapping maps a model's weights to the nodes and columns of a training that begins at them:
+// nodes by kind and name, columns by index in the input, or by word.
 type warmMapping struct {
 	m      *model.Model
 	tree   *taxonomy.Tree
-	old    []int    // node -> the model's; -1: new
-	column []uint32 // the model's column -> the training's; dropped: no such
-	width  int      // columns of the training, the bias among them
-	moved  int      // nodes below another parent than in the model
+	old    []int    // node -> node of the model; -1: new
+	column []uint32 // column of the model -> column of the training, or dropped
+	width  int      // columns of the training, with the bias
+	moved  int      // nodes that have another parent than in the model
 	known  int
 }
 
 const dropped = ^uint32(0)
 
-// newWarmMapping opens nothing: the caller closes m once the job has begun.
+// newWarmMapping reads from m, which the caller must close once the job has begun.
 func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
 		return nil, exit.Usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
@@ -101,8 +101,7 @@ func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	return c, nil
 }
 
-// mapColumns matches columns. The bias feature's weight is carried over if its value is
-// the same.
+// mapColumns matches the columns. The bias feature is matched if its value is the same.
 func (c *warmMapping) mapColumns(t *Training) {
 	c.column = make([]uint32, c.m.Columns())
 	words, index := map[string]uint32{}, map[uint32]uint32{}
@@ -157,7 +156,7 @@ func (c *warmMapping) mapNodes() {
 	}
 }
 
-// sameParent says whether a known node hangs where it did.
+// sameParent says whether a known node has the same parent as in the model.
 func (c *warmMapping) sameParent(n int) bool {
 	p, q := c.tree.Parent[n], c.m.Tree.Parent[c.old[n]]
 	if p < 0 || q < 0 {
@@ -166,11 +165,11 @@ func (c *warmMapping) sameParent(n int) bool {
 	return c.old[p] == int(q)
 }
 
-// weights are what node n begins with, as program.InitialWeights has them.
+// weights are those that node n begins with, in the form of program.InitialWeights.
 func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:
-		return nil, nil // begins at its parent
+		return nil, nil // it begins at its parent
 	case c.sameParent(n) && c.m.Form.Weights == modelform.Overrides:
 		return c.mapped(c.m.Overrides(c.old[n]))
 	}
@@ -185,7 +184,7 @@ func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 
 // mapped renumbers columns.
 func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
-	all := make([]uint64, 0, len(columns)) // column, then the value's bits: sorted as numbers
+	all := make([]uint64, 0, len(columns)) // column, then the value's bits, so that they sort as numbers
 	for i, k := range columns {
 		if to := c.column[k]; to != dropped {
 			all = append(all, uint64(to)<<32|uint64(math.Float32bits(values[i])))
@@ -199,7 +198,7 @@ func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []fl
 	return outColumns, outValues
 }
 
-// effective is the vector that node n begins with: its own in the model, or what its
+// effective is the vector that node n begins with: its own in the model, or the one that its
 // parent begins with. nil: zero, above the roots.
 func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {

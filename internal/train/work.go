@@ -20,21 +20,21 @@ import (
 	"taxon/internal/model"
 )
 
-// Work is the folder beside the model's place that holds the ingested data and the
-// checkpoint while a training runs, and after it was interrupted. One process owns it.
+// Work is the folder next to the model's place that holds the ingested data and the checkpoint,
+// while a training runs and after it was interrupted. One process owns it.
 type Work struct {
 	out  string
 	Path string // on this machine
-	Keep string // of the checkpoint: path, or beside a model in a Hadoop file system
+	Keep string // folder of the checkpoint: Path, or next to a model in a Hadoop file system
 	lock *os.File
-	// state is the folder of a training by MapReduce, in which its checkpoint lies as well.
+	// state is the folder of a training by MapReduce, which also holds its checkpoint.
 	state string
-	// removeParents removes the parents of the model that this run has made, where they are empty.
+	// removeParents removes the model's parent folders that this run has made, if they are empty.
 	removeParents func()
 }
 
-// OpenWork makes or takes over the working folder of a model. One that holds something else
-// than an unfinished training, and that taxon did not make, is refused and stays as it is.
+// OpenWork makes or takes over a model's working folder. A folder that taxon did not make, and
+// that is no unfinished training, is refused and left as it is.
 func OpenWork(out string, force bool) (*Work, error) {
 	w := &Work{out: out, Keep: model.Unfinished(out)}
 	err := fs.CheckFolder(out)
@@ -64,7 +64,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.Close()
 		return nil, exit.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
 	}
-	if !w.lockIsCurrent() { // its owner ended, and removed it, between our open and our lock
+	if !w.lockIsCurrent() { // between our open and our lock, its owner ended and removed it
 		w.Close()
 		return OpenWork(out, force)
 	}
@@ -81,8 +81,8 @@ func OpenWork(out string, force bool) (*Work, error) {
 	return w, nil
 }
 
-// claimable refuses a working folder that is not a training's: see fs.Claimable. One that an
-// earlier release has left with its checkpoint bears no mark.
+// claimable refuses a folder that is not a training's working folder: see fs.Claimable. One that
+// an earlier release left with its checkpoint has no mark.
 func claimable(path string) error {
 	if fs.Exists(filepath.Join(path, "checkpoint")) && fs.Exists(filepath.Join(path, "job.json")) {
 		if other, err := otherThan(path, "job.json", "checkpoint", "data", "store"); other == "" && err == nil {
@@ -92,8 +92,7 @@ func claimable(path string) error {
 	return fs.Claimable(path)
 }
 
-// keepClaimable refuses a place in a Hadoop file system that holds something else than a
-// checkpoint.
+// keepClaimable refuses a place in a Hadoop file system that holds anything but a checkpoint.
 func (w *Work) keepClaimable() error {
 	if w.Keep == w.Path {
 		return nil
@@ -105,8 +104,8 @@ func (w *Work) keepClaimable() error {
 	return err
 }
 
-// otherThan is the first name in a folder, if it is there, that is none of these, nor that of
-// a half-written file.
+// otherThan is the first name in a folder that is neither one of names nor that of a half-written
+// file. A missing folder has none.
 func otherThan(dir string, names ...string) (string, error) {
 	have, err := fs.ReadDirNames(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -125,7 +124,7 @@ func otherThan(dir string, names ...string) (string, error) {
 	return "", nil
 }
 
-// lockIsCurrent says whether the folder locked is the one that stands under its name.
+// lockIsCurrent says whether the locked folder is still the one at its path.
 func (w *Work) lockIsCurrent() bool {
 	mine, err := w.lock.Stat()
 	if err != nil {
@@ -135,8 +134,8 @@ func (w *Work) lockIsCurrent() bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// localWork is the working folder itself, or one in the user's cache for a model that goes
-// to a Hadoop file system: data is mapped into memory, so it must lie on this machine.
+// localWork is the working folder itself. For a model that goes to a Hadoop file system it is one
+// in the user's cache: data are mapped into memory, so they must be on this machine.
 func localWork(keep string) (string, error) {
 	if !fs.IsRemote(keep) {
 		return keep, nil
@@ -152,7 +151,8 @@ func localWork(keep string) (string, error) {
 // Join is a path within the folder.
 func (w *Work) Join(name string) string { return filepath.Join(w.Path, name) }
 
-// checkpoint is the folder of the checkpoint, and note the file that says of what.
+// checkpoint is the folder of the checkpoint; note is the file that says what it is a checkpoint
+// of.
 func (w *Work) checkpoint() string {
 	if w.state != "" {
 		return w.state
@@ -161,7 +161,7 @@ func (w *Work) checkpoint() string {
 }
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
-// HasCheckpoint says whether there is something to continue from.
+// HasCheckpoint says whether there is a checkpoint to continue from.
 func (w *Work) HasCheckpoint() bool {
 	if w.state != "" {
 		return fs.Exists(fs.Join(w.state, "state"))
@@ -169,8 +169,8 @@ func (w *Work) HasCheckpoint() bool {
 	return fs.Exists(w.checkpoint())
 }
 
-// keepState has the training's checkpoint lie in the state folder of one whose tasks run elsewhere.
-// A folder named with --state that holds something else is the user's.
+// keepState puts the checkpoint of a training that runs elsewhere into its state folder. A folder
+// given with --state that holds something else belongs to the user, and is refused.
 func (w *Work) keepState(there Elsewhere, force bool) error {
 	dir, err := there.State(w.Keep)
 	if err != nil {
@@ -189,8 +189,9 @@ func (w *Work) keepState(there Elsewhere, force bool) error {
 	return err
 }
 
-// begin notes what is trained here and returns the checkpoint to continue from, if there
-// is one; its caps may be others. A checkpoint of something else is the user's to decide about.
+// begin records what is trained here, and returns the checkpoint to continue from, if there is
+// one. Its caps may differ. A checkpoint of another training is an error, as the user must decide
+// about it.
 func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 	if w.HasCheckpoint() {
 		var old Identity
@@ -212,7 +213,7 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 	return nil, w.describe(id)
 }
 
-// describe notes what is trained.
+// describe records what is trained.
 func (w *Work) describe(id Identity) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
@@ -224,11 +225,11 @@ func (w *Work) describe(id Identity) error {
 	return fs.WriteFile(w.note(), append(data, '\n'))
 }
 
-// finished is the folder of a model that lacks nothing but its cut-offs.
+// finished is the folder of a model that only lacks what is fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
 
-// abandon ends a run that failed: without a checkpoint, or a finished training, nothing is
-// left behind.
+// abandon ends a failed run. It leaves nothing behind, except a checkpoint or a finished
+// training.
 func (w *Work) abandon() {
 	if !w.HasCheckpoint() && !model.IsModel(w.finished()) {
 		w.Remove()
@@ -240,7 +241,7 @@ func (w *Work) abandon() {
 	_ = os.RemoveAll(w.Join("store"))
 }
 
-// Remove deletes the folder: the model is there, or nothing is worth keeping.
+// Remove deletes the folder: the model is in place, or nothing is worth keeping.
 func (w *Work) Remove() {
 	_ = fs.RemoveOwn(w.Path)
 	if w.state != "" {
@@ -249,7 +250,7 @@ func (w *Work) Remove() {
 	w.forget()
 }
 
-// forget removes what lies beside a model in a Hadoop file system.
+// forget removes what is next to a model in a Hadoop file system.
 func (w *Work) forget() {
 	if w.Keep != w.Path {
 		_ = fs.RemoveAll(w.Keep)
@@ -261,5 +262,5 @@ func (w *Work) clean() {
 	w.forget()
 }
 
-// Close lets another process have the folder.
+// Close releases the folder to other processes.
 func (w *Work) Close() { w.lock.Close() }

@@ -20,35 +20,37 @@ import (
 )
 
 // climb is the strategy of a search without lists of values. It tries all methods that fit the
-// data, the quickest first, each from its options' defaults on: up and down along C, then, for
-// the methods that lead, along their other options. It does so to a rough gap, on some folds of
-// small data and on a sample of large data; what leads there climbs on on the first fold. The
-// best points meet on the other folds. What it does follows from the results alone, but for the
-// clock, which ends it and has it leave out what would take too long.
+// data, the quickest first, from the defaults of their options. For each it climbs along C; for
+// the leading methods then along their other options. Trainings end at a rough gap. Small data
+// are searched on some folds. Large data are searched on a sample first, and what leads there
+// climbs on on the first fold. At the end the best points are compared on the other folds. Every
+// step follows from the results alone, except that the clock ends the search and leaves out what
+// would take too long.
 type climb struct {
 	*search
 	group    []int // row -> group of the jackknife
 	families []*family
 	costs    costs
-	stage    *stage  // under way
-	sampled  []*rung // of the stage on a sample
-	rungs    []*rung // of the stage on whole folds, in the order of their first trial
+	stage    *stage  // the present one
+	sampled  []*rung // rungs of the stage on a sample
+	rungs    []*rung // rungs of the stage on whole folds, by their first trial
 	share    float64 // of the time left that one training may take
-	kept     float64 // seconds kept for later stages
+	kept     float64 // seconds reserved for later stages
 	line     tell.Progress
-	mu       sync.Mutex // guards the progress while trainings run side by side
+	mu       sync.Mutex // guards the progress line while trainings run side by side
 }
 
 // family is a method with one of its losses.
 type family struct {
 	start    Point
-	best     *rung   // of the stage under way; nil: not tried
+	best     *rung   // in the present stage; nil: not tried
 	failed   string  // why it can't be trained
-	estimate float64 // CPU seconds of a training on all rows, to a factor of three,
+	estimate float64 // CPU seconds of a training on all rows, within a factor of three,
 	sampled  float64 // and on the sample
 }
 
-// stage is what is measured: the folds from..to-1; a sample is one below 0.
+// stage says on what points are measured: folds from..to-1. A sample is a fold with a negative
+// number.
 type stage struct {
 	from, to int
 	rungs    []*rung
@@ -56,49 +58,49 @@ type stage struct {
 
 func (s *stage) count() int { return s.to - s.from }
 
-// rung is a training on each fold of a stage, and the points that need no other.
+// rung is a training on each fold of a stage, with the points that it serves.
 type rung struct {
 	base    Point
 	family  *family
 	points  []*candidate
-	lead    *candidate // the best of them
-	first   *Jackknife // its values on the stage's folds
-	cpu     float64    // seconds of a fold's training
-	bytes   int64      // of its model
-	stopped bool       // the time that it might take ended one
+	lead    *candidate // the best of its points
+	first   *Jackknife // values of the best on the stage's folds
+	cpu     float64    // CPU seconds of a fold's training
+	bytes   int64      // size of its model
+	stopped bool       // one of its trainings ran out of time
 }
 
 const (
-	// breakOffFactor: a training is begun if its predicted time is at most so many times the time that it
-	// may take. Predictions are rough, and a training ends when its time is over. One that does not, as
-	// within a long sweep, is broken off at so many times that time.
+	// breakOffFactor: a training begins if its predicted time is at most this many times the time
+	// that it may take. Predictions are rough, and a training ends when its time is over. One
+	// that does not end, as within a long sweep, is broken off after this many times its time.
 	breakOffFactor = 2
-	// noise is the share of a difference's standard error by which a step must gain.
+	// noise: a step must gain more than this share of the difference's standard error.
 	noise = 0.25
-	// maxRefined, maxMoved, maxFinal are how many families are climbed along all options, how
-	// many continue from a sample, and how many points meet on the last folds, at most.
+	// At most maxRefined families climb along all options, maxMoved continue from a sample, and
+	// maxFinal points are compared on the last folds.
 	maxRefined, maxMoved, maxFinal = 3, 5, 8
-	// dropStdErrs is how many standard errors behind the best a family is climbed no more.
+	// dropStdErrs: a family this many standard errors behind the best no longer climbs.
 	dropStdErrs = 2
-	// maxFirst is the share of the time that the first training may take.
+	// maxFirst is the share of the whole time that the first training may take.
 	maxFirst = 0.3
-	// afterSample and after are the shares of the time kept for what follows a stage on a sample, and
-	// a stage on folds.
+	// Shares of the time reserved for what follows: afterSample for what follows a stage on a
+	// sample, after for what follows a stage on folds.
 	afterSample, after = 0.5, 0.15
 	// wide and narrow are the steps along a ladder, in values.
 	wide, narrow = 2, 1
 )
 
-// Shares of the time: of what is left, those that one training may take: of what is tried from
-// nothing, of the way along C from there, and of the details of what leads. Each line follows once
-// all that is cheaper was tried.
+// The share of the time left that one training may take: at a family's first point, on its way
+// along C, and along the other options. The search goes to the next line when everything that was
+// cheap enough has been tried.
 var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4}, {1, 1, 1}}
 
 func newClimb(s *search) *climb {
 	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
 }
 
-// candidates gives the best point of each training, path by path, C ascending.
+// candidates yields the best point of each training, path by path, C ascending.
 func (c *climb) candidates() iter.Seq[*candidate] {
 	var all []*candidate
 	for _, r := range c.rungs {
@@ -139,7 +141,7 @@ func (c *climb) run(ctx context.Context) error {
 	if err == nil {
 		err = c.ascend(ctx)
 	}
-	if c.stage.rungs == nil && sample != nil { // the sample has to do
+	if c.stage.rungs == nil && sample != nil { // no time for whole folds: the sample decides
 		c.stage = sample
 	}
 	if c.rungs = c.stage.rungs; err != nil || c.stage == sample {
@@ -149,8 +151,8 @@ func (c *climb) run(ctx context.Context) error {
 	return c.final(ctx)
 }
 
-// sample draws a sample, and tries the first family on it. If this machine takes far longer than
-// was estimated, busy as it may be, it draws a smaller one.
+// sample draws a sample and tries the first family on it. If that takes far longer than
+// estimated, as on a busy machine, it draws a smaller one.
 func (c *climb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
 		number := c.folds.draw(part, c.structure() == method.Graphs, c.o.Train.Job.GetSeed())
@@ -170,11 +172,10 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 	}
 }
 
-// ascend tries all families, and climbs: first with what is cheap, then with all that may take
-// more of the time.
+// ascend tries all families and climbs, with cheap trainings first.
 func (c *climb) ascend(ctx context.Context) error {
 	for _, may := range shares {
-		if c.sampled == nil { // else the sample has said which are worth it
+		if c.sampled == nil { // else the sample has shown which families are worth it
 			c.share = may.begin
 			if err := c.begin(ctx); err != nil {
 				return err
@@ -198,8 +199,8 @@ func (c *climb) ascend(ctx context.Context) error {
 	return nil
 }
 
-// begin tries each family that was not tried yet; the quickest however long it may take, or there
-// would be no model.
+// begin tries each family that was not tried yet. The quickest is tried however long it may take,
+// or there would be no model.
 func (c *climb) begin(ctx context.Context) error {
 	if f := c.families[0]; len(c.stage.rungs) == 0 && f.failed == "" {
 		kept, share := c.kept, c.share
@@ -220,8 +221,8 @@ func (c *climb) begin(ctx context.Context) error {
 	return nil
 }
 
-// seeds are the families that continue from a sample, the best first, each with its best point
-// there; without a sample none.
+// seeds are the families that continue from a sample, best first, each at its best point there.
+// Without a sample there are none.
 func (c *climb) seeds() (out []*rung) {
 	if c.stage == nil {
 		return nil
@@ -236,7 +237,7 @@ func (c *climb) seeds() (out []*rung) {
 	return out
 }
 
-// move tries the seeds' points anew.
+// move tries the seeds' points on the present stage.
 func (c *climb) move(ctx context.Context, seeds []*rung) error {
 	c.share = 1
 	for _, r := range seeds {
@@ -249,7 +250,7 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 	return nil
 }
 
-// leading lists the families that were tried and are not far behind, the best first.
+// leading lists the tried families that are not far behind, best first.
 func (c *climb) leading() (lead []*family) {
 	best := c.leader()
 	for _, f := range c.families {
@@ -273,9 +274,9 @@ func (c *climb) better(a, b *rung) int {
 	return 1
 }
 
-// scales climbs along what a method can't do without, C and for graphs the options that are for
-// them alone: in wide steps with all families, as the defaults suit some less than others, in
-// narrow ones with those that lead.
+// scales climbs along the options that matter most: C, and on graphs those that exist for graphs
+// only. All families climb in wide steps, as the defaults suit some less than others. The leading
+// ones also climb in narrow steps.
 func (c *climb) scales(ctx context.Context, stride int) error {
 	in := c.leading()
 	if stride == wide && c.sampled == nil {
@@ -294,7 +295,7 @@ func (c *climb) scales(ctx context.Context, stride int) error {
 	return nil
 }
 
-// refine climbs along the other options of the families that lead.
+// refine climbs along the other options of the leading families.
 func (c *climb) refine(ctx context.Context) error {
 	lead := c.leading()
 	for _, f := range lead[:min(maxRefined, len(lead))] {
@@ -321,8 +322,8 @@ func (c *climb) refine(ctx context.Context) error {
 	return nil
 }
 
-// again continues with trainings that their time has ended, the best first, as far as as much again
-// and more fits in what one may take by now.
+// again continues trainings that ran out of time, best first, as long as the allowed time is now
+// more than twice what they have had.
 func (c *climb) again(ctx context.Context) error {
 	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
@@ -351,8 +352,8 @@ func (c *climb) again(ctx context.Context) error {
 	return nil
 }
 
-// along climbs from a family's best point along an option, in steps of so many values; beyond
-// the ladder's ends it goes on as the ladder ended.
+// along climbs from a family's best point along an option, in steps of `stride` values. Beyond
+// the ladder's ends it goes on in the ratio of its last values.
 func (c *climb) along(ctx context.Context, f *family, option string, stride int) error {
 	l := c.ladder(f, option)
 	if l == nil {
@@ -374,15 +375,15 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 		if err := c.try(ctx, f, points...); err != nil || f.best == from {
 			return err
 		}
-		next = []int{stride} // on in the direction that gained
+		next = []int{stride} // go on in the direction that gained
 		if l.at(f.best.base) < l.at(from.base) {
 			next[0] = -stride
 		}
 	}
 }
 
-// try trains points on the stage's folds, side by side, and moves the family's best to the best
-// of them that gains.
+// try trains points on the stage's folds, side by side, and makes the best of them that gains the
+// family's best.
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*rung
 	for _, base := range bases {
@@ -409,14 +410,14 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	return err
 }
 
-// gains says whether a is better than b by more than what chance alone does.
+// gains says whether a is better than b by more than chance explains.
 func (c *climb) gains(a, b *rung) bool {
 	d := difference(a.lead.jack, b.lead.jack)
 	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
 }
 
-// rung is the training of a base, with a point for some values of the options that the trainer
-// alone uses: those beside the one that its family is best with.
+// rung is the training of a base. Its points have some values of the options that only the
+// trainer uses: those next to the value of the family's best.
 func (c *climb) rung(f *family, base Point) *rung {
 	r := &rung{base: base, family: f}
 	points := []Point{base}
@@ -442,7 +443,7 @@ func (c *climb) rung(f *family, base Point) *rung {
 	return r
 }
 
-// in lists the points that are in the race.
+// in lists the points that are not dropped.
 func (r *rung) in() (in []*candidate) {
 	for _, p := range r.points {
 		if !p.dropped {
@@ -452,16 +453,16 @@ func (r *rung) in() (in []*candidate) {
 	return in
 }
 
-// trials trains rungs without each of the folds, side by side, and measures their points on
-// them and, of the stage, on those before.
+// trials trains rungs without each of the folds, side by side. It measures their points on these
+// folds, and together with the stage's earlier folds.
 func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	bounded, cancel := c.clock.bound(ctx, c.reserve())
 	defer cancel()
 	group, within := errgroup.WithContext(bounded)
 	group.SetLimit(c.together)
 	b := c.costs.batch(c.clock.now())
-	// What is cut short is of little worth: a training may take as long as the roughest estimate that
-	// it was begun for.
+	// A training that is cut short is worth little, so each may take as long as the roughest
+	// estimate with which it could begin.
 	may := breakOffFactor * c.cap() * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
@@ -488,8 +489,8 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	return nil
 }
 
-// trial trains a rung without a fold and measures its points on it. A training that fails ends
-// its family alone.
+// trial trains a rung without a fold, and measures its points on the fold. If a training fails
+// only its family ends.
 func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *batch) ([]*result, error) {
 	var points []Point
 	for _, p := range r.in() {
@@ -526,7 +527,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	return results, nil
 }
 
-// measure adds a rung's results on folds up to `to`, and finds its best point on all of them.
+// measure adds a rung's results on folds up to `to`, and finds its best point over all folds.
 func (c *climb) measure(ctx context.Context, r *rung, folds [][]*result, to int) (err error) {
 	in := r.in()
 	r.lead = nil
@@ -553,7 +554,7 @@ func (c *climb) measure(ctx context.Context, r *rung, folds [][]*result, to int)
 	return nil
 }
 
-// tell shows what has come about, after the best so far.
+// tell shows what happened, after the best value so far.
 func (c *climb) tell(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -564,7 +565,7 @@ func (c *climb) tell(format string, args ...any) {
 	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
 }
 
-// ladder is what a family climbs along; nil: the option has no values, or no effect here.
+// ladder is the ladder of a family's option; nil: it has no values, or no effect on these data.
 func (c *climb) ladder(f *family, option string) *ladder {
 	o := registry.Find(f.start.Method, option)
 	if o == nil || o.Idle(c.structure(), f.best.base.Values) {

@@ -10,12 +10,12 @@ import (
 	"taxon/internal/tell"
 )
 
-// clock is the time that a search has, its last training included; 0: as much as it takes.
+// clock is the time that a search has, with its last training; 0: unlimited.
 type clock struct {
 	now   func() time.Time
 	began time.Time
 	limit time.Duration
-	// secondsRatio is how many seconds of the machine's pass in one of this clock's.
+	// secondsRatio is how many real seconds pass in one of this clock's.
 	secondsRatio float64
 
 	mu   sync.Mutex
@@ -26,10 +26,10 @@ var newClock = func(limit time.Duration) *clock {
 	return &clock{now: time.Now, began: time.Now(), limit: limit, secondsRatio: 1}
 }
 
-// errTimeUp ends a search whose time is up: what it has found counts.
+// errTimeUp ends a search whose time is up. What it has found counts.
 var errTimeUp = errors.New("the time is up")
 
-// left is how many seconds there are, less those that something else needs.
+// left is how many seconds are left, without those reserved.
 func (k *clock) left(reserve float64) float64 {
 	if k.limit == 0 {
 		return math.Inf(1)
@@ -37,11 +37,11 @@ func (k *clock) left(reserve float64) float64 {
 	return (k.limit - k.now().Sub(k.began)).Seconds() - reserve
 }
 
-// bound ends a context when the time less the reserve is up.
+// bound ends a context when the time, without the reserve, is up.
 func (k *clock) bound(ctx context.Context, reserve float64) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	if k.limit > 0 {
-		go func() { // a timer would not know of another clock
+		go func() { // a timer would not follow this clock
 			tick := time.NewTicker(tickEvery)
 			defer tick.Stop()
 			for k.left(reserve) > 0 {
@@ -59,7 +59,7 @@ func (k *clock) bound(ctx context.Context, reserve float64) (context.Context, co
 
 const tickEvery = 50 * time.Millisecond
 
-// ended is the error of work under the context that bound has made of ctx.
+// ended is the error of work that ran under bounded, the context that bound made from ctx.
 func (k *clock) ended(ctx, bounded context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(bounded), errTimeUp) {
 		return errTimeUp
@@ -67,8 +67,8 @@ func (k *clock) ended(ctx, bounded context.Context, err error) error {
 	return err
 }
 
-// show has a line of progress count the seconds until the time is up, or else nothing. What it
-// returns ends that.
+// show has a progress line count the seconds until the time is up, if there is a limit. Call what
+// it returns at the end.
 func (k *clock) show(line tell.Progress) (stop func()) {
 	if k.limit == 0 {
 		return func() {}
@@ -91,7 +91,7 @@ func (k *clock) show(line tell.Progress) (stop func()) {
 	return func() { close(quit) }
 }
 
-// set tells of progress: so many trainings, or else the seconds that have gone by.
+// set shows progress: the number of trainings, or with a limit the seconds gone by.
 func (k *clock) set(line tell.Progress, done int, text ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

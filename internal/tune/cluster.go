@@ -19,30 +19,30 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Cluster runs trainings as jobs, in place of this process.
+// Cluster runs trainings as jobs, instead of this process.
 type Cluster interface {
 	// Slots is how many tasks run at a time.
 	Slots(ctx context.Context) (int, error)
-	// Train submits a job on the data in a folder, or finds it there, and follows it to its end. If
-	// ctx ends before, the job goes on.
+	// Train submits a job on the data in a folder, or finds it already there, and follows it
+	// until it ends. If ctx ends first, the job goes on.
 	Train(ctx context.Context, ui tell.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
 	// Fetch writes the model of a job that is done into the folder dir.
 	Fetch(ctx context.Context, ui tell.Teller, job, dir string) (*model.Report, error)
 	// Held lists the jobs that have values and whose ids begin with prefix.
 	Held(ctx context.Context, prefix string) ([]string, error)
-	// Discard ends a job, if it has not ended, and drops its values.
+	// Discard cancels a job that has not ended, and drops its values.
 	Discard(ctx context.Context, job string) error
 }
 
-// remote runs a search's trainings on a cluster. The data is uploaded once: a job on a part of it
-// names the rows. A training begins at nothing, and one that its time cut short is begun anew.
+// remote runs a search's trainings on a cluster. The data are uploaded once; a job on a part of
+// them names the rows. Every training begins at zero. One that ran out of time is begun again.
 type remote struct {
 	Cluster
 	whole  *train.Training
-	search string // what the jobs' ids begin with: another search's jobs are not ours
+	search string // prefix of the jobs' ids, which tells them from other searches' jobs
 }
 
-// openRemote finds the cluster's slots, and the search's name in its folder.
+// openRemote asks for the cluster's slots, and finds or makes the search's prefix in its folder.
 func openRemote(ctx context.Context, c Cluster, r record, whole *train.Training) (_ *remote, slots int, err error) {
 	if slots, err = c.Slots(ctx); err != nil {
 		return nil, 0, err
@@ -59,7 +59,7 @@ func openRemote(ctx context.Context, c Cluster, r record, whole *train.Training)
 	return &remote{c, whole, name}, slots, err
 }
 
-// id names a training's job, which is the same in every run.
+// id is the id of a training's job, the same in every run.
 func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	return fmt.Sprintf("%s-%.12x", m.search, sha256.Sum256(text)), err
@@ -89,7 +89,7 @@ func (m *remote) run(ctx context.Context, ui tell.Teller, t *train.Training, dir
 	st, err = m.Train(ctx, ui, job, t.Spec, dir, watch)
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeUp):
-		_ = m.Discard(context.WithoutCancel(ctx), job) // what it has is of no use
+		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are of no use
 		return "", nil, context.Cause(ctx)
 	case ctx.Err() != nil:
 		return "", nil, exit.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there", job)
@@ -103,7 +103,7 @@ func (m *remote) run(ctx context.Context, ui tell.Teller, t *train.Training, dir
 	return job, st, nil
 }
 
-// last trains the model at o.Out, and fits here what a cluster does not.
+// last trains the model at o.Out, and fits in this process what a cluster does not.
 func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.Report, error) {
 	if err := o.Validate("tune"); err != nil {
 		return nil, err
@@ -112,11 +112,11 @@ func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.
 	if err != nil || !s.whole.Meta().Data.MultiLabel() {
 		return report, err
 	}
-	o.Force = false // it finds the model there, without cut-offs
+	o.Force = false // it finds the model there, still without cut-offs
 	return train.Run(ctx, o, s.ui)
 }
 
-// fetch trains a model on all rows, and brings it here.
+// fetch trains a model on all rows, and copies it here.
 func (m *remote) fetch(ctx context.Context, ui tell.Teller, o *train.Options) (*model.Report, error) {
 	temp, done, err := fs.TempDir("tune")
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *remote) fetch(ctx context.Context, ui tell.Teller, o *train.Options) (*
 	return t.Shift(plain, o.Out)
 }
 
-// clean discards what trainings have left that were under way when a run was interrupted.
+// clean discards what an interrupted run's trainings left on the cluster.
 func (m *remote) clean(ctx context.Context) error {
 	left, err := m.Held(ctx, m.search)
 	for _, job := range left {

@@ -16,29 +16,28 @@ import (
 	"taxon/internal/train"
 )
 
-// costs turn CPU seconds of trainings, which do not depend on what else the machine does, into
-// seconds, by what trainings took so far.
+// costs predicts seconds from CPU seconds, by what trainings took so far. CPU seconds do not
+// depend on what else runs on the machine.
 type costs struct {
 	threads   int
 	cpu, wall float64 // of trainings
-	rest, n   float64 // seconds of all else, and trainings that it was for
+	rest, n   float64 // seconds of everything else, and for how many trainings
 }
 
 func newCosts(threads int) costs { return costs{threads: threads} }
 
-// assumedPace is how much longer than on perfectly busy threads a training is taken to take
-// before anything was measured.
+// assumedPace is the pace before anything was measured.
 const assumedPace = 1.5
 
-// pace is the seconds that a CPU second takes; the first trainings weigh like one of a second.
+// pace is how many seconds a CPU second takes. assumedPace counts like a training of one second.
 func (c *costs) pace() float64 {
 	return (c.wall + assumedPace/float64(c.threads)) / (c.cpu + 1)
 }
 
-// seconds that a training takes, its measuring included.
+// seconds is how long a training takes, with measuring.
 func (c *costs) seconds(cpu float64) float64 { return c.pace()*cpu + c.rest/max(c.n, 1) }
 
-// batch are trainings side by side.
+// batch is a set of trainings that run side by side.
 type batch struct {
 	costs *costs
 	began time.Time
@@ -50,14 +49,14 @@ type batch struct {
 
 func (c *costs) batch(now time.Time) *batch { return &batch{costs: c, began: now} }
 
-// add counts a training: its CPU seconds, and the seconds of all else.
+// add counts a training: its CPU seconds, and the seconds of everything else.
 func (b *batch) add(cpu, rest float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cpu, b.rest, b.n = b.cpu+cpu, b.rest+max(rest, 0), b.n+1
 }
 
-// end closes the batch, of which so many ran at a time.
+// end closes the batch; together is how many of it ran at a time.
 func (b *batch) end(now time.Time, together int) {
 	c, rest := b.costs, b.rest/float64(max(together, 1))
 	c.cpu, c.rest, c.n = c.cpu+b.cpu, c.rest+rest, c.n+b.n
@@ -65,17 +64,18 @@ func (b *batch) end(now time.Time, together int) {
 }
 
 const (
-	// roughShare is the part of a training to the default tolerance that one of the search takes.
+	// roughShare is the cost of a training of the search, as a share of one to the default
+	// tolerance.
 	roughShare = 0.4
-	// exactTimes is how much longer a training to the tolerance asked for takes than one of the
-	// search; minTimes is what one must have for its point to be chosen.
+	// exactTimes is how much longer a training to the wanted tolerance takes than one of the
+	// search. A point is chosen only if there is time for minTimes as long.
 	exactTimes, minTimes = 3, 1.5
-	// trialsOf is how many trainings of middling cost a stage should have the time for, before it
-	// takes a sample; sampleTrials how many on that.
+	// A stage should have the time for trialsOf trainings of middling cost; else a sample is
+	// taken, on which it should have the time for sampleTrials.
 	trialsOf, sampleTrials = 120, 240
 )
 
-// list finds the families that fit the data and the memory, the quickest first.
+// list finds the families that fit the data and the memory, quickest first.
 func (c *climb) list() error {
 	for _, start := range c.starts {
 		t, err := c.trainable(start)
@@ -117,7 +117,7 @@ func (c *climb) sized() error {
 	return nil
 }
 
-// estimate is that of a family's training in the stage under way.
+// estimate is the estimate for a family's training in the present stage.
 func (c *climb) estimate(f *family) float64 {
 	if c.stage.from < 0 {
 		return f.sampled
@@ -125,9 +125,9 @@ func (c *climb) estimate(f *family) float64 {
 	return f.estimate
 }
 
-// plan says on which part of the rows and classes the search begins (1: on all), and on how many
-// folds points are tried before the best of them meet. It follows from the estimates and the
-// limit alone.
+// plan chooses the share of rows and classes on which the search begins (1: all), and the number
+// of folds on which points are tried before the best are compared. It depends on the estimates
+// and the limit alone.
 func (c *climb) plan() (part float64, folds int) {
 	total, threads := c.o.Time, float64(c.slots)
 	if total == 0 {
@@ -140,9 +140,9 @@ func (c *climb) plan() (part float64, folds int) {
 	return total.Seconds() / sampleTrials / typicalWork, 1
 }
 
-// predictCost is how many CPU seconds a training on a fold of the stage under way will take: what
-// the nearest of its family took (known), or else the estimate, corrected by how others kept to
-// theirs.
+// predictCost predicts the CPU seconds of a training on a fold of the present stage: what the
+// nearest training of its family took (known), else its estimate, corrected by how well others'
+// estimates held.
 func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	if took, ok := nearest(c.stage.rungs, f, p); ok {
 		return took, true
@@ -163,8 +163,8 @@ func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	return c.estimate(f) * ratios[len(ratios)/2], false
 }
 
-// nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
-// so does a larger bias.
+// nearest is what a family's training took whose C is nearest. It is scaled up for a larger C,
+// and for a larger bias.
 func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
 	for _, r := range rungs {
@@ -183,8 +183,8 @@ func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 	return seconds, ok
 }
 
-// fitsTime says whether a training may end in the time that it may take, and the last training
-// behind it in what is left then; if not, the outcome says so.
+// fitsTime says whether a training may end in its allowed time, and the last training in what is
+// left after it. If not, the outcome says so.
 func (c *climb) fitsTime(f *family, p Point) bool {
 	if c.clock.limit == 0 {
 		return true
@@ -209,8 +209,8 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 // cap is how many seconds a training may take.
 func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
-// last is how many seconds the training on all rows takes, and what comes with it, of a point
-// of a family that took so many CPU seconds on a fold, to a tolerance that takes so many times as long.
+// last predicts the seconds of the training on all rows, with cut-offs, for a point whose
+// trainings took so many CPU seconds a fold, to a tolerance that takes so many times as long.
 func (c *climb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
@@ -221,27 +221,27 @@ func (c *climb) last(f *family, cpu, times float64) float64 {
 		cpu *= float64(c.o.Folds) / float64(c.o.Folds-1)
 	}
 	if c.whole.Meta().Data.MultiLabel() {
-		cpu *= 2 // its cut-offs are fitted on a second training
+		cpu *= 2 // a second training is needed to fit its cut-offs
 	}
 	return c.costs.seconds(cpu) + c.reading
 }
 
-// trains says whether so many seconds are enough to train a rung's model.
+// trains says whether so many seconds are enough for the last training of a rung's point.
 func (c *climb) trains(r *rung, left float64) bool {
 	return c.last(r.family, r.cpu, minTimes) <= left
 }
 
-// reserve is the seconds to keep for later stages and the training of the best point on all rows.
+// reserve is how many seconds are kept for later stages and the last training.
 func (c *climb) reserve() float64 {
 	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
 		last = min(c.last(r.family, r.cpu, exactTimes), maxLast*total)
 	}
-	if c.stage.from < 0 { // what follows a sample is above all that training
+	if c.stage.from < 0 { // what follows a sample is mostly that training
 		return max(c.kept, last+after*total)
 	}
 	return last + c.kept
 }
 
-// maxLast is the largest share of the time that is kept for the last training.
+// maxLast is the largest share of the time that is reserved for the last training.
 const maxLast = 0.5

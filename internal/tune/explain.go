@@ -10,8 +10,8 @@ import (
 	"taxon/internal/human"
 )
 
-// Effect is what another value of an option makes of the goal, all else as in the point chosen;
-// or another method, or loss, at its best. Both are measured on the same rows.
+// Effect is the change of the goal with another value of one option, all others being as chosen;
+// or with the best point of another method or loss. Both are measured on the same rows.
 type Effect struct {
 	Option        string  `json:"option"` // method, loss, or the option's name
 	Value         string  `json:"value"`  // the other one
@@ -28,22 +28,22 @@ func (e *Effect) Words(goal *eval.Measure) string {
 	return sign + goal.Text(e.Difference) + " ± " + goal.Text(e.StandardError)
 }
 
-// Border is an option whose chosen value is the last one that was tried.
+// Border is an option whose chosen value is the smallest or largest that was tried.
 type Border struct {
 	Option string `json:"option"`
 	Value  string `json:"value"`
 	End    string `json:"end"` // smallest, largest
 }
 
-// Runner is a point that is not clearly worse than the one chosen, and far cheaper or smaller.
+// Runner is a point that is not clearly worse than the chosen one, but far cheaper or smaller.
 type Runner struct {
 	Point Point `json:"point"`
 	Effect
-	Times   float64 `json:"times_cheaper"` // by CPU seconds of a training
-	Smaller float64 `json:"times_smaller"` // by bytes of the model
+	Times   float64 `json:"times_cheaper"` // in CPU seconds of a training
+	Smaller float64 `json:"times_smaller"` // in bytes of the model
 }
 
-// Explanation is the outcome in lines for people, beside the table.
+// Explanation is the outcome in sentences, for people.
 func (r *Table) Explanation() (lines []string) {
 	say := func(head, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("%-11s "+format, append([]any{head}, args...)...))
@@ -84,10 +84,10 @@ func (r *Table) Explanation() (lines []string) {
 	return lines
 }
 
-// far cheaper or smaller is so many times.
+// muchCheaper: from this factor on a point is far cheaper or smaller.
 const muchCheaper = 4
 
-// explain says in the outcome what mattered.
+// explain adds to the outcome what mattered.
 func (c *climb) explain(t *Table) {
 	at := slices.IndexFunc(c.rungs, func(r *rung) bool { return r.lead.point.Equal(t.Options) })
 	if at < 0 {
@@ -131,7 +131,8 @@ func (c *climb) explain(t *Table) {
 	}
 }
 
-// explainOption tells of an option's neighbouring values, and whether the one chosen is the last.
+// explainOption adds the effects of an option's neighbouring values, and whether the chosen one
+// is the last.
 func (c *climb) explainOption(t *Table, chosen *rung, o *method.Option, effect func(option, value string, jack *Jackknife) Effect) {
 	if o.Carried {
 		for _, p := range chosen.points {
@@ -165,7 +166,8 @@ func (c *climb) explainOption(t *Table, chosen *rung, o *method.Option, effect f
 	}
 }
 
-// bestOf is the best of some rungs where all were measured; nil: there is none.
+// bestOf is the best of the rungs that in selects and that were fully measured; nil: there is
+// none.
 func (c *climb) bestOf(in func(*rung) bool) (best *rung) {
 	for _, r := range c.rungs {
 		if in(r) && (best == nil || Better(r.first[0], best.first[0], c.goal.Low)) {

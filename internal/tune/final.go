@@ -9,7 +9,7 @@ import (
 	"taxon/internal/human"
 )
 
-// final has the best points meet on the folds that are left, as far as the time lasts.
+// final compares the best points on the remaining folds, as far as time allows.
 func (c *climb) final(ctx context.Context) error {
 	left := c.clock.left(0)
 	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *rung) bool { return !c.trains(r, left) })
@@ -29,7 +29,7 @@ func (c *climb) final(ctx context.Context) error {
 				next, left = append(next, r), left-need
 			}
 		}
-		if len(next) < 2 { // nobody to compare with, or no time
+		if len(next) < 2 { // nothing to compare with, or no time
 			break
 		}
 		kept := make([]candidate, len(next))
@@ -37,7 +37,7 @@ func (c *climb) final(ctx context.Context) error {
 			kept[i] = *r.lead
 		}
 		if err := c.trials(ctx, next, f, f+1); err != nil {
-			for i, r := range next { // the folds that all have count
+			for i, r := range next { // only folds that all have
 				*r.lead = kept[i]
 			}
 			return err
@@ -48,8 +48,8 @@ func (c *climb) final(ctx context.Context) error {
 	return c.save()
 }
 
-// leader is the best point of those measured on as many folds as any, and that there is time to
-// train; nil: there is none.
+// leader is the best point among those measured on the most folds for which there is time to
+// train; nil: none.
 func (c *climb) leader() *candidate {
 	if r := c.front(); r != nil {
 		return r.lead
@@ -83,9 +83,9 @@ func (c *climb) save() error {
 		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
 }
 
-// choose takes the best point that there is time to train; of those that are as good but for
-// chance, the one that trains the quickest, if that is by far; with oneSE the smallest C, all else
-// equal, within a standard error.
+// choose takes the best point that there is time to train. Among points that are as good but for
+// chance it takes the quickest, if that is much quicker. With oneSE it takes the smallest C
+// within a standard error, all else equal.
 func (c *climb) choose(t *Table) bool {
 	if !t.choose(false) {
 		return false
@@ -115,6 +115,6 @@ func (c *climb) choose(t *Table) bool {
 	return true
 }
 
-// A point is preferred to one that is better within chance if its training is preferredSpeedup times as
-// fast, and the other's takes at least minPreferSeconds.
+// Of points that are as good but for chance, one is preferred if it trains preferredSpeedup times
+// as fast, and the best takes at least minPreferSeconds.
 const preferredSpeedup, minPreferSeconds = 2, 1

@@ -12,8 +12,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// CountRareLabels counts the labels with fewer rows than there are folds: some fold has none of them
-// to measure, and one with a single row none to train on either.
+// CountRareLabels counts the labels with fewer rows than folds, which some fold can't measure,
+// and those with a single row, which some training lacks.
 func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 	for l := range max(len(posBegin)-1, 0) {
 		n := posBegin[l+1] - posBegin[l]
@@ -27,21 +27,21 @@ func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 	return fewer, single
 }
 
-// partition is the data, dealt out to folds. Its methods may be called from several goroutines.
+// partition is the data, dealt out to folds. Several goroutines may call its methods.
 type partition struct {
 	whole *dataset.Set
 	fold  []int // row -> fold
-	// A part of the rows stands in for all of them under a number below 0, its first fold held out.
+	// A sample of the rows stands for all rows under a negative fold number; its first fold is
+	// held out.
 	sample int     // the number; 0: there is none
 	in     []bool  // row: in the sample
-	work   float64 // the part of a training's work that the sample takes
+	work   float64 // work of a training on the sample, as a share of one on all rows
 
 	mu    sync.Mutex
 	taken map[int]*heldFold
 }
 
-// heldFold is a fold that is held out, and the other rows, which are shared by all trainings
-// without it.
+// heldFold is a fold that is held out, and the other rows, shared by all trainings without it.
 type heldFold struct {
 	number  int
 	rest    *dataset.Set
@@ -50,7 +50,7 @@ type heldFold struct {
 	users   int
 }
 
-// split lists, ascending, the rows to train on without a fold, and those in it.
+// split lists, ascending, the rows to train on without a fold, and the rows in it.
 func (p *partition) split(number int) (train, held []uint32) {
 	train, held = labelset.Split(p.fold, max(number, 0))
 	if number < 0 {
@@ -60,7 +60,8 @@ func (p *partition) split(number int) (train, held []uint32) {
 	return train, held
 }
 
-// take gives a fold; release it when done. The other rows are copied while anyone uses them.
+// take returns a fold; call release when done. The other rows are copied once, while anybody uses
+// them.
 func (p *partition) take(number int) *heldFold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,16 +84,16 @@ func (p *partition) release(h *heldFold) {
 }
 
 const (
-	// manyClasses is how many of them are sampled themselves, where rows have one label: a sample
-	// of the rows would leave rare classes with hardly any.
+	// manyClasses: with more classes, and one label a row, classes are sampled instead of rows. A
+	// sample of rows would leave rare classes with hardly any.
 	manyClasses = 100
-	// minSampled is how many rows a sample has at least.
+	// minSampled is the least number of rows in a sample.
 	minSampled = 2000
 )
 
-// draw samples rows, for a training to take so small a part of the work of one on all, and gives
-// the number under which they are taken: where there are many classes all rows of some, else some
-// of each, as where a graph ties them.
+// draw samples rows so that a training takes a given share of the work of one on all rows. It
+// returns the number under which take finds them. With many classes it takes all rows of some
+// classes; else, and on a graph, some rows of each class.
 func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 	s, rows := p.whole, p.whole.Matrix.Rows
 	p.in = make([]bool, rows)
@@ -104,7 +105,8 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 	}
 	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
 		parts := max(int(1/work), 1)
-		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1), ^seed) { // not as the folds were
+		// seed: other folds than those of the search
+		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1), ^seed) {
 			if p.in[row] = part == 0; part == 0 {
 				count++
 			}
@@ -131,7 +133,7 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 	return p.sample
 }
 
-// open gives the engine the rows that a job is trained on.
+// open returns the rows on which a job is trained, for the engine.
 func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +145,7 @@ func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, erro
 	return nil, fmt.Errorf("no fold has the fingerprint %s", d.GetFingerprint())
 }
 
-// rows counts those of the folds from..to-1.
+// rows counts the rows of folds from..to-1.
 func (p *partition) rows(from, to int) (n int) {
 	if from < 0 {
 		_, held := p.split(from)

@@ -11,16 +11,16 @@ import (
 )
 
 // Point is one combination of options: a value for each option of its method that a search may
-// try values of, in the form that Option.Parse gives.
+// vary, as Option.Parse gives it.
 type Point struct {
 	Method string
-	Values registry.Values // by the options' names. Read-only: points share them
+	Values registry.Values // by option name. Read-only: points share it
 }
 
 // Equal says whether two points are the same.
 func (p Point) Equal(q Point) bool { return p.Method == q.Method && maps.Equal(p.Values, q.Values) }
 
-// number is the value of an option, or that of a method without it.
+// number is the value of a numeric option; `without` if the method has no such option.
 func (p Point) number(option string, without float64) float64 {
 	if x, err := strconv.ParseFloat(p.Values[option], 64); err == nil {
 		return x
@@ -28,13 +28,14 @@ func (p Point) number(option string, without float64) float64 {
 	return without
 }
 
-// C is the weight of the losses; 1 of a method without one.
+// C is the weight of the losses; 1 for a method without one.
 func (p Point) C() float64 { return p.number(method.Cost.Name, 1) }
 
-// Shift is that of rare classes' scores, which needs no training of its own.
+// Shift is the prior shift, which needs no training of its own.
 func (p Point) Shift() float64 { return p.number(method.PriorShift.Name, 0) }
 
-// Path names the options other than C that are not at their defaults, fit for a file's name.
+// Path names the options, except C, that differ from their defaults, in a form fit for file
+// names.
 func (p Point) Path() string {
 	name := p.Method
 	for _, o := range tunable(p.Method) {
@@ -45,7 +46,7 @@ func (p Point) Path() string {
 	return name
 }
 
-// Name names the point, fit for a file's name.
+// Name names the point, in a form fit for file names.
 func (p Point) Name() string {
 	if c, ok := p.Values[method.Cost.Name]; ok {
 		return p.Path() + "-C" + c
@@ -82,7 +83,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// tunable are the options of a method that a search may try values of.
+// tunable are the options of a method that a search may vary.
 func tunable(name string) []method.Option {
 	return slices.DeleteFunc(slices.Clone(registry.Of(name)), func(o method.Option) bool { return len(o.Grid) == 0 })
 }
@@ -90,13 +91,13 @@ func tunable(name string) []method.Option {
 // Grid says which values of the options are tried.
 type Grid struct {
 	Methods []string
-	// Values lists those of options, by name. Of an option that it does not name, each method
-	// tries what its declaration says.
+	// Values lists the values by option name. For other options each method tries what its
+	// declaration says.
 	Values map[string][]string
 }
 
-// values lists the values that a method's option is tried with, each once, numbers ascending:
-// those of the grid that fit the method, or else the method's own.
+// values lists the values for a method's option, each once, numbers ascending: those of the grid
+// that fit the method, or else the method's own.
 func (g *Grid) values(o *method.Option) (out []string) {
 	own := o.Grid
 	if given, ok := g.Values[o.Name]; ok {
@@ -108,7 +109,8 @@ func (g *Grid) values(o *method.Option) (out []string) {
 	return Canonical(o, own)
 }
 
-// Canonical are the values that an option takes, each once, numbers ascending and before words.
+// Canonical lists the values that an option accepts, each once, numbers ascending and before
+// words.
 func Canonical(o *method.Option, values []string) (out []string) {
 	for _, v := range values {
 		if text, err := o.Parse(v); err == nil && !slices.Contains(out, text) {
@@ -131,15 +133,16 @@ func Canonical(o *method.Option, values []string) (out []string) {
 	return out
 }
 
-// Rung is a value of C on a path: one training, and the points that need no other.
+// Rung is a value of C on a path: one training, and the points that it serves.
 type Rung struct {
 	Base   Point   // what is trained
-	Points []Point // Base with each value of the options that the trainer alone uses
+	Points []Point // Base with each value of the options that only the trainer uses
 }
 
-// Paths lists the grid's points path by path: all options fixed but C and those that the trainer
-// alone uses, C ascending. An option that has no effect, on such a structure or beside the others'
-// values, is at its default. The order is that of methods and options, the first the slowest.
+// Paths lists the grid's points path by path. Along a path C ascends, and all other options are
+// fixed, except those that only the trainer uses. An option without effect, on this structure or
+// beside the other values, keeps its default. The order is that of methods and options; the first
+// varies slowest.
 func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	for _, m := range g.Methods {
 		bases, costs, carried := []registry.Values{{}}, []string{""}, []method.Option(nil)
@@ -167,7 +170,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 				for _, v := range points {
 					path[i].Points = append(path[i].Points, Point{m, v})
 				}
-				for _, o := range carried { // the base has the default
+				for _, o := range carried { // the base has the defaults
 					values = maps.Clone(values)
 					values[o.Name] = o.Default
 				}
@@ -179,8 +182,8 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	return out
 }
 
-// times combines each of the points with each value of an option, or with its default alone
-// where it is idle.
+// times combines each point with each value of an option, or with its default only if the option
+// has no effect.
 func (g *Grid) times(all []registry.Values, o *method.Option, on method.Structure) (out []registry.Values) {
 	for _, values := range all {
 		list := g.values(o)

@@ -5,24 +5,23 @@ import (
 	"math/rand/v2"
 )
 
-// A race is a search that drops points after the first folds where more folds would not bring
-// them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et
-// al.: A racing algorithm for configuring metaheuristics, GECCO 2002). Points are compared
-// on the same held-out rows, so what is tested is the difference, which varies far less
-// than either value.
+// A race is a search that drops points after the first folds if more folds would hardly bring
+// them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et al.: A racing
+// algorithm for configuring metaheuristics, GECCO 2002). Points are compared on the same held-out
+// rows. So the difference is tested, which varies far less than either value.
 
 // Groups is the number of parts that a Jackknife leaves out in turn.
 const Groups = 20
 
-// DropStdErrs is how many standard errors behind the best one a point is dropped after one of five
-// folds. Those rows are a part of all rows: a point that would lead on all of them lies so far
-// behind on r of k folds with the chance that a Student's t of Groups-1 degrees of freedom
-// exceeds DropStdErrs / sqrt(1 - r/k), which is 0.17 % after one of five. Limit keeps that chance for
-// any r.
+// DropStdErrs is how many standard errors behind the best a point is dropped after one of five
+// folds. The rows of r folds are a part of all rows. A point that would lead over all k folds
+// lies so far behind on r of them with the chance that a Student's t of Groups-1 degrees of
+// freedom exceeds DropStdErrs / sqrt(1 - r/k): 0.17 % after one of five. Limit keeps that chance
+// for any r.
 const DropStdErrs = 3
 
-// Limit is how many standard errors behind a point is dropped after so many of all folds: the
-// fewer are left that could bring it back, the less.
+// Limit is how many standard errors behind a point is dropped, after some of all folds. It
+// shrinks with the folds that are left.
 func Limit(folds, all int) float64 {
 	return DropStdErrs * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
 }
@@ -36,7 +35,7 @@ func Group(n int, seed uint64) []int {
 	return out
 }
 
-// Jackknife is a measure of some rows: [0] of all of them, [1+g] of those outside group g.
+// Jackknife is a measure over some rows: [0] over all of them, [1+g] over those outside group g.
 type Jackknife [1 + Groups]float64
 
 // error is the standard error of a statistic with these values: the delete-a-group
@@ -54,7 +53,7 @@ func (j *Jackknife) error() float64 {
 	return math.Sqrt(square * (Groups - 1) / Groups)
 }
 
-// difference is that of two measures of the same rows.
+// difference is the difference of two measures over the same rows.
 func difference(a, b *Jackknife) (d Jackknife) {
 	for i := range d {
 		d[i] = a[i] - b[i]
@@ -62,9 +61,9 @@ func difference(a, b *Jackknife) (d Jackknife) {
 	return d
 }
 
-// Out says whether a point is far behind the best one: by more than `limit` standard errors of
-// their difference. With oneSE the best one's own standard error is added, so that no point is
-// lost that OneStandardError could choose. Both are measured on the same rows.
+// Out says whether a point is behind the best by more than `limit` standard errors of their
+// difference. With oneSE the best point's own standard error is added, so that no point is lost
+// that OneStandardError could choose. Both must be measured on the same rows.
 func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
 	d := difference(best, point)
 	if low {
@@ -88,8 +87,8 @@ func Leader(points []*Jackknife, low bool) int {
 	return best
 }
 
-// Past says whether a path, in its order, has passed its best point: each of its last
-// `patience` points lies far behind it. 0: never.
+// Past says whether a path, in its order, has passed its best point: each of its last `patience`
+// points is far behind it. 0: never.
 func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
 	best := Leader(path, low)
 	if patience == 0 || best < 0 || len(path)-patience <= best {

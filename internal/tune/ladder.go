@@ -10,8 +10,8 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// starts are the families' first points: each method with each of its losses, all else where its
-// option says, or at the value that was given.
+// starts are the first points: each method with each of its losses, every other option at the
+// start that it declares, or at the given value.
 func (g *Grid) starts(on method.Structure) (out []Point) {
 	for _, m := range g.Methods {
 		losses := []string{""}
@@ -25,7 +25,7 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 				ladder := g.ladder(&o)
 				switch idle := o.Idle(on, p.Values); {
 				case idle:
-				case o.Learns: // without a structure the method is what a flat one is
+				case o.Learns: // without a structure the method is the same as a flat one
 					p.Values[o.Name] = ladder[len(ladder)-1]
 				case o.Start != "" && slices.Contains(ladder, o.Start):
 					p.Values[o.Name] = o.Start
@@ -42,7 +42,7 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
-// ladder are the values that a climb may give an option, ascending, and words behind numbers.
+// ladder lists the values that a climb may give an option, ascending, words after numbers.
 func (g *Grid) ladder(o *method.Option) []string {
 	if given, ok := g.Values[o.Name]; ok {
 		if out := Canonical(o, given); out != nil {
@@ -56,25 +56,25 @@ func (g *Grid) ladder(o *method.Option) []string {
 	return Canonical(o, slices.Concat([]string{o.Default}, o.Grid, o.Ladder))
 }
 
-// with is the point with another value of an option.
+// with is the point with another value of one option.
 func (p Point) with(option, value string) Point {
 	values := maps.Clone(p.Values)
 	values[option] = value
 	return Point{p.Method, values}
 }
 
-// ladder is an option's values as a climb goes along them.
+// ladder is the values along which a climb varies an option.
 type ladder struct {
 	option *method.Option
 	values []string
 	open   bool    // it goes on beyond its ends
-	cost   *ladder // of C, for an option that goes along with it; or nil
+	cost   *ladder // ladder of C, for an option that is varied together with C; or nil
 }
 
-// at is a point's place; -1: it is on none.
+// at is a point's index on the ladder; -1: it is not on it.
 func (l *ladder) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
 
-// step gives the points so many values away.
+// step returns the points `by` values away.
 func (l *ladder) step(from Point, by int) (out []Point) {
 	v := l.value(l.at(from), by)
 	if v == "" {
@@ -89,8 +89,8 @@ func (l *ladder) step(from Point, by int) (out []Point) {
 	return out
 }
 
-// value is the one so many places away; "": there is none. Beyond the ends of an open ladder
-// values go on in the ratio of the last two.
+// value is the value `by` places from index at; "": there is none. Beyond the ends of an open
+// ladder the values continue in the ratio of the last two.
 func (l *ladder) value(at, by int) string {
 	for l.open && at >= 0 && len(l.values) > 1 && (at+by < 0 || at+by >= len(l.values)) {
 		end, before := 0, 1

@@ -11,18 +11,18 @@ import (
 	"taxon/internal/modelform"
 )
 
-// logLoss is the log-loss of some rows as eval has it: the sum, and of how many terms. Where all
-// rows of the data have one label a term is a row, and its probabilities are divided by their sum;
-// else a row and a class.
+// logLoss is a sum of log-losses and the number of terms, as eval computes them. If all rows of
+// the data have one label, a term is a row, and its probabilities are divided by their sum. Else
+// a term is a row and a class.
 type logLoss struct{ sum, of float64 }
 
 func (l *logLoss) add(m logLoss) { l.sum, l.of = l.sum+m.sum, l.of+m.of }
 func (l *logLoss) mean() float64 { return l.sum / max(l.of, 1) }
 
-// minProbability is where eval clips.
+// leastProbability is where eval clips.
 const leastProbability = 1e-15
 
-// lossOf is that of a row, given its scores by all terminals.
+// lossOf is a row's loss, given its scores for all terminals.
 func (m *meter) lossOf(trained *model.Model, row uint32, scores []model.Scored) (l logLoss) {
 	most := math.Inf(-1)
 	for _, s := range scores {
@@ -63,7 +63,7 @@ func (m *meter) lossOf(trained *model.Model, row uint32, scores []model.Scored) 
 	return l
 }
 
-// jackknifeLosses is jackknife where log-loss is the goal.
+// jackknifeLosses is jackknife with the log-loss as goal.
 func (m *meter) jackknifeLosses(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
 	var all [1 + Groups]logLoss
 	for f := from; f < to; f++ {
@@ -86,7 +86,7 @@ func (m *meter) jackknifeLosses(ctx context.Context, p Point, from, to int, grou
 	return j, nil
 }
 
-// losses reads those that writePredictions has written, row by row.
+// losses reads the losses that writePredictions wrote, row by row.
 func (r record) losses(ctx context.Context, p Point, fold int, each func(row int, l logLoss)) error {
 	path := r.file(p, fold, ".pred")
 	data, err := fs.ReadFile(ctx, path)

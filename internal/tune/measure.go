@@ -16,21 +16,21 @@ import (
 	"taxon/internal/train"
 )
 
-// meter measures trainings on the rows that they have not seen.
+// meter measures trainings on the rows that were held out of them.
 type meter struct {
 	goal    *eval.Measure
 	record  record
-	whole   *train.Training // the class set and the labels are those of all the data
+	whole   *train.Training // class set and labels are those of all the data
 	folds   *partition
 	all     eval.Options // for all measures
-	light   eval.Options // for the goal alone
-	depth   int          // best classes to rank at least: shifts bring some of them forward
-	work    *train.Work  // where models lie for a moment
-	rough   bool         // cut-offs come near the best, in a fraction of the time
+	light   eval.Options // for the goal only
+	depth   int          // least number of best classes to rank: shifts bring some of them forward
+	work    *train.Work  // folder for models that exist briefly
+	rough   bool         // fit cut-offs in a fraction of the time, nearly as well
 	threads int
 }
 
-// shiftDepth is how many of a row's classes, best first, a shift may bring forward.
+// shiftDepth is how many of a row's best classes a shift may bring forward.
 const shiftDepth = 64
 
 func newMeter(s *search) (*meter, error) {
@@ -60,9 +60,8 @@ func newMeter(s *search) (*meter, error) {
 	return m, nil
 }
 
-// measure predicts a fold's rows with the weights of a training, which write brings into a
-// folder, and puts the predictions on record and the measures into the results, each by its
-// point's shift.
+// measure predicts a fold's rows with a training's weights, which write puts into a folder. It
+// records the predictions, and puts the measures into the results, each with its point's shift.
 func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold, results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
 	defer os.RemoveAll(dir)
@@ -110,7 +109,7 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 	return nil
 }
 
-// shifted is the ranking by scores with a shift, which is by node; nil: with none.
+// shifted ranks again by scores with a shift, which is by node; nil: no shift.
 func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
 	if shift == nil {
 		return rows
@@ -126,8 +125,8 @@ func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
 	return out
 }
 
-// predict puts a point's predictions of a fold on record: of each row the labels that cut
-// gives it, or of a model that makes sets by itself its own, and the best classes.
+// predict records a point's predictions of a fold: for each row its labels, as cut gives them or
+// as the model's own sets, and the best classes.
 func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored, losses []logLoss) error {
 	places, err := m.cut(trained, h, rows)
 	if err != nil {
@@ -152,14 +151,15 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own []
 	})
 }
 
-// cutParts are the parts of a fold's rows that cut-offs are fitted on and tried on in turn;
-// roughParts those of a climb, whose trainings often take less than their cut-offs would.
+// A fold's rows are divided into cutParts parts. Cut-offs are fitted on all but one and applied
+// to that one, in turn. A climb uses roughParts, as its trainings often take less time than its
+// cut-offs would.
 const cutParts, roughParts = 5, 2
 
-// cut gives the places of the classes that each row bears. Scores become labels as the
-// model of a training would have it: by argmax, or for multi-label data by a cut-off that aims at
-// the goal. That is fitted on the other parts of the fold's rows, part by part. So neither the
-// weights nor the cut-off of a row know its labels, and no second training is needed.
+// cut returns the indices of each row's classes. Scores become labels as they would with the
+// final model: by argmax, or for multi-label data by cut-offs that aim at the goal. These are
+// fitted on the other parts of the fold's rows. So neither the weights nor the cut-offs know a
+// row's labels, and no second training is needed.
 func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([][]int, error) {
 	several := m.whole.Meta().Data.MultiLabel()
 	if !several || len(rows) < train.MinHeld {
@@ -190,8 +190,8 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([
 	return labelset.CrossFit(p, parts, labelset.Options{Goal: labelset.GoalOf(m.goal.Key), Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 
-// replay gives the recorded predictions of a fold as ids of acc's labels; class i of the class
-// set has id i. The slices are valid until the next row.
+// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class
+// set has id i. Slices are valid until the next row.
 func (m *meter) replay(ctx context.Context, p Point, fold int, acc *eval.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
 	_, rows := m.folds.split(fold)
 	var truth, predicted, ranked []int32
@@ -214,7 +214,7 @@ func (m *meter) value(r *eval.Result) (float64, error) {
 	return v, nil
 }
 
-// over measures the rows of the folds from..to-1 together.
+// over measures the rows of folds from..to-1 together.
 func (m *meter) over(ctx context.Context, p Point, from, to int) (r eval.Result, err error) {
 	acc, err := eval.NewAccumulator(m.all)
 	if err != nil {
@@ -239,8 +239,8 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r eval.Result,
 	return r, nil
 }
 
-// jackknife measures the goal on the rows of the folds from..to-1: on all of them, and without
-// each group of rows; group is by row.
+// jackknife measures the goal on the rows of folds from..to-1: on all of them, and without each
+// group of rows. group is by row.
 func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
 	if m.goal.Probable {
 		return m.jackknifeLosses(ctx, p, from, to, group)
@@ -251,7 +251,7 @@ func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []in
 		if acc[i], err = eval.NewAccumulator(m.light); err != nil {
 			return nil, err
 		}
-		if m.whole.Meta().Form.Sets() { // sets may hold inner nodes, to which all must give the same ids
+		if m.whole.Meta().Form.Sets() { // sets may hold inner nodes, which need the same ids everywhere
 			acc[i].IDs(nil, m.whole.Tree.Name)
 		}
 	}
@@ -278,14 +278,14 @@ func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []in
 	return j, nil
 }
 
-// Score is what a point reached: Value over all folds' rows together, Spread the standard
-// error of the mean of the folds' own values.
+// Score is what a point reached: Value over all folds' rows together, and Spread, the standard
+// error of the mean of the folds' values.
 type Score struct {
 	Value  float64
 	Spread float64
 }
 
-// NewScore joins a pooled value with the folds' own ones.
+// NewScore makes a Score from a value over all rows and those of the folds.
 func NewScore(pooled float64, folds []float64) Score {
 	mean, n := 0.0, float64(len(folds))
 	for _, v := range folds {
@@ -302,7 +302,7 @@ func NewScore(pooled float64, folds []float64) Score {
 	return s
 }
 
-// Better says whether a is better than b, in a measure that is to be low or high.
+// Better says whether a is better than b; low: smaller values are better.
 func Better(a, b float64, low bool) bool {
 	if low {
 		return a < b
@@ -311,9 +311,9 @@ func Better(a, b float64, low bool) bool {
 }
 
 // OneStandardError is the one-standard-error rule (L. Breiman et al.: Classification and
-// regression trees, 1984, 3.4.3) along the best point's path: the first of its points, so
-// the most regularised, whose value is no more than the best one's standard error away
-// from the best value. path lists the indices of that path, C ascending.
+// regression trees, 1984, 3.4.3) along the best point's path. It returns the first of its points,
+// so the most regularised, whose value is within the best one's standard error of the best value.
+// path lists the indices of that path, C ascending.
 func OneStandardError(scores []Score, best int, path []int, low bool) int {
 	limit := scores[best].Value - scores[best].Spread
 	if low {

@@ -1,17 +1,18 @@
-// Package tune searches for the options of a training by cross-validation. A search lies in a
-// folder, and a later run continues with it.
+// Package tune searches for the options of a training by cross-validation. A search has a folder,
+// and a later run continues it.
 //
-// Its parts know little of each other:
-//   - grid.go: the points, and the paths that they form; measure.go: which point is better
-//   - race.go: the strategy, which decides what is trained next and what is dropped;
-//     jackknife.go: its statistics
-//   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: what
-//     their predictions of the held-out rows are worth
+// Its parts:
+//
+//   - grid.go, ladder.go: the points, and the paths that they form
+//   - climb.go, race.go: the two strategies, which decide what is trained next and what is
+//     dropped; jackknife.go: their statistics; clock.go, costs.go: their time
+//   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: the
+//     measures on them
 //   - cluster.go: trainings that are jobs of a cluster
-//   - record.go: the folder; table.go, sketch.go: the outcome
+//   - record.go: the folder; table.go, explain.go: the outcome
 //
-// Errors that the user can fix, and the clean end of a cancelled context, carry the exit
-// status of package exit, or are fs.InputErrors. They use the names of `taxon tune`'s flags.
+// Errors that the user can fix, and the clean end of a cancelled context, carry an exit status
+// (package exit) or are fs.InputErrors. They use the names of `taxon tune`'s flags.
 package tune
 
 import (
@@ -39,28 +40,27 @@ import (
 // Options say what is searched, and how.
 type Options struct {
 	// Train is what all trainings share: data, structure, stopping and resources. Train.Out is
-	// the folder of the search. The grid sets its own options of Train.Job point by point.
+	// the folder of the search. Options that are searched are set in Train.Job point by point.
 	Train train.Options
 	Grid  Grid
 
 	Folds      int    // of the cross-validation
-	FirstFolds int    // how many of them points are tried on; 0: all
-	Goal       string // the measure to choose by: micro, macro, or a key of eval.Measures
+	FirstFolds int    // number of folds on which points are tried; 0: all
+	Goal       string // measure to choose by: micro, macro, or a key of eval.Measures
 	OneSE      bool   // choose by OneStandardError
 	Patience   int    // a path ends once so many values of C in a row are far behind; 0: never
 	Exhaustive bool   // train all points on all folds
 
-	// Methods are those that are searched, or AllMethods; nil: all, or in a grid the first.
+	// Methods are those to search, or AllMethods; nil: all that fit, or with a grid the first.
 	Methods []string
 	Time    time.Duration // of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
-	NoTrain bool          // leave the job file alone
-	Cluster Cluster       // that runs the trainings; nil: this process does
+	NoTrain bool          // only search: train no model
+	Cluster Cluster       // runs the trainings; nil: this process does
 
-	rough registry.Values // of the search's trainings, in place of what the last one has
+	rough registry.Values // options that the search's trainings have in place of the last one's
 }
 
-// SomeTime is the time of a search that was given none: DefaultTime, or with a grid as long as
-// it takes.
+// SomeTime stands for the time of a search without --time: DefaultTime, or with a grid unlimited.
 const (
 	SomeTime    = time.Duration(math.MinInt64)
 	DefaultTime = 10 * time.Minute
@@ -69,7 +69,7 @@ const (
 // AllMethods stands for all methods that fit the data.
 const AllMethods = "all"
 
-// climbs says whether the search finds its own values: no list of them is given.
+// climbs says whether the search finds its own values, as no list of values is given.
 func (o *Options) climbs() bool {
 	for _, values := range o.Grid.Values {
 		if len(values) > 1 {
@@ -79,23 +79,23 @@ func (o *Options) climbs() bool {
 	return !o.Exhaustive && o.FirstFolds == 0
 }
 
-// settled says whether there is nothing to search: one method, whose options declare one value each, and
-// no list of others is named.
+// settled says whether there is nothing to search: one method with one value for each option, and
+// no list of others.
 func (o *Options) settled() bool {
 	more := func(p method.Option) bool { return p.Kind == method.Choice || len(p.Grid)+len(p.Ladder) > 1 }
 	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(tunable(o.Grid.Methods[0]), more)
 }
 
-// roughGap and roughTolerance are where the trainings of a climb end: models rank there as they
-// do at the end (docs/decisions/0025-one-search.md).
+// roughGap and roughTolerance end the trainings of a climb. Models rank there as they do at the
+// end (docs/decisions/0025-one-search.md).
 const (
 	roughGap       = 0.1
 	roughTolerance = 0.01
-	// leastSeconds is what a training may take at least.
+	// leastSeconds is the least time of a training.
 	leastSeconds = 0.01
 )
 
-// settle fills in what follows from whether the search climbs.
+// settle fills in what depends on whether the search climbs.
 func (o *Options) settle() {
 	if o.Methods != nil {
 		o.Grid.Methods = o.Methods
@@ -125,7 +125,7 @@ func (o *Options) settle() {
 	}
 }
 
-// Defaults are the options that nobody has given: all but data and the place.
+// Defaults are all options except data and place.
 func Defaults() Options {
 	return Options{
 		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{}, Said: registry.Values{}},
@@ -187,7 +187,7 @@ func (o *Options) Validate() error {
 	return exit.Join(append(wrong, shared.Validate("tune"))...)
 }
 
-// fits says why a value is of no use to any of the methods; nil: it is to one.
+// fits says why no method can use a value; nil: one can.
 func fits(methods []string, option, value string) (err error) {
 	for _, m := range methods {
 		p := registry.Find(m, option)
@@ -227,7 +227,7 @@ func goalOf(name string) (*eval.Measure, error) {
 	return nil, fmt.Errorf("--goal %s: must be one of %s", human.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
-// tried is the number of folds that a point is tried on unless it is dropped.
+// tried is the number of folds on which a point is tried if it is not dropped.
 func (o *Options) tried() int {
 	if o.FirstFolds > 0 {
 		return o.FirstFolds
@@ -235,7 +235,8 @@ func (o *Options) tried() int {
 	return o.Folds
 }
 
-// job are the options of a point's trainings: those of Train.Job and Train.Said that its method has.
+// job are the options of a point's trainings: its own, and those of Train.Job and Train.Said that
+// its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
 	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
 	maps.Copy(said, o.Train.Said)
@@ -244,14 +245,14 @@ func (o *Options) job(p Point) *taxonv1.Options {
 	for _, option := range registry.Options() {
 		if !registry.Has(p.Method, option.Name) {
 			delete(said, option.Name)
-			_ = job.Set(option.WireKey(), "") // which takes it away
+			_ = job.Set(option.WireKey(), "") // this removes it
 		}
 	}
 	_ = registry.Fill(job, said) // Validate has checked the values
 	return job
 }
 
-// trial are those of the search's trainings of it, which may take so many seconds.
+// trial are the options of the search's trainings of a point, which may take so many seconds.
 func (o *Options) trial(p Point, seconds float64) *taxonv1.Options {
 	rough := *o
 	rough.Train.Said = maps.Clone(o.Train.Said)

@@ -13,16 +13,16 @@ import (
 	"taxon/internal/tell"
 )
 
-// race is the strategy of a search: all points are trained on the first fold, those that are
-// not far behind on the next ones (see jackknife.go). What it does follows from the results of
-// finished folds alone, so a search that is continued takes the same way.
+// race is the strategy of a search over a grid: all points are trained on the first fold, and
+// those that are not far behind on the next ones (see jackknife.go). What it does depends on the
+// results of finished folds alone, so a continued search goes the same way.
 type race struct {
 	*search
 	paths   [][]*raceEntry
 	group   []int // row -> group of the jackknife
 	counter *counter
 
-	measured int        // folds that all points in the race are measured on; on the first, some
+	measured int        // folds on which all points in the race are measured
 	saving   sync.Mutex // guards jacks and the job file while paths run side by side
 }
 
@@ -35,11 +35,11 @@ type raceEntry struct {
 // candidate is a point in the race.
 type candidate struct {
 	point   Point
-	results []*result  // of the folds so far
-	jack    *Jackknife // of the first folds, as many as race.measured; nil: not yet
-	first   *Jackknife // of a climb's stage
-	dropped bool       // far behind the best
-	skipped bool       // never tried: its path had passed its best
+	results []*result  // on the folds so far
+	jack    *Jackknife // on the first folds, as many as race.measured; nil: not measured yet
+	first   *Jackknife // on a climb's stage
+	dropped bool       // it was far behind the best
+	skipped bool       // never tried, as its path had passed its best
 }
 
 func newRace(s *search) *race {
@@ -60,7 +60,7 @@ func newRace(s *search) *race {
 	return r
 }
 
-// candidates gives all points, path by path, shift by shift, C ascending.
+// candidates yields all points, path by path, shift by shift, C ascending.
 func (r *race) candidates() iter.Seq[*candidate] {
 	return func(yield func(*candidate) bool) {
 		for _, path := range r.paths {
@@ -75,7 +75,7 @@ func (r *race) candidates() iter.Seq[*candidate] {
 	}
 }
 
-// in lists the points that are in the race.
+// in lists the points that are still in the race.
 func (c *raceEntry) in() (in []*candidate) {
 	for _, p := range c.points {
 		if !p.dropped && !p.skipped {
@@ -95,7 +95,7 @@ func racing(path []*raceEntry) (in []*raceEntry) {
 	return in
 }
 
-// left counts the trainings of a fold that are in the race, and the paths that they are on.
+// left counts the trainings of a fold that are in the race, and their paths.
 func (r *race) left() (trainings, paths int) {
 	for _, path := range r.paths {
 		if n := len(racing(path)); n > 0 {
@@ -107,11 +107,12 @@ func (r *race) left() (trainings, paths int) {
 
 func (r *race) choose(t *Table) bool { return t.choose(r.o.OneSE) }
 
-// fewPaths: with no more of them the folds between the first and the last run side by side.
+// fewPaths: with at most so many paths, the folds between the first and the last run side by
+// side.
 const fewPaths = 4
 
-// run trains all points on the first fold, then those that are left on the others, one fold
-// after the other as long as there are many paths; with few, all but the last side by side.
+// run trains all points on the first fold, then those left on the others. With many paths folds
+// run one after the other; with few, all but the last run side by side.
 func (r *race) run(ctx context.Context) error {
 	defer r.counter.line.Done()
 	bounded, cancel := r.clock.bound(ctx, r.clock.left(0)*finalShare)
@@ -119,7 +120,7 @@ func (r *race) run(ctx context.Context) error {
 	return r.clock.ended(ctx, bounded, r.rounds(bounded))
 }
 
-// finalShare of a race's time is kept for the training of its winner.
+// finalShare of a race's time is reserved for training its winner.
 const finalShare = 0.25
 
 func (r *race) rounds(ctx context.Context) error {
@@ -142,13 +143,12 @@ func (r *race) rounds(ctx context.Context) error {
 	return nil
 }
 
-func (r *race) explain(*Table) {} // a grid's table tells
+func (r *race) explain(*Table) {} // the table says it all
 
 func (r *race) on() (from, to int) { return 0, r.measured }
 
-// parallelPaths bounds the paths that train side by side, where the memory does not: each
-// holds vectors of its own, and each fold a copy of its rows. Their tasks share the engine's
-// slots.
+// parallelPaths bounds how many paths train side by side, if memory does not. Each has its own
+// vectors, each fold a copy of its rows. Their tasks share the engine's slots.
 const parallelPaths = 4
 
 // round runs the paths on the folds from..to-1, several side by side.
@@ -157,7 +157,7 @@ func (r *race) round(ctx context.Context, from, to int) error {
 	group.SetLimit(r.together)
 	for _, path := range r.paths {
 		in := racing(path)
-		for _, c := range in { // a place for each, as folds end in any order
+		for _, c := range in { // indexed, as folds end in any order
 			for _, p := range c.in() {
 				p.results = append(p.results, make([]*result, to-from)...)
 			}
@@ -169,12 +169,12 @@ func (r *race) round(ctx context.Context, from, to int) error {
 	return group.Wait()
 }
 
-// path trains a path's rungs on a fold, C ascending, each from where the one before it ended.
-// On the first fold it ends behind the path's best.
+// path trains a path's rungs on a fold, C ascending, each from where the one before it ended. On
+// the first fold it ends when the path has passed its best.
 func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 	h := r.folds.take(f)
 	defer r.folds.release(h)
-	var jacks []*Jackknife // the best point's of each rung
+	var jacks []*Jackknife // values of the best point of each rung
 	for i, c := range rungs {
 		var before *Point
 		if i > 0 {
@@ -215,7 +215,7 @@ func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 	return nil
 }
 
-// first measures a rung's points on the first fold, and gives the best one's values.
+// first measures a rung's points on the first fold, and returns the best one's values.
 func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
 	var jacks []*Jackknife
 	for _, p := range in {
@@ -231,8 +231,7 @@ func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
 	return jacks[Leader(jacks, r.goal.Low)], r.save()
 }
 
-// drop measures the points in the race after so many folds, and takes out those that are far
-// behind.
+// drop measures the points in the race on the first folds, and drops those far behind.
 func (r *race) drop(ctx context.Context, folds int) (err error) {
 	var in []*candidate
 	var jacks []*Jackknife
@@ -265,8 +264,7 @@ func (r *race) drop(ctx context.Context, folds int) (err error) {
 	return nil
 }
 
-// save writes the job file of the best point so far: of those in the race, by the folds that
-// all of them are measured on.
+// save writes the job file of the best point in the race, by the folds on which all are measured.
 func (r *race) save() error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -298,7 +296,7 @@ func newCounter(ui tell.Teller, total int) *counter {
 	return &counter{total: total, line: ui.Start("tune: training", int64(total))}
 }
 
-// add counts a training that is there; old: since before this run.
+// add counts a finished training; old: an earlier run finished it.
 func (c *counter) add(old bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +308,7 @@ func (c *counter) add(old bool) {
 	c.line.Set(int64(c.done))
 }
 
-// spare takes trainings out that are not needed.
+// spare removes trainings that are no longer needed from the total.
 func (c *counter) spare(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

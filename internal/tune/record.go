@@ -34,27 +34,28 @@ const (
 	tableFile  = "table.json"
 	jobFile    = "job.yaml"
 	madeFile   = "made.json" // what the model is trained with
-	jobsFile   = "jobs.json" // what the ids of a cluster's jobs begin with
-	pointsDir  = "points"    // of each finished training and point a result and predictions
-	statesDir  = "states"    // where trainings ended that others begin at, and checkpoints
+	jobsFile   = "jobs.json" // prefix of the ids of a cluster's jobs
+	pointsDir  = "points"    // a result and predictions for each finished training and point
+	statesDir  = "states"    // final states from which other trainings begin, and checkpoints
 )
 
 func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
 
-// file is one of a point's files of a fold.
+// file is the path of a file for a point and fold.
 func (r record) file(p Point, fold int, ext string) string {
 	return r.join(pointsDir, fmt.Sprintf("%s.%d%s", p.Name(), fold, ext))
 }
 
-// state is the folder of what a training without a fold leaves to the next one on its path.
+// state is the folder with the final state of a training without a fold, for the next one on its
+// path.
 func (r record) state(p Point, fold int) string {
 	return r.join(statesDir, fmt.Sprintf("%s.%d", p.Name(), fold))
 }
 
-// checkpoint is the folder of a training that is under way.
+// checkpoint is the folder of a training's checkpoint.
 func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
 
-// free refuses a place that holds something else than a search.
+// free refuses a folder that holds something other than a search.
 func (r record) free() error {
 	names, err := fs.ReadDirNames(r.dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
@@ -69,14 +70,14 @@ func (r record) free() error {
 	return nil
 }
 
-// identity is what a search must agree with to be continued. More points may be asked for:
-// finished ones count as far as they are asked for.
+// identity is what must be equal for a search to be continued. The points may differ: finished
+// ones count if they are among those asked for.
 type identity struct {
 	Format  string          `json:"format"`
-	Options train.Identity  `json:"options"`          // those that are no part of the grid
-	Said    registry.Values `json:"said"`             // of them, what the user gave
-	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings alone
-	Losses  bool            `json:"losses,omitempty"` // predictions come with log-losses
+	Options train.Identity  `json:"options"`          // those that are not searched
+	Said    registry.Values `json:"said"`             // those of them that the user gave
+	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings only
+	Losses  bool            `json:"losses,omitempty"` // predictions have log-losses
 	Folds   int             `json:"folds"`
 	Text    bool            `json:"text"`
 }
@@ -88,7 +89,7 @@ func (id identity) same(other identity) bool {
 	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Folds == other.Folds && id.Text == other.Text
 }
 
-// begin makes the folder, or finds the same search there.
+// begin makes the folder, or checks that it holds the same search.
 func (r record) begin(ctx context.Context, id identity, force bool) error {
 	path := r.join(searchFile)
 	var old identity
@@ -105,7 +106,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	case !there && err != nil:
 		return err
 	}
-	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // of the search before
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // left by another search
 		if err := fs.RemoveAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}
@@ -131,17 +132,17 @@ type result struct {
 	outcome
 }
 
-// outcome is a result's part beside the point.
+// outcome is the part of a result that is not the point.
 type outcome struct {
 	Fold       int          `json:"fold"`
 	Measures   *eval.Result `json:"measures"`
-	Sweeps     int          `json:"sweeps"` // 0 if another point shares the training, as are both times
+	Sweeps     int          `json:"sweeps"` // 0 if the point shares another's training; then both times are 0, too
 	Gap        float64      `json:"gap"`
 	StoppedBy  string       `json:"stopped_by"`
 	CPUSeconds float64      `json:"cpu_seconds"`
 	Seconds    float64      `json:"seconds"`
 	Bytes      int64        `json:"model_bytes"`
-	From       *float64     `json:"from_C,omitempty"` // where it began; unset: from nothing
+	From       *float64     `json:"from_C,omitempty"` // the C at whose result it began; unset: at zero
 }
 
 // MarshalJSON writes both as one object.
@@ -152,7 +153,7 @@ func (r *result) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
-// results reads those of a rung's points on a fold; nil unless all are there.
+// results reads the results of a rung's points on a fold; nil unless all exist.
 func (r record) results(ctx context.Context, points []Point, fold int) ([]*result, error) {
 	var out []*result
 	for _, p := range points {
@@ -169,7 +170,7 @@ func (r record) results(ctx context.Context, points []Point, fold int) ([]*resul
 	return out, nil
 }
 
-// keep writes a result. From then on the training counts.
+// keep writes a result. From then on the training counts as done.
 func (r record) keep(one *result) error { return writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
 
 // finished counts the results.
@@ -183,8 +184,8 @@ func (r record) finished() (n int) {
 	return n
 }
 
-// writePredictions writes a line for each of a fold's rows: its labels, a tab, its best
-// classes, and with losses the two numbers of its own.
+// writePredictions writes a line for each row of a fold: its labels, a tab, its best classes, and
+// the two numbers of its log-loss if there are losses.
 func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels, ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	file, err := fs.CreateFile(path)
@@ -207,7 +208,7 @@ func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of f
 	return file.Commit()
 }
 
-// predictions reads what writePredictions has written, row by row.
+// predictions reads what writePredictions wrote, row by row.
 func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels, ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	data, err := fs.ReadFile(ctx, path)
@@ -230,15 +231,15 @@ func names(s string) (out []string) {
 	for rest := []byte(s); len(rest) > 0; {
 		name, behind, err := lines.CutLabel(rest)
 		if err != nil || len(name) == 0 {
-			return out // what was written here reads back; a damaged line has fewer
+			return out // a damaged line has too few, which the caller notices
 		}
 		out, rest = append(out, string(name)), bytes.TrimPrefix(behind, []byte(","))
 	}
 	return out
 }
 
-// writeJob writes a point as lines `flag: value`, for train and submit, under a comment on
-// where it comes from. on is what it is trained on.
+// writeJob writes a point as lines `flag: value`, for train and submit, below a comment that says
+// where it comes from. on is the structure that is trained on.
 func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure, origin string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\ndata:\n", origin)
@@ -280,7 +281,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	line(true, "goal", t.Goal)
 	line(true, "method", j.GetMethod())
 	for _, p := range registry.Of(j.GetMethod()) {
-		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // for the search alone
+		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // a limit for the search's trainings only
 		switch {
 		case p.Name == method.PriorShift.Name:
 			line(shift != 0, p.Name, shift)
@@ -293,7 +294,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
 }
 
-// anywhere quotes a path that means the same from any folder.
+// anywhere turns a path into a quoted one that is valid from any folder.
 func anywhere(path string) string {
 	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
 		path = whole
@@ -309,8 +310,8 @@ func writeJSON(path string, v any) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// readJSON reads a file; there says whether it could be read, whatever is in it. A file that
-// does not exist is no error.
+// readJSON reads a file. there says whether it exists and could be read, even if its content is
+// invalid. A missing file is no error.
 func readJSON(ctx context.Context, path string, v any) (there bool, err error) {
 	data, err := fs.ReadFile(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -29,8 +29,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Run searches, or continues with the search in o.Train.Out, and leaves the outcome there. If ctx
-// ends, what is finished stays, and the error says how to go on.
+// Run searches, or continues the search in o.Train.Out, and writes the outcome there. If ctx
+// ends, what is finished stays, and the error says how to continue.
 func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (_ *Table, err error) 
 	return r, s.train(ctx, r)
 }
 
-// once gives each warning once: the last training reads again what the search has read.
+// once shows each warning once. The last training reads the same data again.
 type once struct {
 	tell.Teller
 	mu   sync.Mutex
@@ -65,7 +65,7 @@ func (o *once) Warn(format string, args ...any) {
 	}
 }
 
-// search finds the options, and leaves the outcome in the folder.
+// search finds the options, and writes the outcome into the folder.
 func (s *search) search(ctx context.Context) (r *Table, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	if s.o.Cluster == nil {
@@ -83,14 +83,14 @@ func (s *search) search(ctx context.Context) (r *Table, err error) {
 		}
 	}
 	if !r.TimeUp {
-		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing is left to begin at them
+		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing begins at them any more
 	}
 	return r, nil
 }
 
 // strategy decides what is trained next, and what is dropped.
 type strategy interface {
-	// run tries points until the strategy has ended, or with errTimeUp.
+	// run tries points until the strategy is done; errTimeUp if time ended it.
 	run(ctx context.Context) error
 	// candidates are all points.
 	candidates() iter.Seq[*candidate]
@@ -98,15 +98,15 @@ type strategy interface {
 	choose(*Table) bool
 	// explain adds to the outcome what mattered.
 	explain(*Table)
-	// on says which folds those in the race are all measured on.
+	// on says on which folds all points in the race are measured.
 	on() (from, to int)
 }
 
-// modelDir is the model's place in the folder.
+// modelDir is the model's folder within the search's.
 const modelDir = "model"
 
-// train makes the model of the point chosen, in the time that is left. If the folder holds one of
-// another point, or one that the time has cut short, it makes it anew.
+// train makes the model of the chosen point, in the time left. A model in the folder is made
+// again if it is another point's, or was cut short by the time.
 func (s *search) train(ctx context.Context, r *Table) error {
 	o := s.o.Train
 	o.Said = registry.Values{}
@@ -123,7 +123,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	made := made{Point: r.Options, MaxTime: o.Said["max-time"]}
 	if left := s.clock.left(s.reading + writing); !math.IsInf(left, 1) {
 		if s.whole.Meta().Data.MultiLabel() {
-			left /= 2 // the other half is for a second training, which cut-offs are fitted on
+			left /= 2 // the other half is for the second training, on which cut-offs are fitted
 		}
 		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
 		if made.Capped = err != nil || said == 0 || said > left; made.Capped {
@@ -134,7 +134,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	switch {
 	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped && old.Report.StoppedBy == method.StoppedByMaxTime:
 		o.Force = true
-	case old.Report != nil: // it is finished: the same cap finds it so
+	case old.Report != nil: // it is finished, and the same cap finds it so
 		made.MaxTime, made.Capped = old.MaxTime, old.Capped
 	}
 	if made.MaxTime != "" {
@@ -163,19 +163,18 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
 }
 
-// writing is how many seconds are kept for the writing of a model, and for what else was not
-// foreseen.
+// writing is how many seconds are reserved for writing a model, and for anything unforeseen.
 const writing = 2
 
-// made says what is trained in the folder.
+// made describes the model in the folder.
 type made struct {
 	Point   Point         `json:"point"`
-	Report  *model.Report `json:"report"`   // null: it has not ended
+	Report  *model.Report `json:"report"`   // null: its training has not ended
 	Capped  bool          `json:"capped"`   // by the time of the search
 	MaxTime string        `json:"max_time"` // "": none
 }
 
-// madeOf is what was trained in the folder, or is to be continued; nil: nothing.
+// madeOf reads the description of the model in the folder, finished or not; nil: there is none.
 func madeOf(ctx context.Context, r record) *made {
 	var m made
 	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
@@ -192,23 +191,23 @@ type search struct {
 	clock    *clock
 	work     *train.Work // scratch
 	record   record
-	whole    *train.Training // the data, and its tree as a training on all of it would have
-	largest  *train.Training // the one that takes the most memory,
+	whole    *train.Training // all data, with the tree that a training on them has
+	largest  *train.Training // the training that takes the most memory,
 	together int             // and how many of it fit side by side
-	slots    int             // tasks that trainings run at a time
+	slots    int             // tasks that run at a time
 	folds    *partition
 	paths    [][]Rung // of a grid
 	starts   []Point  // of a climb
 	untried  []Untried
-	short    bool    // something was left out for want of time
+	short    bool    // something was left out for lack of time
 	reading  float64 // seconds that reading the data took
 	meter    *meter
 	trainer  *trainer
-	remote   *remote // nil: trainings run here
+	remote   *remote // nil: trainings run in this process
 }
 
-// open reads structure and data, deals out the folds and takes the folder. One process
-// searches in it at a time.
+// open reads structure and data, deals out the folds and takes the folder. Only one process at a
+// time searches in a folder.
 func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error) {
 	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
@@ -217,7 +216,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if err := s.record.free(); err != nil {
 		return nil, err
 	}
-	// The folder's lock and scratch are those of a training of that name.
+	// A search uses the lock and the scratch folder of a training with its name.
 	if s.work, err = train.OpenWork(o.Train.Out, o.Train.Force); err != nil {
 		return nil, err
 	}
@@ -256,7 +255,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	return s, err
 }
 
-// read opens the data, refuses what can't be searched on it, and deals out the folds.
+// read opens the data, refuses a search that they do not allow, and deals out the folds.
 func (s *search) read(ctx context.Context) (err error) {
 	o := s.o.Train
 	o.Said = nil
@@ -283,8 +282,8 @@ func (s *search) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// points lists what is to be trained, and how many trainings of the largest fit side by side.
-// A climb leaves out what does not fit the data or the memory.
+// points lists what is to be trained, and how many of the largest trainings fit side by side. A
+// climb leaves out what does not fit the data or the memory.
 func (s *search) points() (err error) {
 	if !s.o.climbs() {
 		s.paths = s.o.Grid.Paths(s.structure())
@@ -318,7 +317,8 @@ func (s *search) points() (err error) {
 	return s.fit()
 }
 
-// fit says how many trainings run side by side. A cluster's workers know themselves what they hold.
+// fit says how many trainings run side by side. On a cluster, the workers keep to their own
+// memory.
 func (s *search) fit() (err error) {
 	if s.together = parallelPaths; s.o.Cluster == nil {
 		s.together, err = s.largest.Fit(parallelPaths)
@@ -326,14 +326,14 @@ func (s *search) fit() (err error) {
 	return err
 }
 
-// rememberLargest remembers the training that takes the most memory.
+// rememberLargest keeps the training that takes the most memory.
 func (s *search) rememberLargest(t *train.Training) {
 	if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
 		s.largest = t
 	}
 }
 
-// skip remembers why a point was not tried.
+// skip records why a point was not tried.
 func (s *search) skip(p Point, why string) {
 	for i := range s.untried {
 		if s.untried[i].Equal(p) {
@@ -347,7 +347,7 @@ func (s *search) skip(p Point, why string) {
 // threads is how many there are.
 func (s *search) threads() int { return model.Threads(s.o.Train.Threads) }
 
-// trainable is a training by the point's method, which has checked the problem.
+// trainable is a training with the point's method, which has accepted the problem.
 func (s *search) trainable(p Point) (*train.Training, error) {
 	t, err := s.whole.On(tell.Silent{}, s.o.job(p), s.whole.Set, false)
 	if err != nil {
@@ -381,7 +381,7 @@ func (s *search) close() (err error) {
 	return err
 }
 
-// run searches by a grid, or without one, and lists the points that were tried.
+// run runs the strategy, and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
 	if s.o.settled() {
 		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
@@ -401,7 +401,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), TimeUp: err != nil || s.short, Sample: from < 0,
 		Instances: len(s.folds.fold), Measured: s.folds.rows(from, to), Measure: s.goal}
 	for c := range way.candidates() {
-		if at := slices.Index(c.results, nil); at >= 0 { // the time was up
+		if at := slices.Index(c.results, nil); at >= 0 { // time was up
 			c.results = c.results[:at]
 		}
 		if c.skipped || len(c.results) == 0 {
@@ -421,7 +421,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		return nil, exit.Usagef("tune: --time %s was not enough for one training: raise it, or lower --folds", s.o.Time)
 	}
 	way.explain(r)
-	for _, u := range s.untried { // but for what was tried later on
+	for _, u := range s.untried { // except those that were tried later
 		if !slices.ContainsFunc(r.Points, func(p *TablePoint) bool { return p.Equal(u.Point) }) {
 			r.Untried = append(r.Untried, u)
 		}
@@ -433,7 +433,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(from, to)))
 }
 
-// row measures the rows of the folds that a point was tried on together.
+// row measures together the rows of all folds on which a point was tried.
 func (s *search) row(ctx context.Context, p Point, from int, results []*result) (*TablePoint, error) {
 	whole, err := s.meter.over(ctx, p, from, from+len(results))
 	if err != nil {
@@ -462,7 +462,7 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 	return out, nil
 }
 
-// measuredOn says what a value rests on: the rows of the folds from..to-1.
+// measuredOn says on which rows a value is based: those of folds from..to-1.
 func (s *search) measuredOn(from, to int) string {
 	on := fmt.Sprintf("%d of %d folds", to-from, s.o.Folds)
 	if from < 0 {
@@ -476,7 +476,7 @@ func (s *search) writeJob(p Point, origin string) error {
 	return s.record.writeJob(&s.o.Train, s.o.job(p), p.Shift(), s.structure(), origin)
 }
 
-// structure is what methods that use a structure train on.
+// structure is what structured methods train on.
 func (s *search) structure() method.Structure {
 	t, given := &s.o.Train, s.whole.Structure
 	switch {
@@ -488,11 +488,11 @@ func (s *search) structure() method.Structure {
 	return method.Anything
 }
 
-// identity is what another run must have in common to continue with this search.
+// identity is what another run must have in common to continue this search.
 func (s *search) identity() identity {
 	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
 	o := &id.Options.Options
-	o.Method, o.Loss, o.Bias = "", "", 0 // the grid's
+	o.Method, o.Loss, o.Bias = "", "", 0 // these are searched
 	for _, p := range registry.Tunable() {
 		delete(o.Own, p.WireKey())
 	}
@@ -504,7 +504,7 @@ func (s *search) identity() identity {
 	return id
 }
 
-// interrupted words an interruption.
+// interrupted is the error of an interrupted search, in words for the user.
 func (s *search) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -19,26 +19,26 @@ import (
 	"taxon/internal/model"
 )
 
-// Table is the outcome of a search: table.json, and what `taxon tune --json` prints.
+// Table is the outcome of a search: table.json, and the output of `taxon tune --json`.
 type Table struct {
 	Goal      string        `json:"goal"` // key of eval --json
 	Low       bool          `json:"lower_is_better"`
-	Folds     int           `json:"folds"`    // that points are tried on
+	Folds     int           `json:"folds"`    // on which points are tried
 	OfFolds   int           `json:"of_folds"` // of the cross-validation
 	Gap       float64       `json:"gap"`
 	Instances int           `json:"instances"` // of the data
-	Measured  int           `json:"measured"`  // of them, those of the folds tried: each is measured once
-	Rule      string        `json:"rule"`      // best, one-se, quickest; only: there was nothing to search, and no point is measured
-	Best      int           `json:"best"`      // index in points of the best value; -1: there is none
+	Measured  int           `json:"measured"`  // instances in the folds tried; each is measured once
+	Rule      string        `json:"rule"`      // best, one-se, quickest; only: there was nothing to search, and nothing is measured
+	Best      int           `json:"best"`      // index in points of the best value; -1: none
 	Chosen    int           `json:"chosen"`
 	Options   Point         `json:"options"` // the point chosen
 	Points    []*TablePoint `json:"points"`
 	Skipped   int           `json:"skipped"`     // points of paths that ended early
-	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, measuring not counted
+	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, without measuring
 	JobFile   string        `json:"job_file"`
 	Plots     []string      `json:"plots,omitempty"`
 	TimeUp    bool          `json:"time_up,omitempty"` // the time ended the search
-	Sample    bool          `json:"sample,omitempty"`  // all was measured on a sample, for want of time
+	Sample    bool          `json:"sample,omitempty"`  // everything was measured on a sample, for lack of time
 	Untried   []Untried     `json:"untried,omitempty"`
 	Effects   []Effect      `json:"effects,omitempty"`
 	Borders   []Border      `json:"borders,omitempty"`
@@ -49,7 +49,7 @@ type Table struct {
 	Measure *eval.Measure `json:"-"` // of Goal
 }
 
-// Untried is a point that was left out.
+// Untried is a point that was left out, with the reason.
 type Untried struct {
 	Point
 	Why string `json:"why"`
@@ -84,17 +84,17 @@ func (p *TablePoint) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &p.Point), json.Unmarshal(data, &p.Figures))
 }
 
-// Figures are what a point reached, and what it took.
+// Figures are what a point reached, and its cost.
 type Figures struct {
-	Value         float64   `json:"value"`          // of the goal, over the rows of the folds tried
-	StandardError *float64  `json:"standard_error"` // of the mean of the folds' values; null: one fold has none
+	Value         float64   `json:"value"`          // of the goal, over the rows of all folds tried
+	StandardError *float64  `json:"standard_error"` // of the mean of the folds' values; null: there is one fold
 	FoldValues    []float64 `json:"fold_values"`
 	MicroF1       float64   `json:"micro_f1"`
 	MacroF1       float64   `json:"macro_f1"`
 	Sweeps        int       `json:"sweeps"`      // of its folds
 	Unfinished    int       `json:"above_gap"`   // folds that ended above the gap
 	CPUSeconds    float64   `json:"cpu_seconds"` // of its trainings
-	Tried         int       `json:"tried"`       // folds: fewer than all, it was dropped
+	Tried         int       `json:"tried"`       // folds; fewer than all: it was dropped
 }
 
 func (p *TablePoint) score() Score {
@@ -105,7 +105,7 @@ func (p *TablePoint) score() Score {
 	return s
 }
 
-// Error is the standard error as text, or what stands for an unknown one.
+// Error is the standard error as text, or `unknown`.
 func (p *TablePoint) Error(goal *eval.Measure, unknown string) string {
 	if p.StandardError == nil {
 		return unknown
@@ -113,8 +113,8 @@ func (p *TablePoint) Error(goal *eval.Measure, unknown string) string {
 	return goal.Text(*p.StandardError)
 }
 
-// choose applies the rule: the best of the points that were tried on all folds, or by oneSE.
-// false: there is none.
+// choose applies the rule: the best of the points that were tried on all folds, or with oneSE the
+// one-standard-error rule. false: there is none.
 func (r *Table) choose(oneSE bool) bool {
 	r.Rule, r.Best = "best", -1
 	for i, p := range r.Points {
@@ -141,8 +141,8 @@ func (r *Table) choose(oneSE bool) bool {
 	return true
 }
 
-// Leading says by index which points matter most: those tried on the most folds, and each
-// method's best with each loss. Of a short table it is all.
+// Leading says, by index, which points matter most: those tried on the most folds, and the best
+// of each method and loss. In a short table it is all of them.
 func (r *Table) Leading() []bool {
 	in := make([]bool, len(r.Points))
 	best := map[[2]string]int{}
@@ -159,10 +159,10 @@ func (r *Table) Leading() []bool {
 	return in
 }
 
-// shortTable is how many points are shown one and all.
+// shortTable: up to this many points all are shown.
 const shortTable = 20
 
-// lines are the paths as they are drawn: in percent where the goal is read so.
+// lines are the paths to draw, in percent if the goal is shown so.
 func (r *Table) lines() (lines []Line) {
 	for _, p := range r.Points {
 		if n := len(lines); n == 0 || lines[n-1].Name != p.Path() {
@@ -174,7 +174,7 @@ func (r *Table) lines() (lines []Line) {
 	return lines
 }
 
-// Sketch draws the chosen point's path as text; "": it is that point alone.
+// Sketch draws the chosen point's path as text; "": the path has no other point.
 func (r *Table) Sketch() string {
 	for _, l := range r.lines() {
 		if l.Name == r.Options.Path() && len(l.Marks) > 1 {
@@ -184,7 +184,7 @@ func (r *Table) Sketch() string {
 	return ""
 }
 
-// write puts the plots and the table into the folder.
+// write writes the plots and the table into the folder.
 func (r *Table) write(folder record) error {
 	formats := []string{"svg", "png"}
 	if len(r.Points) == 0 {
@@ -204,14 +204,14 @@ func (r *Table) write(folder record) error {
 	return writeJSON(folder.join(tableFile), r)
 }
 
-// Line is a path to be drawn.
+// Line is a path to draw.
 type Line struct {
 	Name  string
 	Marks []Mark
 }
 
-// Draw writes the values along C, one line a path with its standard errors, on a
-// logarithmic axis; format is svg or png. chosen is marked.
+// Draw draws the values along C, one line a path, with standard errors and a logarithmic axis, as
+// svg or png. The chosen point is marked.
 func Draw(w io.Writer, format, goal string, lines []Line, chosen Point) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "C", goal
@@ -232,7 +232,7 @@ func Draw(w io.Writer, format, goal string, lines []Line, chosen Point) error {
 	}
 	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	p.Legend.Padding = vg.Points(2)
-	// Room above the lines for the legend: about a twentieth of the height an entry.
+	// Room above the lines for the legend: about a twentieth of the height for each entry.
 	if entries := min(len(lines), len(palette)) + 1; p.Y.Max > p.Y.Min {
 		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.06 * float64(entries)
 	}
@@ -244,7 +244,7 @@ func Draw(w io.Writer, format, goal string, lines []Line, chosen Point) error {
 	return err
 }
 
-// palette is that of M. Okabe and K. Ito: told apart with any colour vision.
+// palette is that of M. Okabe and K. Ito, which can be told apart with any colour vision.
 var palette = []color.Color{
 	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255},
 	color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 0, 0, 255},

@@ -16,26 +16,27 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// trainer trains points without a fold and has them measured on it.
+// trainer trains points without a fold, and measures them on it.
 type trainer struct {
 	o      *Options
 	record record
 	whole  *train.Training
 	runner runner
-	engine *engine.Engine // of a search on this machine
+	engine *engine.Engine // for a search on this machine
 	meter  *meter
 }
 
-// runner runs trainings: the engine here, or a cluster.
+// runner runs trainings: the engine of this process, or a cluster.
 type runner interface {
-	// train runs a training without a fold to its end. end and begin are folders of states; see trainer.train.
+	// train runs a training without a fold to its end. end and begin are folders of states: see
+	// trainer.train.
 	train(ctx context.Context, t *train.Training, h *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error)
 	// write writes the model of a training that has ended.
 	write(ctx context.Context, t *train.Training, job string, st *taxonv1.JobStatus, dir string) error
 	discard(ctx context.Context, job string) error
 }
 
-// local is the engine as a runner.
+// local is the engine of this process as a runner.
 type local struct{ *trainer }
 
 func (l local) train(ctx context.Context, t *train.Training, _ *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (string, *taxonv1.JobStatus, error) {
@@ -53,18 +54,18 @@ func (l local) discard(ctx context.Context, job string) error {
 
 // trialOptions say how a rung is trained.
 type trialOptions struct {
-	before  *Point  // begin where the training of it ended
-	next    bool    // leave behind where this one ended
-	seconds float64 // that it may take
-	// alone: as if there were no other rows, so classes that none of them bears are left out. Its
-	// results are read one by one, so each says what the training took.
+	before  *Point  // begin where the training of this point ended; nil: at zero
+	next    bool    // keep the final state
+	seconds float64 // most seconds that it may take
+	// alone: train as if the other rows did not exist, so that classes without rows are left out.
+	// Every result then has the cost of its training.
 	alone bool
 	watch func(*taxonv1.JobStatus) // or nil
 }
 
-// trial gives the results of a rung's points on a fold. If they are not on record yet it
-// trains the rung on the other rows, from where the training of `before` ended on the same
-// fold (nil: from nothing). old: they were on record, and it had no less than half of its time.
+// trial returns the results of a rung's points on a fold. If they are not recorded yet it trains
+// the rung on the other rows, starting where the training of `before` ended on the same fold.
+// old: they were recorded, and had at least half of the time that is allowed now.
 func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point, o trialOptions) (results []*result, old bool, err error) {
 	results, err = t.record.results(ctx, points, h.number)
 	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime || results[0].Seconds > o.seconds/2) {
@@ -73,15 +74,15 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	training, err := t.whole.On(tell.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
+	training, err := t.whole.On(tell.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // warnings were given for the whole data
 	if err != nil {
 		return nil, false, err
 	}
 	end, short := t.record.state(base, h.number), outcome{}
-	begin := "" // or the state left by the training before
+	begin := "" // "", or the state in which another training ended
 	switch {
-	case t.engine == nil: // a cluster begins at nothing
-	case results != nil && fs.Exists(end): // on from where the time had cut it short
+	case t.engine == nil: // on a cluster a training begins at zero
+	case results != nil && fs.Exists(end): // continue where the time had cut it short
 		begin, short = end, results[0].outcome
 	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
@@ -127,9 +128,9 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	return results, false, nil
 }
 
-// train runs a training to its end: from nothing, or from the state in the folder begin. If
-// an earlier run of the search was stopped in it, it continues from its checkpoint. The names of
-// the folders end and begin make the job's id, which is the same in every run.
+// train runs a training to its end, from zero or from the state in the folder begin. If an
+// earlier run of the search was stopped in it, it continues from its checkpoint. The job's id is
+// made from the names of the folders end and begin, so it is the same in every run.
 func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
 	if err := t.start(ctx, training.Spec, job, begin); err != nil {
@@ -156,7 +157,7 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
 }
 
-// start submits a training, or continues with its checkpoint.
+// start submits a training, or continues from its checkpoint.
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))
 	if err != nil {
