@@ -1,8 +1,8 @@
-// Package check looks for what is likely wrong with labelled data before anybody trains on it:
-// rows that stand in training and test data both, labels that differ by a letter, classes that
-// can't be told apart, a hierarchy that does not meet the labels.
+// Package check looks for likely mistakes in labelled data before a training: rows that are in
+// both training and test data, labels that differ by one letter, classes that can't be told
+// apart, a hierarchy whose names do not match the labels.
 //
-// Nothing of it is an error of the data; errors are those of reading it.
+// Findings are not errors. Errors are those of reading the data.
 package check
 
 import (
@@ -23,15 +23,15 @@ import (
 	"taxon/internal/tell"
 )
 
-// Options say what is looked at.
+// Options say what is checked.
 type Options struct {
 	Data       string
 	Test       string // "": none
-	Hierarchy  string // a file; "": none, or of labels that are paths
+	Hierarchy  string // a file; "": none, or made from labels that are paths
 	Text       bool
 	ZeroBased  bool
 	Table      table.Options
-	TestLabels string // of a Test that is a matrix
+	TestLabels string // labels of a Test that is a matrix
 	Files      fs.Local
 }
 
@@ -43,7 +43,7 @@ type Report struct {
 	Findings      []Finding `json:"findings"`
 }
 
-// Finding is one kind of what is likely wrong.
+// Finding is one kind of likely mistake.
 type Finding struct {
 	What     string   `json:"what"` // a key: see the table in docs/formats.md
 	Count    int64    `json:"count"`
@@ -51,21 +51,21 @@ type Finding struct {
 	Examples []string `json:"examples"` // a few
 }
 
-// examples is how many of a finding are told.
+// examples is how many examples a finding has.
 const examples = 5
 
-// key stands for the content of a row.
+// key is a hash of a row's content.
 type key [16]byte
 
-// class is what is known of a label.
+// class is what is known about a label.
 type class struct {
 	rows int64
-	sum  [2]uint64 // of its rows' keys: equal where the rows are
+	sum  [2]uint64 // sum of its rows' keys: equal for equal rows
 }
 
-// side is a data set that was read.
+// side is one of the two data sets.
 type side struct {
-	rows     map[key]int32 // content -> the set of labels of its first row
+	rows     map[key]int32 // content -> number of the label set of its first row
 	sets     []string      // of labels, by number
 	setOf    map[string]int32
 	classes  map[string]*class
@@ -78,7 +78,7 @@ type side struct {
 	againAt, otherAt  []string
 }
 
-// Run reads all and reports.
+// Run reads everything and reports.
 func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	train, err := read(ctx, o, o.Data, ui, nil)
 	if err != nil {
@@ -173,7 +173,7 @@ func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, i
 	return nil
 }
 
-// read reads one data set; each is told of every row.
+// read reads one data set, and calls each for every row.
 func read(ctx context.Context, o Options, path string, ui tell.Teller, each func(name string, k key)) (*side, error) {
 	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
 	text := o.Text || len(o.Table.Text) > 0
@@ -209,7 +209,7 @@ func (s *side) add(row *dataset.Row, text bool, at string) key {
 	h := sha256.New()
 	if text {
 		s.words = dataset.EachWord(row.Text, s.words, func(word []byte) {
-			h.Write(word) // a hash takes all
+			h.Write(word) // a hash's Write never fails
 			h.Write([]byte{' '})
 			if !s.features[string(word)] {
 				s.features[string(word)] = true
@@ -264,11 +264,11 @@ func appendExample(list []string, one string) []string {
 	return list
 }
 
-// ofClasses reports what labels and their rows tell.
+// ofClasses reports findings about labels and their rows.
 func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	var single, same, close []string
 	twin := map[class]string{}
-	near := map[string]string{} // a label with a letter less -> the label
+	near := map[string]string{} // label without one of its letters -> label
 	for _, label := range s.order {
 		c := s.classes[label]
 		if c.rows == 1 {
@@ -288,8 +288,8 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	add("alike", int64(len(close)), "labels that differ from another by a letter, case, blanks or marks: the same class twice?", close)
 }
 
-// nearDuplicate is a label met before that differs by a letter or less, blanks, case and marks apart.
-// Labels with digits, and short ones, differ so on purpose.
+// nearDuplicate is an earlier label that differs by at most one letter, ignoring blanks, case and
+// punctuation. Labels with digits, and short ones, are exempt, as they differ so on purpose.
 func nearDuplicate(near map[string]string, label string) string {
 	folded := []rune(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {

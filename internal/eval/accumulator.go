@@ -1,7 +1,7 @@
 package eval
 
-// Accumulator takes rows and keeps what the figures need: O(classes + nodes) memory,
-// O(labels of the row and nodes above them) time a row. Not for concurrent use.
+// Accumulator takes rows and keeps what the figures need: O(classes + nodes) memory, O(labels of
+// the row and nodes above them) time a row. For one goroutine.
 type Accumulator struct {
 	labels    *labels
 	instances int
@@ -9,7 +9,7 @@ type Accumulator struct {
 	class     []tally // by label id
 	ranking   *rankingSums
 	tree      *treeSums
-	probable  *probabilitySums   // nil until there is one
+	probable  *probabilitySums   // nil until the first probabilities come
 	confused  map[[2]int32]int64 // true and predicted label, -1: none; nil without Options.Confusion
 
 	truth, predicted  marks
@@ -37,12 +37,12 @@ func newAccumulator(l *labels) *Accumulator {
 	return a
 }
 
-// IDs appends the ids of label names to dst. Class i of Options.Classes has id i; other
-// names get the next id when they are first met.
+// IDs appends the ids of label names to dst. Class i of Options.Classes has id i; other names get
+// the next free id when they first appear.
 func (a *Accumulator) IDs(dst []int32, names []string) []int32 { return a.labels.numbers(dst, names) }
 
-// Add takes one row as label ids: the true labels, the predicted ones, and the ranking,
-// best first (ignored without Options.Ranked). The slices are not kept.
+// Add takes one row as label ids: true labels, predicted labels, and the ranking, best first
+// (ignored without Options.Ranked). The slices are not kept.
 func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	n := len(a.labels.node)
 	a.class = append(a.class, make([]tally, n-len(a.class))...)
@@ -80,7 +80,7 @@ func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 }
 
 // AddProbabilities takes the probabilities of a row's classes, each class once, and its true
-// labels, all as label ids.
+// labels, as label ids.
 func (a *Accumulator) AddProbabilities(truth, classes []int32, p []float64) {
 	if a.probable == nil {
 		a.probable = &probabilitySums{}
@@ -106,7 +106,7 @@ func (a *Accumulator) AddNames(truth, predicted, ranked []string) {
 	a.Add(ids[:t], ids[t:p], ids[p:])
 }
 
-// distinct copies ids without repeats over dst and leaves them in set.
+// distinct copies ids without repeats to dst, and leaves them in set.
 func distinct(dst, ids []int32, set *marks, n int) []int32 {
 	set.reset(n)
 	dst = dst[:0]
@@ -118,7 +118,7 @@ func distinct(dst, ids []int32, set *marks, n int) []int32 {
 	return dst
 }
 
-// Result gives the figures of the rows so far.
+// Result computes the figures of the rows so far.
 func (a *Accumulator) Result() Result {
 	var total tally
 	for _, t := range a.class {
@@ -163,7 +163,7 @@ func (a *Accumulator) ClassF1() []float64 {
 	return f
 }
 
-// tally gives the counts of a label; one met by nobody yet has none.
+// tally returns the counts of a label; zero if it never occurred.
 func (a *Accumulator) tally(id int) tally {
 	if id >= len(a.class) {
 		return tally{}
@@ -171,7 +171,7 @@ func (a *Accumulator) tally(id int) tally {
 	return a.class[id]
 }
 
-// macro averages and counts.
+// macro returns the mean and the number.
 func macro(f []float64) (float64, int) {
 	sum := 0.0
 	for _, v := range f {
@@ -183,7 +183,7 @@ func macro(f []float64) (float64, int) {
 // sizeBins are the upper ends of Table IX's bins; the last bin is open.
 var sizeBins = [...]int{5, 10, 20, 50, 100}
 
-// bySize averages F1 over the classes of each bin; bins without classes are left out.
+// bySize averages F1 over the classes of each bin. Bins without classes are left out.
 func (a *Accumulator) bySize() []Size {
 	var bins [len(sizeBins) + 1][]float64
 	for id, size := range a.labels.o.TrainSizes {

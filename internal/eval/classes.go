@@ -28,8 +28,8 @@ func (a *Accumulator) perClass() []Class {
 	return out
 }
 
-// confuse counts the last row: labels that are right for themselves; each that was missed for
-// each that was given wrongly, or where there is none of the one for none of the other.
+// confuse counts the last row. A right label counts as taken for itself. Every missed label is
+// paired with every wrong one; if there are none of one side, with "none".
 func (a *Accumulator) confuse() {
 	if a.confused == nil {
 		a.confused = map[[2]int32]int64{}
@@ -64,7 +64,7 @@ func (a *Accumulator) confuse() {
 	}
 }
 
-// mistakes are what confuse has counted, the most frequent first.
+// mistakes lists what confuse has counted, the most frequent first.
 func (a *Accumulator) mistakes() []Mistaken {
 	if a.confused == nil {
 		return nil
@@ -86,7 +86,8 @@ func (a *Accumulator) mistakes() []Mistaken {
 	return out
 }
 
-// WriteConfusion writes what was taken for what as CSV, the most frequent first.
+// WriteConfusion writes true and predicted labels with their counts as CSV, the most frequent
+// first.
 func (r *Result) WriteConfusion(w io.Writer) error {
 	out := csv.NewWriter(w)
 	err := out.Write([]string{"true", "predicted", "instances"})

@@ -1,13 +1,13 @@
 package eval
 
-// Output is what a model says about one row, as label ids.
+// Output is a model's prediction for one row, as label ids.
 type Output struct {
 	Predicted []int32 // set of labels
 	Ranked    []int32 // best first; ignored without Options.Ranked
 }
 
-// Comparison measures two models on the same rows and tests whether they differ. Both
-// are measured over one class set.
+// Comparison measures two models on the same rows and tests whether they differ. Both use the
+// same class set.
 type Comparison struct {
 	first, second *Accumulator
 	plus, minus   int64
@@ -26,7 +26,7 @@ func NewComparison(o Options) (*Comparison, error) {
 // IDs appends the ids of label names to dst, as Accumulator.IDs.
 func (c *Comparison) IDs(dst []int32, names []string) []int32 { return c.first.IDs(dst, names) }
 
-// Add takes one row and what each model says about it.
+// Add takes one row and both models' predictions.
 func (c *Comparison) Add(truth []int32, first, second Output) {
 	c.first.Add(truth, first.Predicted, first.Ranked)
 	c.second.Add(truth, second.Predicted, second.Ranked)
@@ -34,7 +34,7 @@ func (c *Comparison) Add(truth []int32, first, second Output) {
 	put(&c.truth, truth, n)
 	put(&c.a, first.Predicted, n)
 	put(&c.b, second.Predicted, n)
-	// Where the two say the same, both are right or both wrong.
+	// Where both predict the same, both are right or both are wrong.
 	for _, id := range c.first.predIDs {
 		if !c.b.has(id) {
 			c.decide(c.truth.has(id))
@@ -47,7 +47,8 @@ func (c *Comparison) Add(truth []int32, first, second Output) {
 	}
 }
 
-// Probabilities take those of the first and of the second model, as Accumulator.AddProbabilities.
+// Probabilities returns functions that take the probabilities of the first and of the second
+// model, like Accumulator.AddProbabilities.
 func (c *Comparison) Probabilities() (first, second func(truth, classes []int32, p []float64)) {
 	return c.first.AddProbabilities, c.second.AddProbabilities
 }
@@ -69,7 +70,7 @@ func put(set *marks, ids []int32, n int) {
 	}
 }
 
-// Result gives the first model's figures with both tests, the second's under Other.
+// Result returns the first model's figures with both tests, and the second's as Other.
 func (c *Comparison) Result() Result {
 	r, other := c.first.Result(), c.second.Result()
 	sign := NewSignTest(c.plus, c.minus)

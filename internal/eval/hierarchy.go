@@ -8,7 +8,7 @@ type treeSums struct {
 	walker                *taxonomy.Walker
 	sibl                  []float64 // weights c_j of [JMLR 2.1] by node
 	subtree               []float64
-	root                  int32   // the single root, -1 with several
+	root                  int32   // -1 if there are several
 	node                  []tally // decisions on each microlabel
 	distance              int64   // twice the tree loss, summed over rows
 	symDiff               int64
@@ -67,7 +67,7 @@ func (s *treeSums) add(nodeOf, truth, predicted []int32) {
 	s.distance += int64(apart)
 }
 
-// close collects the microlabels of some labels over dst and leaves them in set.
+// close puts the microlabels of some labels into dst, and leaves them in set.
 func (s *treeSums) close(dst, nodeOf, ids []int32, set *marks) []int32 {
 	s.labelNodes = inside(s.labelNodes[:0], nodeOf, ids)
 	dst = s.walker.Ancestors(dst[:0], s.labelNodes)
@@ -88,9 +88,9 @@ func inside(dst, nodeOf, ids []int32) []int32 {
 	return dst
 }
 
-// loss adds the weights of a microlabel that one closure has and the other lacks, if
-// all its parents agree. The closure that has it has its parents too, so they agree if
-// the other one has them; with them it has all their ancestors: l_H and l_H~ are one.
+// loss adds the weights of a microlabel that one closure has and the other lacks, if all its
+// parents agree. The closure that has it also has its parents. So they agree if the other closure
+// has them; then it has all their ancestors, too, and l_H equals l_H~.
 func (s *treeSums) loss(n int32) {
 	for _, p := range s.c.Parents(n) {
 		if !s.truth.has(p) || !s.predicted.has(p) {
@@ -141,7 +141,7 @@ func (s *treeSums) result(instances int) *Hierarchy {
 	return h
 }
 
-// byLevel makes the table; levels that no class and no row touches are left out.
+// byLevel makes the table, without levels that have no class and no row.
 func (s *treeSums) byLevel(l *labels) []Level {
 	var classes []int32
 	for id, used := range l.used {

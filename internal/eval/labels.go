@@ -8,8 +8,8 @@ import (
 	"taxon/internal/taxonomy"
 )
 
-// Options says what to measure. The zero value measures sets of labels without a
-// structure, over the classes of the rows' truth.
+// Options says what to measure. The zero value measures sets of labels without a structure, over
+// the rows' true labels.
 type Options struct {
 	Classes    []string          // labels of the training data; nil: not known
 	TrainSizes []int             // training instances of each of Classes; nil: no by_size
@@ -18,10 +18,10 @@ type Options struct {
 	ByLevel    bool              // with Structure
 	BySize     bool              // with TrainSizes
 	PerClass   bool              // figures of each class of the class set
-	Confusion  bool              // what was taken for what
+	Confusion  bool              // confusion counts
 }
 
-// check finds what does not fit together.
+// check reports options that contradict each other.
 func (o *Options) check() error {
 	if o.TrainSizes != nil && len(o.TrainSizes) != len(o.Classes) {
 		return fmt.Errorf("%d class sizes for %d classes", len(o.TrainSizes), len(o.Classes))
@@ -35,8 +35,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// labels numbers label names: Options.Classes first, others as they are met. The
-// accumulators of a comparison share one.
+// labels numbers label names: Options.Classes first, others as they appear. The accumulators of a
+// comparison share one.
 type labels struct {
 	o    Options
 	id   map[string]int32
@@ -85,7 +85,7 @@ func (l *labels) numbers(dst []int32, names []string) []int32 {
 	return dst
 }
 
-// met notes true labels: they make the class set unless the training data does.
+// met notes true labels. They are the class set if the training data's labels are unknown.
 func (l *labels) met(truth []int32) {
 	if l.o.Classes != nil {
 		return
@@ -95,7 +95,7 @@ func (l *labels) met(truth []int32) {
 	}
 }
 
-// source names where the class set comes from.
+// source says where the class set comes from.
 func (l *labels) source() string {
 	if l.o.Classes != nil {
 		return "training"
@@ -114,13 +114,13 @@ func (m *marks) reset(n int) {
 	if n > len(m.seen) {
 		m.seen = append(m.seen, make([]uint32, n-len(m.seen))...)
 	}
-	if m.round++; m.round == 0 { // wrapped around: old marks could look new
+	if m.round++; m.round == 0 { // wrapped around: old marks would look new
 		clear(m.seen)
 		m.round = 1
 	}
 }
 
-// put adds i and tells whether it is new.
+// put adds i, and says whether it is new.
 func (m *marks) put(i int32) bool {
 	if m.seen[i] == m.round {
 		return false

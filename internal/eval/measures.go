@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// RankedPlaces is how many places the ranked measures look at (P@5, nDCG@5).
+// RankedPlaces is how many places the ranked measures use (P@5, nDCG@5).
 const RankedPlaces = 5
 
 // Measure is one figure of a Result.
 type Measure struct {
 	Key  string // in JSON
-	Name string // for people; empty: equal to another one, not shown to them
-	Note string // what it is, where the name does not tell
-	Low  bool   // the lower the better
+	Name string // for people; empty: equal to another measure, and not shown
+	Note string // explanation, if the name needs one
+	Low  bool   // lower is better
 	// Percent says that the figure is a share of at most 1, which people read in percent.
 	Percent      bool
 	Ranked       bool // needs rankings
@@ -69,12 +69,12 @@ func Measures() []Measure {
 	}
 }
 
-// MeanF1 is the mean of micro and macro F1: something to aim at, and no figure of its own.
+// MeanF1 is the mean of micro and macro F1. It is a goal, not a figure of Results.
 func MeanF1() Measure {
 	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true, of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
 }
 
-// Of is the measure's value in a result; false: it was not measured.
+// Of is the measure's value in a result; false: not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
 	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
 		return 0, false
@@ -82,7 +82,7 @@ func (m *Measure) Of(r *Result) (value float64, ok bool) {
 	return m.of(r), true
 }
 
-// Shown is a value, or a difference of two, as people read it: in percent, or as it is.
+// Shown is a value, or a difference, as shown to people: in percent, or as it is.
 func (m *Measure) Shown(x float64) float64 {
 	if m.Percent {
 		return 100 * x
@@ -90,7 +90,7 @@ func (m *Measure) Shown(x float64) float64 {
 	return x
 }
 
-// Text is a value as it is printed for people: percent with two decimals, else four.
+// Text is a value as text: in percent with two decimals, else with four.
 func (m *Measure) Text(x float64) string {
 	if m.Percent {
 		return Percent(x)
@@ -106,7 +106,7 @@ func (m *Measure) Title() string {
 	return m.Name
 }
 
-// Words names a value with its unit.
+// Words is the name with a value and its unit.
 func (m *Measure) Words(x float64) string {
 	if m.Percent {
 		return m.Name + " " + m.Text(x) + " %"
@@ -114,7 +114,7 @@ func (m *Measure) Words(x float64) string {
 	return m.Name + " " + m.Text(x)
 }
 
-// Percent is a share as it is printed for people.
+// Percent is a share in percent, as text.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
 
 // rankingSums adds up the ranked measures.
@@ -126,7 +126,8 @@ type rankingSums struct {
 // discount is the weight of a hit at place i, counted from 0: 1/log2(i+2).
 func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
 
-// add takes a ranking without repeats and the set of the row's count true labels.
+// add takes a ranking without repeats and the set of the row's true labels, whose number is
+// count.
 //
 //	P@k    = (true labels among the first k) / k
 //	nDCG@5 = sum over hits at places 1..5 of 1/log2(place+1), over the same sum with

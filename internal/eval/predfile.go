@@ -18,9 +18,9 @@ type Prediction struct {
 	Scores []float64 // one a label; nil unless every label has one
 }
 
-// PredReader reads prediction files: a line an instance, in the order of the data; labels
-// separated by commas or blanks, each perhaps with `:score`; an empty line predicts
-// nothing. For rankings the best comes first.
+// PredReader reads a file of predictions: a line an instance, in the order of the data. Labels
+// are separated by commas or blanks, and may have `:score`. An empty line predicts nothing. In a
+// ranking the best comes first.
 type PredReader struct {
 	in        *lines.Reader
 	source    string
@@ -28,15 +28,15 @@ type PredReader struct {
 	known     func(label string) bool
 }
 
-// NewPredReader reads from r; source names it in errors. instances is the number of lines
-// that the file must have, -1 if that is not known. A word whose end looks like a score
-// ("GO:0001") is taken whole if known, which may be nil, knows it as a label.
+// NewPredReader reads from r; source is its name in errors. instances is the required number of
+// lines, -1 if unknown. A word that ends like a score ("GO:0001") is a label as a whole if known,
+// which may be nil, says so.
 func NewPredReader(r io.Reader, source string, instances int, known func(label string) bool) *PredReader {
 	return &PredReader{in: lines.NewReader(r, source), source: source, instances: instances, known: known}
 }
 
-// Next returns the next line's prediction, or io.EOF after the last, once their number
-// proved right. Errors are *fs.InputError, save failures of the underlying reader.
+// Next returns the next line's prediction. After the last line it returns io.EOF if the number of
+// lines is right. Errors are *fs.InputError, except failures of the underlying reader.
 func (r *PredReader) Next() (Prediction, error) {
 	text, err := r.in.Next()
 	if errors.Is(err, io.EOF) {
@@ -60,7 +60,7 @@ func (r *PredReader) wrongCount(got int) error {
 		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got, r.instances)}
 }
 
-// parse splits a line. A name in quotes is a JSON string; what stands behind it up to the next
+// parse splits a line. A name in quotes is a JSON string; what follows it up to the next
 // separator is its score.
 func (r *PredReader) parse(text string) (Prediction, error) {
 	var p Prediction
@@ -103,7 +103,7 @@ func (r *PredReader) parse(text string) (Prediction, error) {
 
 const separators = ", \t"
 
-// word cuts off what stands before the next separator.
+// word cuts off the text before the next separator.
 func (r *PredReader) word(text *string) string {
 	end := strings.IndexAny(*text, separators)
 	if end < 0 {
@@ -114,7 +114,7 @@ func (r *PredReader) word(text *string) string {
 	return word
 }
 
-// split takes the score off a word: what follows the last colon, if it is a number.
+// split separates label and score: the score is what follows the last colon, if it is a number.
 func (r *PredReader) split(word string) (label string, score float64, scored bool, err error) {
 	colon := strings.LastIndexByte(word, ':')
 	if colon < 0 || !looksNumeric(word[colon+1:]) || (r.known != nil && r.known(word)) {
@@ -134,7 +134,7 @@ func (r *PredReader) split(word string) (label string, score float64, scored boo
 	return word[:colon], score, true, nil
 }
 
-// looksNumeric tells decimal numbers from what else ParseFloat would take ("inf", "0x1p4").
+// looksNumeric accepts decimal numbers only; ParseFloat would also take "inf" or "0x1p4".
 func looksNumeric(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

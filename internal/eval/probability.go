@@ -2,12 +2,12 @@ package eval
 
 import "math"
 
-// Probability is the quality of probabilities. Where every row has one label, a row's are
-// divided by their sum first.
+// Probability has the measures of probabilities. If every row has one label, a row's
+// probabilities are first divided by their sum.
 type Probability struct {
-	LogLoss float64 `json:"log_loss"` // mean of -log p of the true label, p at least 1e-15; of several labels: over instances and classes
-	Brier   float64 `json:"brier"`    // mean of the sum over classes of (p - y)^2; of several labels: over instances and classes
-	ECE     float64 `json:"ece"`      // expected calibration error: 15 bins of the top label's p; of several labels: of all p
+	LogLoss float64 `json:"log_loss"` // mean of -log p of the true label, p at least 1e-15; with several labels: over instances and classes
+	Brier   float64 `json:"brier"`    // mean of the sum over classes of (p - y)^2; with several labels: over instances and classes
+	ECE     float64 `json:"ece"`      // expected calibration error: 15 bins of the top label's p; with several labels: of all p
 }
 
 const (
@@ -15,8 +15,8 @@ const (
 	minProbability  = 1e-15
 )
 
-// bins are those of a calibration error: how many probabilities fell into each, their sum, and
-// how many of them were of true labels.
+// bins are those of the calibration error: how many probabilities fell into each, their sum, and
+// how many belonged to true labels.
 type bins [calibrationBins]struct{ count, sum, right float64 }
 
 func (b *bins) add(p float64, right bool) {
@@ -37,7 +37,7 @@ func (b *bins) error() (sum float64) {
 	return sum / max(total, 1)
 }
 
-// probabilitySums keeps what both readings need: which one it is shows with the last row.
+// probabilitySums keeps the sums for both cases, as only the last row shows which one it is.
 type probabilitySums struct {
 	rows, pairs, several int                            // several: rows without exactly one label
 	one, many            struct{ loss, square float64 } // of rows that all have one label, of others
@@ -45,7 +45,7 @@ type probabilitySums struct {
 }
 
 // add takes a row: probabilities of classes, and which of them are true. absent counts the true
-// labels that no class stands for: their probability is 0.
+// labels without a class, whose probability is 0.
 func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 	s.rows++
 	s.pairs += len(p) + absent

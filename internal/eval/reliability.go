@@ -9,14 +9,14 @@ import (
 	"taxon/internal/human"
 )
 
-// Bin is one bin of a reliability diagram: the probabilities from Low to below High (the last
-// bin: to High). It has those that ECE is made of.
+// Bin is a bin of a reliability diagram, and of the ECE: the probabilities from Low to below High
+// (the last bin: to High).
 type Bin struct {
 	Low        float64  `json:"low"`
 	High       float64  `json:"high"`
 	Count      int64    `json:"count"`      // probabilities
 	Confidence *float64 `json:"confidence"` // their mean; null without any
-	Accuracy   *float64 `json:"accuracy"`   // share of those that came true; null without any
+	Accuracy   *float64 `json:"accuracy"`   // share that came true; null without any
 }
 
 func (b *bins) table() []Bin {
@@ -31,7 +31,7 @@ func (b *bins) table() []Bin {
 	return table
 }
 
-// The picture's places, in its own units.
+// The picture's measures, in its own units.
 const (
 	diagramSide   = 480 // of the square from probability 0 to 1
 	diagramLeft   = 60
@@ -40,10 +40,10 @@ const (
 	diagramHeight = diagramTop + diagramSide + 60
 )
 
-// WriteReliability draws the reliability diagram of a result with probabilities, as SVG: a bar a
-// bin, as high as the share that came true, with the number of probabilities above it, a mark at
-// their mean, and the diagonal on which a calibrated model's bars end. what names the model and
-// the data. The description that goes with the picture has all its numbers.
+// WriteReliability draws the reliability diagram of a result with probabilities, as SVG. There is
+// a bar for each bin, as high as the share that came true, with the number of probabilities above
+// it and a mark at their mean. On the diagonal lie the bars of a perfectly calibrated model. what
+// names the model and the data. The picture's description has all its numbers.
 func (r *Result) WriteReliability(w io.Writer, what string) error {
 	x := func(p float64) float64 { return diagramLeft + diagramSide*p }
 	y := func(p float64) float64 { return diagramTop + diagramSide*(1-p) }
@@ -73,7 +73,8 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 		fmt.Fprintf(&s, `<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#56b4e9" stroke="#fff"/>`,
 			b.describe(), x(b.Low), y(*b.Accuracy), x(b.High)-x(b.Low), y(0)-y(*b.Accuracy))
 		fmt.Fprintf(&s, `<path d="M%.1f %.1fH%.1f" stroke="#d55e00" stroke-width="3"/>`, x(b.Low)+4, y(*b.Confidence), x(b.High)-4)
-		// Upright: a count may be longer than a bar is wide. It hangs from the top where its bar ends there.
+		// The count is written upright, as it may be longer than a bar is wide. If the bar ends
+		// at the top the count hangs from there.
 		middle, end := (x(b.Low)+x(b.High))/2, max(min(y(*b.Accuracy), y(*b.Confidence))-6, diagramTop+70)
 		fmt.Fprintf(&s, `<text transform="translate(%.1f %.1f) rotate(-90)">%s</text></g>`+"\n", middle+4, end, human.Count(b.Count))
 	}

@@ -2,12 +2,12 @@ package eval
 
 import "fmt"
 
-// Result holds the figures, as fractions; a nil pointer or slice was not measured and is
-// left out of the JSON document.
+// Result holds the figures, as fractions. What was not measured is nil, and not in the JSON
+// document.
 type Result struct {
 	Instances int    `json:"instances"`
 	Classes   int    `json:"classes"`   // size of the class set
-	ClassSet  string `json:"class_set"` // where it comes from: "training" or "data"
+	ClassSet  string `json:"class_set"` // its source: "training" or "data"
 
 	MicroF1        float64 `json:"micro_f1"`
 	MacroF1        float64 `json:"macro_f1"`
@@ -19,7 +19,7 @@ type Result struct {
 	*Hierarchy   // nil without a structure
 	*Probability // nil without probabilities
 
-	Reliability []Bin `json:"reliability,omitempty"` // what ece is made of; nil without probabilities
+	Reliability []Bin `json:"reliability,omitempty"` // the bins of ece; nil without probabilities
 
 	Coverage []Covered `json:"coverage,omitempty"` // of predictions that back off; nil: not measured
 
@@ -31,7 +31,7 @@ type Result struct {
 	SignTest *SignTest `json:"sign_test,omitempty"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon,omitempty"`
 	Other    *Result   `json:"other,omitempty"`  // what was compared with
-	Others   []Against `json:"others,omitempty"` // of several that were compared with, all
+	Others   []Against `json:"others,omitempty"` // all comparisons, if there are several
 }
 
 // Against is one of several comparisons.
@@ -42,26 +42,27 @@ type Against struct {
 	Other    *Result   `json:"other"`
 }
 
-// Covered tells of predictions that back off in the hierarchy until their probability is high enough.
+// Covered describes predictions that back off in the hierarchy until their probability is high
+// enough.
 type Covered struct {
 	MinProbability float64 `json:"min_probability"`
-	Answered       float64 `json:"answered"`       // share of rows that get any answer
-	Correct        float64 `json:"correct"`        // of these: the share whose answer is their class, or above it
-	Classes        float64 `json:"classes"`        // share of rows whose best class has the probability by itself: the answers without a hierarchy
-	ClassCorrect   float64 `json:"class_accuracy"` // of these: the share whose class it is
+	Answered       float64 `json:"answered"`       // share of rows with an answer
+	Correct        float64 `json:"correct"`        // of these: share whose class is the answer or below it
+	Classes        float64 `json:"classes"`        // share of rows whose best class reaches the probability by itself: the answers without a hierarchy
+	ClassCorrect   float64 `json:"class_accuracy"` // of these: share whose class it is
 }
 
 // Class holds the measures of one class.
 type Class struct {
 	Label     string  `json:"label"`
-	Instances int64   `json:"instances"` // that bear it
-	Predicted int64   `json:"predicted"` // that are given it
+	Instances int64   `json:"instances"` // with this label
+	Predicted int64   `json:"predicted"` // predicted to have it
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 	F1        float64 `json:"f1"`
 }
 
-// Mistaken counts the instances of a class that were given another, or the same.
+// Mistaken counts the instances with one label that were given another, or the same.
 type Mistaken struct {
 	Truth, Predicted string // "": none
 	Instances        int64
@@ -75,7 +76,7 @@ type Ranking struct {
 	NDCG5 float64 `json:"ndcg@5"`
 }
 
-// Hierarchy holds the measures that need a class structure: losses are means over rows.
+// Hierarchy holds the measures that need a class structure. Losses are means over rows.
 type Hierarchy struct {
 	TreeLoss      float64 `json:"tree_loss"`
 	SymDiff       float64 `json:"sym_diff"`
@@ -141,7 +142,7 @@ func mean(sum float64, n int) float64 {
 	return sum / float64(n)
 }
 
-// Range writes a range of class sizes: 6-10 or, without an upper end, 101+.
+// Range is a range of class sizes as text: 6-10 or, without an upper end, 101+.
 func Range(from int, to *int) string {
 	if to == nil {
 		return fmt.Sprintf("%d+", from)

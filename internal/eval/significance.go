@@ -12,9 +12,8 @@ type SignTest struct {
 	P     float64 `json:"p"`
 }
 
-// NewSignTest computes p = min(1, 2 P(X <= min(plus, minus))) for X ~ Binomial(plus+minus,
-// 1/2), exactly for any size: terms are summed from the largest down. p = 1 without
-// decisions.
+// NewSignTest computes p = min(1, 2 P(X <= min(plus, minus))) for X ~ Binomial(plus+minus, 1/2),
+// exactly for any size, with terms summed from the largest down. Without decisions p = 1.
 func NewSignTest(plus, minus int64) SignTest {
 	n, k := float64(plus+minus), float64(min(plus, minus))
 	t := SignTest{Plus: plus, Minus: minus, P: 1}
@@ -30,8 +29,8 @@ func NewSignTest(plus, minus int64) SignTest {
 	return t
 }
 
-// halfBinomial is (n over k) / 2^n: by the product while that fits into a float64, which
-// keeps small cases exact, else by logarithms.
+// halfBinomial is (n over k) / 2^n: as a product while that fits into a float64, which keeps
+// small cases exact, else by logarithms.
 func halfBinomial(n, k float64) float64 {
 	if n <= 1000 {
 		choose := 1.0
@@ -50,18 +49,18 @@ type Wilcoxon struct {
 	P         float64 `json:"p"`
 }
 
-// Sizes up to which the null distribution is enumerated, as tables and other statistics
-// packages have it; beyond, the normal approximation is good to about 1 % of p.
+// Up to these sizes the null distribution is enumerated, as in tables and in other statistics
+// packages. Beyond them the normal approximation is good to about 1 % of p.
 const (
 	exactWithTies    = 25
 	exactWithoutTies = 50
 )
 
-// NewWilcoxon tests whether a and b, equally long, differ. Zero differences are dropped,
-// equal ones share their mean rank; differences closer than 1e-12 count as equal, so that
-// rounding makes no ranks. Exact (conditional on the ties) for small samples, else normal
-// with the variance corrected for ties and no correction for continuity. p = 1 if nothing
-// differs.
+// NewWilcoxon tests whether a and b, equally long, differ. Zero differences are dropped, equal
+// ones share their mean rank. Differences closer than 1e-12 count as equal, so that rounding
+// makes no ranks. Small samples are tested exactly (conditional on the ties), others by the
+// normal approximation with the variance corrected for ties, without continuity correction. p = 1
+// if nothing differs.
 func NewWilcoxon(a, b []float64) Wilcoxon {
 	var diffs []float64 // in units of 1e-12, rounded
 	for i := range a {
@@ -99,8 +98,8 @@ func NewWilcoxon(a, b []float64) Wilcoxon {
 	return w
 }
 
-// doubledRanks gives twice the mean rank of each of the differences, sorted by size, and
-// the sum of t^3 - t over groups of t equal ones.
+// doubledRanks returns twice the mean rank of each difference, sorted by size, and the sum of t^3
+// - t over groups of t equal ones.
 func doubledRanks(sorted []float64) (ranks []int, ties float64) {
 	ranks = make([]int, len(sorted))
 	for i := 0; i < len(sorted); {
@@ -118,7 +117,7 @@ func doubledRanks(sorted []float64) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// exactTail is min(1, 2 P(S <= s)) where S adds each rank with probability 1/2.
+// exactTail is min(1, 2 P(S <= s)), where S includes each rank with probability 1/2.
 func exactTail(ranks []int, total, s int) float64 {
 	prob := make([]float64, total+1)
 	prob[0] = 1

@@ -8,10 +8,10 @@ import (
 	"taxon/internal/predict"
 )
 
-// thresholds of a coverage table.
+// thresholds are the rows of a coverage table.
 var thresholds = []float64{0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99}
 
-// coverage counts what predictions that back off come to.
+// coverage counts the outcomes of predictions that back off.
 type coverage struct {
 	sure *predict.Sure
 	rows int

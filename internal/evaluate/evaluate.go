@@ -1,9 +1,9 @@
-// Package evaluate measures a model, or files of predictions, on labelled instances: it reads
-// or predicts what package eval takes, alone or against a second model or file, and warns of
-// labels that the measures can't do justice to.
+// Package evaluate measures a model, or files of predictions, on labelled instances. It reads or
+// predicts what package eval needs, for one model or file or in comparison with others, and warns
+// of labels that distort the measures.
 //
-// What the user can fix is an fs.InputError or carries the exit status of package exit; its
-// words are those of `taxon eval`'s flags.
+// Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
+// speak in terms of `taxon eval`'s flags.
 package evaluate
 
 import (
@@ -34,14 +34,14 @@ type Options struct {
 	Cutoff      predict.Cutoff // of models
 	ByLevel     bool           // an error without a structure
 	BySize      bool           // an error without a model
-	Everything  bool           // by level and by size where there are such figures
+	Everything  bool           // by level and by size, where there are such figures
 	PerClass    bool           // figures of each class
-	Coverage    bool           // of predictions that back off; an error without probabilities
-	Confusion   string         // where what was taken for what is written; "": nowhere
-	Reliability string         // where the reliability diagram is written; "": nowhere
+	Coverage    bool           // of predictions that back off; an error if there are no probabilities
+	Confusion   string         // file for the confusion counts; "": none
+	Reliability string         // file for the reliability diagram; "": none
 }
 
-// Check refuses what does not go together.
+// Check refuses options that contradict each other.
 func (o *Options) Check() error {
 	switch {
 	case o.Model == "" && o.Predictions == "":
@@ -73,31 +73,31 @@ type evaluation struct {
 	o      Options
 	ui     tell.Teller
 	first  *model.Model // nil: predictions from a file
-	second *model.Model // nil: none to compare with, or from a file
+	second *model.Model // nil: no comparison, or with a file
 	opts   eval.Options
 	known  map[string]bool     // labels of the training data and of the data
 	truth  map[string]bool     // labels of the data
-	given  *taxonomy.Structure // of a file; nil: the model's, if any
+	given  *taxonomy.Structure // from a file; nil: the model's, if any
 	warned map[string]bool
 
 	covered []eval.Covered // of the first model
 	files   []predicted
 }
 
-// predicted are the labels of a file of predictions.
+// predicted are the labels in a file of predictions.
 type predicted struct {
 	path  string
 	names map[string]bool
 }
 
-// Run opens what there is to open and measures: against each model and file named.
+// Run opens the inputs and measures; with Compare against each model and file given.
 func Run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	r, err := run(ctx, o, ui)
 	if err != nil || len(o.Others) == 0 {
 		return r, err
 	}
 	r.Others = []eval.Against{{With: o.Compare, SignTest: r.SignTest, Wilcoxon: r.Wilcoxon, Other: r.Other}}
-	o.Confusion = "" // it is written
+	o.Confusion = "" // it was written by the first comparison
 	for _, o.Compare = range o.Others {
 		next, err := run(ctx, o, ui)
 		if err != nil {
@@ -178,7 +178,7 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	return &r, nil
 }
 
-// checkReliability refuses a diagram that can't be drawn, before the work.
+// checkReliability refuses a diagram that can't be drawn, before the work begins.
 func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
 		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: train with --calibrate, or by a method with a logistic loss", e.first.Options.Method)}
@@ -197,7 +197,7 @@ func (e *evaluation) close() {
 	}
 }
 
-// setOptions settles the class set, the sizes and the structure.
+// setOptions finds the class set, the class sizes and the structure.
 func (e *evaluation) setOptions(ctx context.Context) error {
 	known := e.first
 	if known == nil {
@@ -245,9 +245,9 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	return nil
 }
 
-const fromLabels = "from-labels" // as Hierarchy: the labels are paths
+const fromLabels = "from-labels" // value of Hierarchy: the labels are paths
 
-// structureOfLabels makes the hierarchy of the data's labels, which are paths.
+// structureOfLabels makes the hierarchy from the data's labels, which are paths.
 func (e *evaluation) structureOfLabels(ctx context.Context) (*taxonomy.Structure, error) {
 	switch separator := e.o.Data.Table.PathSeparator; {
 	case separator == "":
@@ -275,7 +275,7 @@ func sizesOf(m *model.Model) []int {
 	return sizes
 }
 
-// ReadHierarchy reads a structure file and passes its warnings on.
+// ReadHierarchy reads a structure file and shows its warnings.
 func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui tell.Teller) (*taxonomy.Structure, error) {
 	s, warnings, err := taxonomy.ReadFile(ctx, files, path, taxonomy.Read)
 	for _, w := range warnings {
@@ -284,7 +284,7 @@ func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui tell.Tel
 	return s, err
 }
 
-// single measures one model or file, streaming.
+// single measures one model or file, in a stream.
 func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
 	acc, err := eval.NewAccumulator(e.opts)
 	if err != nil {
@@ -311,10 +311,10 @@ func (e *evaluation) single(ctx context.Context) (eval.Result, error) {
 	return acc.Result(), nil
 }
 
-// IsModel tells a model, or the place of one that is being trained, from a prediction file.
+// IsModel tells a model, or the place of one in training, from a file of predictions.
 func IsModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
 
-// compare measures two, the second kept in memory while the first streams.
+// compare measures two. The second's predictions are kept in memory while the first is streamed.
 func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 	cmp, err := eval.NewComparison(e.opts)
 	if err != nil {
@@ -361,12 +361,12 @@ func (e *evaluation) compare(ctx context.Context) (eval.Result, error) {
 	}
 	r := cmp.Result()
 	if e.second == nil {
-		r.Other.Ranking = nil // a prediction file has no ranking to measure
+		r.Other.Ranking = nil // a file of predictions has no ranking
 	}
 	return r, nil
 }
 
-// changed: the data was not the same when it was read again.
+// changed is the error for data that changed between two readings.
 func (e *evaluation) changed() error {
 	return fs.Inputf(e.o.Data.Path, 0, "the file changed while it was read")
 }

@@ -14,7 +14,7 @@ import (
 	"taxon/internal/table"
 )
 
-// ids holds lists of label ids, one an instance, end to end.
+// ids holds a list of label ids for each instance, in one slice.
 type ids struct {
 	all []int32
 	end []int
@@ -27,7 +27,7 @@ func (l *ids) add(row []int32) {
 
 func (l *ids) len() int { return len(l.end) }
 
-// row is empty for an instance that was never added.
+// row is empty for an instance that was not added.
 func (l *ids) row(i int) []int32 {
 	if i >= len(l.end) {
 		return nil
@@ -39,7 +39,7 @@ func (l *ids) row(i int) []int32 {
 	return l.all[first:l.end[i]]
 }
 
-// outputs holds what a model or file says about all instances.
+// outputs holds a model's, or a file's, predictions for all instances.
 type outputs struct{ pred, ranked ids }
 
 func (o *outputs) row(i int) eval.Output {
@@ -49,13 +49,13 @@ func (o *outputs) row(i int) eval.Output {
 // numberer turns label names into ids, as an accumulator does.
 type numberer func(dst []int32, names []string) []int32
 
-// probabilities takes the classes' probabilities and the true labels of an instance, as
+// probabilities takes an instance's true labels, and the classes with their probabilities, like
 // Accumulator.AddProbabilities.
 type probabilities func(truth, classes []int32, p []float64)
 
-// eachOfModel predicts the data with m and calls each with every instance's number, true
-// labels and predictions, and probable, unless it is nil, where m gives probabilities; the
-// slices are valid during the call.
+// eachOfModel predicts the data with m. It calls each with every instance's number, true labels
+// and predictions, and probable, unless that is nil, if m gives probabilities. Slices are valid
+// during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error, probable probabilities) error {
 	places := eval.RankedPlaces
 	if !m.HasProbabilities() {
@@ -124,7 +124,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	return err
 }
 
-// warn tells what no other reading of the same data has told.
+// warn shows each warning once, as the same data may be read several times.
 func (e *evaluation) warn(warnings []string) {
 	for _, w := range warnings {
 		if !e.warned[w] {

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/human"
 )
 
-// warnUnknown says which labels the measures cannot do justice to: classes that the
-// training data lack, and classes outside the structure, in the data or in predictions.
+// warnUnknown warns of labels that distort the measures: classes that the training data lack, and
+// classes outside the structure, in the data or in predictions.
 func (e *evaluation) warnUnknown() {
 	if e.opts.Classes != nil {
 		trained := make(map[string]bool, len(e.opts.Classes))
@@ -36,8 +36,8 @@ func (e *evaluation) warnUnknown() {
 	}
 }
 
-// warnForeign warns of predictions that have not one label in common with the data, where
-// nobody knows the training data's.
+// warnForeign warns if predictions and data have no label in common, where the training data are
+// unknown.
 func (e *evaluation) warnForeign() {
 	for _, f := range e.files {
 		common := len(f.names) == 0
@@ -50,7 +50,7 @@ func (e *evaluation) warnForeign() {
 	}
 }
 
-// warnLabels counts the labels that are not fine and names the first two.
+// warnLabels counts the labels that are not fine, and names the first two.
 func (e *evaluation) warnLabels(path string, labels map[string]bool, what string, fine func(name string) bool) {
 	var names []string
 	for name := range labels {

@@ -1,8 +1,8 @@
-// Package explain says why a model gives an instance its label: what each level of the path to
+// Package explain shows why a model gives an instance its label: what each level of the path to
 // the class adds to its score, and which features speak for and against it there.
 //
-// What the user can fix is an fs.InputError or carries the exit status of package exit; its
-// words are those of `taxon explain`'s flags.
+// Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
+// speak in terms of `taxon explain`'s flags.
 package explain
 
 import (
@@ -22,20 +22,20 @@ import (
 	"taxon/internal/tell"
 )
 
-// Options say which instances are explained, and how much is told of each.
+// Options say which instances are explained, and in what detail.
 type Options struct {
-	Model string        // a folder
-	Texts []string      // the instances, or Data
+	Model string
+	Texts []string      // the instances; or Data
 	Data  predict.Input // one instance of it
 	Row   int           // of Data, from 1
 	Label string        // the class; "": the one predicted
 	Top   int           // classes to list, at least 1
-	Words int           // features to list for and as many against at each level
+	Words int           // features to list for, and as many against, at each level
 }
 
-// Explanation is why one instance gets its label, `taxon explain --json`.
+// Explanation is the explanation of one instance: `taxon explain --json`.
 type Explanation struct {
-	Label string  `json:"label"` // that is explained
+	Label string  `json:"label"` // the class that is explained
 	Score float64 `json:"score"`
 	Place int     `json:"place,omitempty"` // among all classes, from 1; left out beyond --top
 	Path  []Level `json:"path"`
@@ -53,16 +53,16 @@ type Score struct {
 type Level struct {
 	Kind    string  `json:"kind"`
 	Name    string  `json:"name"`
-	Score   float64 `json:"score"` // down to here
+	Score   float64 `json:"score"` // of all levels so far
 	Gain    float64 `json:"gain"`  // of this level
 	Bias    float64 `json:"bias"`  // the part of gain that is the bias
 	For     []Term  `json:"for"`
 	Against []Term  `json:"against"`
 
-	// Of models that have learned precisions: 1/precision is the variance of weights, of this node
-	// around its parent (OfItself) or of its children around it; for all features, or by feature.
-	// Of those of the instance, Shared are the ones that lie furthest above what their priors
-	// expected, Apart furthest below.
+	// For models that learn precisions. 1/precision is the variance of weights: of this node
+	// around its parent (OfItself), or of its children around it; for all features, or by
+	// feature. Among the instance's features, Shared are those whose precision is furthest above
+	// what the prior expects, Apart those furthest below.
 	Precision float64 `json:"precision,omitempty"`
 	OfItself  bool    `json:"of_itself,omitempty"`
 	Shared    []Trait `json:"shared,omitempty"`
@@ -74,7 +74,7 @@ type Trait struct {
 	Feature   uint32  `json:"feature,omitempty"` // index in the input, from 1; 0: the bias
 	Word      string  `json:"word,omitempty"`
 	Precision float64 `json:"precision"`
-	Expected  float64 `json:"expected"` // by its prior
+	Expected  float64 `json:"expected"` // by the prior
 }
 
 // Term is what one feature adds.
@@ -85,7 +85,7 @@ type Term struct {
 	Gain    float64 `json:"gain"`
 }
 
-// Check refuses what does not go together.
+// Check refuses options that contradict each other.
 func (o *Options) Check() error {
 	switch {
 	case len(o.Texts) > 0 && o.Data.Path != "":
@@ -103,10 +103,10 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// TextsAre says how texts are given.
+// TextsAre explains how texts are given.
 const TextsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
 
-// Run explains the instances one by one, in their order.
+// Run explains the instances in their order.
 func Run(ctx context.Context, o Options, ui tell.Teller) ([]*Explanation, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) ([]*Explanation, error)
 		return nil, err
 	}
 	defer m.Close()
-	if len(o.Texts) > 0 { // a line each
+	if len(o.Texts) > 0 { // each is a line
 		if m.Text == nil {
 			return nil, exit.Usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
 		}
@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) ([]*Explanation, error)
 	return all, nil
 }
 
-// instances reads n instances from row o.Row on, each into a batch of its own.
+// instances reads n instances from row o.Row on, each into its own batch.
 func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui tell.Teller) ([]*model.Batch, error) {
 	rows, err := predict.Open(ctx, m, o.Data, ui)
 	if err != nil {
@@ -178,7 +178,7 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui tell.
 	}
 }
 
-// Explain scores a row of the model's columns and takes the class asked for apart.
+// Explain scores a row in the model's columns, and explains the score of the class asked for.
 func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*Explanation, error) {
 	var b model.Batch
 	b.Add(columns, values)
@@ -221,7 +221,7 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 	return 0, exit.Usagef("explain: --label %s: the model has no such class", human.QuoteIfNeeded(label))
 }
 
-// precisions adds what the model has learned about node n, of an instance with these columns.
+// precisions adds what the model has learned about node n, for an instance with these columns.
 func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int) {
 	if !m.HasMoments() {
 		return
@@ -262,7 +262,7 @@ func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int)
 	}
 }
 
-// describeLevel names a level and keeps the strongest words on either side.
+// describeLevel names a level, and keeps the strongest words on either side.
 func describeLevel(m *model.Model, l model.Level, words int) Level {
 	d := Level{Kind: m.NodeKind(int(l.Node)), Name: m.NodeName(int(l.Node)), Score: l.Score, Gain: l.Gain, Bias: l.Bias,
 		For: []Term{}, Against: []Term{}}

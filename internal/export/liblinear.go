@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// blockBytes bounds the weights held at once while the model is turned from nodes to features.
+// blockBytes bounds the weights held at once while the order changes from by-node to by-feature.
 const blockBytes = 128 << 20
 
-// Liblinear writes all terminals as a model file of LIBLINEAR 2: a line a feature with a
-// weight a class, dense, as its program wants it. Classes stand in node order, so that
-// equal scores fall to the same one as in taxon. Their numbers are those of ClassNumbers.
-// Of two classes LIBLINEAR keeps one vector and gives its first class where the score is
-// above 0, so there the second class stands first, with the difference of the two.
-// Weights are written as the exact value of the float32, shortest double.
+// Liblinear writes all terminals as a model file of LIBLINEAR 2: a line a feature with a weight a
+// class, dense, as LIBLINEAR requires. Classes are in node order, so equal scores are decided as
+// in taxon. Their numbers are those of ClassNumbers. With two classes LIBLINEAR keeps one vector,
+// and predicts its first class where the score is above 0. So the second class comes first there,
+// with the difference of the two. A weight is written as the exact value of the float32, as the
+// shortest double.
 //
 // The model is walked once for every block of features that fits into blockBytes.
 func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error {
@@ -56,8 +56,8 @@ func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error 
 	return nil
 }
 
-// LiblinearBytes is the least that Liblinear writes: a digit and a blank for every feature
-// up to the highest index, in the model or not, and every class.
+// LiblinearBytes is the least that Liblinear writes: a digit and a blank for every class and
+// every feature up to the highest index, in the model or not.
 func (s *Source) LiblinearBytes() int64 {
 	numbers := int64(len(s.m.Tree.Terminals()))
 	if numbers == 2 {
@@ -70,7 +70,7 @@ func (s *Source) LiblinearBytes() int64 {
 	return columns * (2*numbers + 1)
 }
 
-// solver is LIBLINEAR's name of the loss; it says nothing to its predict.
+// solver is LIBLINEAR's name for the loss. Its predict ignores it.
 func (s *Source) solver() string {
 	switch s.m.Options.Loss {
 	case "squared-hinge":
@@ -81,9 +81,8 @@ func (s *Source) solver() string {
 	return "L2R_L1LOSS_SVC_DUAL"
 }
 
-// ClassNumbers are the numbers that stand for the terminals in a LIBLINEAR file: the labels
-// themselves if all are whole numbers as LIBLINEAR prints them, else the lines of Labels
-// counted from 1.
+// ClassNumbers are the terminals' numbers in a LIBLINEAR file: the labels themselves if all are
+// whole numbers as LIBLINEAR prints them, else the lines of Labels, counted from 1.
 func (s *Source) ClassNumbers() []int64 {
 	var numbers, lines []int64
 	for n, leaf := range s.m.Tree.Leaf {
@@ -125,7 +124,7 @@ func (t *transposer) block(ctx context.Context, w io.Writer, first, last, thread
 			k := int(t.class[n])
 			t.s.each(vector, func(column uint32, v float32) {
 				if c := int(column); c >= first && c < last {
-					t.weights[(c-first)*t.classes+k] = v // a class is rendered by one goroutine
+					t.weights[(c-first)*t.classes+k] = v // each class is rendered by one goroutine
 				}
 			})
 		}

@@ -12,8 +12,8 @@ import (
 // groupRows is how many rows a row group holds.
 const groupRows = 1 << 20
 
-// row is a weight in long form; its fields are the file's columns, all required. The strings
-// are dictionaries.
+// row is a weight in long form. Its fields are the file's columns, all required. Strings are in
+// dictionaries.
 type row struct {
 	Kind    string  `parquet:"kind,dict"` // node, spawned, virtual or dummy
 	Node    string  `parquet:"node,dict"` // name; - for a virtual root
@@ -30,9 +30,8 @@ type wordRow struct {
 	Weight  float32 `parquet:"weight"`
 }
 
-// Parquet writes the nodes [first, last), internal ones too, in long form: a row a weight,
-// in node order, features ascending, the bias last. Without compression. Memory: one row
-// group.
+// Parquet writes the nodes [first, last), internal ones too, in long form: a row a weight, in
+// node order, features ascending, the bias last. It is not compressed. Memory: one row group.
 func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads int) error {
 	if !s.m.Named() {
 		return writeParquet(ctx, s, w, first, last, threads, func(r row) row { return r })
@@ -70,7 +69,7 @@ func (s *Source) appendNode(b []byte, n int, vector []float32) []byte {
 	return b
 }
 
-// rowWriter makes rows of rendered nodes.
+// rowWriter turns rendered nodes into rows.
 type rowWriter[R any] struct {
 	s    *Source
 	of   func(row) R
@@ -82,7 +81,7 @@ func newRowWriter[R any](s *Source, w io.Writer, of func(row) R) *rowWriter[R] {
 	return &rowWriter[R]{s: s, of: of, to: parquet.NewGenericWriter[R](w, parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("taxon", "", ""))}
 }
 
-// Write takes whole nodes, as Render hands them out.
+// Write takes whole nodes, as Render passes them.
 func (p *rowWriter[R]) Write(b []byte) (int, error) {
 	p.rows = p.rows[:0]
 	node := -1

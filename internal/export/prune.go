@@ -11,18 +11,19 @@ import (
 	"taxon/internal/tell"
 )
 
-// PruneReport is what an export tells of a pruned model.
+// PruneReport describes the pruning.
 type PruneReport struct {
 	Threshold float64 `json:"threshold"`
 	Values    string  `json:"values"`
 	Entries   int64   `json:"entries"`
-	Whole     int64   `json:"-"` // entries of the model that was pruned
+	Whole     int64   `json:"-"` // entries before pruning
 	// With --threshold auto: micro F1 on --data before and after.
 	MicroF1       *float64 `json:"micro_f1,omitempty"`
 	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
 }
 
-// ModelDir is where a model goes: a folder that holds nothing, or with --force a model.
+// ModelDir is the model's folder: one that is empty or missing or, with --force, that holds a
+// model.
 func (o *Options) ModelDir() (string, error) {
 	dir := strings.TrimRight(o.Out, "/")
 	if dir == "" {
@@ -31,7 +32,7 @@ func (o *Options) ModelDir() (string, error) {
 	if err := model.Replaceable(dir); err != nil {
 		return "", err
 	}
-	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.Force { // Replaceable has listed it
+	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.Force { // Replaceable could list it
 		return "", fs.Inputf(dir, 0, "exists already: choose another --out, or use --force to replace it")
 	}
 	return dir, nil
@@ -62,11 +63,11 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 	return nil
 }
 
-// pruneSearch finds the largest threshold whose micro F1 on the data is at most so many
-// points below that of the whole model. It goes down from the largest weight, by halves
-// while the loss is far from what is allowed, then by eighths of a doubling from the half
-// before: measured scores are not quite monotone, and large thresholds make small models,
-// which are the cheap ones to try.
+// pruneSearch finds the largest threshold at which micro F1 on the data is at most so many points
+// below that of the whole model. It goes down from the largest weight: by halves while the loss
+// is far from what is allowed, then in steps of 2^(1/8) from the half before. Scores are not
+// quite monotone in the threshold, and large thresholds make small models, which are cheap to
+// try.
 type pruneSearch struct {
 	ui    tell.Teller
 	m     *model.Model
@@ -79,11 +80,11 @@ type pruneSearch struct {
 	bestF1 float64
 }
 
-// pruneSteps bounds the search: a threshold 2^-40 of the largest weight prunes nothing
-// that float32 sums would show.
+// pruneSteps bounds the search. A threshold of 2^-40 of the largest weight prunes nothing that
+// float32 sums would show.
 const pruneSteps = 40
 
-// pruneFar is how many points more than allowed count as far from it.
+// pruneFar: a loss of this many points more than allowed is far from it.
 const pruneFar = 2
 
 func (s *pruneSearch) run(ctx context.Context) (err error) {
@@ -121,7 +122,7 @@ func (s *pruneSearch) run(ctx context.Context) (err error) {
 	return err
 }
 
-// largest is the largest weight, as a power of two at or above it.
+// largest is the largest weight, rounded up to a power of two.
 func (s *pruneSearch) largest() float64 {
 	w := 0.0
 	for n := range s.m.Tree.Len() {

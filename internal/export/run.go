@@ -18,36 +18,35 @@ import (
 	"taxon/internal/tell"
 )
 
-// Formats lists the formats there are.
+// Formats are the formats.
 var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
 
-// Options say what is exported, how and to where. Messages name them as `taxon export`'s
-// flags.
+// Options say what is exported and where to. Messages use the names of `taxon export`'s flags.
 type Options struct {
 	Model     string // a folder
 	Format    string // one of Formats
 	What      string // model.Mean, model.Variance or model.Precision
 	Out       string // a file, - for Stdout, or a folder that exists or ends in /
 	Stdout    io.Writer
-	MinParts  int  // of a folder: at least so many, where the format can be cut
+	MinParts  int  // least number of parts of a folder, if the format can be cut
 	Threads   int  // 0: all cores
-	ForceSize bool // format liblinear: however large
+	ForceSize bool // format liblinear: write it however large it is
 
-	Threshold float64 // weights below it are left out, or become the parent's (format model)
+	Threshold float64 // weights below it are left out or, with format model, become the parent's
 	// The rest is for format model.
-	Auto   bool          // the largest threshold that Loss allows on Data
-	Loss   float64       // points of micro-F1 that Auto may cost
+	Auto   bool          // find the largest threshold that Loss allows on Data
+	Loss   float64       // points of micro-F1 that may be lost with Auto
 	Data   predict.Input // labelled instances
 	Values string        // float32 or float16
-	Force  bool          // replace a model that is there
+	Force  bool          // replace an existing model
 }
 
-// WholeModel says whether a model is asked for as it is.
+// WholeModel says whether the model is to be copied unchanged.
 func (o *Options) WholeModel() bool {
 	return o.Format == "model" && !o.Auto && o.Threshold == 0 && o.Values == "float32"
 }
 
-// Report is what an export came to, `taxon export --json`.
+// Report sums up an export: `taxon export --json`.
 type Report struct {
 	Out     string  `json:"out"`
 	Format  string  `json:"format"`
@@ -58,7 +57,7 @@ type Report struct {
 	*PruneReport // format model only
 }
 
-// Check refuses what does not go together.
+// Check refuses options that contradict each other.
 func (o *Options) Check() error {
 	pruning := o.Format == "model"
 	switch {
@@ -112,11 +111,11 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	return r, err
 }
 
-// weightFormat is a format of one file or of parts.
+// weightFormat is a format for one file or for parts.
 type weightFormat struct {
 	ext    string
-	matrix bool // classes x features: labels stand beside it
-	whole  bool // cannot be cut
+	matrix bool // a matrix of classes x features, with labels next to it
+	whole  bool // it can't be cut into parts
 	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
 }
 
@@ -142,7 +141,7 @@ func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (
 	return weightFormat{ext: ".txt", write: t.WriteRange}, err
 }
 
-// writeWeights writes every format but a model.
+// writeWeights writes all formats but a model.
 func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui tell.Teller) error {
 	s, err := NewSource(m, o.Threshold)
 	if err != nil {
@@ -195,13 +194,13 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 	return writeBeside(o.Out, beside)
 }
 
-// Sizes of a liblinear file from which it is told beforehand, and refused.
+// Sizes of a liblinear file above which there is a warning, and a refusal.
 const (
 	tellBytes   = 64 << 20
 	refuseBytes = 1 << 30
 )
 
-// liblinearFits tells how large a dense file becomes, and refuses what nobody expects of a
+// liblinearFits warns of a large dense file, and refuses a huge one, as nobody expects it from a
 // sparse model.
 func (o *Options) liblinearFits(s *Source, ui tell.Teller) error {
 	n := s.LiblinearBytes()
@@ -214,8 +213,8 @@ func (o *Options) liblinearFits(s *Source, ui tell.Teller) error {
 	return nil
 }
 
-// checkBeside refuses to replace a file of the user's by one that stands beside the
-// weights: one of the same content may stay.
+// checkBeside refuses to overwrite a file of the user's next to the weights. One with the same
+// content may stay.
 func checkBeside(out string, files map[string][]byte) error {
 	if out == fs.Stdin {
 		return nil
@@ -239,7 +238,7 @@ func checkBeside(out string, files map[string][]byte) error {
 	return nil
 }
 
-// writeBeside writes the files that go beside the weights.
+// writeBeside writes the files next to the weights.
 func writeBeside(out string, files map[string][]byte) error {
 	if out == fs.Stdin {
 		return nil
@@ -255,7 +254,7 @@ func writeBeside(out string, files map[string][]byte) error {
 	return nil
 }
 
-// isFolder tells a folder by the slash at the end of its name, or by its being there.
+// isFolder says whether a path is a folder: it exists as one, or ends in a slash.
 func isFolder(path string) bool {
 	if strings.HasSuffix(path, "/") {
 		return true
@@ -264,8 +263,8 @@ func isFolder(path string) bool {
 	return err == nil && !errors.Is(err, iofs.ErrNotExist) && st.IsDir()
 }
 
-// cut makes at least as many parts as the job's store has shards. parts are the first
-// nodes of a model's parts, and the number of nodes.
+// cut makes at least MinParts parts. parts are the first nodes of the model's parts, and the
+// number of nodes.
 func (o *Options) cut(parts []int) []int {
 	nodes := parts[len(parts)-1]
 	n := min(o.MinParts, nodes)

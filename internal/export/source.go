@@ -14,7 +14,7 @@ import (
 	"taxon/internal/modelform"
 )
 
-// Source is what all formats read: a model, thresholded, its columns in input order.
+// Source is what all formats read: a model above the threshold, with columns in input order.
 type Source struct {
 	m         *model.Model
 	threshold float32
@@ -22,8 +22,8 @@ type Source struct {
 	width     int      // features of the input: the highest index
 }
 
-// NewSource prepares the weights of m; weights smaller than threshold in absolute value
-// are left out, the bias never.
+// NewSource prepares the weights of m. Weights below threshold in absolute value are left out,
+// the bias never.
 func NewSource(m *model.Model, threshold float64) (*Source, error) {
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
@@ -48,8 +48,8 @@ func (s *Source) columns() int {
 	return s.width
 }
 
-// CheckMatrix refuses a model whose classes' vectors are no rows of one matrix, as the class
-// with the greatest product with an instance is not the one predicted.
+// CheckMatrix refuses a model that does not predict the class with the greatest product: its
+// vectors make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
 	if p := s.m.Form.Predictor; p != modelform.Linear {
 		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use --format text, parquet or model", p)
@@ -62,8 +62,7 @@ func (s *Source) keeps(v float32) bool {
 	return v != 0 && float32(math.Abs(float64(v))) >= s.threshold
 }
 
-// each calls visit with the column in a matrix and the weight of everything that is
-// exported of a vector, columns ascending.
+// each calls visit with column and weight of every exported entry of a vector, columns ascending.
 func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
 	for _, c := range s.order {
 		if v := vector[c]; s.keeps(v) {
@@ -77,7 +76,8 @@ func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
 	}
 }
 
-// Labels are the names of the terminals among nodes [first, last), a line each, as lines have them: the rows of a matrix.
+// Labels are the names of the terminals among nodes [first, last), one a line: the rows of a
+// matrix.
 func (s *Source) Labels(first, last int) []byte {
 	var b []byte
 	for n := first; n < last; n++ {
@@ -88,9 +88,9 @@ func (s *Source) Labels(first, last int) []byte {
 	return b
 }
 
-// Features are the files that say what the columns of a matrix without the bias are, a line a
-// column: features.txt the words of texts and the names of a table's columns, idf.txt the idf of
-// texts (of numbers beside them 1); and table.json, how numbers are scaled. Lines are empty where
+// Features are the files that describe the columns of a matrix, without the bias, one line a
+// column. features.txt has the words of texts and the names of table columns; idf.txt the idf of
+// words (1 for numbers beside them); table.json says how numbers are scaled. A line is empty if
 // the model has no such index.
 func (s *Source) Features() map[string][]byte {
 	files := map[string][]byte{}
@@ -112,14 +112,14 @@ func (s *Source) Features() map[string][]byte {
 		list("idf.txt", func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
 	}
 	if t := s.m.Data.Table; t != nil && len(t.Mean) > 0 {
-		b, _ := json.MarshalIndent(t, "", "  ") // finite numbers and names always have a JSON form
+		b, _ := json.MarshalIndent(t, "", "  ") // finite numbers and names can always be encoded
 		files["table.json"] = append(b, '\n')
 	}
 	return files
 }
 
-// rows is a range of nodes whose terminals are the rows of one matrix, with the beginnings
-// of the rows: begin has one entry more than rows.
+// rows is a range of nodes whose terminals are the rows of one matrix. begin has the index of
+// each row's first entry, and the number of entries.
 type rows struct {
 	s           *Source
 	first, last int
@@ -127,7 +127,7 @@ type rows struct {
 	begin       []int64
 }
 
-// count walks the nodes once to find how many weights each row has.
+// count walks the nodes once to count each row's weights.
 func (s *Source) count(ctx context.Context, first, last, threads int) (*rows, error) {
 	r := &rows{s: s, first: first, last: last, threads: threads}
 	counts := make([]int64, last-first)
@@ -173,7 +173,7 @@ func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, colu
 	})
 }
 
-// writeBegin writes the beginnings of the rows and the end, int64.
+// writeBegin writes where the rows begin, and the end, int64.
 func (r *rows) writeBegin(w io.Writer) error {
 	b := make([]byte, 0, 8*len(r.begin))
 	for _, n := range r.begin {

@@ -6,8 +6,7 @@ import (
 	"taxon/internal/human"
 )
 
-// Request is a shape like that of a data set, with some counts of its own: those that are
-// above 0.
+// Request is a shape like that of a data set, with some other counts: those above 0.
 type Request struct {
 	Like             string
 	Scale            float64
@@ -20,7 +19,7 @@ type Request struct {
 	Nonzeros, Labels float64
 }
 
-// Shape is what is asked for. Errors name counts by the flags of `taxon generate`.
+// Shape is the requested shape. Errors name counts by the flags of `taxon generate`.
 func (r *Request) Shape() (Shape, error) {
 	s, err := Like(r.Like, r.Scale)
 	if err != nil {
@@ -53,7 +52,7 @@ func (r *Request) Shape() (Shape, error) {
 	return s, s.Validate()
 }
 
-// fits refuses counts that exclude each other by what they come from.
+// fits refuses counts that contradict each other.
 func (r *Request) fits(s Shape) error {
 	from := func(given int, flag string, n int) string {
 		if given > 0 {

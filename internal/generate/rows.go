@@ -12,14 +12,14 @@ import (
 type Source struct {
 	Shape Shape
 	Tree  *Tree
-	Sizes []int32 // class -> documents with it for their first label
+	Sizes []int32 // class -> documents whose first label it is
 
 	seed       uint64
 	words      *vocabulary
 	topics     *topics
-	before     []int64 // place in depth-first order -> documents of the classes before it
-	classOrder shuffle // document -> place among all, by class
-	renumber   shuffle // word's rank -> feature
+	before     []int64 // class's place in depth-first order -> documents of the classes before it
+	classOrder shuffle // document -> its place when documents are ordered by class
+	renumber   shuffle // word -> feature
 }
 
 // New prepares the documents of a shape; the seed changes all of them.
@@ -39,8 +39,8 @@ func New(s Shape, seed uint64) (*Source, error) {
 	return g, nil
 }
 
-// topicShare is how many in a thousand of a document's words come from its labels'
-// topics; the others are drawn by their frequency in all text.
+// topicShare is how many in a thousand of a document's words come from the topics of its labels.
+// The others are drawn by their frequency in all text.
 const topicShare = 450
 
 // maker is the scratch memory of one goroutine.
@@ -92,7 +92,7 @@ func (m *maker) row(out []byte, i int, test bool) []byte {
 	return append(out, '\n')
 }
 
-// at is the class that the document at a place among all has for its first label.
+// at is the class that is the first label of the document at a place.
 func (g *Source) at(place int64) int32 {
 	k, found := slices.BinarySearch(g.before, place)
 	if !found {
@@ -101,9 +101,8 @@ func (g *Source) at(place int64) int32 {
 	return g.Tree.order[k]
 }
 
-// label draws the labels: the first one and, on average, Labels-1 relatives of it.
-// Relatives are drawn by size from below an ancestor, so that all sizes grow by the
-// same factor.
+// label draws the labels: the first one and, on average, Labels-1 relatives of it. Relatives are
+// drawn by size from the classes below an ancestor, so all sizes grow by the same factor.
 func (m *maker) label(first int32) {
 	g := m.g
 	m.classes = append(m.classes[:0], first)
@@ -145,7 +144,7 @@ func (m *maker) fill() {
 				distinct++
 			}
 		}
-		if len(m.ranks) > 4*want { // a topic of few words repeats itself
+		if len(m.ranks) > 4*want { // a topic of few words repeats them
 			break
 		}
 	}
@@ -163,7 +162,7 @@ func (m *maker) word() uint32 {
 	return m.g.topics.word(int32(m.g.Tree.Internals)+c, slot)
 }
 
-// weigh makes pairs of the sorted ranks: tf-idf weights, unit length.
+// weigh turns the sorted words into pairs: tf-idf weights, unit length.
 func (m *maker) weigh() {
 	m.pairs = m.pairs[:0]
 	sum := 0.0
@@ -188,8 +187,8 @@ func (m *maker) weigh() {
 	slices.SortFunc(m.pairs, func(a, b pair) int { return int(a.index) - int(b.index) })
 }
 
-// classShare is the relative size of the class of rank r, from 0: (r+11)^-3/4. Square roots are
-// the same on every CPU, powers are not.
+// classShare is the relative size of the class of rank r, from 0: (r+11)^-3/4. It uses square
+// roots, as these are the same on every CPU, and powers are not.
 func classShare(r int) float64 {
 	root := math.Sqrt(float64(r + 11))
 	return 1 / float64(root*math.Sqrt(root))
@@ -216,15 +215,15 @@ func (v *vocabulary) word(random uint64) uint32 {
 	return uint32(sort.SearchFloat64s(v.upto, u))
 }
 
-// inverse is about log2 of the documents a word's documents, at least 0.1: the logarithm
-// is taken straight between powers of two, which is exact on every CPU.
+// inverse is about log2 of documents / documents with the word, at least 0.1. Between powers of
+// two the logarithm is interpolated linearly, which is exact on every CPU.
 func (v *vocabulary) inverse(rank uint32) float64 {
 	p := 1 / float64(float64(rank+4)*v.upto[len(v.upto)-1]) * v.mean
 	m, e := math.Frexp(1 / p)
 	return max(0.1, float64(e-2)+2*m)
 }
 
-// topics gives every node the words of its subject. Nothing is stored: a slot's word is
+// topics gives every node the words of its subject. Nothing is stored: the word of a slot is
 // found by walking up to the ancestor that drew it.
 type topics struct {
 	tree  *Tree
@@ -234,9 +233,9 @@ type topics struct {
 
 const (
 	slots = 64 // words of a topic
-	// kept is how many slots in a thousand a node takes over from its parent.
+	// kept is how many slots in a thousand a node takes from its parent.
 	kept = 800
-	// common is the share of the vocabulary, its most frequent words, that no topic has.
+	// common is the share of the vocabulary, its most frequent words, that is in no topic.
 	common = 50
 )
 
@@ -250,7 +249,7 @@ func (t *topics) word(node int32, slot int) uint32 {
 	}
 }
 
-// fresh draws a word that is not among the commonest, if a few tries find one.
+// fresh draws a word outside the commonest, if a few tries find one.
 func (t *topics) fresh(random uint64) (w uint32) {
 	for range 16 {
 		if w = t.words.word(random); int(w) >= len(t.words.upto)/common {
@@ -283,8 +282,8 @@ func below(random uint64, n int) int {
 // unit maps random bits to [0,1).
 func unit(random uint64) float64 { return float64(random>>11) * 0x1p-53 }
 
-// shuffle is a seeded permutation of 0..n-1 that needs no memory: four rounds of a
-// Feistel network over the next even power of two, walked until it lands below n.
+// shuffle is a seeded permutation of 0..n-1 that needs no memory: four rounds of a Feistel
+// network over the next even power of two, repeated until the result is below n.
 type shuffle struct {
 	n    int
 	half uint
@@ -308,9 +307,9 @@ func (s shuffle) at(i int) int {
 	}
 }
 
-// lengths are the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6,
-// cut at both ends, of mean 1 if interpolated: a table, as exp has other last bits on
-// other CPUs.
+// lengths are the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6, cut at both
+// ends, with mean 1 when interpolated. It is a table because the last bits of exp differ between
+// CPUs.
 var lengths = [...]float64{0.147, 0.27, 0.329, 0.375, 0.414, 0.451, 0.485, 0.518, 0.551, 0.584, 0.616, 0.649, 0.682, 0.716, 0.752, 0.788, 0.826,
 	0.866, 0.908, 0.952, 1.0, 1.052, 1.108, 1.169, 1.238, 1.316, 1.407, 1.514, 1.647, 1.822, 2.074, 2.526, 4.645}
 

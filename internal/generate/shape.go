@@ -1,5 +1,5 @@
-// Package generate makes labelled documents with a class hierarchy, of a stated shape
-// and any size, for tests and scaling studies where no real data of that size can be had.
+// Package generate makes labelled documents with a class hierarchy, with a given shape and any
+// size. It is for tests and scaling studies, where no real data of that size are at hand.
 //
 // Three things follow a power law:
 //
@@ -7,13 +7,13 @@
 //   - the words' frequencies: p_r ~ 1/(r+3) (Zipf);
 //   - the numbers of children: a density of exponent 7/3, by preferential attachment.
 //
-// Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64 words. A
-// node takes over four in five of its parent's words and draws the rest anew, so relatives
-// share words and a hierarchy helps. A document's further labels are relatives of its first.
+// Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64 words. A node
+// takes four in five of its parent's words and draws the rest anew. So relatives share words, and
+// a hierarchy helps. A document's further labels are relatives of its first.
 //
-// Everything is a function of the shape and the seed. Each document has a random sequence of
-// its own, so threads and machines change no byte. Memory is a few words a node and eight
-// bytes a feature, however many documents are written.
+// Everything is a function of the shape and the seed. Each document has its own random sequence,
+// so the bytes depend neither on threads nor on the machine. Memory is a few words a node and
+// eight bytes a feature, for any number of documents.
 package generate
 
 import (
@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// Shape says what is made. Counts are of the training data unless they say otherwise.
+// Shape says what is made. Counts are those of the training data, unless they say otherwise.
 type Shape struct {
 	Like       string  `json:"like"`
 	Scale      float64 `json:"scale"`
@@ -34,18 +34,18 @@ type Shape struct {
 	Features   int     `json:"features"`
 	Nonzeros   float64 `json:"nonzeros"` // mean of an instance
 	Labels     float64 `json:"labels"`   // mean of an instance
-	Depth      int     `json:"depth"`    // most edges from the root to a class; 0: as it comes
+	Depth      int     `json:"depth"`    // most edges from the root to a class; 0: not bounded
 	DAG        bool    `json:"dag"`
-	MoreParent float64 `json:"more_parents"` // mean of a node beyond its first, in a DAG
+	MoreParent float64 `json:"more_parents"` // parents of a node beyond its first, on average, in a DAG
 }
 
 // shapes are the data sets that can be imitated, at scale 1.
 //
-//   - lwiki: the counts are those of Gopal and Yang, Hierarchical Bayesian inference and
-//     recursive regularization for large-scale classification (TKDD 2015), Table 1, with
-//     42 nonzeros an instance. How many parents a node has beyond its first is assumed.
-//   - wordnet: nouns of WordNet with their glosses for documents, as the tests use it.
-//   - flat: as many rare classes as wordnet's frequent ones, without a hierarchy.
+//   - lwiki: counts from Gopal and Yang, Hierarchical Bayesian inference and recursive
+//     regularization for large-scale classification (TKDD 2015), Table 1, with 42 nonzeros an
+//     instance. The number of further parents is assumed.
+//   - wordnet: nouns of WordNet with their glosses as documents, as the tests use it.
+//   - flat: as many rare classes as wordnet has frequent ones, without a hierarchy.
 var shapes = []Shape{
 	{Like: "lwiki", Instances: 2_365_436, Test: 452_167, Classes: 325_056, Internals: 478_020 - 325_056, Features: 1_617_899,
 		Nonzeros: 42, Labels: 3.26, MoreParent: 0.8},
@@ -62,8 +62,8 @@ func Names() []string {
 	return out
 }
 
-// Like is the shape of a data set, scaled: instances, classes and inner nodes by scale,
-// features by scale^(3/4), as a vocabulary grows with its text (Heaps' law).
+// Like is the shape of a data set, scaled: instances, classes and inner nodes by scale, features
+// by scale^(3/4), as a vocabulary grows with its text (Heaps' law).
 func Like(name string, scale float64) (Shape, error) {
 	i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Like == name })
 	if i < 0 {
@@ -85,7 +85,7 @@ func Like(name string, scale float64) (Shape, error) {
 	return s, nil
 }
 
-// Validate refuses what cannot be made.
+// Validate returns what can't be made.
 func (s Shape) Validate() error {
 	switch {
 	case s.Instances < 1 || s.Instances > math.MaxInt32 || s.Test < 0 || s.Test > math.MaxInt32:

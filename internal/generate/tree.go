@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Tree is a made hierarchy. Node 0 is the root; 1..Internals-1 are the other inner nodes,
-// each behind its parent; the classes follow, as Internals+class. Without a hierarchy
-// the root stands for nothing and is not written.
+// Tree is a generated hierarchy. Node 0 is the root; 1..Internals-1 are the other inner nodes,
+// each after its parent; then come the classes, as Internals+class. Without a hierarchy the root
+// stands for nothing and is not written.
 type Tree struct {
 	Internals int
 	Parent    []int32 // first parent; -1 of the root
 	MoreFrom  []int32 // nodes+1; further parents of n: More[MoreFrom[n]:MoreFrom[n+1]]
 	More      []int32
 	order     []int32 // classes in depth-first order of the first parents
-	place     []int32 // class -> its place in order
-	begin     []int32 // node -> place of the first class below it
-	end       []int32 // node -> place behind the last
+	place     []int32 // class -> its index in order
+	begin     []int32 // node -> index of the first class below it
+	end       []int32 // node -> index after the last
 }
 
 // Edges is the number of lines of the hierarchy's file.
 func (t *Tree) Edges() int { return len(t.Parent) - 1 + len(t.More) }
 
-// attachment is how many children in a thousand choose a parent by its children so far
-// (the parent of a random node), not evenly: the number of children then has a density
+// attachment is how many children in a thousand choose a parent in proportion to its children so
+// far (the parent of a random node), instead of evenly. The number of children then has a density
 // of exponent 1 + 1/0.75 = 7/3.
 const attachment = 750
 
@@ -62,7 +62,8 @@ func NewTree(s Shape, seed uint64) *Tree {
 	return t
 }
 
-// assignParents gives the classes their parents: first one to each inner node without a child.
+// assignParents assigns parents to the classes: first one class to each inner node without a
+// child.
 func (t *Tree) assignParents(classes int, children []int32, pick func(int) int32) {
 	c := 0
 	for i := range children {
@@ -79,7 +80,8 @@ func (t *Tree) assignParents(classes int, children []int32, pick func(int) int32
 	}
 }
 
-// addParents draws mean further parents a node, of smaller number, which excludes cycles.
+// addParents draws `mean` further parents a node. They have smaller numbers, which excludes
+// cycles.
 func (t *Tree) addParents(mean float64, rng *rand.Rand) {
 	t.MoreFrom = make([]int32, 1, len(t.Parent)+1)
 	for n := range t.Parent {
@@ -130,7 +132,7 @@ func (t *Tree) number(children []int32) {
 	}
 }
 
-// parent is the parent that the draw chooses among all of n's.
+// parent is the parent that random chooses among all of n's.
 func (t *Tree) parent(n int32, random uint64) int32 {
 	if t.More == nil {
 		return t.Parent[n]
@@ -142,11 +144,11 @@ func (t *Tree) parent(n int32, random uint64) int32 {
 	return t.Parent[n]
 }
 
-// Sizes draws how many documents have each class for their first label: a power law
-// over the ranks, dealt out at random; each at least one, instances in all.
+// Sizes draws how many documents have each class as first label: a power law over the ranks, in
+// random order, at least one each, and `instances` in all.
 func Sizes(s Shape, seed uint64) []int32 {
 	sizes := make([]int32, s.Classes)
-	// The largest k for which floor(k * law) and the ones add up to at most instances.
+	// Find the largest k for which floor(k * law), plus one each, sums to at most instances.
 	sum := func(k float64) (n int) {
 		for r := range sizes {
 			n += max(1, int(float64(k*classShare(r))))
@@ -166,7 +168,7 @@ func Sizes(s Shape, seed uint64) []int32 {
 		sizes[r] = int32(max(1, int(float64(lo*classShare(r)))))
 		left -= int(sizes[r])
 	}
-	for r := 0; left > 0; r = (r + 1) % len(sizes) { // what rounding down lost
+	for r := 0; left > 0; r = (r + 1) % len(sizes) { // distribute what rounding down lost
 		sizes[r]++
 		left--
 	}

@@ -32,18 +32,18 @@ type Options struct {
 	Progress func(done, total int64)
 }
 
-// Report of a Write: what was made, which Shape only asked for on average.
+// Report of a Write: the exact counts, where Shape has averages.
 type Report struct {
 	Shape  Shape  `json:"shape"`
 	Seed   uint64 `json:"seed"`
 	Nodes  int    `json:"nodes"` // of the hierarchy; 0: none
 	Edges  int    `json:"edges"`
 	Labels int64  `json:"label_entries"` // of the training data
-	Bytes  int64  `json:"bytes"`         // of the folder but for the shape's file
+	Bytes  int64  `json:"bytes"`         // of the folder, without the shape's file
 }
 
-// Write makes a folder of training data, test data and hierarchy. A failed or cancelled
-// one leaves nothing behind.
+// Write makes a folder with training data, test data and hierarchy. If it fails or is cancelled
+// it leaves nothing behind.
 func Write(ctx context.Context, o Options) (*Report, error) {
 	g, err := New(o.Shape, o.Seed)
 	if err != nil {
@@ -67,7 +67,7 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 	return &w.report, dir.Commit()
 }
 
-// replaceable guards other people's folders.
+// replaceable protects other people's folders.
 func replaceable(out string) bool {
 	names, err := fs.ReadDirNames(out)
 	if err != nil || len(names) == 0 {
@@ -132,7 +132,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // chunkRows is how many documents a goroutine makes at a time: some hundred kilobytes.
 const chunkRows = 1024
 
-// rows writes n documents, a chunk a thread at a time, in order.
+// rows writes n documents in order. Each thread makes a chunk at a time.
 func (w *writer) rows(ctx context.Context, out io.Writer, n int, test bool) error {
 	makers := make([]maker, w.o.Threads)
 	chunks := make([][]byte, w.o.Threads)

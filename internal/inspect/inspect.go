@@ -1,5 +1,5 @@
-// Package inspect tells what lies at a path, be it a model, a data set, a file of instances or
-// a class structure, counts what it holds, and says what a training of it would take.
+// Package inspect says what is at a path (a model, a data set, a file of instances or a class
+// structure), counts what it holds, and estimates what a training on it would take.
 package inspect
 
 import (
@@ -27,12 +27,12 @@ import (
 	"taxon/worker/program"
 )
 
-// Options say what is looked at, and what training of it is planned.
+// Options say what is inspected, and which training is planned.
 type Options struct {
 	Path      string
 	Text      bool   // lines are labels, a tab, text
 	ZeroBased bool   // feature indices count from 0
-	Weights   string // of the instances of a file: a file, or ""
+	Weights   string // instance weights of a file: a file, or ""
 	Hierarchy string // class structure of the data: a file, or ""
 	Method    string // that the training would use
 	Threads   int    // of a training in one process; 0: all cores
@@ -40,13 +40,13 @@ type Options struct {
 	Files     fs.Local
 }
 
-// Plan asks what a training takes on a cluster.
+// Plan describes a cluster on which the training would run.
 type Plan struct {
 	planinfo.Cluster
-	Cores []int // counts to tell the time for, rising
+	Cores []int // numbers of cores to estimate the time for, ascending
 }
 
-// Info is what there is to say; which parts there are depends on Kind.
+// Info is the answer. Which parts it has depends on Kind.
 type Info struct {
 	Kind    string   `json:"kind"` // model, dataset, data, structure, shape
 	Path    string   `json:"path"`
@@ -57,9 +57,9 @@ type Info struct {
 	*Data // model, dataset, data
 
 	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
-	Tree      *Tree           `json:"tree,omitempty"`          // that is or would be trained
+	Tree      *Tree           `json:"tree,omitempty"`          // the tree that is or would be trained
 	Memory    *method.Memory  `json:"memory,omitempty"`        // dataset, data
-	Seconds   float64         `json:"train_seconds,omitempty"` // about what a training takes; dataset, data
+	Seconds   float64         `json:"train_seconds,omitempty"` // estimated time of a training; dataset, data
 	Until     string          `json:"train_until,omitempty"`   // where it stops: a gap, or a change
 	Plan      *planinfo.Info  `json:"plan,omitempty"`          // if asked for
 
@@ -74,10 +74,10 @@ type Data struct {
 	Form              string  `json:"form,omitempty"` // libsvm, xmc, text
 	Fingerprint       string  `json:"fingerprint,omitempty"`
 	Instances         int64   `json:"instances"`
-	Weights           float64 `json:"instance_weights,omitempty"` // their sum; not there: all are 1
+	Weights           float64 `json:"instance_weights,omitempty"` // their sum; absent: all are 1
 	LeftOut           int64   `json:"left_out,omitempty"`         // instances of weight 0, not counted elsewhere
-	Features          *int64  `json:"features"`                   // that occur; null: not known
-	Nonzeros          *int64  `json:"nonzeros"`                   // null: not known
+	Features          *int64  `json:"features"`                   // features that occur; null: unknown
+	Nonzeros          *int64  `json:"nonzeros"`                   // null: unknown
 	Labels            int64   `json:"labels"`                     // classes
 	LabelEntries      int64   `json:"label_entries"`
 	LabelsPerInstance float64 `json:"labels_per_instance"`
@@ -111,7 +111,7 @@ type Tree struct {
 	Depth     int32 `json:"depth"` // edges from a root to the deepest node
 }
 
-// Look finds out what the path is. Errors are fs.InputErrors, or name the file otherwise.
+// Look inspects a path. Errors are fs.InputErrors, or name the file in another way.
 func Look(ctx context.Context, o Options, ui tell.Teller) (*Info, error) {
 	l := look{o, ui}
 	if o.Weights != "" && (dataset.LooksIngested(o.Path) || model.IsModel(o.Path)) {
@@ -179,7 +179,7 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	return i, l.training(ctx, i, d)
 }
 
-// fileInfo reads a file of instances or a structure, or the files of a pattern or a folder of
+// file reads a file of instances or a structure, or the files of a pattern or of a folder of
 // parts as one.
 func (l *look) file(ctx context.Context) (*Info, error) {
 	f, err := fs.Open(ctx, l.o.Files, l.o.Path)
@@ -211,11 +211,11 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 	return i, l.training(ctx, i, d)
 }
 
-// sniffBytes is how much of a file is looked at to tell a structure from instances.
+// sniffBytes is how much of a file is read to tell a structure from instances.
 const sniffBytes = 64 << 10
 
-// looksLikeStructure: every whole line is a comment, empty, or two names of which the
-// second is no idx:value pair.
+// looksLikeStructure: every whole line is a comment, empty, or two names of which the second is
+// no idx:value pair.
 func looksLikeStructure(head []byte) bool {
 	lines := bytes.Split(head, []byte("\n"))
 	if len(head) == sniffBytes {
@@ -344,7 +344,7 @@ func (b *bitset) add(i uint32) {
 	}
 }
 
-// training says what a training of these data would be like.
+// training estimates a training on these data.
 func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	var s *taxonomy.Structure
 	if l.o.Hierarchy != "" {
@@ -385,8 +385,8 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	return nil
 }
 
-// hierarchy reads the structure of data with such labels; what is read as a graph comes as
-// the tree of first parents.
+// hierarchy reads the structure of data with these labels. One that would be read as a graph
+// becomes the tree of first parents.
 func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonomy.Structure, error) {
 	s, warnings, err := taxonomy.ReadFile(ctx, l.o.Files, l.o.Hierarchy, taxonomy.Read)
 	for _, w := range warnings {
@@ -407,7 +407,7 @@ func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonom
 	return s, nil
 }
 
-// Shape plans a training of data that were never made.
+// Shape plans a training on data that were never made.
 func Shape(s generate.Shape, o Options) (*Info, error) {
 	spec := planinfo.Spec(s, 0)
 	d := spec.GetData()
@@ -423,7 +423,7 @@ func Shape(s generate.Shape, o Options) (*Info, error) {
 	return i, nil
 }
 
-// job plans a training by the method that is asked for.
+// job plans a training with the chosen method.
 func (o *Options) job(spec *taxonv1.JobSpec) (*registry.Job, error) {
 	spec.Options = planinfo.Defaults(o.Method)
 	if registry.Unstructured(o.Method) {
@@ -432,7 +432,7 @@ func (o *Options) job(spec *taxonv1.JobSpec) (*registry.Job, error) {
 	return registry.Prepare(spec)
 }
 
-// of is what a training takes on the cluster; nil: none is asked for.
+// of estimates the training on the cluster; nil: there is no plan.
 func (p *Plan) of(j *registry.Job) *planinfo.Info {
 	if p == nil {
 		return nil

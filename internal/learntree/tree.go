@@ -10,31 +10,32 @@ import (
 	"sync/atomic"
 )
 
-// Options say how a tree is grown.
+// Options say how a tree is made.
 type Options struct {
-	Families int // at most one a class; 0: PerFamily classes in each
+	Families int // at most one a class; 0: as many as give PerFamily classes each
 	Seed     uint64
 	Threads  int
 	Progress func(done, all int) // may be nil; from several goroutines
 }
 
-// PerFamily is how many classes a family has where nobody says how many families there are.
+// PerFamily is the default number of classes in a family.
 const PerFamily = 16
 
-// levels is how many splits in two make the children of an inner node: four at most.
+// levels: every so many splits in two make a level of the tree, so a node has at most four
+// children.
 const levels = 2
 
-// rounds bounds the rounds of one split. Most stand still before.
+// rounds bounds the rounds of one split. Most splits stop changing earlier.
 const rounds = 30
 
-// Tree is a tree over classes. Node n < Classes is a class; the root comes behind the classes,
-// the other inner nodes behind the root.
+// Tree is a tree over classes. Node n < Classes is a class; then come the root and the other
+// inner nodes.
 type Tree struct {
 	Parent  []int32 // -1: of the root
 	Classes int
 }
 
-// Learn makes the tree of a data set's classes. A class without an instance hangs at the root.
+// Learn makes the tree of a data set's classes. A class without instances is a child of the root.
 func Learn(ctx context.Context, d *Data, o Options) (*Tree, error) {
 	v, err := Centroids(ctx, d, o.Threads)
 	if err != nil {
@@ -43,13 +44,13 @@ func Learn(ctx context.Context, d *Data, o Options) (*Tree, error) {
 	return Grow(ctx, v, o)
 }
 
-// Grow makes the tree of classes that have vectors. A set of classes with several families to
-// make is split in two, and each part gets its share of them.
+// Grow makes the tree of the classes that have vectors. A set of classes that is to become
+// several families is split in two, and each half gets its share of the families.
 //
-// A split is balanced 2-means: classes are sorted by their products with the difference of the
-// halves' means, and cut in the middle, until they stay where they are. It begins at two
-// classes that follow from the seed and from its place in the tree. Sums are added in the
-// order of classes: the tree is the same for any number of threads.
+// A split is balanced 2-means: classes are sorted by their product with the difference of the
+// halves' means and cut in the middle, until no class moves. It begins at two classes that depend
+// on the seed and on the split's place in the tree. Sums are added in the order of classes, so
+// the tree is the same for any number of threads.
 func Grow(ctx context.Context, v *Vectors, o Options) (*Tree, error) {
 	g := &builder{ctx: ctx, v: v, o: o, scratch: make(chan *scratch, max(1, o.Threads))}
 	for range cap(g.scratch) {
@@ -77,11 +78,11 @@ func Grow(ctx context.Context, v *Vectors, o Options) (*Tree, error) {
 	return t, ctx.Err()
 }
 
-// Order lists the nodes depth first: a parent before its children, and a node's inner nodes
-// before its classes.
+// Order lists the nodes depth first: a parent before its children, a node's inner nodes before
+// its classes.
 func (t *Tree) Order() []int32 {
 	children := make([][]int32, len(t.Parent))
-	for n := len(t.Parent) - 1; n >= 0; n-- { // onto the stack in this order, so off it the other way
+	for n := len(t.Parent) - 1; n >= 0; n-- { // pushed in this order, popped in the other
 		if p := t.Parent[n]; p >= 0 && n < t.Classes {
 			children[p] = append(children[p], int32(n))
 		}
@@ -98,13 +99,14 @@ func (t *Tree) Order() []int32 {
 	return out
 }
 
-// branch is a set of classes, and what it was split into.
+// branch is a set of classes, and the halves into which it was split.
 type branch struct {
 	classes []int32
-	halves  []*branch // two, or none: a family
+	halves  []*branch // two, or none if it is a family
 }
 
-// add makes the nodes of a branch below a node: those of each so many levels, and the families.
+// add makes the nodes of a branch below a node: one at every `levels`-th split, and one for each
+// family.
 func (t *Tree) add(b *branch, node int32, depth int) {
 	family := len(b.halves) == 0
 	if depth > 0 && (family || depth%levels == 0) {
@@ -125,8 +127,8 @@ type builder struct {
 	ctx     context.Context
 	v       *Vectors
 	o       Options
-	scratch chan *scratch // one a thread
-	work    int           // classes that splits will look at, at most
+	scratch chan *scratch // one for each thread
+	work    int           // most classes that all splits together look at
 	done    atomic.Int64
 }
 
@@ -136,8 +138,8 @@ type scratch struct {
 	score      []float64 // of each class
 }
 
-// grow splits classes, ascending, into families. place is 1 for all of them, and 2p and 2p+1
-// for the halves of place p.
+// grow splits classes, ascending, into families. place is 1 for all classes; the halves of place
+// p are 2p and 2p+1.
 func (g *builder) grow(classes []int32, families int, place uint64) *branch {
 	b := &branch{classes: classes}
 	if families <= 1 || g.ctx.Err() != nil {
@@ -153,7 +155,8 @@ func (g *builder) grow(classes []int32, families int, place uint64) *branch {
 	return b
 }
 
-// split puts n of the classes, at least two, on one side, and the others on the other.
+// split puts n of the classes, of which there are at least two, on one side and the others on the
+// other.
 func (g *builder) split(classes []int32, n int, place uint64) (one, other []int32) {
 	s := <-g.scratch
 	defer func() { g.scratch <- s }()
@@ -190,7 +193,7 @@ func (g *builder) split(classes []int32, n int, place uint64) (one, other []int3
 	return one, other
 }
 
-// add adds the vectors of classes to a sum, each times a weight.
+// add adds the vectors of classes, times a weight, to a sum.
 func (g *builder) add(sum []float64, classes []int32, weight float64) {
 	for _, c := range classes {
 		index, value := g.v.of(c)
@@ -209,7 +212,7 @@ func (g *builder) clear(sum []float64, classes []int32) {
 	}
 }
 
-// chunk is how many classes a thread scores at a time. Splits of fewer are not shared out.
+// chunk is how many classes a thread scores at a time. Smaller splits use one thread.
 const chunk = 1024
 
 // scores are the classes' products with the difference.

@@ -1,7 +1,7 @@
-// Package learntree learns a tree over classes that have none, from their instances alone: each
-// class is the mean of its instances, and like classes are put together by splitting them in
-// two, again and again, into halves of equal size. It is pure maths, and gives the same tree
-// for any number of threads.
+// Package learntree learns a tree over classes that have none, from their instances alone. Each
+// class is represented by the mean of its instances. Similar classes are grouped by splitting the
+// set again and again into halves of equal size. It is pure maths, and gives the same tree for
+// any number of threads.
 package learntree
 
 import (
@@ -14,7 +14,7 @@ import (
 	"taxon/internal/sparse"
 )
 
-// Vectors are the classes' vectors, each of length 1, or empty. Class c has the entries
+// Vectors are the classes' vectors, each of length 1 or empty. Class c has entries
 // Begin[c]..Begin[c+1].
 type Vectors struct {
 	Columns int
@@ -23,7 +23,7 @@ type Vectors struct {
 	Value   []float32
 }
 
-// of are the entries of a class.
+// of returns the entries of a class.
 func (v *Vectors) of(class int32) ([]uint32, []float32) {
 	a, b := v.Begin[class], v.Begin[class+1]
 	return v.Index[a:b], v.Value[a:b]
@@ -35,10 +35,10 @@ func (v *Vectors) Len() int { return len(v.Begin) - 1 }
 // maxEntries bounds the entries of all vectors together: 8 bytes each.
 const maxEntries = 1 << 25
 
-// minKept is what a class may keep of its vector however many classes there are.
+// minKept is how many entries a class may keep, however many classes there are.
 const minKept = 64
 
-// Data are instances and the classes that they bear.
+// Data are instances and their classes.
 type Data struct {
 	Rows   *sparse.Matrix
 	Weight []float64 // of each row; nil: all 1
@@ -46,9 +46,9 @@ type Data struct {
 	Of     []uint32
 }
 
-// Centroids are the means of the classes' instances, each instance and each mean scaled to
+// Centroids are the means of the classes' instances, with each instance and each mean scaled to
 // length 1. An instance of several classes counts in each. Of a mean the largest entries are
-// kept, so many that all classes' fit into memory. It reads the rows one by one.
+// kept, as many as fit into memory for all classes. Rows are read one by one.
 func Centroids(ctx context.Context, d *Data, threads int) (*Vectors, error) {
 	classes := len(d.Begin) - 1
 	kept := max(minKept, maxEntries/max(classes, 1))
@@ -70,7 +70,7 @@ func Centroids(ctx context.Context, d *Data, threads int) (*Vectors, error) {
 	return v, ctx.Err()
 }
 
-// centroid is the mean of one class. sum is zero before and after.
+// centroid is the mean of one class. sum is zero before and afterwards.
 func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, value []float32) {
 	for _, r := range d.Of[d.Begin[class]:d.Begin[class+1]] {
 		columns, values := d.Rows.Row(int(r))
@@ -102,7 +102,7 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 		index = index[:kept:kept]
 	}
 	slices.Sort(index)
-	index = slices.Compact(index) // a sum that came back to 0 in between
+	index = slices.Compact(index) // a sum may return to 0, and its column is then listed twice
 	square := 0.0
 	for _, f := range index {
 		square = float64(sum[f]*sum[f]) + square
@@ -118,7 +118,7 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 	return index, value
 }
 
-// share calls what start gives for each of n items, from so many goroutines.
+// share runs the work that start returns on each of n items, in several goroutines.
 func share(threads, n int, start func() func(int)) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -1,9 +1,9 @@
 // Package planinfo estimates what a training will take, from its plan alone: tasks, bytes,
 // memory, CPU time, and how far more cores help. It is pure.
 //
-// Everything about the method comes from its method.Estimate; a cluster's links and latencies
-// are assumed and stand beside their numbers. Read all of it to a factor of two or three, and
-// CPU times below some 20 s as upper bounds.
+// What depends on the method comes from its method.Estimate. Links and latencies of a cluster are
+// assumed, and reported with the numbers. Estimates are right within a factor of two or three;
+// CPU times below some 20 s are upper bounds.
 package planinfo
 
 import (
@@ -17,25 +17,25 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// taskSeconds is what a task costs that has nothing to do: leased, run, committed.
+// taskSeconds is the cost of a task without work: lease, run, commit.
 const taskSeconds = 300e-6
 
-// Assumed of a cluster, not measured.
+// Assumptions about a cluster, not measurements.
 const (
 	linkBytes       = 1.25e9 // bytes a second of each worker's and each store's link (10 Gbit/s)
-	stepSeconds     = 0.01   // between a step's last commit and the next one's first task
-	coordinatorTask = 100e-6 // seconds of the one coordinator's time a task
+	stepSeconds     = 0.01   // between the last commit of a step and the first task of the next
+	coordinatorTask = 100e-6 // coordinator's seconds a task; there is one coordinator
 )
 
-// Cluster is what the training shall run on.
+// Cluster is the cluster on which the training will run.
 type Cluster struct {
-	Workers int   // processes; 0: as many as the cores need at Slots each
-	Slots   int   // tasks at a time of a worker
+	Workers int   // processes; 0: as many as needed for the cores, with Slots each
+	Slots   int   // tasks that a worker runs at a time
 	Stores  int   // shards of the store
 	Memory  int64 // bytes of a worker; 0: not known
 }
 
-// Info is the answer. Bytes are estimates that err on the large side.
+// Info is the estimate. Bytes are on the large side.
 type Info struct {
 	Terminals    int       `json:"terminals"`
 	Nodes        int       `json:"nodes"`
@@ -44,12 +44,12 @@ type Info struct {
 	Items        []Items   `json:"items"`
 	TasksSweep   int       `json:"tasks_sweep"`
 	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
-	Sweeps       int       `json:"sweeps"`             // assumed, up to Until
-	Until        string    `json:"until"`              // where the training stops
+	Sweeps       int       `json:"sweeps"`             // assumed, until the training stops
+	Until        string    `json:"until"`              // where the training stops, in words
 	BytesSweep   int64     `json:"bytes_sweep"`        // between workers and store
 	StoredSweep  int64     `json:"stored_sweep"`       // written by a sweep
-	WorkerMemory int64     `json:"worker_bytes"`       // of each worker, at most
-	WorkerLeast  int64     `json:"worker_least_bytes"` // if it is told how much it may take
+	WorkerMemory int64     `json:"worker_bytes"`       // most that a worker takes
+	WorkerLeast  int64     `json:"worker_least_bytes"` // least, if a worker is given a limit
 	StoreMemory  int64     `json:"store_bytes"`        // of each shard
 	Fits         *bool     `json:"fits,omitempty"`
 	CPUSeconds   float64   `json:"cpu_seconds"` // whole training
@@ -71,7 +71,7 @@ type Speedup struct {
 	Bottleneck string  `json:"bottleneck"`
 }
 
-// Of is what a training takes on a cluster.
+// Of estimates a training on a cluster.
 func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	plan, e := j.Plan, j.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
@@ -111,8 +111,8 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	return i
 }
 
-// Seconds is the time of a training in one process with so many threads, in seconds, within
-// a factor of three.
+// Seconds estimates the time of a training in one process with so many threads, within a factor
+// of three.
 func Seconds(j *registry.Job, threads int) float64 {
 	return newModel(j.Plan, j.Estimate).sweep(threads) * float64(j.Estimate.Sweeps)
 }
@@ -125,7 +125,7 @@ func Until(j *registry.Job) string {
 	return "a gap of 1e-2 at C = 1"
 }
 
-// model holds the seconds of a sweep's tasks, step by step, longest first.
+// model holds the seconds of a sweep's tasks by step, longest first.
 type model struct {
 	steps  [][]float64
 	sweeps int
@@ -133,8 +133,8 @@ type model struct {
 	bytes  float64
 }
 
-// newModel takes a sweep to be one step for each list of items. Items of unknown cost are
-// cut to equal work.
+// newModel takes a sweep as one step for each list of items. Items of unknown cost are assumed to
+// be equal.
 func newModel(plan *method.Plan, e method.Estimate) *model {
 	m := &model{bytes: float64(e.TrafficSweep), sweeps: e.Sweeps}
 	for n, work := range e.SecondsSweep {
@@ -155,7 +155,7 @@ func newModel(plan *method.Plan, e method.Estimate) *model {
 	return m
 }
 
-// sweep is the time of a sweep's tasks on n cores, each taking the longest that is left.
+// sweep is the time of a sweep on n cores, if each free core takes the longest task left.
 func (m *model) sweep(n int) (seconds float64) {
 	for _, tasks := range m.steps {
 		seconds += makespan(tasks, n)
@@ -163,8 +163,8 @@ func (m *model) sweep(n int) (seconds float64) {
 	return seconds
 }
 
-// on is a training on n cores. What is slowest besides the cores' own work, if it takes
-// more than a tenth of a sweep, is the bottleneck.
+// on estimates a training on n cores. The bottleneck is what takes longest beside the cores'
+// work, if it takes more than a tenth of a sweep.
 func (m *model) on(n int, c Cluster, one float64) Speedup {
 	workers := c.Workers
 	if workers <= 0 {
@@ -184,7 +184,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 		{fmt.Sprintf("the workers' slots, %d in all: give more workers", busy), one/float64(busy) - one/float64(n)},
 	}
 	total, worst := work, 0
-	lag := 0.0 // links and coordinator work beside one another
+	lag := 0.0 // links and coordinator work at the same time
 	for p, part := range parts {
 		if p >= 1 && p <= 3 {
 			lag = max(lag, part.seconds)
@@ -201,7 +201,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 	return s
 }
 
-// makespan is when the last of n cores is done, if each in turn takes the next task.
+// makespan is when the last of n cores is done, if each free core takes the next task.
 func makespan(tasks []float64, n int) float64 {
 	free := make(coresFree, max(n, 1))
 	last := 0.0
@@ -213,7 +213,7 @@ func makespan(tasks []float64, n int) float64 {
 	return last
 }
 
-// coresFree is a heap of the times at which the cores are free.
+// coresFree is a heap of the times at which the cores become free.
 type coresFree []float64
 
 func (f coresFree) Len() int           { return len(f) }

@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Spec describes the training of generated data without making them: the class sizes and
-// the tree are those that Write would use, the rest are the shape's means.
+// Spec describes a training on generated data, without generating them. Class sizes and tree are
+// those that generate.Write would make; everything else is a mean of the shape.
 func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features), Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}
 	for c, n := range generate.Sizes(s, seed) {
@@ -22,7 +22,7 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	if s.Internals == 0 {
 		return spec
 	}
-	s.DAG = false // what is trained is a tree
+	s.DAG = false // the tree that would be trained
 	tree := generate.NewTree(s, seed)
 	st := &taxonv1.Structure{}
 	for n := range tree.Internals {
@@ -37,11 +37,12 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	return spec
 }
 
-// countCells is the resolution of the words' frequencies.
+// countCells is the resolution of the word frequencies.
 const countCells = 4096
 
-// wordCounts are the cumulative nonzeros of the words, commonest first, as
-// Data.feature_counts_log has them: words are drawn at 1/(rank+4), a row holds each once.
+// wordCounts are the cumulative nonzeros of the words, commonest first, in the form of
+// Data.feature_counts_log. Words are drawn with probability 1/(rank+4), and a row has each at
+// most once.
 func wordCounts(s generate.Shape) []uint32 {
 	norm := 0.0
 	for f := range s.Features {
@@ -63,9 +64,9 @@ func wordCounts(s generate.Shape) []uint32 {
 	return out
 }
 
-// Defaults are the options that an estimate of a method assumes.
+// Defaults are the options that an estimate for a method assumes.
 func Defaults(method string) *taxonv1.Options {
 	o := &taxonv1.Options{Method: method}
-	_ = registry.Fill(o, nil) // whoever plans it refuses a method that is unknown
+	_ = registry.Fill(o, nil) // an unknown method is refused when it is planned
 	return o
 }
