@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 )
 
-// OutFile is a file that appears under its name only when it is whole: it is written
-// beside its place and renamed by Commit, here or on a Hadoop file system. A device or
-// pipe is written directly.
+// OutFile is a file that appears under its name only when it is whole: it is written next to its
+// place and renamed by Commit, here or on a Hadoop file system. A device or pipe is written
+// directly.
 type OutFile struct {
 	out    io.WriteCloser // *os.File, or a file of a Hadoop file system, published by its Close
-	path   string         // what the user named
+	path   string         // as the user gave it
 	target string         // what the rename replaces; "": written directly
 	done   bool
 }
 
-// CreateFile begins a file. Call Commit to publish it; Abort (deferred) to clean up.
+// CreateFile begins a file. Call Commit to publish it, and defer Abort to clean up.
 func CreateFile(path string) (*OutFile, error) {
 	if IsRemote(path) {
 		return createRemoteFile(path)
@@ -47,7 +47,7 @@ func resolve(path string) (target string, direct bool, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return path, false, nil // most likely new; creating it tells
+		return path, false, nil // most likely it is new; creating it shows
 	}
 	if info.IsDir() {
 		return "", false, Inputf(path, 0, "is a directory: give a file to write")
@@ -61,8 +61,8 @@ func resolve(path string) (target string, direct bool, err error) {
 	return target, false, nil
 }
 
-// createBeside makes a new file next to target. The name carries the process id, so
-// that two processes never share one, and a number for two in one process.
+// createBeside makes a new file next to target. Its name contains the process id, so that two
+// processes never share one, and a number for several in one process.
 func createBeside(target string) (*os.File, error) {
 	dir, base := filepath.Split(target)
 	const tries = 1000
@@ -75,7 +75,7 @@ func createBeside(target string) (*os.File, error) {
 	}
 }
 
-// Write implements io.Writer; errors name the path that the user gave.
+// Write implements io.Writer. Errors name the path as the user gave it.
 func (f *OutFile) Write(p []byte) (int, error) {
 	n, err := f.out.Write(p)
 	return n, Explain(f.path, err)
@@ -91,7 +91,7 @@ func (f *OutFile) Commit() error {
 		return Explain(f.path, f.out.Close())
 	}
 	defer f.Abort()
-	file := f.out.(*os.File) // what has a target is one
+	file := f.out.(*os.File) // only a local file has a target
 	if err := file.Sync(); err != nil {
 		return Explain(f.path, err)
 	}

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// CancelReader ends a Read when its context is cancelled: a terminal or a pipe that
-// says nothing would otherwise hold up the clean end that Ctrl-C asks for. The read
-// underneath can't be broken off, so its goroutine stays until the process ends or
-// input comes. Not for use by several goroutines.
+// CancelReader ends a Read when its context is cancelled. Otherwise a terminal or a pipe that
+// sends nothing would delay the end that Ctrl-C asks for. The read underneath can't be
+// interrupted: its goroutine stays until input comes or the process ends. For one goroutine.
 type CancelReader struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
-	rest    []byte      // of buf, not handed out yet
-	err     error       // that came with it
+	rest    []byte      // unread part of buf
+	err     error       // error that came with it
 	pending chan readOf // nil: no read is under way
 }
 
@@ -43,7 +42,7 @@ func (c *CancelReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill takes the next piece of input, or returns the context's error.
+// fill waits for the next piece of input, or returns the context's error.
 func (c *CancelReader) fill() error {
 	c.start()
 	select {
@@ -55,7 +54,7 @@ func (c *CancelReader) fill() error {
 	}
 }
 
-// start has a read under way.
+// start begins a read in the background.
 func (c *CancelReader) start() {
 	if c.buf == nil {
 		c.buf = make([]byte, 64<<10) // a pipe's capacity
@@ -75,8 +74,8 @@ func (c *CancelReader) take(got readOf) {
 	c.rest, c.err = c.buf[:got.n], got.err
 }
 
-// Within says whether a Read can end without waiting any longer than d from now, which it
-// finds out by waiting: there is input, or its end, or the context's.
+// Within waits for at most d, and says whether a Read would return at once: there is input, its
+// end, or the context's end.
 func (c *CancelReader) Within(d time.Duration) bool {
 	if len(c.rest) > 0 || c.err != nil {
 		return true
@@ -95,8 +94,8 @@ func (c *CancelReader) Within(d time.Duration) bool {
 	}
 }
 
-// WhenIdle calls then once no read of the input underneath is under way: at once, or by a
-// goroutine that waits for it. then may close what a read must not meet closed.
+// WhenIdle calls then once no read is under way: at once, or later from a goroutine that waits
+// for that. then may close what must not be closed during a read.
 func (c *CancelReader) WhenIdle(then func() error) error {
 	if c.pending == nil {
 		return then()
@@ -109,7 +108,7 @@ func (c *CancelReader) WhenIdle(then func() error) error {
 	}
 	go func() {
 		<-c.pending
-		_ = then() // nobody is left to be told
+		_ = then() // nobody is left to report an error to
 	}()
 	return nil
 }

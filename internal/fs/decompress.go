@@ -14,13 +14,12 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow bounds what a compressed stream may ask for as history: 128 MiB is what
-// zstd --long and xz -9e files need at most in practice, and keeps a hostile header
-// from claiming gigabytes.
+// maxWindow bounds the history that a compressed stream may ask for. zstd --long and xz -9e need
+// 128 MiB at most. It keeps a hostile header from claiming gigabytes.
 const maxWindow = 128 << 20
 
-// magics are the first bytes of each known kind of file, the foreign ones for a
-// message that says what to do instead of one about line 1.
+// magics are the first bytes of known kinds of files. The foreign ones give an error that says
+// what to do, instead of one about line 1.
 var magics = []struct{ kind, magic string }{
 	{"gzip", "\x1f\x8b"},
 	{"zstd", "\x28\xb5\x2f\xfd"},
@@ -31,10 +30,10 @@ var magics = []struct{ kind, magic string }{
 	{"lz4", "\x04\x22\x4d\x18"},
 }
 
-// detect looks at the first bytes and puts the fitting decoder in place.
+// detect looks at the first bytes and chooses the decoder.
 func (f *File) detect(r *bufio.Reader) error {
 	var head []byte
-	for n := 1; undecided(head); n++ { // no byte more than it takes: the next may come much later
+	for n := 1; undecided(head); n++ { // read no more bytes than needed: the next may come much later
 		var err error
 		if head, err = r.Peek(n); err == io.EOF {
 			break
@@ -44,7 +43,7 @@ func (f *File) detect(r *bufio.Reader) error {
 	}
 	f.compression = kindOf(head)
 	if f.compression == "zip" && strings.HasSuffix(strings.ToLower(f.name), ".npz") {
-		f.compression = "none" // NumPy's archive, which its reader unpacks
+		f.compression = "none" // NumPy's archive, which its own reader unpacks
 	}
 	switch f.compression {
 	case "none":
@@ -56,7 +55,7 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 		f.content = z
 	case "zstd":
-		// One goroutine's worth of decoding, in the caller: nothing to leak.
+		// It decodes in the calling goroutine only, so nothing can leak.
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return f.explain(err)
@@ -74,7 +73,7 @@ func (f *File) detect(r *bufio.Reader) error {
 	return nil
 }
 
-// kindOf names the compression that the first bytes of a file announce.
+// kindOf is the compression that a file's first bytes show.
 func kindOf(head []byte) string {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
@@ -88,7 +87,7 @@ func kindOf(head []byte) string {
 	return "none"
 }
 
-// undecided says whether further bytes may make a compression of what kindOf takes for none.
+// undecided says whether further bytes may show a compression.
 func undecided(head []byte) bool {
 	if kindOf(head) != "none" {
 		return false
@@ -102,7 +101,7 @@ func undecided(head []byte) bool {
 	return len(head) <= len(skippable) && head[0]&0xf0 == 0x50 && strings.HasPrefix(skippable, string(head[1:]))
 }
 
-// explain says whether the file or the stream in it is at fault.
+// explain says whether the file or the compressed stream is at fault.
 func (f *File) explain(err error) error {
 	switch {
 	case f.count.err != nil:
@@ -116,9 +115,9 @@ func (f *File) explain(err error) error {
 	return Inputf(f.name, 0, "the %s stream is damaged: fetch or make the file again: %w", f.compression, err)
 }
 
-// xzReader decodes concatenated xz streams. The library takes a file that ends between
-// two blocks, or within a block's header, for a whole one; so a clean end is believed
-// only if the file's last bytes are the footer of a stream.
+// xzReader decodes concatenated xz streams. The library accepts a file that ends between two
+// blocks, or within a block's header, as complete. So a clean end counts only if the file's last
+// bytes are a stream's footer.
 type xzReader struct {
 	z   *xz.Reader
 	raw *counter
@@ -145,8 +144,8 @@ func isXZFooter(b []byte) bool {
 		crc32.ChecksumIEEE(b[4:10]) == binary.LittleEndian.Uint32(b)
 }
 
-// tail keeps the last footerBytes bytes of a stream up to its last byte that is not
-// zero: zeros are padding behind an xz stream.
+// tail keeps the last footerBytes bytes of a stream, up to its last byte that is not zero: zeros
+// may follow an xz stream as padding.
 type tail struct {
 	last  []byte
 	zeros int

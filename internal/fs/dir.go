@@ -7,23 +7,23 @@ import (
 	"path/filepath"
 )
 
-// OutDir is a folder that appears under its name only when it is whole. It is filled
-// at Path (the name with .part at its end) under a lock, then renamed by Commit. One of a
-// Hadoop file system is filled in a temporary folder of this machine and copied by Commit.
+// OutDir is a folder that appears under its name only when it is whole. It is filled at Path (the
+// name with .part at its end) under a lock, then renamed by Commit. A folder on a Hadoop file
+// system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
-	name          string // what the user named
+	name          string // as the user gave it
 	target        string
 	work          string
 	lock          *os.File
 	replace       bool
-	remote        bool // target lies on a Hadoop file system, work on this machine
+	remote        bool // target is on a Hadoop file system, work on this machine
 	done          bool
-	removeParents func() // removes the parents that were made for it
+	removeParents func() // removes the parents that were made
 }
 
-// CreateDir begins the folder. What a killed process left at the working path is
-// removed; a living one that holds it is an error, and so is what is not taxon's. An existing
-// non-empty folder is an error unless replace is set; parents are made as needed.
+// CreateDir begins the folder. What a killed process left at the working path is removed. It is
+// an error if a living process holds that path, or if it holds something that is not taxon's, or
+// if the folder exists, is not empty, and replace is not set. Parents are made as needed.
 func CreateDir(path string, replace bool) (*OutDir, error) {
 	if IsRemote(path) {
 		return createRemoteDir(path, replace)
@@ -56,8 +56,8 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	return d, nil
 }
 
-// CheckFolder refuses a path whose last name is none: work goes on in a folder of that name
-// with .part or .train at its end, and takes its place at the end.
+// CheckFolder refuses a path without a last name. The working folder is made from that name, with
+// .part or .train at its end.
 func CheckFolder(path string) error {
 	switch filepath.Base(filepath.Clean(path)) {
 	case ".", "..", string(filepath.Separator):
@@ -68,13 +68,13 @@ func CheckFolder(path string) error {
 	return nil
 }
 
-// MakeParents makes the folders above path that are missing. undo, for a caller that
-// then fails, removes those of them that are empty again. After an error nothing is left.
+// MakeParents makes the missing folders above path. undo removes those that are still empty, for
+// a caller that fails later. After an error nothing is left.
 func MakeParents(path string) (undo func(), err error) {
-	if IsRemote(path) { // whoever writes there makes them
+	if IsRemote(path) { // made by whoever writes there
 		return func() {}, nil
 	}
-	var made []string // the innermost first
+	var made []string // innermost first
 	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 			break
@@ -83,7 +83,7 @@ func MakeParents(path string) (undo func(), err error) {
 	}
 	undo = func() {
 		for _, dir := range made {
-			os.Remove(dir) // refuses a folder that is not empty
+			os.Remove(dir) // fails if a folder is not empty
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -93,7 +93,7 @@ func MakeParents(path string) (undo func(), err error) {
 	return undo, nil
 }
 
-// checkTarget refuses what Commit could not or must not replace.
+// checkTarget refuses a target that Commit can't, or must not, replace.
 func (d *OutDir) checkTarget() error {
 	info, err := os.Stat(d.target)
 	if os.IsNotExist(err) {
@@ -115,9 +115,9 @@ func (d *OutDir) checkTarget() error {
 	return nil
 }
 
-// claim makes the working folder, empty but for the mark, and locked.
+// claim makes the working folder, locked, with nothing but the mark in it.
 func (d *OutDir) claim() error {
-	if err := Claimable(d.work); err != nil { // before it is opened: it may be a pipe
+	if err := Claimable(d.work); err != nil { // before it is opened, as it may be a pipe
 		return err
 	}
 	if err := os.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
@@ -168,11 +168,11 @@ func (d *OutDir) Commit() error {
 	return Explain(d.name, syncDir(filepath.Dir(d.target)))
 }
 
-// publish renames the working folder, over an old one where there is one: by exchange
-// where the system can, so that a whole folder bears the name at every instant; else the
-// old one steps aside first, since rename does not replace a folder that is not empty.
-// A folder that bears the working name is marked at every instant, so that the next process
-// knows what a killed one left; nobody minds the mark in one that bears its own.
+// publish renames the working folder, and replaces an old one. Where the system can exchange two
+// names, there is a whole folder under the name at every instant. Otherwise the old one is
+// renamed first, as rename does not replace a folder that is not empty. A folder with the working
+// name always has the mark, so that the next process knows what a killed one left. In the
+// published folder the mark does no harm.
 func (d *OutDir) publish() error {
 	if _, err := os.Lstat(d.target); os.IsNotExist(err) {
 		if err := os.Rename(d.work, d.target); err != nil {
@@ -200,7 +200,7 @@ func (d *OutDir) publish() error {
 	return errors.Join(d.unmark(), RemoveOwn(old))
 }
 
-// unmark takes the mark from the folder that bears the name.
+// unmark removes the mark from the published folder.
 func (d *OutDir) unmark() error {
 	err := os.Remove(filepath.Join(d.target, MarkName))
 	if os.IsNotExist(err) {
@@ -216,7 +216,7 @@ func (d *OutDir) Abort() {
 	}
 	d.done = true
 	if d.remote {
-		os.RemoveAll(d.work) // temporary, under a name that nobody else has
+		os.RemoveAll(d.work) // a temporary folder with a unique name
 	} else {
 		_ = RemoveOwn(d.work)
 	}
@@ -226,8 +226,8 @@ func (d *OutDir) Abort() {
 	d.removeParents()
 }
 
-// Fill puts the files of a folder of this machine into the working folder: as links where
-// both lie on one disk, else as copies. They must not be written to afterwards.
+// Fill puts the files of a local folder into the working folder: as links if both are on one
+// disk, else as copies. They must not be changed afterwards.
 func (d *OutDir) Fill(from string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package fs is the edge between taxon and files: it opens inputs (a local path, or
-// - for standard input), takes off their compression by content, publishes files and
-// folders in one step, and turns the operating system's errors into one clear line.
+// Package fs is the edge between taxon and files. It opens inputs (a local path, hdfs://, or -
+// for standard input), decompresses them by content, publishes files and folders in one step, and
+// turns the operating system's errors into one clear line.
 //
-// Errors come in two kinds. An *InputError means that the command line or the data is
-// wrong (exit status 2): a missing file, a folder given for a file, no permission, a
-// truncated gzip stream, a broken line. Every other error is a failure of the machine
-// (exit status 1): a full disk, a failing device. IsInput tells them apart.
+// There are two kinds of errors. An *InputError means that the command line or the data are wrong
+// (exit status 2): a missing file, a folder given for a file, no permission, a truncated gzip
+// stream, a broken line. Every other error is a failure of the machine (exit status 1): a full
+// disk, a failing device. IsInput tells them apart.
 package fs

@@ -42,9 +42,9 @@ func IsInput(err error) bool {
 	return errors.As(err, &in)
 }
 
-// AtLine puts a line number into an InputError that has none; other errors pass unchanged,
-// and that of a stream that is cut short before its first line: decoders hand out whole blocks,
-// so the cut may lie thousands of lines on.
+// AtLine adds a line number to an InputError that has none; other errors stay unchanged. So does
+// the error of a stream that is cut short before its first line: decoders return whole blocks, so
+// the cut may be thousands of lines further on.
 func AtLine(err error, line int64) error {
 	var in *InputError
 	if !errors.As(err, &in) || in.Line != 0 || line == 1 && errors.Is(err, io.ErrUnexpectedEOF) {
@@ -55,8 +55,8 @@ func AtLine(err error, line int64) error {
 	return &at
 }
 
-// Explain names the path in an error of the operating system. What the user can fix
-// by another path becomes an InputError; a full disk and all else stays a failure.
+// Explain adds the path to an error of the operating system. If the user can fix it by another
+// path it becomes an InputError; a full disk and everything else remains a failure.
 func Explain(path string, err error) error {
 	if err == nil || IsInput(err) {
 		return err
@@ -74,7 +74,7 @@ func Explain(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, cause(err))
 }
 
-// failure is an error of the machine whose message says it all without its cause.
+// failure is an error of the machine whose message needs no cause.
 type failure struct {
 	msg string
 	err error
@@ -83,7 +83,7 @@ type failure struct {
 func (f *failure) Error() string { return f.msg }
 func (f *failure) Unwrap() error { return f.err }
 
-// IsDiskFull reports whether a write failed for want of space or quota.
+// IsDiskFull says whether a write failed for lack of space or quota.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
 }
@@ -118,7 +118,7 @@ func isPathError(err error) bool {
 	return errors.As(err, &p) && p.Op == "open"
 }
 
-// cause drops the operation and path that the os package puts before an error number.
+// cause removes the operation and path that package os adds to an error number.
 func cause(err error) error {
 	var p *iofs.PathError
 	if errors.As(err, &p) {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// ErrFault is a mapped file that could not be read where it once could.
+// ErrFault is the error of a mapped file that can no longer be read.
 var ErrFault = errors.New("a file that is mapped into memory got shorter or can't be read any more (changed while in use, or its disk fails): start again when it is whole")
 
-// CatchFault makes a fault of the calling goroutine in mapped memory end the calling
-// function with ErrFault in place of the process:
+// CatchFault turns a fault in mapped memory, in the calling goroutine, into the error ErrFault of
+// the calling function:
 //
 //	defer fs.CatchFault(&err)()
 //
-// Other panics go on.
+// Other panics continue.
 func CatchFault(err *error) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {
@@ -31,7 +31,7 @@ func CatchFault(err *error) func() {
 	}
 }
 
-// Fault is the error of a fault: ErrFault, with the file's name where the system tells it.
+// Fault is the error of a fault: ErrFault, with the file's name if the system tells it.
 func Fault(p any) error {
 	if !IsFault(p) {
 		return ErrFault
@@ -46,8 +46,8 @@ func Fault(p any) error {
 	return ErrFault
 }
 
-// mappedAt finds the file behind an address in a list of mappings, as Linux writes it: lines
-// of first address, first one behind, and four more words before the path. "": it is in none.
+// mappedAt finds the file at an address in a list of mappings as Linux writes it. A line has the
+// first address, the one after the last, four more words, and the path. "": no file.
 func mappedAt(maps []byte, addr uint64) string {
 	for line := range strings.Lines(string(maps)) {
 		var from, to uint64
@@ -63,8 +63,8 @@ func mappedAt(maps []byte, addr uint64) string {
 	return ""
 }
 
-// IsFault says whether what a goroutine panicked with is a fault at an address, as under
-// debug.SetPanicOnFault; a nil pointer is none.
+// IsFault says whether a panic is a fault at an address, as under debug.SetPanicOnFault. A nil
+// pointer is not.
 func IsFault(p any) bool {
 	e, ok := p.(interface {
 		error

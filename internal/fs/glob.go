@@ -11,9 +11,9 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// glob lists what matches a pattern on this machine, as filepath.Glob does, but for a folder
-// that can't be listed: filepath.Glob passes over it, and a training would lack its files
-// silently. Here it is an error that names the folder.
+// glob lists what matches a pattern on this machine, like filepath.Glob. But filepath.Glob passes
+// over folders that it can't list, so that a training would silently lack files. Here that is an
+// error with the folder's name.
 func glob(pattern string) ([]string, error) {
 	if !hdfs.HasGlob(pattern) {
 		if _, err := os.Lstat(pattern); err != nil {

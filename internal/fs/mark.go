@@ -7,21 +7,21 @@ import (
 	"path/filepath"
 )
 
-// MarkName is the file that tells a folder in which something is being made, such as
-// NAME.part or NAME.train, from one of the user's that happens to bear the name.
+// MarkName is a file that marks a folder as taxon's own while something is made in it, such as
+// NAME.part or NAME.train. It distinguishes it from a user's folder of the same name.
 const MarkName = ".taxon-unfinished"
 
-// markText is what the mark says to whoever finds it.
+// markText is the mark's content, for whoever finds it.
 const markText = "taxon makes something in this folder, and removes the folder when it is done.\n"
 
-// Mark makes a folder taxon's own.
+// Mark marks a folder as taxon's own.
 func Mark(dir string) error {
 	return os.WriteFile(filepath.Join(dir, MarkName), []byte(markText), 0o666)
 }
 
-// Claimable reports whether taxon may fill and remove the folder dir, whose name it made up:
-// nil if nothing is there, or an empty folder, or one that Mark was called on. Anything else
-// is the user's: an InputError. It names dir itself, as the user has not.
+// Claimable returns nil if taxon may fill and remove the folder dir, whose name it made up:
+// nothing is there, or an empty folder, or a marked one. Anything else belongs to the user: an
+// InputError, which names dir, as the user has not.
 func Claimable(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -46,8 +46,8 @@ func Claimable(dir string) error {
 	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another --out, or move it away", names[0])
 }
 
-// RemoveOwn removes a folder that Claimable allows: the mark goes last, so that what a killed
-// process leaves of it is still taxon's.
+// RemoveOwn removes a folder that Claimable allows. The mark goes last, so what a killed process
+// leaves of it is still taxon's.
 func RemoveOwn(dir string) error {
 	if err := Claimable(dir); err != nil {
 		return err
@@ -58,7 +58,7 @@ func RemoveOwn(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// EmptyOwn removes all but the mark in a folder that Claimable allows.
+// EmptyOwn removes everything but the mark from a folder that Claimable allows.
 func EmptyOwn(dir string) error {
 	if err := Claimable(dir); err != nil {
 		return err

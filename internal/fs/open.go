@@ -12,15 +12,15 @@ import (
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-// Source opens paths. Local is the one there is: it knows local and hdfs:// paths.
+// Source opens paths. Its implementation is Local.
 type Source interface {
 	// Open returns the raw bytes of a file and its size, -1 where unknown. A path
 	// that cannot be read as a file is an *InputError.
 	Open(ctx context.Context, path string) (io.ReadCloser, int64, error)
 }
 
-// Local reads this machine's files, In for the path "-", and hdfs:// paths. The zero value
-// reads the process's standard input.
+// Local reads this machine's files, standard input for the path "-", and hdfs:// paths. The zero
+// value uses the process's standard input.
 type Local struct {
 	In io.Reader // nil: os.Stdin
 }
@@ -62,7 +62,7 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 	return f, size, nil
 }
 
-// openFile is os.Open, but for a pipe, whose opening waits for a writer, it ends with ctx.
+// openFile is os.Open, except that opening a pipe, which waits for a writer, ends with ctx.
 func openFile(ctx context.Context, path string) (*os.File, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return os.Open(path)
@@ -89,7 +89,7 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// File is an opened input: Read gives its content without compression.
+// File is an opened input. Read returns its decompressed content.
 type File struct {
 	name        string
 	stdin       bool
@@ -99,12 +99,12 @@ type File struct {
 	count       *counter
 	content     io.Reader
 	release     func()
-	parts       bool // content is of several files, which explain their errors themselves
+	parts       bool // the content comes from several files, which name themselves in errors
 }
 
-// Open opens a path of src and takes off its compression. Of a Local source a pattern, or
-// a folder of part files, is read as one file (Expand says which). Errors of reading name
-// the path; a truncated or broken compressed stream is an *InputError.
+// Open opens a path of src and decompresses it. If src is Local, a pattern, or a folder of part
+// files, is read as one file (see Expand). Errors of reading name the path. A truncated or broken
+// compressed stream is an *InputError.
 func Open(ctx context.Context, src Source, path string) (*File, error) {
 	if _, ok := src.(Local); !ok {
 		return openFileOf(ctx, src, path)
@@ -131,7 +131,7 @@ func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	return newFile(raw, size, path)
 }
 
-// newFile takes over an opened file.
+// newFile makes a File of an opened file, which it then owns.
 func newFile(raw io.ReadCloser, size int64, path string) (*File, error) {
 	f := &File{name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
 	// Large enough to feed the decoders, small beside any memory bound.
@@ -143,7 +143,7 @@ func newFile(raw io.ReadCloser, size int64, path string) (*File, error) {
 	return f, nil
 }
 
-// Name is how messages call a path.
+// Name is how messages name a path.
 func Name(path string) string {
 	if path == Stdin {
 		return "stdin"
@@ -151,16 +151,16 @@ func Name(path string) string {
 	return path
 }
 
-// Name is the path as messages show it.
+// Name is the path as shown in messages.
 func (f *File) Name() string { return f.name }
 
-// Size is the number of bytes as stored (compressed), -1 where unknown.
+// Size is the number of bytes as stored (compressed); -1: unknown.
 func (f *File) Size() int64 { return f.size }
 
 // BytesRead is how many of them were read so far; safe while another goroutine reads.
 func (f *File) BytesRead() int64 { return f.count.n.Load() }
 
-// Waits reports whether a Read may wait for another process: standard input, a pipe.
+// Waits says whether a Read may wait for another process: standard input, a pipe.
 func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
 // Read implements io.Reader over the content.
@@ -181,8 +181,8 @@ func (f *File) Close() error {
 	return f.raw.Close()
 }
 
-// counter counts the raw bytes and remembers a failure of the file below the decoder,
-// which decoders otherwise disguise as broken data, and the end of what it read.
+// counter counts the raw bytes, and remembers errors of the file itself, which decoders disguise
+// as broken data, and whether the end was reached.
 type counter struct {
 	r    io.Reader
 	n    atomic.Int64

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// WriteOut gives write a buffered writer for path, or for stdout if it is "-"; a file
+// WriteOut calls write with a buffered writer for path, or for stdout if path is "-". A file
 // appears under its name when it is whole.
 func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (err error) {
 	if path == Stdin {
@@ -42,9 +42,9 @@ func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (e
 	return f.Commit()
 }
 
-// Overwrites reports whether a file written at path could replace root or something in it:
-// path is root, under whatever name, or lies below it. Devices and pipes are never within
-// anything: writing to them replaces nothing.
+// Overwrites says whether writing path could replace root or something in it: path is root, under
+// whatever name, or is below it. Devices and pipes are never within anything, as writing to them
+// replaces nothing.
 func Overwrites(path, root string) bool {
 	if IsRemote(path) || IsRemote(root) {
 		return Within(path, root)
@@ -67,7 +67,7 @@ func Overwrites(path, root string) bool {
 	}
 }
 
-// realPath follows the links in the part of an absolute path that exists.
+// realPath follows the links in the existing part of an absolute path.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -79,8 +79,8 @@ func realPath(path string) string {
 	return filepath.Join(realPath(dir), filepath.Base(path))
 }
 
-// CheckWritable refuses a place beside which nothing can be written, before the work whose
-// result goes there. Places that are not of this machine are seen later.
+// CheckWritable refuses a path next to which nothing can be written, before the work whose result
+// goes there. Paths on other machines are not checked here.
 func CheckWritable(out string) error {
 	if IsRemote(out) {
 		return nil

@@ -11,19 +11,19 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// joined reads the files of a pattern or of a folder of parts one after the other, each
-// with a compression of its own, as one text: a part that lacks its last newline gets it.
+// joined reads the files of a pattern, or of a folder of parts, as one text. Each may have its
+// own compression. A part without a final newline gets one.
 type joined struct {
 	ctx   context.Context
 	src   Source
-	rest  []string // parts not yet begun
+	rest  []string // parts not begun yet
 	cur   *File    // nil: none is open
-	seen  int64    // of cur, already counted
-	last  byte     // that was handed out
+	seen  int64    // bytes of cur already counted
+	last  byte     // last byte returned
 	count *counter
 }
 
-// openParts opens several files as one of the name that the user gave.
+// openParts opens several files as one, under the name that the user gave.
 func openParts(ctx context.Context, src Source, path string, parts []string) (*File, error) {
 	size, err := totalSize(ctx, parts)
 	if err != nil {
@@ -82,8 +82,8 @@ func (j *joined) Close() error {
 	return j.cur.Close()
 }
 
-// openRemotePath opens a file of a Hadoop file system over one connection, or what a
-// folder or a pattern stands for.
+// openRemotePath opens a file of a Hadoop file system, or the files of a folder or pattern, over
+// one connection.
 func openRemotePath(ctx context.Context, src Source, path string) (*File, error) {
 	raw, size, err := openRemote(ctx, path)
 	if err == nil {
@@ -102,7 +102,7 @@ func openRemotePath(ctx context.Context, src Source, path string) (*File, error)
 	return openParts(ctx, src, path, paths)
 }
 
-// totalSize adds up the sizes of files, -1 where one is unknown.
+// totalSize is the sum of the files' sizes; -1 if one is unknown.
 func totalSize(ctx context.Context, paths []string) (total int64, err error) {
 	if IsRemote(paths[0]) {
 		err = remotely(ctx, paths[0], func(f *hdfs.FS, _ string) error {

@@ -8,8 +8,8 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// RangeFile is a file of which parts are read, in any order and as they are, here or in
-// HDFS. For one goroutine.
+// RangeFile reads parts of a file, here or in HDFS, in any order and without decompressing them.
+// For one goroutine.
 type RangeFile struct {
 	ctx  context.Context
 	path string
@@ -20,7 +20,7 @@ type RangeFile struct {
 	size int64
 }
 
-// OpenRanges begins to read parts of a file; ctx is of all calls.
+// OpenRanges opens a file for RangeFile; ctx applies to all calls.
 func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 	if !IsRemote(path) {
 		f, err := os.Open(path)
@@ -49,7 +49,7 @@ func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 // Size is the file's length when it was opened.
 func (f *RangeFile) Size() int64 { return f.size }
 
-// ReadRange fills p from offset on; a file that ends before is io.ErrUnexpectedEOF.
+// ReadRange fills p from offset on. A file that ends before that is io.ErrUnexpectedEOF.
 func (f *RangeFile) ReadRange(p []byte, offset int64) error {
 	n, err := f.file.ReadAt(p, offset)
 	switch {

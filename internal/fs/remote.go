@@ -14,8 +14,8 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// The functions of this file are those of packages os and path/filepath for paths of
-// every kind: local ones, and hdfs://. Errors name the path and are explained.
+// The functions of this file are those of packages os and path/filepath, for local and hdfs://
+// paths. Errors are explained and name the path.
 
 // IsRemote reports whether a path lies on a Hadoop file system.
 func IsRemote(path string) bool { return hdfs.Is(path) }
@@ -28,7 +28,7 @@ func Join(base string, names ...string) string {
 	return filepath.Join(append([]string{base}, names...)...)
 }
 
-// Clean is the shortest path that means the same.
+// Clean is the shortest equivalent path.
 func Clean(path string) string { return Join(path) }
 
 // Dir is the folder that holds a path.
@@ -39,7 +39,7 @@ func Dir(path string) string {
 	return filepath.Dir(path)
 }
 
-// dial connects to the file system of a path, once (wait 0) or with patience.
+// dial connects to a path's file system. wait 0: it tries once.
 func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, string, error) {
 	l, err := hdfs.Parse(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, strin
 	return f, l.Path, nil
 }
 
-// remoteErr explains an error of a remote path; a cancelled context is the cause of all.
+// remoteErr explains an error of a remote path. If the context was cancelled, that is the cause.
 func remoteErr(ctx context.Context, path string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -60,7 +60,7 @@ func remoteErr(ctx context.Context, path string, err error) error {
 	return Explain(path, err)
 }
 
-// remotely calls do with the file system of path and its path there.
+// remotely calls do with the file system of path, and the path within it.
 func remotely(ctx context.Context, path string, do func(f *hdfs.FS, name string) error) error {
 	f, name, err := dial(ctx, path, 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func ReadDirNames(path string) (names []string, err error) {
 	return names, err
 }
 
-// ReadFile reads a whole file, as it is.
+// ReadFile reads a whole file without decompressing it.
 func ReadFile(ctx context.Context, path string) ([]byte, error) {
 	if !IsRemote(path) {
 		return os.ReadFile(path)
@@ -114,7 +114,7 @@ func ReadFile(ctx context.Context, path string) ([]byte, error) {
 	return readAll(r, size)
 }
 
-// RemoveAll removes a file or a folder with all in it; one that is not there is no error.
+// RemoveAll removes a file, or a folder with everything in it. A missing one is no error.
 func RemoveAll(path string) error {
 	if !IsRemote(path) {
 		return os.RemoveAll(path)
@@ -134,8 +134,7 @@ func Rename(from, to string) error {
 	return remotely(context.Background(), from, func(f *hdfs.FS, name string) error { return f.Rename(name, l.Path) })
 }
 
-// Private takes the rights to a file or folder of a Hadoop file system, or of this machine,
-// from all but its owner.
+// Private takes all rights to a file or folder from everybody but its owner.
 func Private(path string) error {
 	info, err := Stat(path)
 	if err != nil {
@@ -148,7 +147,7 @@ func Private(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.Chmod(name, mode) })
 }
 
-// Exists reports whether something bears the name; what can't be asked does not.
+// Exists says whether something has this name; false if that can't be found out.
 func Exists(path string) bool {
 	_, err := Stat(path)
 	return err == nil
@@ -157,15 +156,15 @@ func Exists(path string) bool {
 // partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
 const partPrefix = "part-"
 
-// HasParts says whether path is a folder that Open reads as the parts of one file.
+// HasParts says whether path is a folder whose parts Open reads as one file.
 func HasParts(path string) bool {
 	names, err := ReadDirNames(path)
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
 }
 
-// Expand lists the files that a path of input stands for: itself; of a pattern (* ? [])
-// all files that match, by name; of a folder its part files. A local file whose name
-// has the characters of a pattern is itself.
+// Expand lists the files that an input path stands for: itself; for a pattern (* ? []) all files
+// that match, by name; for a folder its part files. A local file whose name looks like a pattern
+// is itself.
 func Expand(ctx context.Context, path string) ([]string, error) {
 	switch {
 	case path == Stdin || path == "":
@@ -178,7 +177,7 @@ func Expand(ctx context.Context, path string) ([]string, error) {
 		return localParts(path)
 	}
 	if err == nil || !hdfs.HasGlob(path) {
-		return []string{path}, nil // opening it tells what is wrong
+		return []string{path}, nil // opening it shows what is wrong
 	}
 	found, err := glob(path)
 	if errors.Is(err, filepath.ErrBadPattern) {
@@ -210,7 +209,7 @@ func localParts(dir string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return []string{dir}, nil // opening it says that it is a folder
+		return []string{dir}, nil // opening it reports that it is a folder
 	}
 	return out, nil
 }
@@ -282,7 +281,7 @@ func MkdirAll(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
 }
 
-// OpenRaw opens a file as it is, without taking off a compression.
+// OpenRaw opens a file without decompressing it.
 func OpenRaw(path string) (io.ReadCloser, error) {
 	if !IsRemote(path) {
 		return os.Open(path)
@@ -291,7 +290,7 @@ func OpenRaw(path string) (io.ReadCloser, error) {
 	return r, err
 }
 
-// FolderBytes adds up the files in a folder; what can't be listed counts nothing.
+// FolderBytes is the size of the files in a folder, as far as they can be listed.
 func FolderBytes(path string) (n int64) {
 	if !IsRemote(path) {
 		entries, _ := os.ReadDir(path)
@@ -312,7 +311,7 @@ func FolderBytes(path string) (n int64) {
 	return n
 }
 
-// Within reports whether one remote path is another or lies below it.
+// Within says whether one remote path is another or is below it.
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)
 	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))

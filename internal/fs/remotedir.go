@@ -15,15 +15,15 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// publishPatience is how long a name node may be away when a folder that took hours to
-// make is to be published.
+// publishPatience is how long a name node may be away when a folder is to be published. It may
+// have taken hours to make.
 const publishPatience = 5 * time.Minute
 
-// staleAge is the age from which a temporary folder is taken for that of a killed process.
+// staleAge is the age from which a temporary folder counts as left by a killed process.
 const staleAge = 7 * 24 * time.Hour
 
-// createRemoteDir begins a folder of a Hadoop file system: it is filled on this machine
-// (TMPDIR), and Commit copies it beside its place and renames it.
+// createRemoteDir begins a folder of a Hadoop file system. It is filled on this machine (TMPDIR).
+// Commit copies it next to its place and renames it.
 func createRemoteDir(name string, replace bool) (*OutDir, error) {
 	d := &OutDir{name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
 	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
@@ -36,8 +36,8 @@ func createRemoteDir(name string, replace bool) (*OutDir, error) {
 	return d, nil
 }
 
-// checkRemote refuses what Commit could not or must not replace, and places where it may
-// not write, before hours of work go into the folder.
+// checkRemote refuses a target that Commit can't or must not replace, and places without write
+// permission, before hours of work go into the folder.
 func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if name == "/" {
 		return &UsageError{Msg: "is the root of the file system: give a folder below it"}
@@ -65,7 +65,7 @@ func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if err == nil {
 		err = f.RemoveAll(probe)
 	}
-	// Parents come with the folder: until then nothing of ours is there.
+	// Parents are made when the folder is published, so that nothing of ours is there before.
 	if made != "" {
 		err = errors.Join(err, f.RemoveAll(made))
 	}
@@ -75,7 +75,7 @@ func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	return d.sweep(f, name)
 }
 
-// firstOf is the first of joined errors: one line says one thing.
+// firstOf is the first of joined errors, for a message of one line.
 func firstOf(err error) error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		return j.Unwrap()[0]
@@ -83,7 +83,7 @@ func firstOf(err error) error {
 	return err
 }
 
-// makeParents makes dir and returns the outermost folder that was made for it, "" if none.
+// makeParents makes dir, and returns the outermost folder that it had to make; "": none.
 func (d *OutDir) makeParents(f *hdfs.FS, dir string) (made string, err error) {
 	for at := dir; at != "/"; at = path.Dir(at) {
 		if info, err := f.Stat(at); err == nil {
@@ -102,18 +102,18 @@ func (d *OutDir) makeParents(f *hdfs.FS, dir string) (made string, err error) {
 	return made, f.MkdirAll(dir)
 }
 
-// tempName is a name beside the folder's that nobody else has.
+// tempName is a unique name next to the folder's.
 func (d *OutDir) tempName(name string) string {
 	dir, base := path.Split(name)
 	return dir + "." + base + "." + strings.ToLower(rand.Text()[:13]) + ".part"
 }
 
-// sweep removes what killed processes have left beside the folder long ago.
+// sweep removes what processes killed long ago have left next to the folder.
 func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 	dir, base := path.Split(name)
 	list, err := f.ReadDir(path.Clean(dir))
 	if err != nil {
-		return nil // its parents are not there yet
+		return nil // its parents do not exist yet
 	}
 	for _, e := range list {
 		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") && time.Since(e.ModTime()) > staleAge {
@@ -125,7 +125,7 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 	return nil
 }
 
-// publishRemote copies the folder beside its place, marks it as whole and renames it.
+// publishRemote copies the folder next to its place, marks it as whole and renames it.
 func (d *OutDir) publishRemote() error {
 	f, name, err := dial(context.Background(), d.target, publishPatience)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 	if err != nil {
 		return err
 	}
-	// HDFS can't exchange two folders: for the time of two renames none bears the name.
+	// HDFS can't exchange two folders. Between two renames no folder has the name.
 	old := d.tempName(name)
 	if err := f.Rename(name, old); err != nil {
 		return err
@@ -178,12 +178,12 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 	return f.RemoveAll(old)
 }
 
-// Files writes small files of one file system one after the other: over one connection,
-// if the file system is a remote one. It is for one goroutine. The zero value is ready.
+// Files writes small files to one file system, over one connection if that is a remote one. For
+// one goroutine. The zero value is ready.
 type Files struct{ remote *hdfs.FS }
 
-// Write writes a whole file in one atomic step; its folder must be there. All files lie on
-// the file system of the first.
+// Write writes a whole file in one atomic step. Its folder must exist, and be on the file system
+// of the first file.
 func (w *Files) Write(path string, data []byte) error {
 	if !IsRemote(path) {
 		return WriteFile(path, data)
@@ -222,7 +222,7 @@ func createRemoteFile(path string) (*OutFile, error) {
 	return &OutFile{out: remoteOut{w}, path: path}, nil
 }
 
-// remoteOut is a Writer of package hdfs as a file of this one.
+// remoteOut makes a Writer of package hdfs a file of this package.
 type remoteOut struct{ *hdfs.Writer }
 
 func (w remoteOut) Close() error { return w.Commit() }

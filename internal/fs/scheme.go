@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Canonical is the spelling of a path by which the rest of the program tells what kind it is:
-// hdfs://HOST/PATH or a path of this machine. It takes what Hadoop's tools take, schemes in
-// any case, hdfs:/PATH for hdfs:///PATH and file:///PATH, and refuses schemes of other file
-// systems, which would otherwise pass for names of local folders.
+// Canonical turns a path into the form that the rest of the program uses: hdfs://HOST/PATH, or a
+// path of this machine. It accepts what Hadoop's tools accept: schemes in any case, hdfs:/PATH
+// for hdfs:///PATH, and file:///PATH. It refuses schemes of other file systems, which would
+// otherwise be taken for names of local folders.
 func Canonical(path string) (string, error) {
 	scheme, rest, ok := strings.Cut(path, ":")
 	if !ok || !isScheme(scheme) {
@@ -43,7 +43,7 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// explainNew is Explain for a file to be made, which may lack no more than its folder.
+// explainNew is Explain for a file to be made: only its folder may be missing.
 func explainNew(path string, err error) error {
 	if dir := Dir(path); errors.Is(err, iofs.ErrNotExist) && !Exists(dir) {
 		return &InputError{Path: path, Err: err, Msg: "no such directory as " + dir + ": make it first, or choose another place"}

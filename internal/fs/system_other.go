@@ -10,7 +10,7 @@ import (
 // tryLock does nothing on systems without advisory locks on folders.
 func tryLock(*os.File) error { return nil }
 
-// abandoned can't be told without locks.
+// abandoned can't be found out without locks.
 func abandoned(*os.File) bool { return false }
 
 // ignoreUnsupported drops all errors: folders cannot be synced on these systems.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the advisory lock of an open folder, which ends with the process.
-// File systems without locks (some network ones) are let through.
+// tryLock takes the advisory lock of an open folder, which ends with the process. File systems
+// without locks (some network ones) are accepted.
 func tryLock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -20,8 +20,8 @@ func tryLock(f *os.File) error {
 	return nil
 }
 
-// abandoned takes the lock of an open folder of this user's, and says whether it could: no
-// living process holds it, for sure.
+// abandoned takes the lock of an open folder of this user's, and says whether it could: then
+// certainly no living process holds it.
 func abandoned(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {
@@ -39,5 +39,5 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// errQuota is the error number of a user whose share of the disk is used up.
+// errQuota is the error of a user whose disk quota is exhausted.
 var errQuota error = syscall.EDQUOT

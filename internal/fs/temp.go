@@ -13,9 +13,9 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// TempDir makes a temporary folder of this machine (in TMPDIR), for something of a short name.
-// It removes those of killed processes first: a living one holds the lock of its own. done
-// removes the folder.
+// TempDir makes a temporary folder on this machine (in TMPDIR); what is a short name of its
+// purpose. First it removes those of killed processes; living processes lock theirs. done removes
+// the folder.
 func TempDir(what string) (dir string, done func(), err error) {
 	dir, lock, err := tempDir(what)
 	if err != nil {
@@ -27,7 +27,7 @@ func TempDir(what string) (dir string, done func(), err error) {
 	}, nil
 }
 
-// tempDir is TempDir; the lock ends with its file.
+// tempDir is TempDir; closing lock releases the lock.
 func tempDir(what string) (dir string, lock *os.File, err error) {
 	sweepTemp()
 	const tries = 100
@@ -47,12 +47,12 @@ func tempDir(what string) (dir string, lock *os.File, err error) {
 			os.RemoveAll(dir)
 			return "", nil, Explain(dir, err)
 		}
-		// Another process took it for a killed one's before it was locked.
+		// Before it was locked, another process took it for a killed one's.
 	}
 	return "", nil, Inputf(os.TempDir(), 0, "temporary folders vanish there: set TMPDIR to another folder")
 }
 
-// stands says whether an open folder is the one of the name.
+// stands says whether an open folder is still the one at its path.
 func stands(f *os.File, dir string) bool {
 	mine, err := f.Stat()
 	if err != nil {
@@ -62,8 +62,8 @@ func stands(f *os.File, dir string) bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// sweepTemp removes the temporary folders that killed processes have left. What can't be
-// removed, as another user's, stays.
+// sweepTemp removes the temporary folders of killed processes. What can't be removed, such as
+// another user's, stays.
 func sweepTemp() {
 	entries, _ := os.ReadDir(os.TempDir())
 	for _, e := range entries {

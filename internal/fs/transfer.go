@@ -14,19 +14,19 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// errNotDir is a file where a folder must be.
+// errNotDir is the error for a file where a folder is needed.
 var errNotDir error = syscall.ENOTDIR
 
-// Scheme begins the paths of a Hadoop file system.
+// Scheme is the prefix of paths of a Hadoop file system.
 const Scheme = hdfs.Scheme
 
 // Negotiate adds a Kerberos ticket to a request of one of Hadoop's web services.
 func Negotiate(r *http.Request) error { return hdfs.Negotiate(r) }
 
-// UsageError is what a remote file system reports for the user to fix.
+// UsageError is an error of a remote file system that the user must fix.
 type UsageError = hdfs.UsageError
 
-// successName marks a folder in a Hadoop file system as whole, for Hadoop's tools.
+// successName is the file that marks a folder as complete for Hadoop's tools.
 const successName = "_SUCCESS"
 
 // copyBytes is the buffer of a copy between file systems.
@@ -46,7 +46,7 @@ func openRemote(ctx context.Context, path string) (io.ReadCloser, int64, error) 
 	return &remoteFile{r, ctx, path}, r.Size(), nil
 }
 
-// remoteFile names the path in errors.
+// remoteFile adds the path to errors.
 type remoteFile struct {
 	*hdfs.Reader
 	ctx  context.Context
@@ -61,16 +61,16 @@ func (f *remoteFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readAll reads size bytes and makes sure that the stream ends there.
+// readAll reads size bytes and checks that the stream ends there.
 func readAll(r io.Reader, size int64) ([]byte, error) {
 	buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err := buf.ReadFrom(r)
 	return buf.Bytes(), err
 }
 
-// Fetch gives a local folder with the files of a folder for those who map files into
-// memory: a local path as it is, a remote one copied to a temporary folder (TMPDIR). Call
-// done when the files are mapped or read: it removes the copy.
+// Fetch returns a local folder with the files of a folder, for callers that map files into
+// memory: a local path itself, a remote one copied to a temporary folder (TMPDIR). Call done when
+// the files are mapped or read; it removes the copy.
 func Fetch(ctx context.Context, path string) (local string, done func(), err error) {
 	if !IsRemote(path) {
 		return path, func() {}, nil
@@ -86,8 +86,8 @@ func Fetch(ctx context.Context, path string) (local string, done func(), err err
 	return temp, done, nil
 }
 
-// FetchInto copies the files of a remote folder, without those that Hadoop's tools pass over,
-// to a local folder that is there.
+// FetchInto copies the files of a remote folder to an existing local one, except those that
+// Hadoop's tools ignore.
 func FetchInto(ctx context.Context, path, dir string) error {
 	info, err := Stat(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func fetchFile(ctx context.Context, from, to string) error {
 	return Explain(to, out.Close())
 }
 
-// Renamed puts the path that the user named in place of the copy's in an error.
+// Renamed replaces the copy's path in an error by the path that the user gave.
 func Renamed(err error, local, path string) error {
 	var in *InputError
 	if local == path || !errors.As(err, &in) || !strings.HasPrefix(in.Path, local) {
@@ -141,7 +141,7 @@ func Renamed(err error, local, path string) error {
 	return &named
 }
 
-// upload copies the files of a local folder into a new remote one, folders in it too.
+// upload copies the files of a local folder, with its subfolders, to a new remote one.
 func upload(f *hdfs.FS, from, to string) error {
 	if err := f.MkdirAll(to); err != nil {
 		return err

@@ -1,11 +1,10 @@
-// Package lines reads text a line at a time and refuses what is no text. All readers of small
-// line-based files (structures, predictions, names) use it. So they treat byte order marks,
-// line ends, binary junk and over-long lines alike, and name file and line in errors.
+// Package lines reads text line by line, and refuses what is no text. All readers of small
+// line-based files (structures, predictions, names) use it. So they treat byte order marks, line
+// ends, binary data and over-long lines alike, and name file and line in errors.
 //
-// Accepted silently: a UTF-8 byte order mark at the start, CRLF, a last line without an
-// end. Refused with *fs.InputError: NUL bytes, UTF-16, anything that is not UTF-8, a lone
-// carriage return, a byte order mark that begins a later line (or stands twice), a line
-// above MaxBytes.
+// Accepted: a UTF-8 byte order mark at the start, CRLF, a last line without an end. Refused with
+// *fs.InputError: NUL bytes, UTF-16, invalid UTF-8, a lone carriage return, a byte order mark at
+// a later line's start (or twice), a line above MaxBytes.
 package lines
 
 import (
@@ -19,22 +18,22 @@ import (
 	"taxon/internal/fs"
 )
 
-// MaxBytes is the longest line that is read; the contract of the file formats says so.
+// MaxBytes is the longest line, as docs/formats.md says.
 const MaxBytes = 64 << 20
 
-// CarriageReturn is the error for a CR that ends no line: old Mac files end theirs so, and
-// read as one line they would lose all but the first.
+// CarriageReturn is the error for a CR that ends no line. Old Mac files end their lines so; read
+// as one line they would lose all but the first.
 const CarriageReturn = `carriage return inside a line: lines end with LF or CRLF (convert the file: tr '\r' '\n')`
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// Reader hands out lines. It reads ahead, so its source should not be read elsewhere.
+// Reader returns lines. It reads ahead, so its source must not be read elsewhere.
 type Reader struct {
 	in     *bufio.Reader
 	source string
 	max    int
-	line   int    // number of the line handed out last
-	long   []byte // a line that did not fit into the buffer of in
+	line   int    // number of the last line
+	long   []byte // a line that did not fit into in's buffer
 }
 
 // NewReader reads from r; source names it in errors.
@@ -60,10 +59,10 @@ func (r *Reader) Next() ([]byte, error) {
 	return b, r.check(b)
 }
 
-// Line is the number of the line handed out last, counted from 1; 0 before the first.
+// Line is the number of the last line, from 1; 0 before the first.
 func (r *Reader) Line() int { return r.line }
 
-// Errorf makes an error that blames the line handed out last.
+// Errorf makes an error at the last line.
 func (r *Reader) Errorf(format string, args ...any) error {
 	return &fs.InputError{Path: r.source, Line: int64(r.line), Msg: fmt.Sprintf(format, args...)}
 }
@@ -93,13 +92,13 @@ func (r *Reader) raw() ([]byte, error) {
 		return nil, io.EOF
 	}
 	var input *fs.InputError
-	if errors.As(err, &input) { // the layer below knows better what is wrong
+	if errors.As(err, &input) { // the layer below explains it better
 		return nil, err
 	}
 	return nil, fmt.Errorf("%s:%d: %w", r.source, r.line+1, err)
 }
 
-// check refuses bytes that text does not have.
+// check refuses bytes that are no text.
 func (r *Reader) check(b []byte) error {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return r.Errorf("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
@@ -107,7 +106,7 @@ func (r *Reader) check(b []byte) error {
 	if bytes.IndexByte(b, '\r') >= 0 {
 		return r.Errorf("%s", CarriageReturn)
 	}
-	if bytes.HasPrefix(b, byteOrderMark) { // it would be an unseen part of a name
+	if bytes.HasPrefix(b, byteOrderMark) { // an invisible part of a name
 		return r.Errorf("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
 	}
 	if !utf8.Valid(b) {

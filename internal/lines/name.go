@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// special are the characters that set names apart in some line format, or end them. Control
-// characters come on top.
+// special are the characters that separate or end names in some line format. Control characters
+// are special, too.
 const special = " ,:\"#"
 
-// AppendName appends a name as line formats write it: as it is, or as a JSON string if it
-// holds a blank, comma, colon, quote, '#' or control character, or nothing.
+// AppendName appends a name as line formats write it: as it is, or as a JSON string if it is
+// empty or contains a blank, comma, colon, quote, '#' or control character.
 func AppendName(dst []byte, name string) []byte {
 	if name != "" && !strings.ContainsAny(name, special) && !strings.ContainsFunc(name, isControl) {
 		return append(dst, name...)
@@ -21,12 +21,12 @@ func AppendName(dst []byte, name string) []byte {
 	return AppendQuoted(dst, name)
 }
 
-// AppendQuoted appends a name as a JSON string, whatever it holds.
+// AppendQuoted appends a name as a JSON string.
 func AppendQuoted(dst []byte, name string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(name) // a string always has a JSON form
+	_ = e.Encode(name) // a string can always be encoded
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
@@ -34,11 +34,11 @@ func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
 var errQuoted = errors.New(`a name that begins with a quote must be a JSON string, such as "#b" or "\"so\""`)
 
-// CutName cuts the first name off s, which begins with it: a JSON string, or all up to the
-// next blank or tab. rest begins behind the name. The error does not say where.
+// CutName splits off the name at the beginning of s: a JSON string, or everything up to the next
+// blank or tab. rest is what follows. The error names no position.
 func CutName(s []byte) (name, rest []byte, err error) { return cut(s, " \t") }
 
-// CutLabel is CutName where a comma ends a name too.
+// CutLabel is CutName, but a comma ends a name, too.
 func CutLabel(s []byte) (name, rest []byte, err error) { return cut(s, " \t,") }
 
 func cut(s []byte, stops string) (name, rest []byte, err error) {
@@ -56,7 +56,7 @@ func cut(s []byte, stops string) (name, rest []byte, err error) {
 	return name, rest, nil
 }
 
-// CutQuoted cuts the JSON string off s that s begins with, whatever stands behind it.
+// CutQuoted splits off the JSON string at the beginning of s, whatever follows it.
 func CutQuoted(s []byte) (name, rest []byte, err error) {
 	for i := 1; i < len(s); i++ {
 		if s[i] == '\\' {
@@ -75,7 +75,7 @@ func CutQuoted(s []byte) (name, rest []byte, err error) {
 	return nil, nil, errQuoted
 }
 
-// AppendNames appends names as a line of labels has them: separated by commas.
+// AppendNames appends names as in a line of labels: separated by commas.
 func AppendNames(dst []byte, names ...string) []byte {
 	for i, name := range names {
 		if i > 0 {
@@ -86,8 +86,8 @@ func AppendNames(dst []byte, names ...string) []byte {
 	return dst
 }
 
-// Field is a name as taxon's own files have it, in a field between tabs: as it is, or as a JSON
-// string where it holds a control character or begins with a quote.
+// Field is a name as taxon's own files write it between tabs: as it is, or as a JSON string if it
+// contains a control character or begins with a quote.
 func Field(name string) string {
 	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, isControl) {
 		return string(AppendName(nil, name))
@@ -95,7 +95,7 @@ func Field(name string) string {
 	return name
 }
 
-// FromField is the way back. A quote that opens no JSON string belongs to the name.
+// FromField is the inverse of Field. A quote that opens no JSON string is part of the name.
 func FromField(field string) string {
 	if strings.HasPrefix(field, `"`) {
 		if name, rest, err := CutQuoted([]byte(field)); err == nil && len(rest) == 0 {

@@ -1,6 +1,7 @@
 package sparse
 
-// Dot is x.y of dense vectors, as four sums: the same bits on every machine.
+// Dot is x.y of dense vectors. It keeps four partial sums, in an order that gives the same bits
+// on every machine.
 func Dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var a, b, c, d float64

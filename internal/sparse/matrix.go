@@ -1,13 +1,13 @@
 package sparse
 
-// RowShift fixes the rows of a shard: every shard but the last holds 1<<RowShift rows.
+// RowShift fixes the size of shards: every shard but the last has 1<<RowShift rows.
 const RowShift = 16
 
-// Shard is one piece of the matrix in compressed sparse row form.
+// Shard is a part of the matrix in compressed sparse row form.
 //
-// Row i has entries Begin[i]..Begin[i+1] of Index and Value; indices are strictly
-// ascending within a row. len(Begin) = rows + 1. The slices may lie in mapped,
-// read-only memory: never write to them.
+// Row i has entries Begin[i]..Begin[i+1] of Index and Value; indices are strictly ascending
+// within a row. len(Begin) = rows + 1. The slices may be mapped, read-only memory: never write to
+// them.
 type Shard struct {
 	Begin []uint64
 	Index []uint32
@@ -30,8 +30,8 @@ func (m *Matrix) Row(i int) ([]uint32, []float32) {
 	return s.Index[a:b:b], s.Value[a:b:b]
 }
 
-// FromRows builds a one-process matrix from rows of (index, value) pairs; for tests
-// and generated data. Indices must be strictly ascending within a row.
+// FromRows makes a matrix in memory from rows of indices and values, for tests and generated
+// data. Indices must be strictly ascending within a row.
 func FromRows(cols int, index [][]uint32, value [][]float32) *Matrix {
 	m := &Matrix{Rows: len(index), Cols: cols}
 	for lo := 0; lo < len(index) || lo == 0; lo += 1 << RowShift {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Map reads the file whole, on systems where it is not mapped.
+// Map reads the whole file, on systems without memory maps.
 func Map(f *os.File, size int) ([]byte, error) {
 	b := make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, int64(size)), b); err != nil {
@@ -16,5 +16,5 @@ func Map(f *os.File, size int) ([]byte, error) {
 	return b, nil
 }
 
-// Unmap leaves what Map read to the garbage collector.
+// Unmap does nothing: the garbage collector frees what Map read.
 func Unmap([]byte) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps a file read-only and whole. Unmap ends it; slices into it are then invalid.
-// An empty file gives an empty slice.
+// Map maps a whole file read-only. Slices into it are invalid after Unmap. An empty file gives an
+// empty slice.
 func Map(f *os.File, size int) ([]byte, error) {
 	if size == 0 {
 		return nil, nil

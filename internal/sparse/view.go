@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// Word is a type whose arrays lie in files as little-endian words.
+// Word is a type whose arrays are stored in files as little-endian words.
 type Word interface {
 	uint16 | uint32 | uint64 | float32 | float64
 }
 
-// View reads b, whose length is a multiple of the word's size, as an array of
-// little-endian words. On a little-endian machine with b aligned, which a mapping is,
-// the result aliases b; else it is a copy.
+// View views b, whose length is a multiple of the word's size, as an array of little-endian
+// words. On a little-endian machine, with b aligned (a mapping is), the result aliases b; else it
+// is a copy.
 func View[T Word](b []byte) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -29,7 +29,7 @@ func View[T Word](b []byte) []T {
 	return out
 }
 
-// Copy fills dst with the little-endian words that b begins with.
+// Copy fills dst with the little-endian words at the beginning of b.
 func Copy[T Word](dst []T, b []byte) {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -49,7 +49,7 @@ func Copy[T Word](dst []T, b []byte) {
 	}
 }
 
-// Append appends v's little-endian words to b: a copy of its memory on most machines.
+// Append appends v as little-endian words to b; on most machines that copies its memory.
 func Append[T Word](b []byte, v []T) []byte {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

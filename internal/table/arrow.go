@@ -15,16 +15,16 @@ import (
 	"taxon/internal/fs"
 )
 
-// arrowRecords reads Arrow's file format (.arrow, and .feather of version 2) batch by batch. Only one
-// batch is in memory.
+// arrowRecords reads Arrow's file format (.arrow, and .feather version 2) batch by batch, with
+// one batch in memory.
 type arrowRecords struct {
 	file     *os.File
 	in       *ipc.FileReader
 	names    []string
-	used     []int // columns of the file
+	used     []int // columns of the file that are used
 	batch    arrow.RecordBatch
-	upcoming int // batch
-	at       int // row of batch
+	upcoming int // next batch
+	at       int // row in batch
 	row      int64
 }
 
@@ -88,7 +88,7 @@ func (a *arrowRecords) next() (line int64, err error) {
 	return a.row, nil
 }
 
-// cell is a value and its place in an array, out of its dictionary.
+// cell resolves a dictionary: it returns the array and index of a value.
 func cell(in arrow.Array, at int) (arrow.Array, int) {
 	for {
 		d, ok := in.(*array.Dictionary)
@@ -99,7 +99,8 @@ func cell(in arrow.Array, at int) (arrow.Array, int) {
 	}
 }
 
-// entries calls f with each entry of a list, or with the value that is none; nothing: the list is not there.
+// entries calls f with each entry of a list, or with the value if it is no list. A missing list
+// has no entries.
 func entries(in arrow.Array, at int, f func(in arrow.Array, at int) error) (list bool, err error) {
 	in, at = cell(in, at)
 	l, ok := in.(array.ListLike)

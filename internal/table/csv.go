@@ -15,21 +15,22 @@ import (
 	"taxon/internal/lines"
 )
 
-// maxRecord is the longest record, as the longest line of other formats.
+// maxRecord is the longest record, the same as the longest line of other formats.
 const maxRecord = lines.MaxBytes
 
 var errLong = fmt.Errorf("the row is longer than %d MiB: is a quote not closed?", maxRecord>>20)
 
-// csvRecords reads RFC 4180, by encoding/csv: quotes may hold separators, quotes and line ends.
+// csvRecords reads RFC 4180 with encoding/csv: quoted fields may contain separators, quotes and
+// line ends.
 type csvRecords struct {
 	in    *csv.Reader
 	bound *bounded
 	head  []string
 	row   []string
-	line  int64 // in which the record read last begins
+	line  int64 // first line of the last record
 }
 
-// bounded ends the stream in an error where a record takes more than maxRecord.
+// bounded ends the stream with an error if a record exceeds maxRecord.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -59,7 +60,7 @@ func openCSV(r io.Reader, tabs bool) (*csvRecords, error) {
 	}
 	c := &csvRecords{in: csv.NewReader(start), bound: b}
 	if tabs {
-		c.in.Comma, c.in.LazyQuotes = '\t', true // tools write tabs with quotes and without
+		c.in.Comma, c.in.LazyQuotes = '\t', true // tools write tab-separated files with and without quotes
 	}
 	head, err := c.in.Read()
 	switch {
@@ -129,7 +130,7 @@ func (c *csvRecords) numbers(column int, dst []float64) ([]float64, bool, error)
 	return append(dst, v), false, err
 }
 
-// parseNumber reads a decimal number; NaN for nothing, and for the words that stand for it.
+// parseNumber reads a decimal number. Nothing, and words for missing values, give NaN.
 func parseNumber(s string) (float64, error) {
 	s = strings.TrimSpace(s)
 	switch strings.ToLower(s) {

@@ -13,12 +13,12 @@ import (
 	"taxon/internal/lines"
 )
 
-// jsonRecords reads an object a line.
+// jsonRecords reads one object a line.
 type jsonRecords struct {
 	in     *lines.Reader
-	number map[string]int // of the columns looked for
+	number map[string]int // column name -> number, of the columns wanted
 	names  []string
-	seen   []bool // by column: a record has had it
+	seen   []bool // by column: some record had it
 	row    map[string]json.RawMessage
 	all    map[string]bool // keys of the first records, for messages
 }

@@ -21,14 +21,15 @@ import (
 	"taxon/internal/lines"
 )
 
-// matrix reads the rows of a NumPy array (.npy: dense) or of a matrix that SciPy's save_npz wrote
-// (.npz: compressed rows), as streams side by side, with the labels of a file of their own.
+// matrix reads the rows of a NumPy array (.npy, dense) or of a matrix from SciPy's save_npz
+// (.npz, compressed rows). Its arrays are read as parallel streams. The labels come from another
+// file.
 type matrix struct {
 	rows, columns int64
 	dense         *npy // nil: compressed rows
 	begin         *npy
 	index, value  *npy
-	at            int64 // value of begin behind which the next row's entries stand
+	at            int64 // value of begin where the next row's entries start
 	row           int64
 	pairs         []entry
 	labels        *labelFile
@@ -40,7 +41,7 @@ type entry struct {
 	value float32
 }
 
-// Matrix says whether a format is one of matrices.
+// Matrix says whether a format is a matrix.
 func Matrix(format string) bool { return format == "npy" || format == "npz" }
 
 // openMatrix opens the file behind f.
@@ -120,8 +121,8 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 	return m.check()
 }
 
-// seekable gives a file that can be read here and there: the path itself, if it begins with magic,
-// or a copy of what f gives.
+// seekable returns a file with random access: the path itself if it begins with magic, else a
+// copy of what f reads.
 func seekable(f *fs.File, path, magic string) (*os.File, int64, error) {
 	file, err := os.Open(path)
 	head := make([]byte, len(magic))
@@ -156,7 +157,7 @@ func (m *matrix) check() error {
 	return nil
 }
 
-// next reads a row; io.EOF behind the last.
+// next reads a row; io.EOF after the last.
 func (m *matrix) next(row *Row) error {
 	if m.row == m.rows {
 		return io.EOF
@@ -230,7 +231,7 @@ func (m *matrix) end() {
 	}
 }
 
-// npy reads the numbers of a NumPy array in their order.
+// npy reads the entries of a NumPy array in order.
 type npy struct {
 	r     *bufio.Reader
 	shape []int64
@@ -306,7 +307,7 @@ func (n *npy) read() error {
 	return nil
 }
 
-// integer is the next number of an array of integers.
+// integer is the next entry of an array of integers.
 func (n *npy) integer() (int64, error) {
 	if err := n.read(); err != nil {
 		return 0, err
@@ -328,7 +329,7 @@ func (n *npy) integer() (int64, error) {
 	return int64(v), nil
 }
 
-// number is the next number of any array of numbers.
+// number is the next entry of an array of numbers.
 func (n *npy) number() (float64, error) {
 	if n.kind != 'f' {
 		v, err := n.integer()
@@ -348,7 +349,7 @@ func (n *npy) number() (float64, error) {
 	return 0, fmt.Errorf("floats of %d bytes: want 2, 4 or 8", n.size)
 }
 
-// text is the next entry of an array of texts, or of integers in decimals.
+// text is the next entry of an array of texts, or of integers, as decimals.
 func (n *npy) text() (string, error) {
 	if n.kind != 'S' && n.kind != 'U' {
 		v, err := n.integer()
@@ -369,7 +370,8 @@ func (n *npy) text() (string, error) {
 	return b.String(), nil
 }
 
-// labelFile has the labels of a matrix: a line of them a row, or a NumPy array with one a row.
+// labelFile has a matrix's labels: a text file with a line of labels for each row, or a NumPy
+// array with one label for each row.
 type labelFile struct {
 	file  *fs.File
 	array *npy
@@ -423,7 +425,7 @@ func (l *labelFile) next(row *Row) error {
 	return err
 }
 
-// atEnd refuses labels behind the last row.
+// atEnd refuses labels after the last row.
 func (l *labelFile) atEnd() error {
 	if l.array != nil {
 		return nil

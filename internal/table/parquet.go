@@ -15,7 +15,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// parquetRecords reads the columns that are asked for, each by a cursor of its own.
+// parquetRecords reads the wanted columns, each with its own cursor.
 type parquetRecords struct {
 	file  *os.File
 	in    *parquet.File
@@ -34,11 +34,11 @@ type cursor struct {
 	from    parquet.ValueReader
 	buf     []parquet.Value
 	at, end int
-	row     []parquet.Value // of the record that is current
+	row     []parquet.Value // values of the current record
 }
 
-// openParquet opens the file behind f. One that can't be read here and there, as it is packed, a
-// stream or in HDFS, is copied to a temporary file first.
+// openParquet opens the file behind f. A file without random access (compressed, a stream, in
+// HDFS) is first copied to a temporary file.
 func openParquet(f *fs.File, path string) (*parquetRecords, error) {
 	file, _, err := seekable(f, path, "PAR1")
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *parquetRecords) open() (err error) {
 	return nil
 }
 
-// caught turns what the library makes of a damaged file into an error.
+// caught turns the library's panic about a damaged file into an error.
 func caught(format string, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the %s file is damaged: %v", format, r)
@@ -93,7 +93,7 @@ func (p *parquetRecords) find(name string) int {
 	return len(p.used) - 1
 }
 
-// isHalf says whether a leaf's values are float16, which the library's types do not tell.
+// isHalf says whether a leaf has float16 values, which the library's types do not show.
 func (p *parquetRecords) isHalf(leaf int) bool {
 	for _, e := range p.in.Metadata().Schema {
 		if e.NumChildren.V > 0 {
@@ -165,7 +165,7 @@ func (c *cursor) fill() (err error) {
 		}
 		n, err := c.from.ReadValues(c.buf)
 		if err != nil {
-			c.from = nil // what was read points into the page, and is copied before the next one is
+			c.from = nil // values point into the page, and are copied before the next is read
 		}
 		if c.at, c.end = 0, n; n > 0 {
 			return nil

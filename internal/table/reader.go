@@ -12,51 +12,52 @@ import (
 	"taxon/internal/fs"
 )
 
-// Row is an instance. Its slices hold until the next Read.
+// Row is an instance. Its slices are valid until the next Read.
 type Row struct {
-	Line   int64 // where it begins, from 1; of Parquet the number of the row
+	Line   int64 // first line, from 1; for Parquet the number of the row
 	ID     string
-	Labels [][]byte // as the table has them, blanks around them left out; paths joined anew
+	Labels [][]byte // without blanks around them; paths joined with clean separators
 	Text   []byte
 	Index  []uint32  // features that are not missing, from 1, ascending
 	Value  []float32 // as the table has them
-	Weight string    // of Columns.Weight
+	Weight string    // from Columns.Weight
 	Broken bool      // it could not be read, and holds nothing
 }
 
-// Use says what a Reader is for.
+// Use says what a Reader needs.
 type Use struct {
-	Labels     bool // there must be labels; else they are read where the column is there
-	Weights    bool // as Labels
-	Features   bool // text or features must be there
-	KeepBroken bool // broken rows that may be skipped are handed out all the same, empty
+	Labels     bool // labels are required; otherwise they are read if the column exists
+	Weights    bool // the same for weights
+	Features   bool // text or features are required
+	KeepBroken bool // return broken rows that may be skipped as empty ones
 	Schema     *Schema
 }
 
 // records is a file of one format.
 type records interface {
-	// next goes to the next record and says where it stands; a brokenRow can be passed over.
+	// next goes to the next record and returns its line. After a brokenRow it can be called
+	// again.
 	next() (line int64, err error)
-	// find says where a column is, -1: nowhere. Of JSON lines every column may be.
+	// find is the index of a column; -1: there is none. In JSON lines every column may exist.
 	find(name string) int
-	columns() []string // nil: not known beforehand
-	// texts appends what a cell holds, a text for each entry of a list; nothing of an empty one.
+	columns() []string // nil: unknown beforehand
+	// texts appends a cell's text, for a list each entry, for an empty cell nothing.
 	texts(column int, dst []string) ([]string, error)
-	// numbers appends what a cell holds, NaN for what is missing; list: it is a list.
+	// numbers appends a cell's numbers, NaN for missing ones; list: the cell is a list.
 	numbers(column int, dst []float64) (out []float64, list bool, err error)
 	close()
 }
 
-// brokenRow is an error of one row.
+// brokenRow is an error in one row.
 type brokenRow struct {
 	line int64
 	err  error
-	more int64 // lines that may be rows of their own, and are lost with it
+	more int64 // lines lost with it that may be rows of their own
 }
 
 func (e *brokenRow) Error() string { return e.err.Error() }
 
-// Reader reads the rows of a file, or of all that a pattern or folder names.
+// Reader reads the rows of a file, or of all files that a pattern or folder stands for.
 type Reader struct {
 	ctx    context.Context
 	src    fs.Source
@@ -67,8 +68,8 @@ type Reader struct {
 	cur    string
 	file   *fs.File
 	in     records
-	matrix *matrix // in the place of in
-	done   int64   // bytes of the files before
+	matrix *matrix // instead of in
+	done   int64   // bytes of earlier files
 	size   int64
 
 	text, features    []int
@@ -84,7 +85,7 @@ type Reader struct {
 	rows              int64
 }
 
-// Open opens a path that is a table: see Options.FormatOf.
+// Open opens a path as a table: see Options.FormatOf.
 func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, fs.Inputf("", 0, "%w", err)
@@ -202,7 +203,7 @@ func (r *Reader) findColumns() error {
 	return nil
 }
 
-// at names file and line in an error about the input.
+// at adds file and line to an error about the input.
 func (r *Reader) at(line int64, err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) {
@@ -290,7 +291,7 @@ func (r *Reader) readMatrix() (*Row, error) {
 	return &r.row, nil
 }
 
-// skip counts a broken row and says whether it may be passed over.
+// skip counts a broken row, and says whether it may be passed over.
 func (r *Reader) skip(err error) bool {
 	if r.broken++; r.first == nil {
 		r.first = err
@@ -298,7 +299,7 @@ func (r *Reader) skip(err error) bool {
 	return r.broken <= r.o.SkipBroken
 }
 
-// Refuse says that the row read last is broken by what is told of it; nil: it may be passed over.
+// Refuse reports the row read last as broken for the reason err; nil: it may be passed over.
 func (r *Reader) Refuse(err error) error {
 	if err = r.at(r.row.Line, err); r.skip(err) {
 		return nil
@@ -306,7 +307,7 @@ func (r *Reader) Refuse(err error) error {
 	return err
 }
 
-// checkSeen refuses a column that no record of a file without a head has.
+// checkSeen refuses a column that no record has, in a format without a header.
 func (r *Reader) checkSeen() error {
 	j, ok := r.in.(*jsonRecords)
 	if !ok || r.rows == 0 {
@@ -327,7 +328,7 @@ func (r *Reader) checkSeen() error {
 	return nil
 }
 
-// fill takes the row's cells. Its errors name the column.
+// fill reads the row's cells. Its errors name the column.
 func (r *Reader) fill() (err error) {
 	row := &r.row
 	for _, k := range r.text {
@@ -377,7 +378,7 @@ func (r *Reader) fillFeatures() (err error) {
 	first := len(r.schema.Widths) == 0
 	defer func() {
 		if first && err != nil {
-			r.schema.Widths = nil // another row tells
+			r.schema.Widths = nil // the next row sets it
 		}
 	}()
 	at := uint32(1)
@@ -422,7 +423,7 @@ func (r *Reader) fillFeatures() (err error) {
 	return nil
 }
 
-// fillLabels makes names of the cells of the label column.
+// fillLabels makes labels from the cells of the label column.
 func (r *Reader) fillLabels() error {
 	r.buf = r.buf[:0]
 	var ends []int
@@ -456,7 +457,7 @@ func (r *Reader) fillLabels() error {
 	return nil
 }
 
-// joinPath leaves out the blanks around the parts of a path.
+// joinPath removes the blanks around the parts of a path.
 func joinPath(label, separator string) (string, error) {
 	if separator == "" || !strings.Contains(label, separator) {
 		return label, nil
@@ -470,16 +471,16 @@ func joinPath(label, separator string) (string, error) {
 	return strings.Join(parts, separator), nil
 }
 
-// Schema is what was read with; the widths of lists are known after the first row.
+// Schema describes what was read. The widths of lists are known after the first row.
 func (r *Reader) Schema() *Schema { return r.schema }
 
-// Broken is the number of rows that were passed over, and the first of them.
+// Broken is the number of rows passed over, and the error of the first.
 func (r *Reader) Broken() (n int64, first error) { return min(r.broken, r.o.SkipBroken), r.first }
 
 // Name is the path as messages show it.
 func (r *Reader) Name() string { return r.name }
 
-// Size is that of the file being read and those before it, as stored; -1: unknown.
+// Size is the size of the current file and those before it, as stored; -1: unknown.
 func (r *Reader) Size() int64 {
 	if r.size < 0 {
 		return -1

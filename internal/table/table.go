@@ -1,9 +1,8 @@
-// Package table reads labelled rows out of tables as people have them: CSV, TSV, JSON lines,
-// Parquet. Options name the columns; a Reader streams the rows of a file, or of several, in
-// bounded memory, and says of a broken one where it stands.
+// Package table reads labelled rows from tables: CSV, TSV, JSON lines, Parquet, Arrow, and
+// matrices of NumPy and SciPy. Options name the columns. A Reader streams the rows of one or
+// several files in bounded memory, and reports where a broken one is.
 //
-// A Schema is what a model remembers: the columns, and how those with numbers are
-// standardised.
+// A Schema is what a model remembers: the columns, and how numbers are standardised.
 package table
 
 import (
@@ -17,25 +16,25 @@ import (
 	"taxon/internal/lines"
 )
 
-// Columns say what the columns of a table hold.
+// Columns say what the columns of a table are.
 type Columns struct {
-	Text     []string `json:"text,omitempty"`     // joined by blanks
+	Text     []string `json:"text,omitempty"`     // texts, joined by blanks
 	Features []string `json:"features,omitempty"` // numbers, or lists of numbers
 	Label    string   `json:"label,omitempty"`
 	Weight   string   `json:"weight,omitempty"`
 	ID       string   `json:"id,omitempty"`
 
-	PathSeparator  string `json:"path_separator,omitempty"`  // labels are paths, cut at it
-	LabelSeparator string `json:"label_separator,omitempty"` // a cell has several labels, cut at it
+	PathSeparator  string `json:"path_separator,omitempty"`  // labels are paths with this separator
+	LabelSeparator string `json:"label_separator,omitempty"` // a cell may have several labels with this separator
 }
 
-// Flags are the command line's flags for the columns; those of text and of features repeat.
+// Flags are the command line's flags for the columns. Those of text and features may repeat.
 func (c *Columns) Flags() (out [][2]string) {
 	for _, name := range c.Text {
 		out = append(out, [2]string{"text-column", name})
 	}
 	for _, name := range c.Features {
-		if strings.ContainsAny(name, `,"`) { // the flag takes a list itself
+		if strings.ContainsAny(name, `,"`) { // the flag takes a list
 			name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 		}
 		out = append(out, [2]string{"feature-columns", name})
@@ -49,25 +48,25 @@ func (c *Columns) Flags() (out [][2]string) {
 	return out
 }
 
-// Options are Columns, and how the file is read.
+// Options are Columns and how to read the file.
 type Options struct {
 	Columns
 	Format     string // one of Formats; "": auto
-	SkipBroken int64  // rows that may be broken: they are left out
-	Labels     string // of matrices: a file with the labels of the rows, ""
+	SkipBroken int64  // number of rows that may be broken, and are left out
+	Labels     string // for matrices: the file with the labels; ""
 }
 
-// Formats are what a file can be read as: auto goes by its name, lines is no table.
+// Formats are the file formats. auto decides by the file's name; lines is no table.
 var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz"}
 
-// Given says whether anything was said that holds for tables alone.
+// Given says whether any option is set that makes sense for tables only.
 func (o *Options) Given() bool {
 	c := &o.Columns
 	return len(c.Text) > 0 || len(c.Features) > 0 || c.Label+c.Weight+c.ID+c.LabelSeparator != ""
 }
 
-// FormatOf says how a file is read: csv, tsv, jsonl, parquet, arrow, npy or npz; "": as lines. With lines a text
-// file of a table's name is one of lines, unless columns are named.
+// FormatOf is how a file is read: csv, tsv, jsonl, parquet, arrow, npy or npz; "": as lines. With
+// lines, a text file with a table's name is read as lines, unless columns are given.
 func (o *Options) FormatOf(file string, lines bool) string {
 	switch {
 	case o.Format == "lines":
@@ -89,7 +88,7 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	return ""
 }
 
-// Over are the options with what they leave open taken from what a model remembers.
+// Over returns the options, with what they leave open taken from a model's schema.
 func (o Options) Over(remembered *Schema) Options {
 	if remembered == nil {
 		return o
@@ -112,7 +111,7 @@ func (o Options) Over(remembered *Schema) Options {
 	return o
 }
 
-// Check refuses what does not go together.
+// Check refuses options that contradict each other.
 func (c *Columns) Check() error {
 	seen := map[string]bool{}
 	for _, name := range append(slices.Clone(c.Text), c.Features...) {
@@ -127,15 +126,15 @@ func (c *Columns) Check() error {
 	return nil
 }
 
-// Schema is what is remembered of a table that a model was trained on.
+// Schema is what a model remembers of the table that it was trained on.
 type Schema struct {
 	Columns
-	Widths []int     `json:"widths,omitempty"` // of Features: numbers in the list of each row; 0: no list but a number
-	Mean   []float64 `json:"mean,omitempty"`   // by feature; of those of lists 0
-	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; of those of lists 1
+	Widths []int     `json:"widths,omitempty"` // for Features: length of the list in each row; 0: a number, no list
+	Mean   []float64 `json:"mean,omitempty"`   // by feature; 0 in lists
+	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; 1 in lists
 }
 
-// Standardise puts a number as the table has it into the model's scale.
+// Standardise converts a number from the table's scale to the model's.
 func (s *Schema) Standardise(index uint32, value float32) float32 {
 	if s == nil {
 		return value
@@ -146,10 +145,12 @@ func (s *Schema) Standardise(index uint32, value float32) float32 {
 	return value
 }
 
-// Both says whether there are words and numbers. The numbers then have the first indices, and terms of their own beside the words.
+// Both says whether there are words and numbers. The numbers then have the first indices, and
+// terms that differ from all words.
 func (s *Schema) Both() bool { return s != nil && len(s.Text) > 0 && len(s.Features) > 0 }
 
-// Terms name the numbers, by feature: the column's name as a JSON string, and in lists the place, from 1. No word begins with a quote.
+// Terms name the numbers, by feature: the column's name as a JSON string, in lists followed by
+// the place, from 1. No word begins with a quote.
 func (s *Schema) Terms() (out []string) {
 	if s == nil {
 		return nil
@@ -167,7 +168,8 @@ func (s *Schema) Terms() (out []string) {
 	return out
 }
 
-// Column is the first feature of a column of numbers and how many it has; 0: there is no such column.
+// Column is the first feature of a number column, and how many features it has; 0: there is no
+// such column.
 func (s *Schema) Column(name string) (first uint32, width int) {
 	if s == nil {
 		return 0, 0
@@ -182,7 +184,7 @@ func (s *Schema) Column(name string) (first uint32, width int) {
 	return 0, 0
 }
 
-// Hint says in a message which columns of numbers there are; "": none.
+// Hint lists the number columns for a message; "": none.
 func (s *Schema) Hint() string {
 	if s == nil || len(s.Features) == 0 {
 		return ""
@@ -190,7 +192,7 @@ func (s *Schema) Hint() string {
 	return "one of " + listed(s.Features) + ", or "
 }
 
-// IsTerm says whether a feature of a vocabulary is a number of Terms, not a word.
+// IsTerm says whether an entry of a vocabulary names a number, not a word.
 func IsTerm(s string) bool { return strings.HasPrefix(s, `"`) }
 
 // Width is the number of features.
@@ -201,7 +203,7 @@ func (s *Schema) Width() (n int) {
 	return n
 }
 
-// missing says that there is no such column.
+// missing is the error for a column that does not exist.
 func missing(name string, have []string) error {
 	if near := human.Nearest(name, have); near != "" {
 		return fmt.Errorf("no column %q: did you mean %q?", name, near)
@@ -209,7 +211,7 @@ func missing(name string, have []string) error {
 	return fmt.Errorf("no column %q: there are %s", name, listed(have))
 }
 
-// listed are names in a message, not too many.
+// listed lists names in a message, up to a limit.
 func listed(names []string) string {
 	const most = 20
 	var out []string

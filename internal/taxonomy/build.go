@@ -25,15 +25,15 @@ func ParsePrune(s string) (Prune, error) {
 	return 0, fmt.Errorf("prune %s: use empty or none", strconv.Quote(s))
 }
 
-// Build makes the tree that is trained, in this order: a leaf is spawned under each
-// internal node that bears a label with positives; leaves without positives are pruned,
-// then internal nodes left without terminals (a labelled one keeps its spawned leaf);
-// a virtual root joins the roots if several are left. Labels outside the structure are
-// roots of their own, after the others, and counted in a warning. s == nil: flat, every
-// label a terminal of its own without a virtual root, in label order.
+// Build makes the tree that is trained, in this order. A leaf is spawned under each internal node
+// whose label has positives. Leaves without positives are pruned, then internal nodes without
+// terminals (one with such a label keeps its spawned leaf). If several roots are left, a virtual
+// root joins them. Labels outside the structure are further roots, after the others, and counted
+// in a warning. s == nil: a flat tree, with every label a terminal, in label order, without a
+// virtual root.
 //
-// counts[l] is the number of positive training instances of labels[l]. A structure in
-// which a node has two parents is refused: see FirstParent. O(nodes + edges), no recursion.
+// counts[l] is the number of positive training instances of labels[l]. A structure in which a
+// node has two parents is refused: see FirstParent. O(nodes + edges), no recursion.
 func Build(s *Structure, labels []string, counts []int, prune Prune) (*Tree, []string, error) {
 	if len(labels) != len(counts) {
 		return nil, nil, fmt.Errorf("%d labels with %d counts", len(labels), len(counts))
@@ -68,7 +68,7 @@ func anyPositive(counts []int) bool {
 	return false
 }
 
-// grower turns a structure into a training tree.
+// grower turns a structure into the tree that is trained.
 type grower struct {
 	labels    []string
 	counts    []int
@@ -77,11 +77,11 @@ type grower struct {
 
 	s       *Structure
 	kids    Lists
-	roots   []int32 // of the structure, in order of appearance
+	roots   []int32 // roots of the structure, by first appearance
 	order   []int32 // parents before children
 	label   []int32 // label of each node of the structure, -1: none
 	keep    []bool  // node of the structure survives pruning
-	outside []int32 // labels that the structure does not know
+	outside []int32 // labels that are not in the structure
 }
 
 // open checks the structure and finds labels, roots and an order.
@@ -137,11 +137,11 @@ func (g *grower) matchLabels(index map[string]int32) {
 	}
 }
 
-// positive tells whether node n of the structure bears a label with positives.
+// positive says whether node n of the structure has a label with positives.
 func (g *grower) positive(n int32) bool { return g.label[n] >= 0 && g.counts[g.label[n]] > 0 }
 
-// prune decides which nodes stay. A node that bears a label with positives always does:
-// as a leaf by itself, as an internal node for the leaf spawned under it.
+// prune decides which nodes stay. A node whose label has positives always does: a leaf for
+// itself, an internal node for the leaf spawned under it.
 func (g *grower) prune() {
 	g.keep = make([]bool, len(g.s.Names))
 	for i := len(g.order) - 1; i >= 0; i-- {
@@ -155,7 +155,7 @@ func (g *grower) prune() {
 	}
 }
 
-// grow numbers what stays in depth-first preorder.
+// grow numbers the nodes that stay in depth-first preorder.
 func (g *grower) grow() {
 	type visit struct{ node, parent int32 }
 	var stack []visit
@@ -197,7 +197,7 @@ func (g *grower) kept(nodes []int32) []int32 {
 	return stay
 }
 
-// loneLabel adds a label that the structure does not know.
+// loneLabel adds a label that is not in the structure.
 func (g *grower) loneLabel(l, parent int32) {
 	if g.counts[l] > 0 || g.keepEmpty {
 		g.add(g.labels[l], Node, parent, l, true)
@@ -219,7 +219,7 @@ func (g *grower) add(name string, kind Kind, parent, label int32, leaf bool) int
 	return int32(len(t.Parent) - 1)
 }
 
-// warnings counts the labels outside the structure.
+// warnings reports the labels outside the structure.
 func (g *grower) warnings() []string {
 	if len(g.outside) == 0 {
 		return nil

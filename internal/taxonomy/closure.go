@@ -2,12 +2,12 @@ package taxonomy
 
 import "errors"
 
-// Closure answers questions about a structure as it was given, before any spawning and
-// pruning: levels, ancestors, distances. Measures use it. It is never changed after
-// NewClosure, so any number of goroutines may share it.
+// Closure answers questions about a structure as it was given, before spawning and pruning:
+// levels, ancestors, distances. Measures use it. It never changes after NewClosure, so goroutines
+// may share it.
 //
-// In a DAG, ancestors are those over all parents; depth, order, subtree sizes and
-// distances are those of the tree that keeps each node's first parent.
+// In a DAG, ancestors are those over all parents. Depth, order, subtree sizes and distances are
+// those of the tree that keeps each node's first parent.
 type Closure struct {
 	names   []string
 	index   map[string]int32
@@ -15,7 +15,7 @@ type Closure struct {
 	depth   []int32 // in the first-parent tree, 0 for roots
 	order   []int32 // the first-parent tree, parents before children
 	kids    []int32 // number of children in the first-parent tree
-	below   []int32 // nodes of the subtree in the first-parent tree, the node itself too
+	below   []int32 // nodes of the subtree in the first-parent tree, with the node itself
 	roots   int
 	dag     bool
 }
@@ -63,7 +63,7 @@ func NewClosure(s *Structure) (*Closure, error) {
 // Len is the number of nodes.
 func (c *Closure) Len() int { return len(c.names) }
 
-// Node finds a name; ok is false for a name outside the structure.
+// Node finds a name; ok is false if the structure does not have it.
 func (c *Closure) Node(name string) (node int32, ok bool) {
 	node, ok = c.index[name]
 	return node, ok
@@ -102,8 +102,8 @@ func (c *Closure) Children(node int32) int { return int(c.kids[node]) }
 // SubtreeSize is the number of nodes at and below a node in the first-parent tree.
 func (c *Closure) SubtreeSize(node int32) int { return int(c.below[node]) }
 
-// Distance is the number of edges between two nodes in the first-parent tree; several
-// roots count as children of one more node above them. O(depth).
+// Distance is the number of edges between two nodes in the first-parent tree. Several roots count
+// as children of one more node. O(depth).
 func (c *Closure) Distance(a, b int32) int {
 	steps := 0
 	for a != b {
@@ -117,8 +117,7 @@ func (c *Closure) Distance(a, b int32) int {
 	return steps
 }
 
-// Walker collects ancestors. It holds scratch of one entry a node, so a goroutine keeps
-// one and reuses it.
+// Walker collects ancestors. It has scratch of one entry a node. For one goroutine; reuse it.
 type Walker struct {
 	c     *Closure
 	round uint32
@@ -128,8 +127,8 @@ type Walker struct {
 // NewWalker returns a walker over c.
 func (c *Closure) NewWalker() *Walker { return &Walker{c: c, seen: make([]uint32, c.Len())} }
 
-// Ancestors appends to dst the nodes given and all their ancestors over all parents,
-// each once, in an order that depends on the nodes' order only.
+// Ancestors appends to dst the given nodes and all their ancestors over all parents, each once.
+// The order depends only on the order of nodes.
 func (w *Walker) Ancestors(dst []int32, nodes []int32) []int32 {
 	return w.collect(dst, nodes, len(w.c.names))
 }
@@ -141,7 +140,7 @@ func (w *Walker) FirstAncestors(dst []int32, nodes []int32) []int32 {
 
 // collect follows up to most parents of each node.
 func (w *Walker) collect(dst, nodes []int32, most int) []int32 {
-	if w.round++; w.round == 0 { // wrapped around: old marks could look new
+	if w.round++; w.round == 0 { // wrapped around: old marks would look new
 		clear(w.seen)
 		w.round = 1
 	}

@@ -13,15 +13,15 @@ import (
 // Edge joins two nodes of a graph, the smaller number first.
 type Edge struct{ A, B int32 }
 
-// BuildGraph makes the training graph of an undirected structure, or of a DAG whose
-// directions are dropped. Its terminals are the nodes with a positive training instance;
-// nothing is spawned or pruned and there is no root. An edge between two terminals is
-// split by a dummy internal node, so that no two terminals pull at each other directly
-// ([TKDD] 5.1). Labels outside the structure are isolated terminals, counted in a warning.
+// BuildGraph makes the training graph of an undirected structure, or of a DAG whose directions
+// are dropped. Its terminals are the nodes with a positive training instance. Nothing is spawned
+// or pruned, and there is no root. An edge between two terminals is split by a dummy internal
+// node, so that no two terminals are neighbours ([TKDD] 5.1). Labels outside the structure are
+// isolated terminals, counted in a warning.
 //
-// Nodes stand in the structure's order, then the labels outside it, then the dummies in
-// the order of the edges they split. Every Parent is -1; Tree.Adjacent has the edges.
-// Repeated edges and self-loops are dropped. O(nodes + edges log edges).
+// Nodes are in the structure's order, then come the labels outside it, then the dummies in the
+// order of the edges that they split. Every Parent is -1; Tree.Adjacent has the edges. Repeated
+// edges and self-loops are dropped. O(nodes + edges log edges).
 func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, error) {
 	if len(labels) != len(counts) {
 		return nil, nil, fmt.Errorf("%d labels with %d counts", len(labels), len(counts))
@@ -72,7 +72,7 @@ func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, e
 	return t, warnings, nil
 }
 
-// indexGraph is index without its opinion on self-loops.
+// indexGraph is index, but accepts self-loops.
 func (s *Structure) indexGraph() (map[string]int32, error) {
 	straight := &Structure{Names: s.Names}
 	if len(s.Parents) != len(s.Children) {
@@ -86,7 +86,7 @@ func (s *Structure) indexGraph() (map[string]int32, error) {
 	return straight.index()
 }
 
-// undirected lists the edges, each once, in the order of their first appearance, loops left out.
+// undirected lists the edges, each once, by first appearance, without self-loops.
 func (s *Structure) undirected() []Edge {
 	seen := make(map[Edge]struct{}, len(s.Parents))
 	var edges []Edge
@@ -123,11 +123,11 @@ func adjacency(n int, edges []Edge) *Lists {
 	return l
 }
 
-// IsGraph tells whether the structure that is trained is a graph, not a tree.
+// IsGraph says whether what is trained is a graph, not a tree.
 func (t *Tree) IsGraph() bool { return t.Adjacent != nil }
 
-// neighbours calls visit for each neighbour of node n, on a tree and on a graph.
-// kids are the tree's Children.
+// neighbours calls visit for each neighbour of node n, in a tree or graph. kids are the tree's
+// Children.
 func (t *Tree) neighbours(n int32, kids Lists, visit func(int32)) {
 	if t.Adjacent != nil {
 		for _, m := range t.Adjacent.Of(n) {
@@ -143,12 +143,12 @@ func (t *Tree) neighbours(n int32, kids Lists, visit func(int32)) {
 	}
 }
 
-// Colouring is the order in which a greedy colouring takes the nodes.
+// Colouring is the order of nodes in a greedy colouring.
 type Colouring uint8
 
 const (
 	LargestFirst Colouring = iota // falling degree (Welsh and Powell 1967)
-	SmallestLast                  // a node of least degree is set aside again and again; then backwards (Matula and Beck 1983)
+	SmallestLast                  // repeatedly remove a node of least degree; colour in reverse order (Matula and Beck 1983)
 	DSATUR                        // always the node whose neighbours have the most colours (Brelaz 1979)
 )
 
@@ -165,9 +165,9 @@ func ParseColouring(s string) (Colouring, error) {
 	return 0, fmt.Errorf("colouring %s: use largest-first, smallest-last or dsatur", strconv.Quote(s))
 }
 
-// Colours returns the classes of a proper colouring, nodes in order within each; their
-// number is len(result). Greedy, ties by node number. Two colours suffice for a tree,
-// and for a graph with dummies between its terminals no bound is known beforehand.
+// Colours returns the classes of a proper colouring, with nodes in order. The colouring is
+// greedy, ties by node number. A tree needs two colours. A graph with dummies between its
+// terminals has no bound known beforehand.
 func (t *Tree) Colours(by Colouring) [][]int32 {
 	kids := t.Children()
 	near := func(n int32, visit func(int32)) { t.neighbours(n, kids, visit) }
@@ -189,7 +189,7 @@ func (t *Tree) Colours(by Colouring) [][]int32 {
 	return greedy(order, near)
 }
 
-// smallestLast sets nodes aside by least remaining degree, buckets by degree. O(nodes + edges).
+// smallestLast removes nodes by least remaining degree, with buckets by degree. O(nodes + edges).
 func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 	left := slices.Clone(degree)
 	buckets := make([][]int32, 1)
@@ -199,7 +199,7 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 		}
 		buckets[left[n]] = append(buckets[left[n]], n)
 	}
-	for n := len(degree) - 1; n >= 0; n-- { // so that the smallest number lies on top
+	for n := len(degree) - 1; n >= 0; n-- { // so that the smallest number is on top
 		put(int32(n))
 	}
 	gone := make([]bool, len(degree))
@@ -212,7 +212,7 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 		n := buckets[d][len(buckets[d])-1]
 		buckets[d] = buckets[d][:len(buckets[d])-1]
 		if gone[n] || int(left[n]) != d {
-			continue // moved to another bucket since
+			continue // it moved to another bucket
 		}
 		gone[n], order[at] = true, n
 		at--
@@ -227,8 +227,8 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 	return order
 }
 
-// saturation is DSATUR's order: by falling number of colours among the neighbours, then
-// falling degree, then number, with greedy's colours. O((nodes + edges) log nodes).
+// saturation is DSATUR's order: by falling number of colours among the neighbours, then falling
+// degree, then number, with greedy's colours. O((nodes + edges) log nodes).
 func saturation(degree []int32, near func(int32, func(int32))) []int32 {
 	n := len(degree)
 	colour := make([]int32, n)
@@ -244,7 +244,7 @@ func saturation(degree []int32, near func(int32, func(int32))) []int32 {
 	for len(order) < n {
 		top := h.pop()
 		if colour[top.node] >= 0 || top.colours != len(seen[top.node]) {
-			continue // an older entry
+			continue // outdated entry
 		}
 		c := int32(0)
 		for _, taken := seen[top.node][c]; taken; _, taken = seen[top.node][c] {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OfPaths makes the hierarchy of labels that are paths: a node is named by its path from the
-// top, its parts joined with the separator. Nodes stand in the order in which labels name them.
+// OfPaths makes the hierarchy of labels that are paths. A node's name is its path from the top,
+// with its parts joined by the separator. Nodes are in the order in which labels mention them.
 func OfPaths(labels []string, separator string) (*Structure, error) {
 	s := &Structure{}
 	node := map[string]uint32{}

@@ -13,17 +13,17 @@ import (
 	"taxon/internal/lines"
 )
 
-// askGraph follows what a hierarchy can't have and a graph can.
+// askGraph is added to errors about what only a graph can have.
 const askGraph = " (is this an undirected graph? then use --graph)"
 
-// maxNodes leaves room for as many spawned leaves and a virtual root in int32 numbers.
+// maxNodes leaves room in int32 numbers for as many spawned leaves, and a virtual root.
 const maxNodes = math.MaxInt32/2 - 1
 
-// Read reads a hierarchy: "parent child" a line, separated by blanks or tabs; '#' opens
-// a comment at a line's start or after a blank; a name may stand as a JSON string, and must
-// if it begins with '#' or a quote; empty lines are skipped. source names the
-// input in errors and warnings. Errors are *fs.InputError with the line to blame, save
-// failures of r itself. Repeated edges are dropped and counted in a warning.
+// Read reads a hierarchy: "parent child" a line, separated by blanks or tabs. '#' opens a comment
+// at a line's start or after a blank. A name may be a JSON string, and must if it begins with '#'
+// or a quote. Empty lines are skipped. source is the input's name in errors and warnings. Errors
+// are *fs.InputError with the line at fault, except failures of r itself. Repeated edges are
+// dropped and counted in a warning.
 func Read(r io.Reader, source string) (*Structure, []string, error) {
 	return newBuilder(false).hierarchy(r, source)
 }
@@ -51,7 +51,7 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 	return b.s, warnings, nil
 }
 
-// ReadTree reads as Read does, and refuses a node with several parents.
+// ReadTree is Read, but refuses a node with several parents.
 func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 	b := newBuilder(false)
 	s, warnings, err := b.hierarchy(r, source)
@@ -71,8 +71,8 @@ func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 	return s, warnings, nil
 }
 
-// ReadGraph reads an undirected graph: "a b" a line, otherwise as Read. Edges that stand
-// twice, in either direction, and self-loops are dropped and counted in one warning.
+// ReadGraph reads an undirected graph: "a b" a line, otherwise like Read. Edges given twice, in
+// either direction, and self-loops are dropped and counted in one warning.
 func ReadGraph(r io.Reader, source string) (*Structure, []string, error) {
 	b := newBuilder(true)
 	if err := b.read(r, source); err != nil {
@@ -132,7 +132,7 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		if err != nil {
 			return in.Errorf("%v", err)
 		}
-		if rest[0] != '"' { // in quotes a name may be any text
+		if rest[0] != '"' { // a quoted name may be any text
 			if bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 				return in.Errorf("the name %s: one with a blank or control character stands in quotes, as a JSON string", shorten(n))
 			}
@@ -161,7 +161,7 @@ func (b *builder) line(in *lines.Reader, text []byte) error {
 		return in.Errorf("%s where two are expected: `%s`, separated by a blank%s", plural(count, "name"), form, hint)
 	}
 	for _, n := range name {
-		if bytes.HasPrefix(n, []byte("\ufeff")) { // behind a blank; at a line's start lines refuses it
+		if bytes.HasPrefix(n, []byte("\ufeff")) { // after a blank; at a line's start package lines refuses it
 			return in.Errorf("byte order mark (U+FEFF) before the name %s: remove it", shorten(n))
 		}
 	}
@@ -186,7 +186,7 @@ func (b *builder) number(name []byte) uint32 {
 	return n
 }
 
-// add notes an edge unless it is known.
+// add adds an edge unless it is known.
 func (b *builder) add(line int, parent, child uint32) {
 	key := uint64(parent)<<32 | uint64(child)
 	if b.graph && parent > child {
@@ -210,7 +210,7 @@ func (b *builder) add(line int, parent, child uint32) {
 	b.lineOf = append(b.lineOf, line)
 }
 
-// blanks separate names; other white space belongs to a name.
+// blanks separate names. Other white space is part of a name.
 const blanks = " \t"
 
 // plural renders "1 name", "3 names".

@@ -1,6 +1,6 @@
 package taxonomy
 
-// Shape counts what a structure is made of.
+// Shape has the counts of a structure.
 type Shape struct {
 	Nodes        int `json:"nodes"`
 	Edges        int `json:"edges"`
@@ -11,12 +11,12 @@ type Shape struct {
 	MaxChildren  int `json:"max_children"`  //
 	Depth        int `json:"depth"`         // edges of the longest path from a root
 	LabelsInside int `json:"labels_inside"` // labels that are internal nodes
-	LabelsLeaves int `json:"labels_leaves"` // labels that are leaves
+	LabelsLeaves int `json:"labels_leaves"` // labels that are not in the structure
 	LabelsAbsent int `json:"labels_absent"` // labels that are no nodes
 }
 
-// Shape counts; labels are those of the data and may be nil. The structure must pass
-// Check. O(nodes + edges).
+// Shape counts. labels are those of the data, and may be nil. The structure must pass Check.
+// O(nodes + edges).
 func (s *Structure) Shape(labels []string) Shape {
 	n := len(s.Names)
 	shape := Shape{Nodes: n, Edges: len(s.Parents)}

@@ -11,8 +11,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG.
-// The zero value has no node. It must not be changed once it is in use.
+// Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value
+// has no node. It must not be changed once it is used.
 type Structure struct {
 	Names    []string // in order of first appearance, no repeats
 	Parents  []uint32 // index into Names, edge by edge in file order, no repeats
@@ -31,8 +31,8 @@ func (s *Structure) IsDAG() bool {
 	return false
 }
 
-// IsReversed tells whether some node has several parents but none several children: a tree
-// whose edges were written CHILD PARENT looks like this, and no hierarchy of classes does.
+// IsReversed says whether some node has several parents but none has several children. That is
+// what a tree looks like whose edges are written CHILD PARENT; no class hierarchy does.
 func (s *Structure) IsReversed() bool {
 	seen := make([]bool, len(s.Names))
 	for _, p := range s.Parents {
@@ -44,8 +44,8 @@ func (s *Structure) IsReversed() bool {
 	return s.IsDAG()
 }
 
-// FirstParent returns the tree or forest that keeps the first parent of each node,
-// in file order. All names stay; one whose edges are all gone becomes a root.
+// FirstParent returns the tree or forest that keeps each node's first parent, in file order. All
+// names stay; one without edges becomes a root.
 func (s *Structure) FirstParent() *Structure {
 	t := &Structure{Names: s.Names}
 	seen := make([]bool, len(s.Names))
@@ -60,8 +60,8 @@ func (s *Structure) FirstParent() *Structure {
 	return t
 }
 
-// Check tells what makes the structure unusable: lists of different lengths, an index
-// out of range, an empty or repeated name, a self-loop, a cycle. Structures from Read pass.
+// Check returns what makes the structure unusable: lists of different lengths, an index out of
+// range, an empty or repeated name, a self-loop, a cycle. Structures from Read are sound.
 func (s *Structure) Check() error {
 	_, err := s.index()
 	if err != nil {
@@ -73,9 +73,9 @@ func (s *Structure) Check() error {
 	return nil
 }
 
-// CheckLabels refuses a structure, read from source, that holds none of the labels: it is
-// of other data, or names its classes otherwise. No structure (nil) and no labels pass.
-// O(names + labels).
+// CheckLabels refuses a structure, read from source, that has none of the labels: it belongs to
+// other data, or its names differ. No structure (nil) and no labels are accepted. O(names +
+// labels).
 func (s *Structure) CheckLabels(source string, labels []string) error {
 	if s == nil || len(labels) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (s *Structure) CheckLabels(source string, labels []string) error {
 	return fs.Inputf(source, 0, "no label of the data is in it: they are %s, its names %s; is it of other data, or are the names written otherwise?", quoteSome(labels), quoteSome(s.Names))
 }
 
-// index checks all but cycles and returns the node of each name.
+// index checks everything but cycles, and returns the node of each name.
 func (s *Structure) index() (map[string]int32, error) {
 	n := len(s.Names)
 	if n > maxNodes {
@@ -124,9 +124,9 @@ func (s *Structure) index() (map[string]int32, error) {
 	return index, nil
 }
 
-// cycle returns the edges of one cycle, each edge's child the next one's parent, or nil.
+// cycle returns the edges of one cycle, where each edge's child is the next one's parent; or nil.
 func (s *Structure) cycle() []int {
-	waiting := make([]int32, len(s.Names)) // parents not yet taken out
+	waiting := make([]int32, len(s.Names)) // number of parents not removed yet
 	for _, c := range s.Children {
 		waiting[c]++
 	}
@@ -150,8 +150,8 @@ func (s *Structure) cycle() []int {
 	return s.walkUp(waiting)
 }
 
-// walkUp finds a cycle among the nodes that still wait for a parent: each of them has
-// a parent that waits too, so walking up must come back.
+// walkUp finds a cycle among the nodes that still wait for a parent. Each has a parent that waits
+// too, so walking up must come back.
 func (s *Structure) walkUp(waiting []int32) []int {
 	up := make([]int, len(s.Names)) // edge to the first waiting parent, plus one
 	start := -1
@@ -176,7 +176,7 @@ func (s *Structure) walkUp(waiting []int32) []int {
 		}
 	}
 	slices.Reverse(edges)
-	first := slices.Index(edges, slices.Min(edges)) // begin where the file does
+	first := slices.Index(edges, slices.Min(edges)) // begin with the edge that comes first in the file
 	return slices.Concat(edges[first:], edges[:first])
 }
 
@@ -199,7 +199,7 @@ func (s *Structure) describeCycle(edges []int) string {
 	return b.String()
 }
 
-// Lists holds a list of nodes for each node, one after the other.
+// Lists holds a list of nodes for each node, all in one slice.
 type Lists struct {
 	Begin []int32 // one entry a node and one more
 	Node  []int32 // list of node n: Node[Begin[n]:Begin[n+1]]

@@ -32,8 +32,8 @@ func (t *Tree) Children() Lists {
 	return l
 }
 
-// SubtreeEnd gives for each node the number after the last node of its subtree: the
-// subtree of n is the interval [n, SubtreeEnd()[n]). O(nodes).
+// SubtreeEnd gives for each node n the number after the last node of its subtree, which is the
+// interval [n, SubtreeEnd()[n]). O(nodes).
 func (t *Tree) SubtreeEnd() []int32 {
 	end := make([]int32, t.Len())
 	for n := t.Len() - 1; n >= 0; n-- {
@@ -61,26 +61,26 @@ func (t *Tree) where(leaf bool) []int32 {
 	return nodes
 }
 
-// Kind says where a node of the training tree comes from.
+// Kind says what a node of the training tree is.
 type Kind uint8
 
 const (
 	Node    Kind = iota // a node of the structure, or a label outside it
-	Spawned             // the leaf spawned under a labelled internal node; bears that label
-	Virtual             // the virtual root that joins several roots; has no name
-	Dummy               // graph: internal node that splits the edge between two terminals; named after both
+	Spawned             // leaf spawned under a labelled internal node; has that label
+	Virtual             // root that joins several roots; has no name
+	Dummy               // in graphs: internal node that splits the edge between two terminals; named after both
 )
 
-// Tree is the tree, or the graph (BuildGraph), that is trained. Nodes are numbered in depth-first preorder:
-// a parent comes before its children, a subtree is an interval, children stand in
-// the order of the structure file (a spawned leaf first). All slices have one entry a node.
+// Tree is the tree, or the graph (BuildGraph), that is trained. Nodes are numbered in depth-first
+// preorder: a parent comes before its children, a subtree is an interval, children are in the
+// order of the structure file (a spawned leaf first). All slices have one entry a node.
 type Tree struct {
 	Parent []int32  // -1: the zero vector is its parent
 	Kind   []Kind   //
 	Name   []string // Spawned: the label it stands for; Virtual: ""
-	Label  []int32  // index into the data's labels; -1: no such label in the data. A labelled internal node and its spawned leaf have the same
+	Label  []int32  // index into the data's labels; -1: none. A labelled internal node and its spawned leaf have the same
 	Depth  []int32  // 0 for nodes whose parent is the zero vector
-	Leaf   []bool   // terminal: bears a loss
+	Leaf   []bool   // terminal: has a loss
 
 	Adjacent *Lists // graph: neighbours of each node, ascending; nil: a tree
 }
@@ -88,8 +88,8 @@ type Tree struct {
 // Len is the number of nodes.
 func (t *Tree) Len() int { return len(t.Parent) }
 
-// Parity is the independent set of node n under the odd/even schedule: an edge joins
-// two depths that differ by one, so it never lies within one set.
+// Parity is the independent set of node n in the odd/even schedule. An edge joins depths that
+// differ by one, so it is never within one set.
 func (t *Tree) Parity(n int32) int { return int(t.Depth[n] % 2) }
 
 // ParitySets lists the nodes of even depth and those of odd depth, in node order.
@@ -103,15 +103,15 @@ func (t *Tree) ParitySets() [2][]int32 {
 	return sets
 }
 
-// greedy gives each node, in the order given, the smallest colour that none of its
-// neighbours has, and returns the colours' nodes in ascending order. order is a
-// permutation of 0..n-1; neighbours calls visit for each neighbour. O(nodes + edges).
+// greedy gives each node, in the given order, the smallest colour that none of its neighbours
+// has, and returns each colour's nodes, ascending. order is a permutation of 0..n-1; neighbours
+// calls visit for each neighbour. O(nodes + edges).
 func greedy(order []int32, neighbours func(n int32, visit func(int32))) [][]int32 {
 	colour := make([]int32, len(order))
 	for n := range colour {
 		colour[n] = -1
 	}
-	var takenBy []int32 // colour -> the node whose neighbour has it
+	var takenBy []int32 // colour -> the node for which a neighbour's colour was last noted
 	var sizes []int32
 	for _, n := range order {
 		neighbours(n, func(m int32) {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// patience is how long a name node that was there may be away, and a block without
-	// a data node: a restart with its safe mode, or a data node's death, fits.
+	// patience is how long a name node that has answered before may be away, or a block without a
+	// data node: long enough for a restart with its safe mode, or for a data node's death.
 	patience = time.Minute
-	// noNodesWait is how long the name node may find no data node for a block before that
-	// is believed.
+	// noNodesWait is how long a name node may find no data node for a block before that counts as
+	// true.
 	noNodesWait = 5 * time.Second
-	// stall is how long a connection may move no byte while an answer is due.
+	// stall is how long a connection may transfer no byte while an answer is due.
 	stall       = time.Minute
 	dialTimeout = 10 * time.Second
-	// receiveBytes bounds what a data node has sent in vain when a range ends, since it
-	// sends its block to the end.
+	// receiveBytes bounds what a data node has sent in vain when a range ends, as it sends its
+	// block to the end.
 	receiveBytes = 1 << 20
 	firstPause   = 20 * time.Millisecond
 	longPause    = time.Second
@@ -38,23 +38,22 @@ const (
 
 // FS is a connection to one file system under one user. It is for one goroutine.
 type FS struct {
-	ctx          context.Context // of all calls: when it ends, connections are closed
+	ctx          context.Context // for all calls: when it ends, connections are closed
 	loc          Location
 	opts         hdfs.ClientOptions
 	client       *hdfs.Client
 	release      func() bool
-	outage       bool        // a name node that was there went away: its safe mode is waited for
+	outage       bool        // a name node went away: its safe mode is waited for
 	answers      atomic.Bool // it has answered once
 	wait         time.Duration
-	waitSafeMode bool // the caller can't do without: safe mode is waited for in any case
+	waitSafeMode bool // wait for the end of safe mode in any case
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
-// Dial connects to the file system of l and makes sure that a name node answers; wait is
-// how long it may take to come up, 0 for a single try. Cancelling ctx breaks off
-// whatever is under way. Close it.
+// Dial connects to the file system of l and checks that a name node answers. wait is how long
+// that may take; 0: it tries once. Cancelling ctx interrupts everything. Call Close.
 func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	o, err := options(l)
 	if err != nil {
@@ -82,7 +81,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	}
 }
 
-// connect makes a client, in place of the one there may be, and calls the name node.
+// connect makes a new client and calls the name node.
 func (f *FS) connect() error {
 	if f.client != nil {
 		f.client.Close()
@@ -104,7 +103,7 @@ func (f *FS) connect() error {
 	return nil
 }
 
-// Close ends the connection. What was read or written through it must be closed before.
+// Close ends the connection. Files read or written through it must be closed before.
 func (f *FS) Close() error {
 	f.release()
 	if f.client != nil {
@@ -115,7 +114,7 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// retry makes a call until it succeeds or fails permanently.
+// retry repeats a call until it succeeds or fails permanently.
 func (f *FS) retry(call func(c *hdfs.Client) error) error {
 	began := time.Now()
 	for wait := firstPause; ; wait = min(2*wait, longPause) {
@@ -147,7 +146,7 @@ func (f *FS) retry(call func(c *hdfs.Client) error) error {
 	}
 }
 
-// lastTry says that an error which may go away has had its time.
+// lastTry says whether a temporary error has lasted too long.
 func (f *FS) lastTry(err error, since time.Duration) bool {
 	_, message := remote(err)
 	switch {
@@ -186,8 +185,8 @@ func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
 	return list, err
 }
 
-// Glob lists the paths that match a pattern of package path, sorted, nil if none does.
-// Names that begin with _ or . are matched only by a pattern that begins so.
+// Glob lists the paths that match a pattern of package path, sorted; nil: none. Names that begin
+// with _ or . match only a pattern that begins so.
 func (f *FS) Glob(pattern string) ([]string, error) {
 	if !HasGlob(pattern) {
 		if _, err := f.Stat(pattern); errors.Is(err, os.ErrNotExist) {
@@ -211,7 +210,7 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
-		if errors.Is(err, os.ErrPermission) { // what it holds must not be left out in silence
+		if errors.Is(err, os.ErrPermission) { // its content must not be left out silently
 			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out", d)
 		}
 		if err != nil {
@@ -236,7 +235,7 @@ func HasGlob(p string) bool {
 	return false
 }
 
-// Hidden says whether Hadoop's tools pass over a file of this name.
+// Hidden says whether Hadoop's tools ignore a file of this name.
 func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] == '.') }
 
 // MkdirAll makes a folder and those above it.
@@ -244,7 +243,7 @@ func (f *FS) MkdirAll(name string) error {
 	return f.retry(func(c *hdfs.Client) error { return c.MkdirAll(name, 0o755) })
 }
 
-// RemoveAll removes a file or folder; one that is not there is no error.
+// RemoveAll removes a file or folder. A missing one is no error.
 func (f *FS) RemoveAll(name string) error {
 	return f.retry(func(c *hdfs.Client) error {
 		if err := c.RemoveAll(name); !errors.Is(err, os.ErrNotExist) {
@@ -259,8 +258,8 @@ func (f *FS) Chmod(name string, mode os.FileMode) error {
 	return f.retry(func(c *hdfs.Client) error { return c.Chmod(name, mode) })
 }
 
-// Rename renames, over an existing file. An answer that was lost with a name node is
-// made up for: the old name gone and the new one there is success.
+// Rename renames, and replaces an existing file. If the name node's answer was lost, it is a
+// success if the old name is gone and the new one is there.
 func (f *FS) Rename(from, to string) error {
 	tried := false
 	return f.retry(func(c *hdfs.Client) error {
@@ -275,11 +274,11 @@ func (f *FS) Rename(from, to string) error {
 	})
 }
 
-// conn is a connection that does not wait for ever, and ends with its FS.
+// conn is a connection with timeouts, which ends with its FS.
 type conn struct {
 	net.Conn
 	fs    *FS
-	fresh bool // a name node's, nothing read yet
+	fresh bool // to a name node, nothing read yet
 }
 
 func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net.Conn, error) {
@@ -291,7 +290,7 @@ func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net
 		return nil, err
 	}
 	if tcp, ok := c.(*net.TCPConn); ok && !nameNode {
-		_ = tcp.SetReadBuffer(receiveBytes) // only costs time if it can't be had
+		_ = tcp.SetReadBuffer(receiveBytes) // without it only time is lost
 	}
 	f.mu.Lock()
 	f.conns[c] = struct{}{}

@@ -16,7 +16,7 @@ import (
 	"github.com/colinmarc/hdfs/v2/hadoopconf"
 )
 
-// defaultPort is the name node's where a path names none.
+// defaultPort is the name node's port if a path has none.
 const defaultPort = "8020"
 
 // Environment names what this package reads from it.
@@ -30,8 +30,8 @@ const (
 	envKrbConf   = "KRB5_CONFIG"
 )
 
-// options are the library's for a location: addresses by the location and the
-// configuration, everything else by the configuration and the environment.
+// options are the client options for a location: addresses from the location and the
+// configuration, everything else from the configuration and the environment.
 func options(l Location) (hdfs.ClientOptions, error) {
 	conf, err := hadoopconf.LoadFromEnvironment()
 	if err != nil {
@@ -47,7 +47,7 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	if err != nil {
 		return hdfs.ClientOptions{}, err
 	}
-	rest := hadoopconf.HadoopConf{} // the library panics on a default file system that is no URL
+	rest := hadoopconf.HadoopConf{} // the library panics if the default file system is no URL
 	for k := range conf {
 		if !strings.Contains(k, "fs.default") {
 			rest[k] = Property(conf, k)
@@ -69,8 +69,8 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	return o, err
 }
 
-// brokenConf explains the library's error about a configuration, which does not say which of
-// its files is broken.
+// brokenConf explains the library's error about a configuration, which does not say which file is
+// broken.
 func brokenConf(err error) error {
 	for _, v := range []struct{ name, below string }{{envConf, ""}, {envHome, "conf"}} {
 		dir := os.Getenv(v.name)
@@ -91,7 +91,7 @@ func brokenConf(err error) error {
 	return &UsageError{Msg: fmt.Sprintf("%s: %v", envConf, err), Err: err}
 }
 
-// cause is an error of the operating system without the path.
+// cause is an error of the operating system without its path.
 func cause(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -100,7 +100,8 @@ func cause(err error) error {
 	return err
 }
 
-// actAs is the user of a cluster without Kerberos: of the path, the environment, the login.
+// actAs is the user's name on a cluster without Kerberos: from the path, the environment or the
+// login.
 func actAs(l Location) (string, error) {
 	if l.User != "" {
 		return l.User, nil
@@ -130,7 +131,7 @@ func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
 	return u.Host, nil
 }
 
-// nameNodes are the addresses of a host, or of the name service of that name.
+// nameNodes are the addresses of a host, or of the name service with that name.
 func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 	ids := Property(conf, "dfs.ha.namenodes."+host)
 	if ids == "" {
@@ -153,8 +154,8 @@ func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 
 var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
 
-// Property is a property with its ${...} replaced by other properties and the environment
-// (${env.NAME}), as Hadoop does; what is not set stays.
+// Property is a property with ${...} replaced by other properties and environment variables
+// (${env.NAME}), as Hadoop does. Unknown ones stay as they are.
 func Property(conf map[string]string, key string) string {
 	v := strings.TrimSpace(conf[key])
 	const depth = 20 // Hadoop's own limit
@@ -177,7 +178,7 @@ func Property(conf map[string]string, key string) string {
 	return v
 }
 
-// errAddress says where no name node answered.
+// errAddress is the error if no name node answered.
 func errAddress(addresses []string, err error) error {
 	at := strings.Join(addresses, ", ")
 	var op *net.OpError

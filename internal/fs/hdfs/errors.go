@@ -10,8 +10,8 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 )
 
-// UsageError is an error that only the user can fix: no name node where the path says,
-// safe mode, no space. Its message names no path.
+// UsageError is an error that only the user can fix: no name node at the path's host, safe mode,
+// no space. Its message names no path.
 type UsageError struct {
 	Msg string
 	Err error // the cause; may be nil
@@ -26,7 +26,7 @@ func usagef(format string, args ...any) error {
 	return &UsageError{Msg: fmt.Sprintf(format, args...)}
 }
 
-// remote is the exception that a name node or data node answered with, "" for other errors.
+// remote is the exception that a name node or data node answered with; "" for other errors.
 func remote(err error) (exception, message string) {
 	var r hdfs.Error
 	if !errors.As(err, &r) {
@@ -37,7 +37,7 @@ func remote(err error) (exception, message string) {
 	return exception[strings.LastIndex(exception, ".")+1:], message
 }
 
-// settled reports whether an error stays what it is when the call is made again.
+// settled says whether repeating the call would give the same error.
 func settled(err error) bool {
 	for _, e := range []error{os.ErrNotExist, os.ErrExist, os.ErrPermission, os.ErrInvalid, os.ErrClosed, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR} {
 		if errors.Is(err, e) {
@@ -63,8 +63,8 @@ func isSafeMode(err error) bool {
 	return exception == "SafeModeException" || exception == "RetriableException" && strings.Contains(message, "safe mode")
 }
 
-// noNodes tells the name node's answer when no data node can take a block: they are
-// full, dead, or not yet known after a restart.
+// noNodes recognises the name node's answer that no data node can take a block: they are full,
+// dead, or not known yet after a restart.
 func noNodes(message string) bool { return strings.Contains(message, "could only be written to") }
 
 // explain turns an error of the library into one that says what to do.

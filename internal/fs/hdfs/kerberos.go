@@ -13,8 +13,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/spnego"
 )
 
-// kerberos is a client with credentials: of the keytab that KRB5_CLIENT_KTNAME names,
-// else of the ticket cache (KRB5CCNAME, or where kinit puts it).
+// kerberos is a client with credentials: from the keytab in KRB5_CLIENT_KTNAME, else from the
+// ticket cache (KRB5CCNAME, or kinit's default).
 func kerberos() (*krb.Client, error) {
 	file := os.Getenv(envKrbConf)
 	if file == "" {
@@ -30,8 +30,8 @@ func kerberos() (*krb.Client, error) {
 	return fromCache(conf)
 }
 
-// Negotiate adds a ticket for the host of an HTTP request to it, as Hadoop's web services
-// want it (SPNEGO, RFC 4559).
+// Negotiate adds a ticket for the request's host, as Hadoop's web services require it (SPNEGO,
+// RFC 4559).
 func Negotiate(r *http.Request) error {
 	c, err := kerberos()
 	if err != nil {
@@ -68,7 +68,7 @@ func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
 	return c, nil
 }
 
-// fromCache takes over the tickets that kinit has got.
+// fromCache uses the tickets that kinit got.
 func fromCache(conf *config.Config) (*krb.Client, error) {
 	file := os.Getenv(envCache)
 	if kind, rest, ok := strings.Cut(file, ":"); ok {

@@ -11,16 +11,16 @@ const Scheme = "hdfs://"
 
 // Location is a parsed path.
 type Location struct {
-	User string // who to act as; "": the environment says
-	Host string // host, host:port or the name of a name service; "": the configuration's
+	User string // user to act as; "": from the environment
+	Host string // host, host:port or name service; "": from the configuration
 	Path string // absolute and clean
 }
 
 // Is reports whether path is one of a Hadoop file system.
 func Is(path string) bool { return strings.HasPrefix(path, Scheme) }
 
-// Parse takes a path apart. Percent signs and question marks in it stand for themselves,
-// as in Hadoop's own tools.
+// Parse splits a path. Percent signs and question marks are ordinary characters, as in Hadoop's
+// own tools.
 func Parse(raw string) (Location, error) {
 	rest, ok := strings.CutPrefix(raw, Scheme)
 	if !ok {
@@ -59,7 +59,7 @@ func validHost(host string) bool {
 	return (name != "" || host == "") && !strings.ContainsAny(name, ":[] \t\\")
 }
 
-// With is the location's text for another path on the same file system.
+// With is the text for another path on the same file system.
 func (l Location) With(file string) string {
 	if l.User != "" {
 		return Scheme + l.User + "@" + l.Host + file
@@ -67,7 +67,7 @@ func (l Location) With(file string) string {
 	return Scheme + l.Host + file
 }
 
-// Join appends names to a path of this package, as path.Join does behind the host.
+// Join appends names to a path of this package.
 func Join(base string, names ...string) string {
 	l, err := Parse(base)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 const putBuffer = 1 << 20
 
-// Put copies a local file to a new name, anew after a data node's death. The name should
-// lie in a folder that nobody else looks at yet.
+// Put copies a local file to a new name, and starts again after a data node's death. The name
+// should be in a folder that nobody else reads yet.
 func (f *FS) Put(local, name string) error {
 	in, err := os.Open(local)
 	if err != nil {
@@ -35,12 +35,12 @@ func (f *FS) Put(local, name string) error {
 	return w.check()
 }
 
-// WriteNew writes a small file that appears whole under a name that is new, or whose file
-// it replaces, by as few calls as that takes.
+// WriteNew writes a small file that appears whole, as a new file or in place of an old one, with
+// as few calls as possible.
 func (f *FS) WriteNew(name string, data []byte) error {
 	w := &Writer{fs: f, target: name, temp: tempName(name), fixed: true}
 	err := w.put(func(out io.Writer) (int64, error) {
-		if len(data) == 0 { // the library would add a block of no bytes, which never completes
+		if len(data) == 0 { // the library would add an empty block, which never completes
 			return 0, nil
 		}
 		n, err := out.Write(data)
@@ -52,7 +52,7 @@ func (f *FS) WriteNew(name string, data []byte) error {
 	return f.Rename(w.temp, name)
 }
 
-// put writes the file under its temporary name, anew after a data node's death.
+// put writes the file under its temporary name, and starts again after a data node's death.
 func (w *Writer) put(write func(out io.Writer) (int64, error)) error {
 	f, began := w.fs, time.Now()
 	for {
@@ -94,13 +94,13 @@ func (w *Writer) create(c *hdfs.Client) (*hdfs.FileWriter, error) {
 
 var errTaken = errors.New("temporary name taken")
 
-// begin creates the temporary file, in place of one that has failed.
+// begin creates the temporary file, replacing one that failed.
 func (w *Writer) begin() error {
 	w.drop()
 	w.tries++
 	return w.fs.retry(func(c *hdfs.Client) error {
 		file, err := w.create(c)
-		if errors.Is(err, os.ErrExist) { // of a call whose answer was lost, or of an open file
+		if errors.Is(err, os.ErrExist) { // from a call whose answer was lost, or from an open file
 			if w.fixed {
 				if e := c.Remove(w.temp); e != nil && !errors.Is(e, os.ErrNotExist) {
 					return e

@@ -13,18 +13,18 @@ import (
 
 const (
 	rangeBytes = 8 << 20 // of one request to a data node
-	readers    = 2       // ranges fetched side by side, each over a connection of its own
-	ahead      = 1       // ranges that wait to be read
+	readers    = 2       // ranges fetched at the same time, each over its own connection
+	ahead      = 1       // fetched ranges that wait to be read
 )
 
-// Reader reads a file from its beginning to its end: ranges are fetched side by side and
-// ahead of what is asked for, and asked for again when a data node or name node dies.
-// A file that is replaced meanwhile is an error, never a mixture.
+// Reader reads a file from beginning to end. Ranges are fetched in parallel and in advance, and
+// again if a data node or name node dies. If the file is replaced meanwhile, that is an error,
+// never a mixture.
 type Reader struct {
 	fs     *FS
 	cancel context.CancelFunc
 	info   os.FileInfo
-	order  chan *span // as they are to be read
+	order  chan *span // in the order of reading
 	free   chan []byte
 	cur    *span
 	rest   []byte
@@ -32,14 +32,14 @@ type Reader struct {
 	group  sync.WaitGroup
 }
 
-// span is a range being fetched.
+// span is a range that is being fetched.
 type span struct {
 	offset int64
 	buf    []byte
 	done   chan error
 }
 
-// Open begins to read a file. It takes over f, which closes with it.
+// Open begins to read a file. The Reader owns f and closes it.
 func (f *FS) Open(name string) (*Reader, error) {
 	info, err := f.Stat(name)
 	if err != nil {
@@ -129,17 +129,17 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the reading and the file system that Open took over.
+// Close ends the reading and closes the file system.
 func (r *Reader) Close() error {
 	r.err, r.rest = os.ErrClosed, nil
 	r.cancel()
-	r.fs.closeConns() // ends what is under way
+	r.fs.closeConns() // interrupts fetches
 	r.group.Wait()
 	return r.fs.Close()
 }
 
-// fetcher fetches ranges over a connection of its own: the library's client is not for
-// several goroutines.
+// fetcher fetches ranges over its own connection, as the library's client is for one goroutine
+// only.
 type fetcher struct {
 	fs   *FS // nil: dialled when first needed
 	name string
@@ -162,7 +162,7 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 
 var errReplaced = &UsageError{Msg: "was replaced or changed while it was read: run the command again"}
 
-// fetch fills a span, going on after a failure with what is still missing.
+// fetch fills a span. After a failure it continues with what is missing.
 func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
 	if w.fs == nil {
 		fs, err := Dial(ctx, l, patience)
@@ -203,7 +203,7 @@ func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
 	})
 }
 
-// sameFile compares what the name node says of a name at two times.
+// sameFile compares the name node's answers about a name at two times.
 func sameFile(a, b os.FileInfo) bool {
 	x, okX := a.Sys().(*hdfs.FileStatus)
 	y, okY := b.Sys().(*hdfs.FileStatus)
@@ -213,11 +213,11 @@ func sameFile(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && !a.IsDir()
 }
 
-// Ranges reads parts of a file in any order. Like Reader it rides out dying nodes, and a
-// file that is replaced meanwhile is an error. For one goroutine.
+// Ranges reads parts of a file in any order. Like Reader it survives dying nodes, and reports a
+// file that is replaced meanwhile. For one goroutine.
 type Ranges struct{ w fetcher }
 
-// OpenRanges begins to read parts of a file. It takes over f, which closes with it.
+// OpenRanges begins to read parts of a file. Ranges owns f and closes it.
 func (f *FS) OpenRanges(name string) (*Ranges, error) {
 	info, err := f.Stat(name)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *Ranges) ReadAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the reading and the file system that OpenRanges took over.
+// Close ends the reading and closes the file system.
 func (r *Ranges) Close() error {
 	if r.w.file != nil {
 		r.w.file.Close()

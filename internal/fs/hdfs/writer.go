@@ -15,13 +15,13 @@ import (
 	"taxon/internal/pause"
 )
 
-// fullTries is how often a file is begun with all its replicas; each further try asks for
-// one less, since the name node may believe for minutes in a data node that is dead.
+// fullTries is how often a file is begun with all its replicas. Each further try asks for one
+// less, as the name node may take a dead data node for alive for minutes.
 const fullTries = 4
 
-// Writer writes a file that appears under its name when it is committed. The library
-// can't go on after a data node's death, so what was written is kept aside (in memory,
-// beyond 1 MiB in a temporary file) and written anew.
+// Writer writes a file that appears under its name when it is committed. The library can't
+// continue after a data node's death. So everything written is also kept aside (in memory, beyond
+// 1 MiB in a temporary file) and is then written again.
 type Writer struct {
 	fs     *FS
 	target string
@@ -30,10 +30,10 @@ type Writer struct {
 	kept   spool
 	done   bool
 	tries  int
-	fixed  bool // temp is the name wanted
+	fixed  bool // temp is the final name
 }
 
-// Create begins a file beside target. It takes over f, which closes with it.
+// Create begins a file next to target. The Writer owns f and closes it.
 func (f *FS) Create(target string) (*Writer, error) {
 	if info, err := f.Stat(target); err == nil && info.IsDir() {
 		return nil, usagef("is a directory: give a file to write")
@@ -47,7 +47,7 @@ func (f *FS) Create(target string) (*Writer, error) {
 	return w, nil
 }
 
-// tempName is a name beside target that nobody else has and Hadoop's tools pass over.
+// tempName is a unique name next to target that Hadoop's tools ignore.
 func tempName(target string) string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
@@ -60,7 +60,7 @@ func (w *Writer) drop() {
 	if w.file == nil {
 		return
 	}
-	w.file.Close() // ends its goroutines; what it says no longer matters
+	w.file.Close() // ends its goroutines; its error no longer matters
 	w.file = nil
 	_ = w.fs.RemoveAll(w.temp)
 }
@@ -70,7 +70,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.done {
 		return 0, os.ErrClosed
 	}
-	if len(p) == 0 { // the library would add a block of no bytes, which never completes
+	if len(p) == 0 { // the library would add an empty block, which never completes
 		return 0, nil
 	}
 	if _, err := w.kept.Write(p); err != nil {
@@ -80,7 +80,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.rewrite(len(p), err)
 }
 
-// rewrite writes the file anew if err says that it is lost.
+// rewrite writes the file again if err says that it is lost.
 func (w *Writer) rewrite(n int, err error) (int, error) {
 	began := time.Now()
 	for wait := firstPause; err != nil; wait = min(2*wait, longPause) {
@@ -101,7 +101,7 @@ func (w *Writer) rewrite(n int, err error) (int, error) {
 	return n, nil
 }
 
-// Commit ends the file and puts it under its name, over one that is there.
+// Commit ends the file and renames it, replacing an existing one.
 func (w *Writer) Commit() error {
 	defer w.Abort()
 	for {
@@ -124,8 +124,8 @@ func (w *Writer) Commit() error {
 	return nil
 }
 
-// finish closes the file, waiting until the blocks have reached the replicas that the
-// name node wants to see.
+// finish closes the file, and waits until its blocks have as many replicas as the name node
+// requires.
 func (w *Writer) finish() error {
 	began := time.Now()
 	for wait := firstPause / 4; ; wait = min(2*wait, longPause) {
@@ -139,7 +139,7 @@ func (w *Writer) finish() error {
 	}
 }
 
-// check compares the length that the name node knows with what was written.
+// check compares the length that the name node reports with what was written.
 func (w *Writer) check() error {
 	info, err := w.fs.Stat(w.temp)
 	if err == nil && info.Size() != w.kept.size {
@@ -148,8 +148,7 @@ func (w *Writer) check() error {
 	return err
 }
 
-// Abort drops an uncommitted file; after Commit it does nothing. It closes the file
-// system that Create took over.
+// Abort removes an uncommitted file; after Commit it does nothing. It closes the file system.
 func (w *Writer) Abort() {
 	if w.done {
 		return
@@ -184,7 +183,7 @@ func (s *spool) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		s.file = f
-		_ = os.Remove(f.Name()) // gone with the process; where it can't be, close removes it
+		_ = os.Remove(f.Name()) // gone with the process; if that fails, close removes it
 		if _, err := f.Write(s.buf); err != nil {
 			return 0, err
 		}
