@@ -15,23 +15,22 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Cache keeps the data sets that a worker has fetched on its disk, by fingerprint.
-// Several processes may share its folder. What was used longest ago goes first; files
-// that are mapped stay readable when they are removed.
+// Cache keeps the data sets that a worker has fetched on its disk, by fingerprint. Several
+// processes may share its folder. The set used longest ago is removed first. Files that are
+// mapped stay readable when they are removed.
 type Cache struct {
 	Dir   string
 	Bytes int64 // of all sets together
 	Store Reader
-	Roots Roots // where data that is not in the store may lie
+	Roots Roots // folders where data outside the store may be
 }
 
-// lockWait is how long to wait before looking again whether another process has
-// fetched a set.
+// lockWait is the pause between two checks whether another process has fetched a set.
 const lockWait = 50 * time.Millisecond
 
-// Open gives a job's data: from its place below one of the roots, or from the cache,
-// fetched before if it is not there, from the store or from HDFS. The data set's checksums have been compared. An
-// error need not come again, unless Refused says so.
+// Open opens a job's data: at its place below one of the roots, or from the cache. If the cache
+// lacks it, it is fetched from the store or from HDFS first. Checksums have been verified.
+// Another worker may succeed where it failed, unless Refused says otherwise.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	if fs.IsRemote(d.GetPath()) {
 		if err := c.Roots.Check(d.GetPath()); err != nil {
@@ -55,7 +54,7 @@ func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 		return nil, err
 	}
 	defer unlock()
-	if set, err := c.use(dir); err == nil { // fetched by another process meanwhile
+	if set, err := c.use(dir); err == nil { // another process fetched it meanwhile
 		return set, nil
 	}
 	if err := c.fetch(ctx, d, dir); err != nil {
@@ -64,14 +63,14 @@ func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	return c.use(dir)
 }
 
-// use opens a set that is there and notes the use.
+// use opens a cached set and records the use.
 func (c *Cache) use(dir string) (*dataset.Set, error) {
 	set, err := dataset.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // it only orders the removal
+	_ = os.Chtimes(dir, now, now) // it only changes the order of removal
 	return set, nil
 }
 
@@ -117,7 +116,7 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 	return fs.Explain(c.Dir, os.Rename(part, dir))
 }
 
-// makeRoom removes the sets used longest ago until need more bytes fit.
+// makeRoom removes the sets used longest ago until `need` more bytes fit.
 func (c *Cache) makeRoom(need int64, except string) error {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Cache) makeRoom(need int64, except string) error {
 	return nil
 }
 
-// openInPlace opens data where it lies.
+// openInPlace opens data outside the cache.
 func (c *Cache) openInPlace(d *taxonv1.Data) (*dataset.Set, error) {
 	if err := c.Roots.Check(d.GetPath()); err != nil {
 		return nil, &refusal{err}
@@ -167,21 +166,21 @@ func (c *Cache) openInPlace(d *taxonv1.Data) (*dataset.Set, error) {
 	return set, err
 }
 
-// refusal is an error that the same request meets again anywhere.
+// refusal is an error that the same request would meet anywhere.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
 func refusef(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
-// Refused says whether err would come again on any worker of the same settings.
+// Refused says whether any worker with the same settings would meet err.
 func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r)
 }
 
-// remoteList reads the manifest of data that lies in HDFS. What is there may be another set
-// by now than the job was submitted with.
+// remoteList reads the manifest of data in HDFS. By now there may be another set than when the
+// job was submitted.
 func remoteList(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) {
 	file := fs.Join(d.GetPath(), dataset.ManifestName)
 	doc, err := fs.ReadFile(ctx, file)

@@ -18,36 +18,36 @@ import (
 	"taxon/store"
 )
 
-// Collector drops uploaded data sets from the store when no job has referred to them for
-// a while. Whether they are there is judged again under a lock before a job is taken
-// (Submitting), so that a set which goes just then is uploaded again, not missed later.
+// Collector drops uploaded data sets from the store when no job has referred to them for a while.
+// Before a job is accepted, Submitting checks under a lock that its data are there. So a set that
+// is being dropped is uploaded again, instead of being missed later.
 type Collector struct {
 	Data DataSets
 	// Jobs lists the jobs.
 	Jobs taxonv1.JobsClient
-	Keep time.Duration // how long a set stays that no job refers to
-	// Dropped is told of each set that goes, by its id in the store.
+	Keep time.Duration // how long a set stays without a job that refers to it
+	// Dropped is called for each dropped set, with its id in the store.
 	Dropped func(set string)
-	Failed  func(error) // told what could not be done (yet)
+	Failed  func(error) // called for what could not be done (yet)
 
-	mu   sync.Mutex           // held while a set is dropped, and while a job is taken
+	mu   sync.Mutex           // held while a set is dropped and while a job is accepted
 	idle map[string]time.Time // by set: since when no job refers to it
 }
 
-// DataSets holds data sets: see DataStore.
+// DataSets is a store of data sets: see DataStore.
 type DataSets interface {
 	Reader
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 	Drop(ctx context.Context, job string) error
 }
 
-// Bounds of the time between two looks at the store, which list all its values.
+// Bounds of the time between two passes over the store, which list all its values.
 const (
 	minCollectPause = 50 * time.Millisecond
 	maxCollectPause = 3 * time.Hour
 )
 
-// Run looks after the store's data sets until ctx ends.
+// Run collects until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	every := min(max(c.Keep/8, minCollectPause), maxCollectPause)
 	for pause.For(ctx, every) == nil {
@@ -90,8 +90,7 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// idleFor is how long a set has been idle, as far as is known. Whether a job refers to it
-// is asked when its time is up.
+// idleFor is how long a set is known to be idle. Jobs are asked only when its time is up.
 func (c *Collector) idleFor(set string, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +126,7 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 	return nil
 }
 
-// referred are the sets of jobs that run, wait, can be resumed, or whose result can be
+// referred are the data sets of jobs that run, wait, can be resumed, or whose result can be
 // fetched.
 func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
@@ -152,8 +151,8 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// Submitting takes a job on data by calling take, if all of the data is in the store, and
-// keeps the collector from it meanwhile. Where a shard is away, it is taken for granted.
+// Submitting accepts a job by calling take, if all of its data is in the store, and keeps the
+// collector away meanwhile. Data on a shard that is away counts as present.
 func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
 	_, held, namesOnly := savedData(d)
 	if held == nil {
@@ -171,8 +170,8 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 	return nil
 }
 
-// complete says what of a data set is not in the store. A list leaves out shards that are
-// away, so what it lacks is asked for once more: that tells missing from away.
+// complete returns what is missing from a data set in the store. A list leaves out shards that
+// are away, so what it lacks is asked for again, which tells missing from away.
 func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// patientWait is pause.Longest of a user's own call: it answers soon after its other side is back.
+	// patientWait is the longest pause between the tries of a user's call, so that it succeeds
+	// soon after the other side is back.
 	patientWait = 100 * time.Millisecond
 	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
@@ -29,8 +30,8 @@ const (
 // Dialer makes connections and keeps one for each address.
 type Dialer struct {
 	Security secure.Options
-	// Patience is how long a call of Conn that does not stream is made again and again while
-	// the other side is away; 0: not at all. Callers of shards have a patience of their own.
+	// Patience is how long Conn repeats a call, other than a stream, while the other side is
+	// away; 0: not at all. Callers of shards have their own patience.
 	Patience time.Duration
 
 	mu     sync.Mutex
@@ -38,9 +39,9 @@ type Dialer struct {
 	shards map[string]*grpc.ClientConn
 }
 
-// Conn is the connection to an address, host:port, or to the coordinator that says in a
-// file, hdfs://..., where it is (Place). It is made when it is first used, and made again
-// when it breaks; the file is read anew then. The Dialer closes it.
+// Conn is the connection to an address: host:port, or hdfs://..., a file in which the coordinator
+// says where it is (Place). It is made on first use and again when it breaks; the file is then
+// read again. The Dialer closes it.
 func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,15 +52,15 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	return d.conn(&d.conns, addr, patience)
 }
 
-// Shard is the same for the address of a shard, to which values are carried.
+// Shard is Conn for a shard's address, with settings for large messages.
 func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.conn(&d.shards, addr, storerpc.BulkDialOptions())
 }
 
-// conn finds a connection, or makes it with the options given and, behind them, those of the
-// security: so the others see what it makes of errors. The caller holds mu.
+// conn finds or makes a connection. Interceptors in first come before those of the security, so
+// they see the errors that it produces. The caller holds mu.
 func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {
 		return c, nil
@@ -72,12 +73,12 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []g
 		return nil, err
 	}
 	longest := pause.Longest
-	if d.Patience > 0 { // a user waits, once; processes are many and try for ever
+	if d.Patience > 0 { // a user waits once; processes are many, and try for ever
 		longest = patientWait
 	}
 	options := append(slices.Concat(first, safe),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			// What is being replaced is back within half a second: look often.
+			// A process that is being replaced is back within half a second, so try often.
 			Backoff:           backoff.Config{BaseDelay: pause.First, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest},
 			MinConnectTimeout: connectWait,
 		}),
@@ -105,7 +106,7 @@ func (d *Dialer) Close() error {
 	defer d.mu.Unlock()
 	var errs []error
 	for _, conns := range []map[string]*grpc.ClientConn{d.conns, d.shards} {
-		for _, c := range conns { // the order of closing shows nowhere
+		for _, c := range conns { // in any order
 			errs = append(errs, c.Close())
 		}
 	}
@@ -113,8 +114,8 @@ func (d *Dialer) Close() error {
 	return errors.Join(errs...)
 }
 
-// patient makes a call again while the other side is away, for as long as limit. All of
-// our calls may be made twice: those that change something are told apart by ids.
+// patient repeats a call while the other side is away, up to limit. All our calls may be made
+// twice: those that change something carry ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		return pause.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
@@ -122,9 +123,9 @@ func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
-// Explain words for a user what a call to the coordinator at an address failed with, where
-// that is the way there: it does not answer, or one side denies the other access. Other
-// errors stay as they are.
+// Explain words, for a user, the error of a call to the coordinator at an address if the way
+// there failed: it does not answer, or one side denies access. Other errors are returned as they
+// are.
 func Explain(addr string, err error) error {
 	var s interface{ GRPCStatus() *status.Status }
 	switch {

@@ -19,15 +19,15 @@ import (
 	"taxon/store/storerpc"
 )
 
-// DataStore keeps data sets on all shards of a cluster. They outlive jobs and are there
-// before one, so no job's list of shards places them: each value has an order of all
-// shards (by rendezvous hashing), is put on the first ones that are up, and looked for
-// in that order, with those that are down last. So shards may join, leave and come back,
-// and one that is gone holds up nobody who finds what he looks for elsewhere.
+// DataStore keeps data sets on all shards of a cluster. They outlive jobs and exist before them,
+// so no job's list of shards places them. Instead each value has its own order of all shards
+// (rendezvous hashing). It is put on the first shards that are up, and looked for in that order,
+// with shards that are down last. So shards may join, leave and come back, and a missing shard
+// delays nobody who finds the value elsewhere.
 type DataStore struct {
 	Shards   *Shards
 	Copies   int           // of each value; 0: one
-	Patience time.Duration // with shards that are away; 0: until the context ends
+	Patience time.Duration // for shards that are away; 0: until the context ends
 
 	mu      sync.Mutex
 	clients map[string]*storerpc.Client // by shard
@@ -51,7 +51,7 @@ func (d *DataStore) client(id string) (*storerpc.Client, error) {
 	return c, nil
 }
 
-// order lists the ids of the shards in a key's order, those that are down behind the others.
+// order lists the shards' ids in a key's order, with those that are down last.
 func (d *DataStore) order(ctx context.Context, k store.Key) ([]string, error) {
 	shards, err := d.Shards.Known(ctx)
 	if err != nil {
@@ -72,9 +72,9 @@ func (d *DataStore) order(ctx context.Context, k store.Key) ([]string, error) {
 	return ids, nil
 }
 
-// heard lists the ids of the shards that the coordinator hears, as it knows them now.
+// heard lists the ids of the shards that the coordinator knows to be alive.
 func (d *DataStore) heard(ctx context.Context) ([]string, error) {
-	_ = d.Shards.Refresh(ctx) // else what was known before must do
+	_ = d.Shards.Refresh(ctx) // otherwise use what was known before
 	shards, err := d.Shards.Known(ctx)
 	var ids []string
 	for _, s := range shards {
@@ -97,7 +97,7 @@ func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
 	return g.Wait()
 }
 
-// put puts a value on as many shards as it shall have copies, or on all that answer.
+// put puts a value on as many shards as there shall be copies, or on all that answer.
 func (d *DataStore) put(ctx context.Context, v store.Value) error {
 	shards, err := d.order(ctx, v.Key)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *DataStore) put(ctx context.Context, v store.Value) error {
 	return cmp.Or(errors.Join(errs...), fmt.Errorf("no shard takes %v: %w", v.Key, store.ErrUnavailable))
 }
 
-// Get looks for values, several at a time; nil for one that no shard has.
+// Get looks up values, several at a time; nil: no shard has it.
 func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	g, ctx := errgroup.WithContext(ctx)
@@ -143,8 +143,8 @@ func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 	return out, g.Wait()
 }
 
-// get asks the shards in the key's order. It is missing only if all of them say so; a
-// damaged copy counts as none.
+// get asks the shards in the key's order. A value is missing only if all of them say so. A
+// damaged copy does not count.
 func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
 	shards, err := d.order(ctx, k)
 	if err != nil {
@@ -188,8 +188,8 @@ func (d *DataStore) Drop(ctx context.Context, job string) error {
 	return errors.Join(errs...)
 }
 
-// List calls yield for the values of a job that shards hold that answer; one that lies
-// on several shards comes several times.
+// List calls yield for the values of a job on all shards that answer. A value with copies comes
+// several times.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	return pause.Retry(ctx, d.Patience, func() error {
 		shards, err := d.heard(ctx)

@@ -13,11 +13,11 @@ import (
 	"taxon/worker"
 )
 
-// Digester names the weights of finished jobs: a coordinator.Digester.
+// Digester computes the digests of finished jobs' weights: a coordinator.Digester.
 type Digester struct {
-	Dir      string // where weights are put in order through a temporary file
+	Dir      string // for the temporary file that sorts the weights
 	Store    func(job string) (worker.Store, error)
-	Resident func() uint64 // the most memory that this process has held, in bytes; nil: not told
+	Resident func() uint64 // most memory that this process has used, in bytes; nil: unknown
 }
 
 // Digest implements coordinator.Digester.
@@ -48,6 +48,6 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 	return out, err
 }
 
-// Passing implements coordinator.Digester: what is away comes back, and a disk that is full is
-// emptied.
+// Passing implements coordinator.Digester: a shard that is away, or a full disk, may be better
+// later.
 func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }

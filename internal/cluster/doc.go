@@ -1,10 +1,11 @@
-// Package cluster holds what the processes of a cluster share with their clients:
+// Package cluster has what the processes of a cluster share with their clients:
 //
 //   - connections that wait for a process that is being replaced;
-//   - the data sets that submitters put into the store and workers keep on their disks;
-//   - the digest, which turns the weights of a finished job into one checksum.
+//   - data sets, which submitters put into the store and workers keep on their disks;
+//   - the digest, a checksum of a finished job's weights;
+//   - snapshots, from which jobs continue if the store has lost their values.
 //
-// A data set travels as the files of its folder (package dataset), cut into parts. It has a job
-// id of its own, made from its fingerprint, so whoever submits the same data again finds it
-// there. What arrives is used only after its checksums match the fingerprint that the job names.
+// A data set is transferred as the files of its folder (package dataset), cut into parts. Its job
+// id in the store is made from its fingerprint. So whoever submits the same data again finds them
+// there. What arrives is used only after its checksums match the fingerprint in the job.
 package cluster

@@ -8,34 +8,34 @@ import (
 	"taxon/internal/fs"
 )
 
-// Folder is what a process keeps in a folder of its own.
+// Folder describes the folder that a kind of process keeps.
 type Folder struct {
 	of   string
-	mark []string       // names of which one tells that the folder is such a one
-	own  *regexp.Regexp // what may lie there before it is marked
+	mark []string       // names; one of them shows that a folder is of this kind
+	own  *regexp.Regexp // what may be in it before it is marked
 }
 
-// The folders that processes of a cluster keep.
+// The kinds of folders.
 var (
-	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals|spool)$`)} // seals: of earlier versions
+	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals|spool)$`)} // seals: written by earlier versions
 	storeFolder       = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
 	clusterFolder     = Folder{"`taxon cluster up`", []string{"cluster.json"}, regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
-	// anywhere are names that an empty disk, or one who places a process, leaves in a folder.
+	// anywhere are names that may be in any folder: on an empty disk, or from a process's
+	// installer.
 	anywhere = regexp.MustCompile(`^(\..*|lost\+found|tmp)$`)
 )
 
-// CoordinatorFolder refuses a folder that a coordinator can't have: one of another process,
-// or one that holds what is nobody's of a cluster. A new or empty one, and its own, it can.
+// CoordinatorFolder refuses a folder that a coordinator can't use: another process's, or one with
+// foreign content. A new, an empty, and its own folder are accepted.
 func CoordinatorFolder(dir string) error { return coordinatorFolder.check(dir, true) }
 
-// StoreFolder is the same for a store.
+// StoreFolder is the same check for a store.
 func StoreFolder(dir string) error { return storeFolder.check(dir, true) }
 
-// SupervisorFolder is the same for a cluster on one machine.
+// SupervisorFolder is the same check for a cluster on one machine.
 func SupervisorFolder(dir string) error { return clusterFolder.check(dir, true) }
 
-// WorkerFolder refuses a folder of another process for a worker's cache, which may lie
-// among other things.
+// WorkerFolder refuses another process's folder for a worker's cache. Other things may be in it.
 func WorkerFolder(dir string) error { return Folder{}.check(dir, false) }
 
 func (f Folder) check(dir string, alone bool) error {

@@ -19,17 +19,18 @@ import (
 	"taxon/store"
 )
 
-// Rules are what is asked of a job that somebody submits or restores.
+// Rules are checks on jobs that are submitted or restored.
 type Rules struct {
 	Roots Roots
-	// DataOf tells the job of a state that is to be restored, and its data.
+	// DataOf returns the job and the data of a state that is to be restored.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Submitting calls take, if the job's data is where it says: Collector.Submitting; nil: take.
+	// Submitting calls take if the job's data are where it says: Collector.Submitting; nil: calls
+	// take.
 	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
 }
 
-// Guard makes the Jobs service that is registered through it refuse jobs whose data no
-// worker would open: a path outside the roots, an id that is no key of the store.
+// Guard makes the Jobs service that is registered through it refuse jobs whose data no worker
+// would open: a path outside the roots, or an id that is no key of the store.
 func Guard(g grpc.ServiceRegistrar, r Rules) grpc.ServiceRegistrar {
 	return &guarded{g, r}
 }
@@ -92,10 +93,10 @@ func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (o
 	return out, err
 }
 
-// maxShown bounds what an error repeats of a request.
+// maxShown bounds how much of a request an error repeats.
 const maxShown = 200
 
-// check judges a job's wanted id ("": any) and its data.
+// check checks a job's wanted id ("": any) and its data.
 func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {
@@ -126,14 +127,14 @@ func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	return g.rules.Roots.Check(d.GetPath())
 }
 
-// Roots are the folders that jobs may read data from, besides the store. A job comes
-// from the network, so its paths are not trusted: links are followed before a path is
-// judged, that of the folder and those in it. A path in HDFS, which has no links unless
-// its admin has allowed them, is judged by its text.
+// Roots are the folders, besides the store, from which jobs may read data. Jobs come from the
+// network, so their paths are not trusted. Links are followed before a path is judged, both for
+// the folder and for the paths in it. A path in HDFS, which has no links unless its admin allows
+// them, is judged by its text.
 type Roots []string
 
-// MakeRoots resolves folders that an operator has named. They must be there; those in HDFS
-// are looked for when a job names them.
+// MakeRoots resolves folders that an operator has given. Local ones must exist; those in HDFS are
+// checked when a job names them.
 func MakeRoots(dirs []string) (Roots, error) {
 	var r Roots
 	for _, d := range dirs {
@@ -161,8 +162,8 @@ func resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// Check says why data at path may not be read; nil: it may. Whether it is there is not
-// told of places outside the roots.
+// Check says why data at a path may not be read; nil: they may. For a path outside the roots it
+// does not tell whether it exists.
 func (r Roots) Check(path string) error {
 	if len(r) == 0 {
 		return fmt.Errorf("%s: data may not be read in place here: start the processes with --data-root, or submit without --in-place", path)
@@ -191,7 +192,7 @@ func (r Roots) Check(path string) error {
 	for _, e := range entries {
 		file, err := filepath.EvalSymlinks(filepath.Join(real, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a link to nothing
+			continue // a dangling link
 		}
 		if err != nil || !r.hold(file) {
 			return fmt.Errorf("%s: a link leads outside the data roots", filepath.Join(path, e.Name()))
@@ -200,7 +201,7 @@ func (r Roots) Check(path string) error {
 	return nil
 }
 
-// hold says whether a resolved path lies below one of the roots, or is one.
+// hold says whether a resolved path is one of the roots or below one.
 func (r Roots) hold(real string) bool {
 	return slices.ContainsFunc(r, func(root string) bool {
 		return real == root || strings.HasPrefix(real, strings.TrimSuffix(root, "/")+"/")

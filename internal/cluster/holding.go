@@ -11,16 +11,16 @@ import (
 	"taxon/store"
 )
 
-// Holding knows what a store shard holds, and what room it has.
+// Holding knows what a store shard holds and how much room it has.
 type Holding struct {
 	Shard store.Shard
 
-	values, bytes atomic.Uint64 // as counted last
+	values, bytes atomic.Uint64 // from the last count
 }
 
-// What shards tell beside store.Shard, each as far as it can.
+// What a shard may report beside store.Shard.
 type (
-	roomReporter interface { // bytes that are free, and how many must be for it to take writes
+	roomReporter interface { // free bytes, and how many must be free for it to accept writes
 		Room() (free, reserve uint64, err error)
 	}
 	sizeReporter interface{ Bytes() uint64 } // of its values
@@ -42,8 +42,8 @@ func (h *Holding) Any(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// Room is the number of bytes that are free, and how many must be for the shard to take
-// writes; zeros: not known.
+// Room is the number of free bytes, and how many must be free for the shard to accept writes;
+// zeros: unknown.
 func (h *Holding) Room() (free, reserve uint64) {
 	s, ok := h.Shard.(roomReporter)
 	if !ok {
@@ -56,7 +56,7 @@ func (h *Holding) Room() (free, reserve uint64) {
 	return free, reserve
 }
 
-// Tell writes all that into what the shard tells the coordinator.
+// Tell adds all that to the shard's report to the coordinator.
 func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
 	has, err := h.Any(ctx)
 	r.Empty = err == nil && !has
@@ -67,13 +67,13 @@ func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
 	}
 }
 
-// maxCountPause and countShare bound what counting takes of a shard's time.
+// maxCountPause and countShare bound how much of a shard's time counting takes.
 const (
 	maxCountPause = 5 * time.Second
 	countShare    = 200
 )
 
-// Run counts the values again and again until ctx ends: a shard keeps no number of them.
+// Run counts the values repeatedly until ctx ends, as shards keep no count.
 func (h *Holding) Run(ctx context.Context) {
 	for {
 		began := time.Now()
@@ -91,11 +91,11 @@ func (h *Holding) count(ctx context.Context) {
 		bytes += i.Bytes
 		return nil
 	})
-	if err == nil { // else the last count stays
+	if err == nil { // otherwise the last count stays
 		h.values.Store(values)
 		h.bytes.Store(bytes)
 	}
 }
 
-// Refuses says that a shard takes no writes for want of room.
+// Refuses says whether a shard refuses writes for lack of room.
 func Refuses(s *taxonv1.Shard) bool { return s.GetFree() < s.GetReserve() }

@@ -13,15 +13,15 @@ import (
 	"taxon/store/storerpc"
 )
 
-// JobStores makes the store of each job: its values lie on the shards that were pinned
-// when it was submitted, in that order, wherever these run now.
+// JobStores makes the store of each job. Its values lie on the shards that were pinned when it
+// was submitted, in that order, wherever these run now.
 type JobStores struct {
 	Shards   *Shards
-	Patience time.Duration // with shards that are away; 0: the client's own
+	Patience time.Duration // for shards that are away; 0: the client's default
 
 	mu    sync.Mutex
 	byJob map[string]*jobStore // by job
-	order []string             // used last last
+	order []string             // in order of last use, latest last
 }
 
 type jobStore struct {
@@ -29,10 +29,10 @@ type jobStore struct {
 	client *storerpc.Client
 }
 
-// maxJobStores bounds the clients that are kept. They own no connections.
+// maxJobStores bounds the clients that are kept. They have no connections of their own.
 const maxJobStores = 64
 
-// Of is the store of a job on so many pinned shards and copies.
+// Of is the store of a job on the given pinned shards, with so many copies.
 func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*storerpc.Client, error) {
 	if len(shards) == 0 {
 		return nil, fmt.Errorf("job %s: no shard holds its values: %w", job, store.ErrUnavailable)
@@ -66,13 +66,13 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 	return c, nil
 }
 
-// StoreCleaner carries a coordinator's orders to the shards of each job. Orders only free
-// space, so a shard that is away is not waited for longer than Patience: what it keeps
-// too long goes with the job.
+// StoreCleaner passes a coordinator's orders on to each job's shards. Orders only free space. So
+// a shard that is away is not waited for longer than Patience; what it then keeps too long is
+// freed with the job.
 type StoreCleaner struct {
-	// Of gives the store of a job; nil: nothing of it is left anywhere.
+	// Of returns a job's store; nil: nothing of the job is left.
 	Of func(job string) (store.Store, error)
-	// Forget is told of jobs that are dropped whole; nil: nobody.
+	// Forget is called for jobs that are dropped completely; nil: not called.
 	Forget func(ctx context.Context, job string) error
 }
 

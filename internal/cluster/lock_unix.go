@@ -14,7 +14,7 @@ import (
 	"taxon/internal/pause"
 )
 
-// lockFile takes an advisory lock that ends with the process, waiting for it.
+// lockFile waits for an advisory lock. It ends with the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -22,7 +22,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	}
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) { // no locks there: let through
+		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) { // a file system without locks is accepted
 			return func() { f.Close() }, nil
 		}
 		if err := pause.For(ctx, lockWait); err != nil {
@@ -32,7 +32,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// tryLockFile takes an advisory lock that ends with the process; nil: another one has it.
+// tryLockFile takes an advisory lock, which ends with the process; nil: another process has it.
 func tryLockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Member keeps a store shard known to the coordinator.
+// Member registers a store shard with the coordinator and keeps it registered.
 type Member struct {
 	ID, Addr string
-	Capacity uint64 // bytes; 0: not told
+	Capacity uint64 // bytes; 0: unknown
 	Version  string // of this taxon
 	Members  taxonv1.MembersClient
-	Holding  *Holding // what it holds; nil: not told
+	Holding  *Holding // what it holds; nil: not reported
 	Joined   func()   // called once, when the coordinator first knows the shard
-	// Away gets a token whenever the shard may have missed writes: when it has started,
-	// and when it was out of reach, or stopped, for longer than a heartbeat. It holds one.
+	// Away gets a token whenever the shard may have missed writes: after its start, and after it
+	// was unreachable, or stopped, for longer than a heartbeat. Its capacity is one.
 	Away   chan struct{}
-	Failed func(error) // told of calls that failed; nil: not told
+	Failed func(error) // called for calls that failed; nil: not called
 
 	known atomic.Bool
 }
@@ -33,12 +33,12 @@ type Member struct {
 // Known says whether the coordinator has heard of the shard.
 func (m *Member) Known() bool { return m.known.Load() }
 
-// callTimeout bounds the calls that a member makes: they answer at once.
+// callTimeout bounds a member's calls, which are answered at once.
 const callTimeout = 5 * time.Second
 
-// Run joins, and says again and again that the shard lives, until ctx ends; then it
-// leaves. It ends with an error where another process is the shard, and where it is denied
-// access before it has joined; later its files, or the coordinator's, may be being changed.
+// Run registers, and reports again and again that the shard lives, until ctx ends; then it signs
+// off. It ends with an error if another process is the shard, or if it is denied access before it
+// was ever registered. Later a denial may be due to certificates that are being changed.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	valueChecker := time.Now()
@@ -81,7 +81,7 @@ func (m *Member) Run(ctx context.Context) error {
 	return nil
 }
 
-// away leaves a token, unless one lies there.
+// away leaves a token unless there is one.
 func (m *Member) away() {
 	if m.Away == nil {
 		return

@@ -13,15 +13,15 @@ import (
 	"taxon/store/backup"
 )
 
-// A folder of snapshots may hold what others keep there, and several clusters may share
-// one. So each folder in it that a cluster made bears the cluster's id; one without, or with
-// another's, is never replaced and never removed.
+// A folder of snapshots may hold other people's files, and several clusters may share one. So
+// each folder that a cluster makes in it carries the cluster's id. A folder without an id, or
+// with another's, is never replaced and never removed.
 
 const (
-	// identityName is the file beside a coordinator's journal that holds its cluster's id.
+	// identityName is a file next to a coordinator's journal, with its cluster's id.
 	identityName = "cluster.id"
 	identityHead = "taxon-cluster 1 "
-	// ownerName is the file that tells whose a folder of a snapshot, or of its data, is.
+	// ownerName is a file that says which cluster owns a folder of a snapshot, or of its data.
 	ownerName = "owner"
 	ownerHead = "taxon snapshot of cluster "
 )
@@ -29,8 +29,8 @@ const (
 // ErrForeign is wrapped by errors about a folder that this cluster did not write.
 var ErrForeign = errors.New("is not this cluster's")
 
-// Identity is the id of the cluster whose coordinator keeps its journal in dir: random, made
-// at the first time, and never changed.
+// Identity is the id of the cluster whose coordinator keeps its journal in dir. It is random,
+// made on first use, and never changes.
 func Identity(ctx context.Context, dir string) (string, error) {
 	path := fs.Join(dir, identityName)
 	b, err := fs.ReadFile(ctx, path)
@@ -50,11 +50,11 @@ func Identity(ctx context.Context, dir string) (string, error) {
 
 var (
 	plainID = regexp.MustCompile(`^[a-z0-9]{16,64}$`)
-	// snapshotFile matches what a snapshot's folder may hold.
+	// snapshotFile matches the files of a snapshot's folder.
 	snapshotFile = regexp.MustCompile(`^(manifest|state|owner|part-[0-9]+|` + regexp.QuoteMeta(fs.MarkName) + `)$`)
 )
 
-// sign writes into a folder that is being made whose it is.
+// sign writes the owner into a folder that is being made.
 func (s *Snapshots) sign(dir backup.Dir) error {
 	out, err := dir.Create(ownerName)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Snapshots) sign(dir backup.Dir) error {
 
 func ownerText(id string) []byte { return []byte(ownerHead + id + "\n") }
 
-// ownerOf is the cluster whose a folder is; "": it says nobody's.
+// ownerOf is the cluster that owns a folder; "": the folder does not say.
 func ownerOf(ctx context.Context, path string) (string, error) {
 	b, err := fs.ReadFile(ctx, inFolder(path, ownerName))
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -82,7 +82,7 @@ func ownerOf(ctx context.Context, path string) (string, error) {
 	return id, nil
 }
 
-// contents lists a folder: none of it, if there is no such folder.
+// contents lists a folder; empty if there is no such folder.
 func contents(path string) ([]string, error) {
 	names, err := fs.ReadDirNames(path)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -91,8 +91,8 @@ func contents(path string) ([]string, error) {
 	return names, fs.Explain(path, err)
 }
 
-// check says why the folder of a job's snapshot may not be written: ErrForeign. One that
-// an earlier version took, which left no mark, is known by the state of this very job.
+// check says why the folder of a job's snapshot may not be written: ErrForeign. A snapshot of an
+// earlier version has no owner, but is recognised by the state of this very job.
 func (s *Snapshots) check(ctx context.Context, job string, state []byte) error {
 	path := inFolder(s.Dir, job)
 	names, err := contents(path)
@@ -126,10 +126,10 @@ func foreign(job, path, why string) error {
 		job, path, why, ErrForeign)
 }
 
-// Reserve says why a job could have no snapshots here: its folder is not this cluster's. A job
-// that is restored from the very snapshot that lies there takes the folder over: confirm,
-// called when the job is taken, makes it this cluster's, and whoever had it leaves it alone
-// from then on. It implements coordinator.Reserver.
+// Reserve says why a job can't have snapshots here: its folder is not this cluster's. A job that
+// is restored from that very snapshot takes the folder over: confirm, called when the job is
+// accepted, makes it this cluster's, and its former owner leaves it alone from then on. It
+// implements coordinator.Reserver.
 func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error) {
 	err = s.check(ctx, job, nil)
 	if !errors.Is(err, ErrForeign) || len(state) == 0 {
@@ -148,7 +148,7 @@ func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (conf
 	return func() error { return fs.WriteFile(inFolder(path, ownerName), ownerText(s.Cluster)) }, nil
 }
 
-// others are the names that are none of a snapshot's.
+// others are the names that do not belong to a snapshot.
 func others(names []string) (out []string) {
 	for _, name := range names {
 		if !snapshotFile.MatchString(name) {
@@ -158,8 +158,7 @@ func others(names []string) (out []string) {
 	return out
 }
 
-// remove removes a job's snapshot, if it is this cluster's, and nothing that others have put
-// beside it.
+// remove removes a job's snapshot if it is this cluster's, and leaves other files in its folder.
 func (s *Snapshots) remove(ctx context.Context, job string) error {
 	path := inFolder(s.Dir, job)
 	names, err := contents(path)

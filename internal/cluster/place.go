@@ -16,28 +16,28 @@ import (
 	"taxon/internal/secure"
 )
 
-// ServerName is what servers' certificates are issued for, and checked for, in a cluster
-// whose coordinator is found by a file: there nobody knows beforehand where a process will
-// run, and the authority is the cluster's own.
+// ServerName is the name in servers' certificates in a cluster whose coordinator is found by a
+// file. There nobody knows beforehand where a process will run, and the certificate authority is
+// the cluster's own.
 const ServerName = "cluster.taxon.internal"
 
-// Place is where a coordinator is, as it says in a file, in HDFS above all. The file is
-// replaced as a whole whenever the coordinator starts.
+// Place is where a coordinator is, as a file says, usually in HDFS. The coordinator replaces the
+// file as a whole whenever it starts.
 type Place struct {
 	Version     int    `json:"version"`     // 1
 	Coordinator string `json:"coordinator"` // host:port
-	Epoch       uint64 `json:"epoch"`       // grows with every start of the coordinator
+	Epoch       uint64 `json:"epoch"`       // grows with each start of the coordinator
 }
 
-// ErrMoved says that a coordinator is not the newest one any more.
+// ErrMoved says that a coordinator is no longer the newest one.
 var ErrMoved = errors.New("another coordinator has announced itself")
 
 const placeVersion = 1
 
-// maxPlaceBytes is far above any place: a mistyped path must not fill the memory.
+// maxPlaceBytes is far above any place. It protects against a mistyped path.
 const maxPlaceBytes = 64 << 10
 
-// ReadPlace reads the file of a place. A missing one wraps os.ErrNotExist.
+// ReadPlace reads a place's file. If it is missing the error wraps os.ErrNotExist.
 func ReadPlace(ctx context.Context, path string) (Place, error) {
 	info, err := fs.Stat(path)
 	if err != nil {
@@ -60,17 +60,17 @@ func ReadPlace(ctx context.Context, path string) (Place, error) {
 	return p, nil
 }
 
-// Announcer says in a file where a coordinator is.
+// Announcer writes to a file where a coordinator is.
 type Announcer struct {
 	Path string
 	Addr string // host:port
 	// Epoch of the coordinator's journal; 0: one more than the file has.
 	Epoch uint64
-	// Every is how often Watch looks; 0: watchEvery.
+	// Every is how often Watch checks; 0: watchEvery.
 	Every time.Duration
 }
 
-// Announce writes the file, unless a newer coordinator has.
+// Announce writes the file, unless a newer coordinator has written it.
 func (a *Announcer) Announce(ctx context.Context) error {
 	old, err := ReadPlace(ctx, a.Path)
 	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
@@ -89,11 +89,11 @@ func (a *Announcer) Announce(ctx context.Context) error {
 	return fs.WriteFile(a.Path, append(data, '\n'))
 }
 
-// watchEvery is how often a coordinator looks whether it is still the newest.
+// watchEvery is how often a coordinator checks that it is still the newest.
 const watchEvery = 5 * time.Second
 
-// Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx
-// ends. A file that can't be read just now says nothing.
+// Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx ends. A
+// file that can't be read at the moment is ignored.
 func (a *Announcer) Watch(ctx context.Context) error {
 	every := cmp.Or(a.Every, watchEvery)
 	for pause.For(ctx, every) == nil {
@@ -104,11 +104,11 @@ func (a *Announcer) Watch(ctx context.Context) error {
 	return nil
 }
 
-// placeAge is how long a place is believed. It bounds what thousands of workers ask of a
-// name node while a coordinator is away.
+// placeAge is how long a place is cached. It bounds the load of thousands of workers on a name
+// node while a coordinator is away.
 const placeAge = 500 * time.Millisecond
 
-// finder knows where a coordinator was last seen.
+// finder knows where a coordinator was seen last.
 type finder struct {
 	path string
 
@@ -118,8 +118,7 @@ type finder struct {
 	read  time.Time
 }
 
-// dial connects to where the coordinator is now: whenever a connection breaks, gRPC comes
-// here again.
+// dial connects to where the coordinator is now. gRPC calls it whenever a connection breaks.
 func (f *finder) dial(ctx context.Context, _ string) (net.Conn, error) {
 	addr, err := f.addr(ctx)
 	if err != nil {
@@ -138,8 +137,7 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 	return f.place.Coordinator, f.err
 }
 
-// NameServers has servers' certificates checked for the name that they bear where the
-// coordinator is found by a file.
+// NameServers has certificates checked for ServerName if the coordinator is found by a file.
 func NameServers(o *secure.Options, coordinator string) {
 	if fs.IsRemote(coordinator) && o.ServerName == "" {
 		o.ServerName = ServerName

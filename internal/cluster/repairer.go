@@ -12,17 +12,17 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Repairer gives a shard what it missed while it was away, from its peers: the values of
-// jobs with several copies.
+// Repairer copies what a shard missed while it was away from its peers: values of jobs with
+// several copies.
 type Repairer struct {
 	ID     string // of the shard
 	Jobs   taxonv1.JobsClient
 	Stores *JobStores
-	Done   func(job string, r storerpc.RepairResult) // told of repairs that copied something
-	Failed func(error)                               // told what could not be done (yet)
+	Done   func(job string, r storerpc.RepairResult) // called for repairs that copied something
+	Failed func(error)                               // called for what could not be done (yet)
 }
 
-// repairAgain is the pause before a repair that failed is tried again.
+// repairAgain is the pause before a failed repair is repeated.
 const repairAgain = 2 * time.Second
 
 // Run repairs whenever wanted says that the shard was away, until ctx ends.
@@ -46,7 +46,7 @@ func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
 	}
 }
 
-// all repairs the shard's part of every job that still needs its values.
+// all repairs the shard's part of every job whose values are still needed.
 func (r *Repairer) all(ctx context.Context) error {
 	call, done := context.WithTimeout(ctx, callTimeout)
 	list, err := r.Jobs.ListJobs(call, &taxonv1.ListJobsRequest{})

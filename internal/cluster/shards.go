@@ -17,32 +17,32 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Shards knows where the store's shards are. A shard is known by its id; its address may
-// change, so calls go to where it was last seen, and a call that does not get through
-// makes Shards ask again.
+// Shards knows where the store's shards are. A shard is identified by its id, as its address may
+// change. Calls go to where it was seen last, and a call that does not get through makes Shards
+// ask the coordinator again.
 type Shards struct {
-	Dialer *Dialer // of connections to the shards
-	// List asks who is there: Jobs.Stores of the coordinator.
+	Dialer *Dialer // for connections to the shards
+	// List asks the coordinator for the shards: Jobs.Stores.
 	List func(ctx context.Context) (*taxonv1.StoresResult, error)
 
 	mu           sync.Mutex
 	known        []*taxonv1.Shard // in order of joining
-	silent       map[string]bool  // ids of shards that the last call did not get through to
+	silent       map[string]bool  // ids of shards that the last call did not reach
 	valueChecker time.Time
 	asking       sync.Mutex
 }
 
-// askEvery is the least time between two questions that failed calls cause.
+// askEvery is the least time between two requests caused by failed calls.
 const askEvery = 100 * time.Millisecond
 
-// Learn takes over news about some shards that came with another answer.
+// Learn takes news about some shards from another answer.
 func (s *Shards) Learn(shards []*taxonv1.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range shards {
 		i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == n.GetId() })
 		switch {
-		case n.GetAddr() == "": // nobody knows where it is
+		case n.GetAddr() == "": // its address is unknown
 		case i < 0:
 			s.known = append(s.known, n)
 		default:
@@ -51,7 +51,7 @@ func (s *Shards) Learn(shards []*taxonv1.Shard) {
 	}
 }
 
-// Refresh asks where the shards are, unless that was done just before.
+// Refresh asks where the shards are, unless it did so just before.
 func (s *Shards) Refresh(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -67,14 +67,14 @@ func (s *Shards) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Replace takes over the list of all shards: one that is not listed was forgotten.
+// Replace takes the list of all shards. One that is not listed was forgotten.
 func (s *Shards) Replace(shards []*taxonv1.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = slices.Clone(shards)
 }
 
-// Known lists the shards, in order of joining. It asks if it knows none.
+// Known lists the shards in order of joining. If it knows none it asks.
 func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 	s.mu.Lock()
 	known := slices.Clone(s.known)
@@ -93,12 +93,12 @@ func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 	return slices.Clone(s.known), nil
 }
 
-// Endpoint is the shard of an id, wherever it runs.
+// Endpoint is the shard with an id, wherever it runs.
 func (s *Shards) Endpoint(id string) storerpc.Endpoint {
 	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}, Down: func() bool { return s.down(id) }}
 }
 
-// shard is what is known of a shard; nil: nothing. The caller holds mu.
+// shard is what is known about a shard; nil: nothing. The caller holds mu.
 func (s *Shards) shard(id string) *taxonv1.Shard {
 	if i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == id }); i >= 0 {
 		return s.known[i]
@@ -106,22 +106,22 @@ func (s *Shards) shard(id string) *taxonv1.Shard {
 	return nil
 }
 
-// addr is where a shard was last seen.
+// addr is where a shard was seen last.
 func (s *Shards) addr(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shard(id).GetAddr()
 }
 
-// down says that a call to a shard would most likely wait in vain: the coordinator does not
-// hear it, or the last call did not get through.
+// down says that a call to a shard would probably wait in vain: the coordinator does not hear
+// from it, or the last call did not reach it.
 func (s *Shards) down(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.silent[id] || s.shard(id).GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN
 }
 
-// heard notes whether a call got through to a shard.
+// heard notes whether a call reached a shard.
 func (s *Shards) heard(id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,13 +135,13 @@ func (s *Shards) heard(id string, ok bool) {
 	s.silent[id] = true
 }
 
-// shardConn is a connection to a shard that follows it when it moves.
+// shardConn is a connection to a shard that follows the shard when it moves.
 type shardConn struct {
 	shards *Shards
 	id     string
 }
 
-// conn is the connection to where the shard is now thought to be.
+// conn is the connection to where the shard is believed to be now.
 func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	addr := c.shards.addr(c.id)
 	if addr == "" {
@@ -155,13 +155,13 @@ func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	return c.shards.Dialer.Shard(addr)
 }
 
-// ended notes whether a call got through, and asks anew where the shard is if it did not.
+// ended notes whether a call reached the shard, and otherwise asks again where it is.
 func (c *shardConn) ended(ctx context.Context, err error) {
 	switch status.Code(err) {
-	case codes.Canceled, codes.DeadlineExceeded: // who knows
-	case codes.Unavailable, codes.Unauthenticated: // somebody else may be there now
+	case codes.Canceled, codes.DeadlineExceeded: // this says nothing about the shard
+	case codes.Unavailable, codes.Unauthenticated: // another process may have the address now
 		c.shards.heard(c.id, false)
-		_ = c.shards.Refresh(ctx) // the caller meets the same error again, and says it
+		_ = c.shards.Refresh(ctx) // the caller reports its own error
 	default:
 		c.shards.heard(c.id, true)
 	}
@@ -192,7 +192,7 @@ func (c *shardConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	return &shardStream{ClientStream: stream, conn: c, ctx: ctx}, nil
 }
 
-// shardStream notices that the shard went away within a call.
+// shardStream notices if the shard goes away during a call.
 type shardStream struct {
 	grpc.ClientStream
 	conn *shardConn

@@ -21,36 +21,36 @@ import (
 	"taxon/store/backup"
 )
 
-// stateFile is what the coordinator's state is called in a snapshot.
+// stateFile is the coordinator's state in a snapshot.
 const stateFile = "state"
 
 // restorePatience is how long a shard may be away while a job is rolled back.
 const restorePatience = 10 * time.Minute
 
-// Snapshots is where a coordinator keeps what its jobs can continue from when the store has
-// lost it: the folder Dir has a snapshot for each job (package backup), the newest in
-// place of the one before, and the data sets of these jobs, each once. It implements
+// Snapshots is where a coordinator keeps what its jobs can continue from if the store has lost
+// their values. The folder Dir has a snapshot for each job (package backup), the newest replacing
+// the one before, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.
 type Snapshots struct {
 	Dir     string
 	Cluster string // the id of this cluster: see Identity
 	Store   func(job string) (backup.Placed, error)
 	Data    Uploads // the data sets of the cluster
-	// DataOf tells the job of a state, and its data.
+	// DataOf returns the job and the data of a state.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Same says whether two states are of one job, as it was submitted once.
+	// Same says whether two states belong to the same submission of a job.
 	Same func(a, b []byte) bool
 
 	mu sync.Mutex // held while data sets are written or removed
 }
 
-// Uploads is what holds data sets: see DataStore.
+// Uploads is a store of data sets: see DataStore.
 type Uploads interface {
 	Reader
 	Writer
 }
 
-// Checkpoint writes a snapshot: the state, and the job's values of the steps named.
+// Checkpoint writes a snapshot: the state, and the job's values of the given steps.
 func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
 	src, err := s.Store(job)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 	return s.keepData(ctx, d)
 }
 
-// RestoreCheckpoint puts the values of the job's snapshot, and its data set, back into
-// the store, as far as they are not there; nil: there is no snapshot of this cluster's.
+// RestoreCheckpoint puts the missing values of the job's snapshot, and of its data set, back into
+// the store; nil: this cluster has no snapshot of the job.
 func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, error) {
 	if owner, err := ownerOf(ctx, inFolder(s.Dir, job)); err != nil || owner != "" && owner != s.Cluster {
 		return nil, err
@@ -109,8 +109,8 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 	}, Away)
 }
 
-// Forget removes the snapshot of a job whose values are dropped, and data sets that no
-// other snapshot needs; what is not this cluster's stays.
+// Forget removes the snapshot of a job whose values are dropped, and data sets that no other
+// snapshot needs. What is not this cluster's stays.
 func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	if err := s.remove(ctx, job); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	for _, job := range jobs {
 		saved, err := openSaved(ctx, s.Dir, job)
 		if err != nil {
-			return nil // who knows what it needs
+			return nil // its needs are unknown, so remove nothing
 		}
 		_, d, err := s.DataOf(saved.State)
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	return nil
 }
 
-// keepData writes a job's data set beside the snapshots, unless it is there.
+// keepData writes a job's data set next to the snapshots, unless it is there.
 func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 	name, held, namesOnly := savedData(d)
 	if name == "" {
@@ -194,8 +194,8 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 	return dir.Commit()
 }
 
-// savedData names the folder of a job's data set beside its snapshot, the data as the
-// store knows it, and whether only its names are kept; "": the store holds nothing of it.
+// savedData returns the name of the folder for a job's data set, the data as the store knows
+// them, and whether only their names are kept; "": the store holds nothing of them.
 func savedData(d *taxonv1.Data) (name string, held *taxonv1.Data, namesOnly bool) {
 	path := d.GetPath()
 	if !Uploaded(path) {
@@ -233,7 +233,7 @@ func listSaved(dir string) (jobs, sets []string, err error) {
 // Saved is a job's snapshot in a folder of snapshots.
 type Saved struct {
 	Job   string
-	State []byte // the coordinator's, of the job
+	State []byte // coordinator's state of the job
 	root  string // the folder of snapshots
 	back  *backup.Snapshot
 }
@@ -241,8 +241,8 @@ type Saved struct {
 // Bytes is the size of the values.
 func (s *Saved) Bytes() uint64 { return s.back.Manifest.Bytes }
 
-// OpenSaved opens the snapshot of a job in a folder of snapshots, or the one that the
-// folder is; job "": the only one there is.
+// OpenSaved opens a job's snapshot in a folder of snapshots, or the snapshot that the folder is;
+// job "": the only one.
 func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 	dir = strings.TrimRight(dir, "/")
 	if job != "" {
@@ -272,20 +272,20 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 }
 
 // A snapshot that is replaced while it is read is read again, at most snapshotTries times, after
-// snapshotPause.
+// a pause of snapshotPause.
 const (
 	snapshotTries = 8
 	snapshotPause = 100 * time.Millisecond
 )
 
 // WithSnapshot calls use with the snapshot that OpenSaved opens. If the next snapshot replaces it
-// while it is read, use is called again with that one.
+// during the call, use is called again with that one.
 func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) error {
 	var before []byte
 	for try := 1; ; try++ {
 		saved, err := OpenSaved(ctx, dir, job)
 		if err == nil {
-			if try > 1 && bytes.Equal(saved.State, before) { // it is the same, and damaged
+			if try > 1 && bytes.Equal(saved.State, before) { // still the same one, so it is damaged
 				try = snapshotTries
 			}
 			before = saved.State
@@ -298,7 +298,7 @@ func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) 
 	}
 }
 
-// openSaved opens the snapshot of the folder name in root; os.ErrNotExist if there is none.
+// openSaved opens the snapshot in the folder name below root; os.ErrNotExist: there is none.
 func openSaved(ctx context.Context, root, name string) (*Saved, error) {
 	path := inFolder(root, name)
 	back, err := backup.Open(ctx, fs.Local{}, path)
@@ -312,13 +312,13 @@ func openSaved(ctx context.Context, root, name string) (*Saved, error) {
 	return &Saved{Job: back.Job, State: state, root: root, back: back}, nil
 }
 
-// PutValues puts the job's values into a store, of any number of shards, after all of
-// them were checked.
+// PutValues checks all of the job's values, then puts them into a store with any number of
+// shards.
 func (s *Saved) PutValues(ctx context.Context, dst store.Store) error {
 	return s.back.Restore(ctx, dst)
 }
 
-// PutData uploads the job's data set d, as far as it is not there. progress is Upload's.
+// PutData uploads what is missing of the job's data set d. progress is as in Upload.
 func (s *Saved) PutData(ctx context.Context, st Writer, d *taxonv1.Data, progress func(done, total int64)) error {
 	name, held, namesOnly := savedData(d)
 	if name == "" {
@@ -346,7 +346,7 @@ func (s *Saved) PutData(ctx context.Context, st Writer, d *taxonv1.Data, progres
 	return nil
 }
 
-// copyData copies a data set of another file system to this machine.
+// copyData copies a data set from another file system to this machine.
 func copyData(ctx context.Context, from, to string, namesOnly bool) error {
 	if err := copyFile(ctx, from, to, dataset.ManifestName); err != nil {
 		return err

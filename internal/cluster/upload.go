@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// partBytes is the size of the values that a file is cut into.
+	// partBytes is the size of the values into which a file is cut.
 	partBytes = 4 << 20
-	// batchParts are put or fetched in one call.
+	// batchParts is how many are put or fetched in one call.
 	batchParts = 4
-	// uploaded begins the path of a job's data that lies in the store; the SHA-256 of its
+	// uploaded is the prefix of the path of data that are in the store. The SHA-256 of their
 	// manifest follows.
 	uploaded = "store:"
 )
 
-// dataStep is the one step under which the values of a data set lie.
+// dataStep is the step under which all values of a data set are stored.
 const dataStep = 1
 
-// dataPrefix begins the store's job ids of data sets; no job may have such an id.
+// dataPrefix is the prefix of data sets' job ids in the store. No job may have such an id.
 const dataPrefix = "data-"
 
-// dataJob is the store's job id of a data set: as much of its fingerprint as fits.
+// dataJob is the job id of a data set in the store: as much of its fingerprint as fits.
 func dataJob(fingerprint string) string {
 	return dataPrefix + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len(dataPrefix))]
 }
 
-// partKey names part k of file number n of a data set.
+// partKey is the key of part k of file n of a data set.
 func partKey(fingerprint string, n, k int) store.Key {
 	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: fmt.Sprintf("part/%d", k)}
 }
 
-// manifestKey names a manifest. Several may belong to one fingerprint: they differ in
-// what they say about where the data came from.
+// manifestKey is the key of a manifest. One fingerprint may have several, which differ in what
+// they say about the source of the data.
 func manifestKey(fingerprint, sum string) store.Key {
 	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: 0, Attempt: 1, Name: "manifest/" + sum}
 }
@@ -55,11 +55,10 @@ type Writer interface {
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 }
 
-// Upload puts the data set in the folder dir into the store, as far as it is not there
-// yet, and returns the path that a job names it by. With namesOnly only the files
-// that hold names go (dataset.HoldsNames): for data that the workers see themselves, so
-// that its models can be fetched from anywhere. Progress is told the bytes done, those
-// that were there included, and all bytes; nil: nobody.
+// Upload puts what is missing of the data set in the folder dir into the store, and returns the
+// path by which jobs name it. With namesOnly it uploads only the files with names
+// (dataset.HoldsNames): the workers see such data themselves, and the names let anybody fetch
+// models. progress gets the bytes that are there by now, and all bytes; may be nil.
 func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
 	l, err := dataset.List(dir)
 	if err != nil {
@@ -86,7 +85,7 @@ func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress
 			return "", fmt.Errorf("upload of %s: %w", f.Name, err)
 		}
 	}
-	// The manifest comes last: where it is, the files are.
+	// The manifest comes last: if it is there, the files are.
 	sum := sha256.Sum256(l.Manifest)
 	name := hex.EncodeToString(sum[:])
 	key := manifestKey(l.Fingerprint, name)
@@ -122,7 +121,7 @@ func (u *upload) file(ctx context.Context, n int, f dataset.File) error {
 			u.tell(size)
 			continue
 		}
-		data := make([]byte, size) // the store may keep it
+		data := make([]byte, size) // a new slice, as the store may keep it
 		if _, err := in.ReadAt(data, int64(k)*partBytes); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -156,10 +155,10 @@ func (u *upload) tell(bytes int64) {
 	}
 }
 
-// parts is the number of values that a file of so many bytes is cut into.
+// parts is the number of values for a file of so many bytes.
 func parts(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
 
-// manifestOf gives the name of the manifest in the path of uploaded data.
+// manifestOf returns the manifest's name in the path of uploaded data.
 func manifestOf(path string) (sum string, ok bool) {
 	sum, ok = strings.CutPrefix(path, uploaded)
 	return sum, ok && isSum(sum)
@@ -179,8 +178,8 @@ type Reader interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// ErrNotThere says that the store does not hold (all of) a data set. It counts as a store
-// that is away: workers that have the set go on, and once it is uploaded all do.
+// ErrNotThere says that the store does not hold a data set, or not all of it. It counts as a
+// store that is away: workers with the set go on, and once it is uploaded all do.
 var ErrNotThere error = notThere{}
 
 type notThere struct{}
@@ -189,7 +188,7 @@ func (notThere) Error() string {
 	return "is not in the store (any more): `taxon submit` the same data again, which uploads it, and jobs that wait for it go on"
 }
 
-// Unwrap makes it an ErrUnavailable.
+// Unwrap makes it a store.ErrUnavailable.
 func (notThere) Unwrap() error { return store.ErrUnavailable }
 
 // listing fetches and checks the manifest of a job's data.
@@ -218,8 +217,8 @@ func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*dataset.Listing,
 	return l, nil
 }
 
-// FetchNames writes what a model takes over from a job's data (dataset.OpenNames) into
-// the folder dir, which must be there and empty.
+// FetchNames writes those files of a job's data that a model needs (dataset.OpenNames) into the
+// folder dir, which must exist and be empty.
 func FetchNames(ctx context.Context, st Reader, d *taxonv1.Data, dir string) error {
 	if d.GetNames() != "" {
 		d = &taxonv1.Data{Path: d.GetNames(), Fingerprint: d.GetFingerprint()}
@@ -231,7 +230,7 @@ func FetchNames(ctx context.Context, st Reader, d *taxonv1.Data, dir string) err
 	return fetchFiles(ctx, st, l, dir, dataset.HoldsNames)
 }
 
-// fetchFiles writes the files that want accepts, and the manifest last.
+// fetchFiles writes the files that want accepts, then the manifest.
 func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, want func(name string) bool) error {
 	for n, f := range l.Files {
 		if !want(f.Name) {
@@ -248,7 +247,7 @@ func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, 
 	return os.WriteFile(filepath.Join(dir, dataset.ManifestName), l.Manifest, 0o644)
 }
 
-// fetchFile writes one file and compares its checksum.
+// fetchFile writes one file and verifies its checksum.
 func fetchFile(ctx context.Context, st Reader, fingerprint string, n int, f dataset.File, out io.WriteCloser) error {
 	sum := sha256.New()
 	if err := errors.Join(fetchParts(ctx, st, fingerprint, n, f, out, sum), out.Close()); err != nil {

@@ -8,16 +8,16 @@ import (
 	"taxon/internal/fs"
 )
 
-// WorkerName is a worker's name in its folder, reserved by a file lock. While it is held no other process
-// of the folder can reserve it, so the process that saved Previous is dead.
+// WorkerName is a worker's name in its folder, reserved by a file lock. While it is held, no
+// other process can reserve the name in that folder. So the process that saved Previous is dead.
 type WorkerName struct {
-	Previous string // the worker's id that was saved last; "": none is known
+	Previous string // worker id saved last; "": none
 	path     string
 	lock     *os.File // nil: another living process has the name
 }
 
-// ReserveName reserves a name and reads the id saved under it. If a living process holds the name, what it
-// returns saves nothing.
+// ReserveName reserves a name and reads the id saved under it. If a living process holds the
+// name, the result saves nothing.
 func ReserveName(dir, name string) (*WorkerName, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -28,13 +28,13 @@ func ReserveName(dir, name string) (*WorkerName, error) {
 		return &WorkerName{}, err
 	}
 	l := &WorkerName{path: path + ".id", lock: lock}
-	if data, err := os.ReadFile(l.path); err == nil { // without it the leases run out
+	if data, err := os.ReadFile(l.path); err == nil { // if it fails, the old leases run out
 		l.Previous = strings.TrimSpace(string(data))
 	}
 	return l, nil
 }
 
-// SaveID keeps the id under which the worker is registered, for the next process of that name.
+// SaveID saves the id under which the worker is registered, for the next process of that name.
 func (l *WorkerName) SaveID(id string) error {
 	if l.lock == nil {
 		return nil
@@ -42,7 +42,8 @@ func (l *WorkerName) SaveID(id string) error {
 	return fs.WriteFile(l.path, []byte(id+"\n"))
 }
 
-// Close releases the name and removes the id: a worker that ends cleanly leaves nothing behind.
+// Close releases the name and removes the saved id, as a worker that ends cleanly holds no
+// leases.
 func (l *WorkerName) Close() {
 	if l.lock != nil {
 		_ = os.Remove(l.path)
@@ -50,7 +51,7 @@ func (l *WorkerName) Close() {
 	}
 }
 
-// plain makes a file's name of a worker's.
+// plain turns a worker's name into a file's name.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

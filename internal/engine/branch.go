@@ -18,8 +18,8 @@ import (
 	"taxon/worker/program/registry"
 )
 
-// Save writes what a finished job leaves to others as a checkpoint in dir: its duals and
-// internals, without the sums and weights. See Branch.
+// Save writes what later jobs need of a finished job as a checkpoint in dir: its duals and
+// internals, without sums and weights. See Branch.
 func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	state, steps, err := e.server.State(job)
 	if err != nil {
@@ -79,21 +79,20 @@ func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
 	return c, nil
 }
 
-// CanBranch says whether trainings by a method can begin where others have ended.
+// CanBranch says whether a method's trainings can begin where others ended.
 func CanBranch(method string) bool {
 	_, err := carrier(&taxonv1.JobSpec{Options: &taxonv1.Options{Method: method}})
 	return err == nil
 }
 
-// carries says whether a value is of a family that a branch begins with.
+// carries says whether a value belongs to a family with which a branch begins.
 func carries(c program.Carrier, name string) bool {
 	family, _, _ := strings.Cut(name, "/")
 	return slices.Contains(c.Carried(), family)
 }
 
-// Branch starts a job of the given id and specification that begins where the job of the
-// checkpoint stands. What the two may differ in, machine.Branch says; what becomes of the
-// values, the method's Carry.
+// Branch starts a job that begins where the checkpoint's job stands. machine.Branch says in what
+// the two may differ. The method's Carry converts the values.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
 	to, err := carrier(spec)
 	if err != nil {
@@ -135,15 +134,15 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	return err
 }
 
-// Discard frees what is kept of an ended job: its values and the worker's caches.
+// Discard frees what is kept of an ended job: its values, and the worker's caches.
 func (e *Engine) Discard(ctx context.Context, job string) error {
 	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
 	e.trainer.Forget(job)
 	return err
 }
 
-// Begin starts a job at given weights, of other data, C or structure perhaps. What it takes
-// of them its method says (program.WarmStarter).
+// Begin starts a job at given weights, possibly of other data, C or structure. The method decides
+// what it takes from them (program.WarmStarter).
 func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.InitialWeights) error {
 	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 	"taxon/store"
 )
 
-// A checkpoint is a folder that appears whole: the coordinator's state of the job and
-// a snapshot of the store's values that the state refers to. Placement is not part of
-// it, so it can be brought back over any number of shards.
+// A checkpoint is a folder that appears whole: the coordinator's state of the job, and a snapshot
+// of the store's values that the state refers to. It does not record which shard held a value, so
+// it can be restored to any number of shards.
 const (
 	stateFile  = "state"
 	valuesFile = "values"
 )
 
-// checkpointer writes checkpoints for the coordinator, a job's newest in place of its last.
+// checkpointer writes checkpoints for the coordinator. A job's newest replaces its last.
 type checkpointer struct {
 	dir   func(job string) string
 	store store.Store
-	spent func() float64 // nil: not kept
+	spent func() float64 // nil: not recorded
 }
 
 // Checkpoint implements coordinator.Checkpointer.
@@ -73,7 +73,7 @@ func (c *checkpointer) writeValues(ctx context.Context, path string, keys []stor
 	return errors.Join(store.Snapshot(ctx, f, c.store, keys), f.Sync(), f.Close())
 }
 
-// writeState writes the state behind its checksum.
+// writeState writes the checksum and the state.
 func writeState(path string, state []byte, spent float64) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -83,14 +83,14 @@ func writeState(path string, state []byte, spent float64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// WriteState writes a coordinator's state of a job as a checkpoint whose values lie
-// elsewhere: LoadCheckpoint of its folder reads it, if it is named "state".
+// WriteState writes a coordinator's state of a job as a checkpoint whose values are elsewhere. If
+// the file is named "state", LoadCheckpoint reads its folder.
 func WriteState(path string, state []byte) error {
 	return fs.WriteFile(path, stateBytes(state, 0))
 }
 
-// stateBytes is the state behind its checksum, and the CPU seconds spent if they are known:
-// they are a figure for the report, on which no weights depend.
+// stateBytes is the checksum, the CPU seconds if they are known, and the state. The seconds are
+// for the report only.
 func stateBytes(state []byte, spent float64) []byte {
 	head := fmt.Appendf(nil, "taxon checkpoint 2 %08x %d", store.Checksum(state), len(state))
 	if spent > 0 {
@@ -99,7 +99,7 @@ func stateBytes(state []byte, spent float64) []byte {
 	return slices.Concat(head, []byte("\n"), state)
 }
 
-// stateOf undoes stateBytes; false: data are not that.
+// stateOf is the inverse of stateBytes; false: data are not its result.
 func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	head, state, ok := bytes.Cut(data, []byte("\n"))
 	var sum uint32
@@ -115,18 +115,18 @@ func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	return state, 0, true
 }
 
-// maxSpent bounds the CPU seconds that a checkpoint may tell of.
+// maxSpent bounds the CPU seconds in a checkpoint.
 const maxSpent = 1e12
 
-// Checkpoint is a stored state of a job.
+// Checkpoint is the stored state of a job.
 type Checkpoint struct {
 	State []byte
-	Spent float64 // CPU seconds of the processes that brought it there: see Config.Spent; 0: not known
+	Spent float64 // CPU seconds of all processes so far: see Config.Spent; 0: unknown
 	dir   string
 }
 
-// LoadCheckpoint reads the checkpoint in dir; nil if there is none. A damaged one is
-// an error that names the file.
+// LoadCheckpoint reads the checkpoint in dir; nil: there is none. If it is damaged, the error
+// names the file.
 func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	path := fs.Join(dir, stateFile)
 	data, err := fs.ReadFile(context.Background(), path)
@@ -134,7 +134,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 		if _, err := fs.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
-		return nil, damaged(path) // the folder appeared whole, so somebody took the file away
+		return nil, damaged(path) // the folder appeared whole, so somebody removed the file
 	}
 	if err != nil {
 		return nil, fs.Explain(path, err)
@@ -149,8 +149,8 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps to continue with: see machine.UpdateStopCriteria.
-// It returns where the job stands.
+// UpdateStopCriteria gives the checkpoint's job other caps: see machine.UpdateStopCriteria. It
+// returns where the job stands.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)
 	if err == nil {

@@ -1,8 +1,8 @@
-// Package engine runs a whole cluster inside one process: a coordinator, store shards
-// and a worker, joined by the same gRPC services as a cluster of processes, over an
-// in-memory transport. `taxon train` is a client of it.
+// Package engine runs a whole cluster inside one process: a coordinator, store shards and a
+// worker. They use the same gRPC services as a cluster of processes, over an in-memory transport.
+// `taxon train` is a client of it.
 //
-// The caller's duties: Close after use; one job a checkpoint folder.
+// Callers must call Close, and must not use a checkpoint folder for two jobs.
 package engine
 
 import (
@@ -27,41 +27,43 @@ import (
 	"taxon/worker"
 )
 
-// ErrEarlyStop ends a job with the weights that Config.Show has seen.
+// ErrEarlyStop ends a job with the weights that Config.Show was called with.
 var ErrEarlyStop = coordinator.ErrEarlyStop
 
 // Config of an engine.
 type Config struct {
 	Slots      int    // tasks that run at a time
 	Shards     int    // store shards
-	ShardBytes uint64 // memory that a shard's values may take; 0: the store's default
+	ShardBytes uint64 // memory for a shard's values; 0: the store's default
 	BadgerDir  string // durable shards in this folder; empty: in memory
-	// Checkpoints gives the folder of a job's checkpoint; nil: none is written.
+	// Checkpoints returns the folder for a job's checkpoints; nil: none are written.
 	Checkpoints func(job string) (dir string)
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
 	CheckpointEvery time.Duration
-	// Spent gives the CPU seconds that the training has taken, for checkpoints; nil: they don't tell.
+	// Spent returns the CPU seconds of the training so far, for checkpoints; nil: they do not
+	// record it.
 	Spent func() float64
-	// Show is told of the weights of every options.eval_every-th sweep, and ends the job by ErrEarlyStop; see coordinator.Config.
+	// Show is called with the weights of every options.eval_every-th sweep. It ends the job by
+	// returning ErrEarlyStop; see coordinator.Config.
 	Show func(ctx context.Context, st *taxonv1.JobStatus) error
-	// Open gives a job's data.
+	// Open opens a job's data.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// Failed is told of failures as they happen (retried or not); nil: not told.
+	// Failed is called for each failure, retried or not; nil: not called.
 	Failed func(error)
-	// Wrap puts something around the worker's executor, for tests and measurements; nil: nothing.
+	// Wrap wraps the worker's executor, for tests and measurements; nil: it does not.
 	Wrap func(worker.Executor) worker.Executor
-	// Backend takes the place of shards, checkpoints and the worker's executor; nil: none does.
+	// Backend replaces shards, checkpoints and the worker's executor; nil: none.
 	Backend Backend
 }
 
-// Backend is where a job's values lie and what runs its tasks, when that is not this
-// process. The engine closes it.
+// Backend is where a job's values are and what runs its tasks, if that is not this process. The
+// engine closes it.
 type Backend interface {
-	store.Shard // of all values; they outlive the process
+	store.Shard // of all values, which outlive the process
 	coordinator.Checkpointer
-	// Executor runs tasks; ahead tells what follows the step that they are of.
+	// Executor runs tasks. ahead tells what follows the step to which they belong.
 	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
-	// Resumed tells, before a checkpoint is continued from, which steps it refers to.
+	// Resumed is called before a checkpoint is continued from, with the steps that it refers to.
 	Resumed(keep []uint32) error
 }
 
@@ -77,11 +79,11 @@ type Engine struct {
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
-	err     error // the agent's, after agent.Wait
+	err     error // of the agent, after agent.Wait
 }
 
-// maxOutage is how long a store that has no room is waited for: nobody else makes room in
-// this process's memory, and who trains on a full disk wants to hear of it.
+// maxOutage is how long the engine waits for a store without room. Nobody else frees memory in
+// this process, and a user with a full disk wants to know.
 const maxOutage = machine.Tick(4 * time.Second)
 
 // Start brings up the cluster.
@@ -102,7 +104,7 @@ func Start(c Config) (*Engine, error) {
 		config.Limits.MaxOutage = maxOutage
 	}
 	switch {
-	case c.Backend != nil: // its checkpoints are cheap: each sweep is one
+	case c.Backend != nil: // its checkpoints are cheap: one a sweep
 		config.Checkpointer = c.Backend
 		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
 	case c.Checkpoints != nil:
@@ -175,7 +177,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// Resume brings a checkpoint's values back into the store and continues with its job.
+// Resume puts a checkpoint's values back into the store and continues its job.
 func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
 	if e.backend == nil {
 		err = c.restore(ctx, e.Store)
@@ -191,10 +193,10 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 	return e.server.SubmitCheckpoint(c.State)
 }
 
-// RegisterJobs adds what users ask of jobs to a gRPC server; workers can't join by it.
+// RegisterJobs adds the users' service to a gRPC server. Workers can't join through it.
 func (e *Engine) RegisterJobs(g grpc.ServiceRegistrar) { e.server.Register(jobsAlone{g}) }
 
-// jobsAlone passes on the service of users.
+// jobsAlone registers the users' service only.
 type jobsAlone struct{ to grpc.ServiceRegistrar }
 
 // RegisterService implements grpc.ServiceRegistrar.
@@ -204,7 +206,7 @@ func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// keeper is the store as the coordinator knows it.
+// keeper is the store as the coordinator uses it.
 type keeper struct{ *storerpc.Client }
 
 // Drop implements coordinator.Store.
@@ -213,7 +215,7 @@ func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint
 	return err
 }
 
-// StripStatus takes the transport's wording off an error of a service.
+// StripStatus removes the transport's wording from a service's error.
 func StripStatus(err error) error {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return errors.New(s.Message())

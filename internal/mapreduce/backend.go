@@ -22,20 +22,22 @@ import (
 
 // Config of a Backend.
 type Config struct {
-	Dir    string // the state folder; one process drives a job in it
+	Dir    string // state folder; only one process uses it at a time
 	Runner Runner
-	// Maps and Reduces bound the map and reduce tasks of a job; 0: as the work asks for.
+	// Maps and Reduces bound the number of map and reduce tasks of a job; 0: as the work
+	// requires.
 	Maps, Reduces int
-	// Note is told of what a user may want to know as it happens; nil: not told.
+	// Note is called with what a user may want to know; nil: not called.
 	Note func(format string, args ...any)
-	// Pause is waited before a job that failed is run again; 0: 10 s.
+	// Pause is the pause before a failed job is run again; 0: 10 s.
 	Pause time.Duration
-	// Accepted is told when a job has begun to run elsewhere, or has ended well; nil: not told.
+	// Accepted is called when a job has begun to run elsewhere, or has succeeded; nil: not
+	// called.
 	Accepted func()
 }
 
-// Backend is a state folder, and what runs a job's tasks on it. Close it by way of the
-// engine that it belongs to.
+// Backend is a state folder, and runs a job's tasks on it. The engine to which it belongs closes
+// it.
 type Backend struct {
 	config Config
 	dir    folder
@@ -44,15 +46,15 @@ type Backend struct {
 	limits store.Limits
 
 	mu      sync.Mutex
-	pinned  []uint32 // steps that the last checkpoint refers to
+	pinned  []uint32 // steps to which the last checkpoint refers
 	closed  bool
-	written *taxonv1.JobResult // what the file of it holds
-	seconds map[item]float64   // that a task of it took the last time, but for those that emit
+	written *taxonv1.JobResult // what its file holds
+	seconds map[item]float64   // seconds that an item's task took last time, without tasks that emit
 }
 
 var _ engine.Backend = (*Backend)(nil)
 
-// New opens or makes a state folder. What runs of killed drivers left under way is ended.
+// New opens or makes a state folder. It ends jobs that killed drivers left running.
 func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
@@ -73,7 +75,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 func (b *Backend) endOldRuns(ctx context.Context) error {
 	names, err := fs.ReadDirNames(b.dir.runs())
 	if err != nil {
-		return nil // there is none
+		return nil // there is no such folder
 	}
 	for _, n := range names {
 		if id, err := fs.ReadFile(ctx, fs.Join(b.dir.run(n), idFile)); err == nil {
@@ -91,8 +93,8 @@ func (b *Backend) Executor(ahead func(job string) (machine.Lookahead, error)) wo
 	return b.exec
 }
 
-// Refused is the error of the user's that ended the job, if one did: a queue that does not
-// exist, say. The coordinator has its text alone.
+// Refused is the error that ended the job if the user can fix it, such as a queue that does not
+// exist. The coordinator has only its text.
 func (b *Backend) Refused() error {
 	if b.exec == nil {
 		return nil
@@ -100,7 +102,7 @@ func (b *Backend) Refused() error {
 	return b.exec.refusal()
 }
 
-// Close waits for what is under way, whose context has ended.
+// Close waits for what runs; its context has ended.
 func (b *Backend) Close() error {
 	if b.exec != nil {
 		b.exec.close()
@@ -112,8 +114,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// Checkpoint implements coordinator.Checkpointer: the values are where they are, and stay
-// there until the next checkpoint refers to others.
+// Checkpoint implements coordinator.Checkpointer. The values stay in place until the next
+// checkpoint refers to others.
 func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []byte, keep []uint32) error {
 	b.mu.Lock()
 	before := b.pinned
@@ -136,8 +138,8 @@ func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []by
 	return nil
 }
 
-// Resumed tells which steps the checkpoint that is continued from refers to, and removes all
-// others: they are made again.
+// Resumed gets the steps to which the continued checkpoint refers. It removes all others, as they
+// are computed again.
 func (b *Backend) Resumed(keep []uint32) error {
 	b.mu.Lock()
 	b.pinned = slices.Clone(keep)
@@ -161,7 +163,7 @@ func (b *Backend) remove(which func(step uint32) bool) error {
 	return errors.Join(errs...)
 }
 
-// newID makes a name that no other run bears. It enters no result.
+// newID makes a name that no other run has. No result depends on it.
 func newID(prefix string) string {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// overFixed is how many times as long as its start a task should work.
+	// overFixed: a task should work this many times as long as it takes to start.
 	overFixed = 5
-	// visitSeconds is what a nonzero visit is taken to cost before anything was measured.
+	// visitSeconds is the assumed cost of a nonzero visit before anything was measured.
 	visitSeconds = 1e-9
-	// firstPasses are the passes over its data that a task is taken to make, then; one that
-	// emits makes a tenth of one.
+	// firstPasses is how many passes over its data a task is then assumed to make. One that emits
+	// makes a tenth of a pass.
 	firstPasses = 5
 )
 
-// runJob runs the tasks of a batch as one job, and those of the next step with them where
-// they are known and read what these write.
+// runJob runs the tasks of a batch as one job. If the next step's tasks are known and read what
+// these write, the job runs them, too.
 func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
 	b := e.backend
 	slices.SortFunc(batch, func(x, y *waiter) int { return cmp.Compare(x.lease.GetTask(), y.lease.GetTask()) })
@@ -61,9 +61,9 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	return found, nil
 }
 
-// plan says what follows the batch's tasks in the same job: the tasks of the next step, if it
-// is known and reads of these tasks nothing but a family of values that is cut by its items.
-// Those values go into the state folder where a later step may read them: always if no reducer
+// plan decides what follows the batch's tasks in the same job: the next step's tasks, if they are
+// known and read nothing of these tasks but a family of values that is cut by their items. These
+// values also go into the state folder if a later step may read them: always if no reducer
 // follows, else if the next step may be run again.
 func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
 	first := batch[0].lease
@@ -77,7 +77,7 @@ func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
 	return run
 }
 
-// follows says whether a step's tasks can be the reducers behind a batch.
+// follows says whether a step's tasks can be the reducers of a batch.
 func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
 	family := shuffled(next, plan)
 	if family == "" {
@@ -106,8 +106,8 @@ func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
 	return true
 }
 
-// shuffled is the family of values that tasks read of all items, each the part for its own: what
-// goes through the shuffle; "": there is none, or more than one.
+// shuffled is the family of values that goes through the shuffle: the tasks read it for all
+// items, each the part for its own item; "": there is none, or more than one.
 func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	if len(next) == 0 {
 		return ""
@@ -124,7 +124,7 @@ func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	return family
 }
 
-// keepPredicted keeps the results of the next step's tasks for when they are asked for.
+// keepPredicted keeps the results of the next step's tasks until the coordinator asks for them.
 func (e *executor) keepPredicted(run *taxonv1.MapReduceRun, found map[taskID]*taxonv1.ReportRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,8 +175,8 @@ func (b *Backend) prepare(j *Job, step uint32, run *taxonv1.MapReduceRun) error 
 	return fs.WriteFile(j.Input(), []byte(strings.Join(j.Lines, "\n")+"\n"))
 }
 
-// lines cuts a batch, in task order, into runs of about equal cost, a map task each. Tasks
-// that stand side by side in the plan share what they read.
+// lines cuts a batch, in task order, into runs of about equal cost, one a map task. Tasks that
+// are neighbours in the plan share what they read.
 func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
 	cost, total := b.costs(batch, plan)
 	n := b.config.Maps
@@ -205,8 +205,8 @@ func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
 	return out
 }
 
-// costs are the tasks' expected seconds, and their sum: as measured the last time, else as
-// the plan has it. They cut the work into tasks of Hadoop's, and change no result.
+// costs are the tasks' expected seconds and their sum: as measured last time, else as in the
+// plan. They decide how the work is cut, and change no result.
 func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, total float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +230,7 @@ func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, to
 	return cost, total
 }
 
-// item is one that tasks are about.
+// item identifies what a task is about.
 type item struct{ list, item uint32 }
 
 func itemOf(l *taxonv1.Lease) item { return item{l.GetItems(), l.GetItem()} }

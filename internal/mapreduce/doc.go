@@ -1,30 +1,29 @@
-// Package mapreduce runs a training's tasks as MapReduce jobs: on a Hadoop cluster through
-// Hadoop Streaming, or as processes of this machine. It is an engine.Backend: the
-// coordinator decides what is done in which order, the worker's Trainer does it, and what
-// lies in between is here.
+// Package mapreduce runs a training's tasks as MapReduce jobs: on a Hadoop cluster through Hadoop
+// Streaming, or as processes of this machine. It is an engine.Backend: the coordinator decides
+// what is done in which order, the worker's Trainer does it, and this package is in between.
 //
 // # A sweep as a job
 //
-// The coordinator hands out the tasks of a step one by one. The executor collects them until
-// it has all, and runs them as one MapReduce job. A line of the job's input is a run of tasks.
+// The coordinator hands out the tasks of a step one by one. The executor collects them until it
+// has all, and runs them as one MapReduce job. A line of the job's input is a run of tasks.
 //
 // The reducers run the tasks of the coordinator's next step. For that the coordinator must
-// predict the step (machine.Lookahead), and each of its tasks must read, of every value that
-// the map tasks write, the part of its own item. The shuffle carries the parts, keyed by item.
-// The results are handed in when the coordinator asks for them. A step without such a
-// successor is a job of map tasks alone.
+// predict the step (machine.Lookahead), and each of its tasks must read, of every value that the
+// map tasks write, only the part for its own item. The shuffle carries these parts, keyed by
+// item. The results are kept until the coordinator asks for them. A step without such a successor
+// is a job of map tasks alone.
 //
 // # The state folder
 //
-// Duals, vectors and the coordinator's state lie in a folder that all processes see (local,
-// shared or hdfs://), by step. Every writer uses new file names. The step's index lists the
-// files that count, and appears by a rename. So nobody reads the files of attempts that were
-// killed, ran twice or ended too late. docs/mapreduce.md has the layout.
+// Duals, vectors and the coordinator's state are in a folder that all processes see (local,
+// shared or hdfs://), by step. Every writer uses new file names. The step's index lists the files
+// that count, and appears by a rename. So nobody reads the files of attempts that were killed,
+// ran twice or ended too late. docs/mapreduce.md has the layout.
 //
 // # Parts
 //
-//   - segment.go, table.go, values.go: files of values, which of them count, reading them
-//   - backend.go, shard.go, checkpoint.go: the folder as engine, coordinator and export see it
+//   - segment.go, values.go: files of values, which of them count, reading them
+//   - backend.go, shard.go, folder.go: the folder as engine, coordinator and export see it
 //   - executor.go, batch.go, collect.go: from leases to a job, and from its files to results
 //   - task.go, maptask.go, reducetask.go, shuffle.go: what runs inside map and reduce tasks
 //   - options.go, local.go, streaming.go, explain.go: runners, and which one runs

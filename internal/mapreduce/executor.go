@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// quiet is how long a batch that is not whole waits for more: tasks in back-off come late.
+	// quiet is how long an incomplete batch waits for more, as tasks that are repeated come late.
 	quiet = 500 * time.Millisecond
-	// pollEvery is how often it is looked whether a batch is whole.
+	// pollEvery is how often a batch is checked for completeness.
 	pollEvery = 5 * time.Millisecond
-	// maxFailures is how often in a row a job may fail, with all of its attempts, before the
-	// training does; maxOutages, if it is that something which was there does not answer, or
-	// refuses: a name node that starts again looks like a mistake in its address.
+	// maxFailures is how often in a row a job may fail, with all its attempts, before the
+	// training fails. maxOutages is the bound if something that was there does not answer, or
+	// refuses: a name node that restarts looks like a mistake in its address.
 	maxFailures = 3
 	maxOutages  = 12
-	// defaultPause is waited before a job is run again.
+	// defaultPause is the pause before a job is run again.
 	defaultPause = 10 * time.Second
 )
 
-// executor collects the tasks that the coordinator hands out until it has all that there
-// are, and has them run as one job.
+// executor collects the tasks that the coordinator hands out until it has all of a step, and runs
+// them as one job.
 type executor struct {
 	backend *Backend
 	ahead   func(job string) (machine.Lookahead, error)
@@ -41,17 +41,17 @@ type executor struct {
 
 	mu        sync.Mutex
 	waiting   []*waiter
-	arrived   time.Time // of the last one
+	arrived   time.Time // when the last one came
 	busy      bool      // the collecting goroutine runs
 	predicted map[taskID]*predicted
 	refused   error
-	worked    bool // a job has ended well
+	worked    bool // a job has succeeded
 }
 
 // taskID names a task of a job.
 type taskID struct{ step, task uint32 }
 
-// waiter is a task that was handed out. Its answer is there when done is closed.
+// waiter is a task that was handed out. Its answer is valid when done is closed.
 type waiter struct {
 	ctx    context.Context
 	job    *taxonv1.JobResult
@@ -96,13 +96,13 @@ func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxon
 	return answer(w.result)
 }
 
-// answer is a task's result as the agent reports it.
+// answer is a task's result in the agent's form.
 func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	stats := worker.Stats{CPUSeconds: r.GetCpuSeconds(), BytesRead: r.GetBytesRead(), BytesWritten: r.GetBytesWritten()}
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take gives the result that a predicted task left behind, where the lease is the one predicted.
+// take returns the result of a predicted task, if the lease is the predicted one.
 func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,7 +131,7 @@ func (e *executor) work() {
 	}
 }
 
-// collect waits until all tasks that can be handed out are here.
+// collect waits until all tasks that can be handed out have come.
 func (e *executor) collect() []*waiter {
 	for {
 		e.mu.Lock()
@@ -151,8 +151,7 @@ func (e *executor) collect() []*waiter {
 	}
 }
 
-// allHere says whether the tasks that wait are of the step under way, so that none of it
-// is on its way from the coordinator.
+// allHere says whether all tasks of the present step wait here, so that none is still to come.
 func (e *executor) allHere(a machine.Lookahead) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,7 +164,7 @@ func (e *executor) allHere(a machine.Lookahead) bool {
 	return n == a.Running
 }
 
-// takeBatch takes the tasks of one step that wait.
+// takeBatch takes the waiting tasks of one step.
 func (e *executor) takeBatch(first *taxonv1.Lease) (batch []*waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -181,8 +180,8 @@ func (e *executor) takeBatch(first *taxonv1.Lease) (batch []*waiter) {
 	return batch
 }
 
-// run runs a batch as one job and hands out the answers. The job ends early when nobody
-// waits for it any more.
+// run runs a batch as one job and passes on the answers. It ends the job early when nobody waits
+// for it any more.
 func (e *executor) run(batch []*waiter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -209,8 +208,8 @@ func (e *executor) run(batch []*waiter) {
 	}
 }
 
-// insist runs a batch's job until it ends well, a bounded number of times, and tells of each
-// failure once, not for each of its tasks.
+// insist runs a batch's job until it succeeds, a bounded number of times. It reports each failure
+// once, not once a task.
 func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
 	for failures := 1; ; failures++ {
 		results, err := e.runJob(ctx, batch)
@@ -236,12 +235,12 @@ func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	}
 }
 
-// reportedError is an error that Config.Note was told of, or that ends the training.
+// reportedError is an error that was passed to Config.Note, or that ends the training.
 type reportedError struct{ error }
 
 func (e *reportedError) Unwrap() error { return e.error }
 
-// WasReported says of an error of a task that it is one of its whole job, which was told already.
+// WasReported says whether a task's error concerns its whole job and was reported already.
 func WasReported(err error) bool {
 	var t *reportedError
 	return errors.As(err, &t)
@@ -253,5 +252,5 @@ func (e *executor) refusal() error {
 	return e.refused
 }
 
-// close waits for what is under way; all contexts have ended.
+// close waits for what runs; all contexts have ended.
 func (e *executor) close() { e.running.Wait() }

@@ -10,11 +10,11 @@ import (
 	"taxon/internal/fs"
 )
 
-// complaints are what Hadoop says of mistakes that its user can fix; $1, $2 stand for what
-// the pattern found. Patterns are compiled when Hadoop has complained.
+// complaints are Hadoop's messages about mistakes that the user can fix; $1, $2 stand for what
+// the pattern found. Patterns are compiled when they are first needed.
 var complaints = []struct {
 	pattern string
-	what    string // the thing that is wrong
+	what    string // what is wrong
 	say     string
 }{
 	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another --queue"},
@@ -29,8 +29,8 @@ var complaints = []struct {
 	{`Could not find or load main class (\S+)`, "--mapred", "Hadoop's command does not find its class $1: name a complete installation"},
 }
 
-// What Hadoop says of containers that no host can give: the resource manager (<memory:1,
-// vCores:2> asked for, then the largest allowed), and the application's master likewise.
+// Hadoop's messages about containers that no host can provide: from the resource manager
+// (<memory:1, vCores:2> requested, then the largest allowed), and from the application master.
 var oversized = []string{
 	`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability,
 	`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability,
@@ -39,16 +39,16 @@ var oversized = []string{
 // capability is a container's size as Hadoop writes it.
 const capability = `<memory:(\d+), vCores:(\d+)[^>]*>`
 
-// tooLarge is the error of a task's container that no host can give, if Hadoop said that.
+// tooLarge is the error for a container that no host can provide, if Hadoop said that.
 func tooLarge(text string) error {
 	for _, o := range oversized {
 		m := regexp.MustCompile(o).FindStringSubmatch(text)
 		if m == nil {
 			continue
 		}
-		var n [4]int64 // asked for, and at most to be had
+		var n [4]int64 // requested, and largest allowed
 		for i := range n {
-			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many of them are the largest number
+			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many of them give the largest number
 		}
 		if err := checkContainer(n[0], int(n[1]), n[2], int(n[3])); err != nil {
 			return err
@@ -57,8 +57,8 @@ func tooLarge(text string) error {
 	return nil
 }
 
-// checkContainer refuses a task's container of mb MiB and some cores where none larger than
-// maxMB and maxCores is to be had: an input error that names the flag.
+// checkContainer refuses a task's container of mb MiB and some cores if the largest allowed is
+// maxMB and maxCores: an input error that names the flag.
 func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	if cores > maxCores {
 		return fs.Inputf("--task-cores", 0, "a task's container would have %d cores, this cluster's largest have %d: give fewer", cores, maxCores)
@@ -69,8 +69,8 @@ func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	return nil
 }
 
-// explain is the error of a job that failed: of what its user can fix an input error, else
-// what a task said of its failure, else Hadoop's last words.
+// explain is the error of a failed job: an input error if the user can fix it, else what a task
+// said about its failure, else Hadoop's last words.
 func explain(s *said, failure string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func explain(s *said, failure string, err error) error {
 	return fmt.Errorf("MapReduce job failed: %w: %s%s", err, lastWords(s.lines), where)
 }
 
-// lastWords picks the line of Hadoop's output that says most.
+// lastWords picks the most informative line of Hadoop's output.
 func lastWords(lines []string) string {
 	for _, sign := range []string{"Exception", "ERROR", "Error"} {
 		for i := len(lines) - 1; i >= 0; i-- {
@@ -117,11 +117,11 @@ func oneLine(text string) string {
 	return text[:min(len(text), errorBytes)]
 }
 
-// failedPrefix begins the names of the files in which tasks tell why they failed.
+// failedPrefix is the prefix of files in which tasks say why they failed.
 const failedPrefix = "failed-"
 
-// Tell leaves a task's error where the driver finds it: Hadoop's command says of it no more
-// than its exit status. It returns the error.
+// Tell writes a task's error where the driver finds it, as Hadoop's command reports only its exit
+// status. It returns the error.
 func (t Task) Tell(err error) error {
 	if err == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"taxon/store"
 )
 
-// folder is a state folder by its path; its methods name what lies in it.
+// folder is the path of a state folder. Its methods name what is in it.
 type folder string
 
 func (d folder) join(names ...string) string { return fs.Join(string(d), names...) }
@@ -56,7 +56,7 @@ func (d folder) stepNumbers() ([]uint32, error) {
 	return out, nil
 }
 
-// writeMessage writes a message behind a line with its kind, checksum and length.
+// writeMessage writes a line with the message's kind, checksum and length, then the message.
 func writeMessage(path, kind string, m proto.Message) error {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -65,7 +65,7 @@ func writeMessage(path, kind string, m proto.Message) error {
 	return fs.WriteFile(path, append(fmt.Appendf(nil, "taxon %s 1 %08x %d\n", kind, store.Checksum(b), len(b)), b...))
 }
 
-// readMessage reads what writeMessage wrote; damage is an error that names the file.
+// readMessage reads what writeMessage wrote. If it is damaged the error names the file.
 func readMessage(ctx context.Context, path, kind string, m proto.Message) error {
 	b, err := fs.ReadFile(ctx, path)
 	if err != nil {
@@ -91,7 +91,7 @@ func parseMessage(b []byte, kind string, m proto.Message) error {
 	return nil
 }
 
-// readIndex reads a step's index; a step without one has no segments that count.
+// readIndex reads a step's index. A step without one has no segments that count.
 func (d folder) readIndex(ctx context.Context, step uint32) (*taxonv1.StepIndex, error) {
 	x := &taxonv1.StepIndex{}
 	err := readMessage(ctx, d.index(step), "index", x)
@@ -101,7 +101,7 @@ func (d folder) readIndex(ctx context.Context, step uint32) (*taxonv1.StepIndex,
 	return x, err
 }
 
-// addSegments puts segments into a step's index. One process does so at a time.
+// addSegments adds segments to a step's index. Only one process may do so at a time.
 func (d folder) addSegments(ctx context.Context, step uint32, more []*taxonv1.StepSegment) error {
 	x, err := d.readIndex(ctx, step)
 	if err != nil {

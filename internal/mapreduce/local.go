@@ -18,13 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Local runs jobs as processes of this machine: the tasks that Hadoop would run, and a
-// shuffle between them. For machines without Hadoop, and for tests.
+// Local runs jobs as processes of this machine: the tasks that Hadoop would run, with a shuffle
+// between them. For machines without Hadoop, and for tests.
 type Local struct {
-	// Command is the task program with its arguments: kind is "map" or "reduce".
+	// Command is the command line of a task: kind is "map" or "reduce".
 	Command func(kind string, j *Job) []string
 	Threads int
-	// Between may change what an attempt does, for tests; nil: nothing.
+	// Between may change an attempt, for tests; may be nil.
 	Between func(ctx context.Context, kind string, task, attempt int, cmd *exec.Cmd, run func() error) error
 
 	runs atomic.Uint64
@@ -33,7 +33,7 @@ type Local struct {
 const (
 	localFixed    = 0.02 // seconds to start a process
 	localAttempts = 4    // as many as Hadoop's
-	errorBytes    = 2000 // of what a task says last
+	errorBytes    = 2000 // of a task's last output
 )
 
 // Slots implements Runner.
@@ -80,8 +80,8 @@ func (l *Local) Run(ctx context.Context, j *Job) error {
 	return group.Wait()
 }
 
-// retry runs a task's process until an attempt succeeds. connect ties its input and output;
-// what it returns is called when the process has ended.
+// retry runs a task's process until an attempt succeeds. connect attaches its input and output,
+// and returns a function that is called when the process has ended.
 func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j *Job, connect func(name string, cmd *exec.Cmd) (func() error, error)) error {
 	var last error
 	for attempt := range localAttempts {
@@ -119,7 +119,7 @@ func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j 
 	return last
 }
 
-// tailWriter keeps the last of what a task says, without what it says to Hadoop.
+// tailWriter keeps the end of a task's output, without what is meant for Hadoop.
 type tailWriter struct{ b []byte }
 
 func (t *tailWriter) Write(p []byte) (int, error) {
@@ -144,7 +144,7 @@ func (t *tailWriter) said() string {
 	return ": " + text[max(0, len(text)-errorBytes):]
 }
 
-// spill is what a map task has written: a file, and where in it each record lies.
+// spill is a map task's output: a file, and where each record is in it.
 type spill struct {
 	path    string
 	records []record
@@ -188,7 +188,7 @@ func (s *spill) index(r io.Reader) error {
 	}
 }
 
-// feed gives a reducer its records, sorted by key.
+// feed passes a reducer its records, sorted by key.
 func feed(ctx context.Context, cmd *exec.Cmd, spills []*spill, reducer, reducers int) (func() error, error) {
 	type part struct {
 		spill int
@@ -234,7 +234,7 @@ func feed(ctx context.Context, cmd *exec.Cmd, spills []*spill, reducer, reducers
 	return closeAll, nil
 }
 
-// readerFunc makes a reader of a function that fills a buffer, piece by piece.
+// readerFunc makes a reader of a function that fills a buffer piece by piece.
 func readerFunc(fill func(*bytes.Buffer) error) io.Reader {
 	return &filledReader{fill: fill}
 }

@@ -14,8 +14,8 @@ import (
 	"taxon/store"
 )
 
-// Map runs a map task: the coordinator's tasks of its lines. What the reducers read that follow
-// goes through the shuffle; all else goes into a segment.
+// Map runs a map task: the coordinator's tasks in its lines. What the following reducers read
+// goes through the shuffle; everything else goes into a segment.
 func (t Task) Map(ctx context.Context) error {
 	out := &mapStore{out: newShuffleWriter(t.Stdout)}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
@@ -60,13 +60,13 @@ func (a *attempt) mapOne(ctx context.Context, out *mapStore, l *taxonv1.Lease) e
 	return err
 }
 
-// mapStore is the store as a map task's trainer sees it.
+// mapStore is the store for a map task's trainer.
 type mapStore struct {
 	a   *attempt
 	out *shuffleWriter
 
 	mu       sync.Mutex
-	segments map[uint32]*segment // by step: a line's tasks are of one
+	segments map[uint32]*segment // by step; a line's tasks belong to one step
 }
 
 // Get implements worker.Store.
@@ -94,7 +94,7 @@ func (m *mapStore) Put(_ context.Context, values []store.Value) error {
 	return nil
 }
 
-// segmentOf begins the segment of a step, or finds it begun.
+// segmentOf finds or begins the segment of a step.
 func (m *mapStore) segmentOf(step uint32) (*segment, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,12 +112,12 @@ func (m *mapStore) segmentOf(step uint32) (*segment, error) {
 	return s, nil
 }
 
-// commit publishes the segments, behind the last byte of the shuffle.
+// commit publishes the segments, after the last byte of the shuffle.
 func (m *mapStore) commit() error {
 	if err := m.out.flush(); err != nil {
 		return err
 	}
-	for _, s := range m.segments { // one of a step, in any order
+	for _, s := range m.segments { // one a step, in any order
 		if err := s.commit(); err != nil {
 			return err
 		}

@@ -19,26 +19,26 @@ import (
 
 // Runners by their names.
 const (
-	RunnerAuto      = "auto" // YARN where mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	RunnerAuto      = "auto" // YARN if mapred-site.xml in HADOOP_CONF_DIR says so, else processes
 	RunnerProcesses = "processes"
 	RunnerHadoop    = "hadoop"
 	RunnerYARN      = "yarn"
 )
 
-// Options say what runs a training's jobs, and how large their tasks are. The zero value of a
-// field leaves it to the runner.
+// Options say what runs a training's jobs and how large their tasks are. A zero field leaves the
+// choice to the runner.
 type Options struct {
-	Runner        string   // a name above
-	State         string   // folder of what lies between two sweeps; "": beside the model
-	Mapred        string   // Hadoop's command mapred; "": of HADOOP_HOME, else on the PATH
-	Queue         string   // of YARN's
-	Properties    []string // further ones of the jobs, NAME=VALUE
-	Memory        int64    // bytes of a task's container, its JVM aside; 0: estimated
+	Runner        string   // one of the names above
+	State         string   // folder for what is kept between sweeps; "": next to the model
+	Mapred        string   // Hadoop's command mapred; "": from HADOOP_HOME, else from the PATH
+	Queue         string   // YARN's queue
+	Properties    []string // further properties of the jobs, NAME=VALUE
+	Memory        int64    // bytes of a task's container, without its JVM; 0: estimated
 	Cores         int      // of a task
 	Maps, Reduces int      // tasks of a job
 }
 
-// Given is the flag of an option that was set; "": none was.
+// Given is the flag of an option that was set; "": none.
 func (o *Options) Given() string {
 	for _, f := range []struct {
 		given bool
@@ -55,8 +55,8 @@ func (o *Options) Given() string {
 	return ""
 }
 
-// Check refuses what can't work, and settles what auto means. Errors that name no path are
-// about options, here and in what follows.
+// Check refuses what can't work, and resolves auto. Errors that name no path are about options,
+// here and below.
 func (o *Options) Check() error {
 	for _, p := range o.Properties {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
@@ -81,7 +81,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// StateDir is the state folder of a training whose working folder is keep.
+// StateDir is the state folder of a training with working folder keep.
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
@@ -93,8 +93,8 @@ func (o *Options) StateDir(keep string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// NewRunner is the runner that is named, for a training with threads cores on this machine,
-// whose ingested data and state lie in folders. The tasks run this program.
+// NewRunner is the chosen runner, for a training with so many threads on this machine, and with
+// its ingested data and its state in the given folders. The tasks run this program.
 func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string, threads int) (Runner, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, st
 	return s, nil
 }
 
-// yarnTasks bounds the map tasks of a job on a cluster of unknown size.
+// yarnTasks bounds a job's map tasks if the cluster's size is unknown.
 const yarnTasks = 64
 
 // command is Hadoop's command mapred.
@@ -149,7 +149,7 @@ func (o *Options) command() ([]string, error) {
 	return []string{path}, nil
 }
 
-// hadoopUser is who the tasks on a cluster act as in HDFS.
+// hadoopUser is the user as whom the tasks on a cluster act in HDFS.
 func hadoopUser(state string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(state, fs.Scheme), "/")
 	if name, _, ok := strings.Cut(host, "@"); ok {
@@ -164,11 +164,11 @@ func hadoopUser(state string) string {
 	return ""
 }
 
-// askLimit bounds what is asked of the resource manager before the first job.
+// askLimit bounds the time for questions to the resource manager before the first job.
 const askLimit = 5 * time.Second
 
-// fits refuses a task's container that no host of the cluster can give, as far as the
-// resource manager's pages can be read: what they do not tell Hadoop refuses later.
+// fits refuses a task's container that no host of the cluster can provide, as far as the resource
+// manager's pages tell. Hadoop itself refuses the others later.
 func (s *Streaming) fits(ctx context.Context) error {
 	c, _, err := yarn.NewClient("", s.User)
 	if errors.Is(err, yarn.ErrNotConfigured) {
@@ -186,8 +186,8 @@ func (s *Streaming) fits(ctx context.Context) error {
 	return checkContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
 }
 
-// Property reads a property of one of Hadoop's configuration files; "": it is not set, or
-// there is no such file.
+// Property reads a property from one of Hadoop's configuration files; "": not set, or no such
+// file.
 func Property(path, name string) (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -203,9 +203,9 @@ func Property(path, name string) (string, error) {
 	return conf[name], nil
 }
 
-// CheckBinary refuses a program that other machines may lack the libraries of.
+// CheckBinary refuses a program whose libraries other machines may lack.
 func CheckBinary(path string) error {
-	if static, err := yarn.IsStatic(path); err != nil || static { // of another system: what it needs is not known here
+	if static, err := yarn.IsStatic(path); err != nil || static { // a program for another system: its needs are unknown here
 		return nil
 	}
 	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
@@ -213,19 +213,19 @@ func CheckBinary(path string) error {
 
 // Runner runs MapReduce jobs.
 type Runner interface {
-	// Run runs a job to its end. It returns soon after ctx has ended, with nothing of the job
-	// left running. An error marked by fs.InputError is the user's to fix.
+	// Run runs a job to its end. When ctx ends it returns soon, with nothing of the job left
+	// running. An fs.InputError is for the user to fix.
 	Run(ctx context.Context, j *Job) error
-	// Slots is about how many tasks run side by side.
+	// Slots is about how many tasks run at the same time.
 	Slots() int
-	// Fixed is about what a task costs before it begins to work, in seconds: jobs are cut
+	// Fixed is about how long a task takes before it begins to work, in seconds. Jobs are cut
 	// into tasks that take some times as long.
 	Fixed() float64
 }
 
-// Killer is a Runner whose jobs outlive the process that runs them.
+// Killer is a Runner whose jobs outlive its process.
 type Killer interface {
-	// Kill ends a job of an id that Job.Started was told, if it still runs.
+	// Kill ends the job with an id that Job.Started got, if it still runs.
 	Kill(ctx context.Context, id string)
 }
 
@@ -233,12 +233,13 @@ type Killer interface {
 type Job struct {
 	Name  string
 	State string // the state folder
-	Run   string // its folder there is "runs/" and this name
+	Run   string // its folder in State is "runs/" and this name
 	Lines []string
-	// Keys are the shuffle keys, one for each task of the next step; none: map tasks alone.
+	// Keys are the shuffle keys, one for each task of the next step; none: there are only map
+	// tasks.
 	Keys     [][]byte
 	Reducers int
-	// Started is told the id under which the job runs elsewhere.
+	// Started is called with the id under which the job runs elsewhere.
 	Started func(id string)
 }
 

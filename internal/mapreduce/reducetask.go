@@ -13,8 +13,8 @@ import (
 	"taxon/store"
 )
 
-// Reduce runs a reduce task: for each item whose parts of values come in, the coordinator's
-// task of that item.
+// Reduce runs a reduce task: for each item whose parts arrive, the coordinator's task of that
+// item.
 func (t Task) Reduce(ctx context.Context) error {
 	out := &reduceStore{}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
@@ -47,7 +47,7 @@ func (a *attempt) reduceItems(ctx context.Context, out *reduceStore) error {
 	}
 }
 
-// reduceOne runs the task of the item whose parts are all here.
+// reduceOne runs the task of the item whose parts have all arrived.
 func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) error {
 	r, err := a.itemOfKey(key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) e
 	return out.keep()
 }
 
-// itemOfKey is the item that a shuffle key names.
+// itemOfKey is the item in a shuffle key.
 func (a *attempt) itemOfKey(key []byte) (int, error) {
 	r := slices.IndexFunc(a.run.GetKeys(), func(k []byte) bool { return bytes.Equal(k, key) })
 	if r < 0 || r >= len(a.run.GetReduces()) {
@@ -74,16 +74,16 @@ func (a *attempt) itemOfKey(key []byte) (int, error) {
 	return r, nil
 }
 
-// reduceStore is the store as a reduce task's trainer sees it: what came through the
-// shuffle is read from there.
+// reduceStore is the store for a reduce task's trainer. What came through the shuffle is read
+// from it.
 type reduceStore struct {
 	a        *attempt
 	received map[store.Key][]byte
 	written  *segment // by the tasks
-	kept     *segment // of what was received, for the step that wrote it
+	kept     *segment // received values, for the step that wrote them
 }
 
-// receive takes a record in.
+// receive takes a record.
 func (s *reduceStore) receive(key, value []byte) error {
 	r, err := s.a.itemOfKey(key)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *reduceStore) Put(_ context.Context, values []store.Value) error {
 	return nil
 }
 
-// begin begins the segment of what the tasks write.
+// begin begins the segment for what the tasks write.
 func (s *reduceStore) begin(step uint32) (err error) {
 	if s.written == nil {
 		s.written, err = newSegment(s.a.file(step, "r"))
@@ -147,7 +147,7 @@ func (s *reduceStore) begin(step uint32) (err error) {
 	return err
 }
 
-// keep writes down what was received, if it is wanted, and forgets it.
+// keep writes what was received, if that is wanted, and forgets it.
 func (s *reduceStore) keep() error {
 	defer clear(s.received)
 	if !s.a.run.GetKeep() {

@@ -17,18 +17,18 @@ import (
 	"taxon/store"
 )
 
-// A segment is a file of values: a magic line, the values' bytes one after the other, the
-// table (SegmentTable), and a footer of fixed size that says where the table lies.
+// A segment is a file of values: a magic line, the values' bytes, the table (SegmentTable), and a
+// footer of fixed size that says where the table is.
 const (
 	segmentMagic = "taxon segment 1\n"
 	footerBytes  = 8 + 8 + 4 + len(segmentMagic) // offset, bytes, CRC32C of the table, little endian; magic
 	maxTable     = 1 << 30
 )
 
-// errSegment is a file that is no whole segment.
+// errSegment says that a file is no complete segment.
 var errSegment = errors.New("is no whole segment")
 
-// segment is one being written. Its methods may be called by several goroutines.
+// segment is a segment being written. Several goroutines may call its methods.
 type segment struct {
 	path string
 
@@ -65,14 +65,14 @@ func (s *segment) add(v store.Value) error {
 	return s.write(v.Data)
 }
 
-// result notes how a task ended.
+// result adds a task's result.
 func (s *segment) result(r *taxonv1.ReportRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table.Results = append(s.table.Results, r)
 }
 
-// commit ends the segment and publishes it.
+// commit writes the table and publishes the segment.
 func (s *segment) commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *segment) commit() error {
 	return s.file.Commit()
 }
 
-// abort drops what was not committed.
+// abort removes an uncommitted segment.
 func (s *segment) abort() { s.file.Abort() }
 
 func footer(at uint64, table []byte) []byte {
@@ -105,13 +105,13 @@ func compareValues(a, b *taxonv1.SegmentValue) int {
 	return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Name, b.Name))
 }
 
-// place is where a segment's table lies.
+// place is where a segment's table is.
 type place struct {
 	offset, bytes uint64
 	sum           uint32
 }
 
-// ranger is what a segment is read from.
+// ranger is a file that can be read in parts.
 type ranger interface {
 	ReadRange(p []byte, offset int64) error
 	Size() int64
@@ -157,7 +157,7 @@ func readTable(f ranger, at place) (*taxonv1.SegmentTable, error) {
 	return t, nil
 }
 
-// scanSegment opens a segment file and reads its table; damage is an error that names it.
+// scanSegment opens a segment file and reads its table. If it is damaged the error names it.
 func scanSegment(ctx context.Context, path string) (*taxonv1.SegmentTable, place, error) {
 	f, err := fs.OpenRanges(ctx, path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"taxon/store"
 )
 
-// As a store.Shard the folder serves the driver: exports and evaluations read from it, a
-// warm start writes to it, the coordinator has steps dropped.
+// The folder as a store.Shard serves the driver: exports and evaluations read from it, a warm
+// start writes to it, and the coordinator drops steps.
 
 // Limits implements store.Shard.
 func (b *Backend) Limits() store.Limits { return b.limits }
@@ -54,7 +54,7 @@ func (b *Backend) PutSummed(ctx context.Context, values []store.Summed) error {
 	return b.Put(ctx, plain)
 }
 
-// Put implements store.Store: each batch is a segment of each of its steps.
+// Put implements store.Store: a batch becomes one segment for each step.
 func (b *Backend) Put(ctx context.Context, values []store.Value) error {
 	if err := b.check(b.limits.CheckPut(values)); err != nil {
 		return err
@@ -113,12 +113,13 @@ func stepSegment(name string, at place, tasks, ranges []uint32) *taxonv1.StepSeg
 		Tasks: slices.Compact(tasks), Ranges: slices.Compact(ranges)}
 }
 
-// Commit implements store.Store. What does not count is in no index, so nothing has to go.
+// Commit implements store.Store. What does not count is in no index, so there is nothing to
+// delete.
 func (b *Backend) Commit(_ context.Context, job string, _ uint32, attempts []uint32) error {
 	return b.check(store.CheckCommit(job, attempts))
 }
 
-// Drop implements store.Store. Steps that the last checkpoint refers to stay until the next.
+// Drop implements store.Store. Steps to which the last checkpoint refers stay until the next.
 func (b *Backend) Drop(_ context.Context, what store.DropSpec) (uint64, error) {
 	if err := b.check(what.Validate()); err != nil {
 		return 0, err
@@ -165,7 +166,7 @@ func (b *Backend) List(ctx context.Context, job string, yield func(store.Info) e
 	return nil
 }
 
-// check refuses what comes after Close.
+// check refuses calls after Close.
 func (b *Backend) check(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,16 +12,15 @@ import (
 	"taxon/store"
 )
 
-// What goes through the shuffle are Streaming's raw bytes: the length of a key, the key, the
-// length of a value, the value; lengths are 4 bytes, big endian. The key names an
-// item of the step to come; the value is the part for it of what a task wrote, behind its place
-// and checksum.
+// The shuffle carries Streaming's raw bytes: length of a key, key, length of a value, value;
+// lengths have 4 bytes, big endian. The key names an item of the next step. The value is a part
+// of a task's value for that item, after its place and checksum.
 
-// maxRecord bounds keys and values that are read: store.Limits bound the values.
+// maxRecord bounds keys and values; store.Limits bound the values.
 const maxRecord = 1<<28 + 64
 
-// shuffleKeys names the items so that Hadoop's hash partitioner gives each of the reducers a
-// run of neighbours, in order: digits, and letters that make the hash what it has to be.
+// shuffleKeys names the items so that Hadoop's hash partitioner gives each reducer a run of
+// neighbours, in order: digits, then letters that make the hash what it has to be.
 func shuffleKeys(items, reducers int) [][]byte {
 	out := make([][]byte, items)
 	for r := range out {
@@ -30,9 +29,9 @@ func shuffleKeys(items, reducers int) [][]byte {
 	return out
 }
 
-// keyFor appends up to two characters to a name so that its key goes to a reducer. The hash
-// grows by 31 a and b for characters a and b: of 58 in a row, more than 31, they reach any of
-// 1,800 numbers in a row, and so each of as many reducers.
+// keyFor appends up to two characters to a name so that its key goes to a given reducer. With
+// characters a and b the hash grows by 31 a and b. As each takes 58 consecutive values, more than
+// 31, together they reach any of 1,800 consecutive numbers, and so each of as many reducers.
 func keyFor(name string, reducer, reducers int) []byte {
 	key := []byte(name)
 	if partition(key, reducers) == reducer {
@@ -46,7 +45,7 @@ func keyFor(name string, reducer, reducers int) []byte {
 			}
 		}
 	}
-	return key // more reducers than that: another one does its work
+	return key // with even more reducers: the work goes to another one
 }
 
 // partition is the reducer of a key: org.apache.hadoop.mapred.lib.HashPartitioner over
@@ -69,7 +68,7 @@ func newShuffleWriter(w io.Writer) *shuffleWriter {
 	return &shuffleWriter{w: bufio.NewWriterSize(w, 1<<20)}
 }
 
-// write writes a part's record.
+// write writes the record of a part.
 func (s *shuffleWriter) write(key []byte, v store.Value) error {
 	head := binary.LittleEndian.AppendUint32(nil, store.Checksum(v.Data))
 	for _, n := range []uint32{v.Key.Step, v.Key.Task, v.Key.Attempt} {
@@ -124,7 +123,7 @@ func readBytes(r io.Reader) ([]byte, error) {
 		_, err := io.ReadFull(r, b)
 		return b, noEOF(err)
 	}
-	// Grown as it comes, so that a wrong length costs no memory.
+	// The buffer grows as bytes arrive, so that a wrong length costs no memory.
 	w := &growing{}
 	_, err := io.CopyN(w, r, int64(n))
 	return w.b, noEOF(err)
@@ -144,7 +143,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// parsePart takes a record's value apart.
+// parsePart splits a record's value.
 func parsePart(b []byte) (at taxonv1.Place, data []byte, err error) {
 	var n [3]uint64
 	if len(b) < 4 {

@@ -20,40 +20,42 @@ import (
 	"taxon/internal/fs"
 )
 
-// Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or by Hadoop's own runner in
-// one process of this machine.
+// Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or with Hadoop's own runner in one
+// process of this machine.
 type Streaming struct {
-	// Mapred is Hadoop's command `mapred` with arguments in front.
+	// Mapred is Hadoop's command `mapred`, with arguments before its own.
 	Mapred []string
-	// YARN: the tasks run on a cluster. They find binary and data in the state folder.
+	// YARN: the tasks run on a cluster. They find program and data in the state folder.
 	YARN bool
-	// Binary is the task program: static, as the cluster's machines have their own libraries.
+	// Binary is the task program. It is static, as the cluster's machines have their own
+	// libraries.
 	Binary string
 	// Data is the folder of the ingested data, on this machine or in HDFS.
 	Data       string
-	Queue      string   // of the cluster; "": its default
-	Properties []string // further ones, NAME=VALUE
-	Memory     uint64   // bytes that a task takes, its JVM aside
+	Queue      string   // of the cluster; "": the default
+	Properties []string // further properties, NAME=VALUE
+	Memory     uint64   // bytes of a task, without its JVM
 	Cores      int      // of a task
-	Tasks      int      // that may run side by side
-	User       string   // to act as in HDFS, where tasks run as somebody else; "": nobody else
+	Tasks      int      // that may run at the same time
+	User       string   // user to act as in HDFS, if tasks run as somebody else; "": the same
 	mu         sync.Mutex
-	shipped    string // state folder that binary and data were copied to
+	shipped    string // state folder to which program and data were copied
 	answered   bool   // a job has run
 }
 
 const (
-	// streamingFixed is what a task costs before it begins to work: a JVM, mostly.
+	// streamingFixed is how long a task takes before it begins to work: mostly the start of a
+	// JVM.
 	streamingFixed = 3
 	// heapBytes is the JVM's share of a task's memory.
 	heapBytes = 400 << 20
-	// killTime bounds what is done about a job that nobody waits for any more.
+	// killTime bounds the time spent on ending a job.
 	killTime = 30 * time.Second
-	// waitDelay is how long what Hadoop's command has begun may hold its output open.
+	// waitDelay is how long children of Hadoop's command may keep its output open.
 	waitDelay = 5 * time.Second
 )
 
-// Names in the state folder, and by which the tasks see them.
+// Names in the state folder, and for the tasks.
 const (
 	binaryName = "taxon"
 	dataName   = "data"
@@ -77,9 +79,9 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	argv = append(argv, s.arguments(j)...)
 	said := &said{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO") // else the job's id, and why it fails, may go unsaid
+	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO") // else it may not print the job's id and the reason of a failure
 	cmd.Stderr = said
-	cmd.Cancel = func() error { // what it began does not end with it
+	cmd.Cancel = func() error { // its children do not end with it
 		if id := said.id(); id != "" {
 			s.Kill(context.WithoutCancel(ctx), id)
 		}
@@ -113,7 +115,7 @@ func (s *Streaming) Kill(ctx context.Context, id string) {
 	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() // it may have ended
 }
 
-// failure is what a task of the job left about its failure, if one did.
+// failure is what a task of the job said about its failure, if one did.
 func (s *Streaming) failure(ctx context.Context, j *Job) string {
 	dir := folder(j.State).run(j.Run)
 	names, err := fs.ReadDirNames(dir)
@@ -131,8 +133,8 @@ func (s *Streaming) failure(ctx context.Context, j *Job) string {
 	return ""
 }
 
-// ship copies binary and data to where a cluster's tasks see them, once: Hadoop keeps its
-// copies on the nodes as long as these do not change.
+// ship copies program and data to where a cluster's tasks see them, once. Hadoop caches them on
+// the nodes as long as they do not change.
 func (s *Streaming) ship(ctx context.Context, state string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +153,7 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 	return nil
 }
 
-// shipFile copies a file unless one of its size is there.
+// shipFile copies a file unless one of the same size is there.
 func shipFile(_ context.Context, from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -174,7 +176,7 @@ func shipFile(_ context.Context, from, to string) error {
 	return out.Commit()
 }
 
-// shipFolder copies the files of a folder unless it is there: it appears whole.
+// shipFolder copies the files of a folder unless the folder is there; it appears whole.
 func shipFolder(ctx context.Context, from, to string) error {
 	if fs.Exists(to) {
 		return nil
@@ -205,7 +207,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 	return out.Commit()
 }
 
-// arguments are those of Hadoop Streaming: options of Hadoop first.
+// arguments are those of Hadoop Streaming, with Hadoop's options first.
 func (s *Streaming) arguments(j *Job) []string {
 	dir := folder(j.State).run(j.Run)
 	var out []string
@@ -259,7 +261,7 @@ func (s *Streaming) arguments(j *Job) []string {
 // ContainerMB is the size of a task's container in MiB.
 func (s *Streaming) ContainerMB() int64 { return int64((s.Memory + heapBytes + 1<<20 - 1) >> 20) }
 
-// cluster are the properties of a job on YARN.
+// cluster defines the properties of a job on YARN.
 func (s *Streaming) cluster(define func(name string, value any)) {
 	mb := s.ContainerMB()
 	for _, kind := range []string{"map", "reduce"} {
@@ -267,7 +269,7 @@ func (s *Streaming) cluster(define func(name string, value any)) {
 		define("mapreduce."+kind+".cpu.vcores", max(s.Cores, 1))
 	}
 	define("mapreduce.job.heap.memory-mb.ratio", strconv.FormatFloat(float64(heapBytes>>20)/float64(mb), 'f', 4, 64))
-	if !s.answered { // who was never there is not waited for
+	if !s.answered { // do not wait for a cluster that never answered
 		define("yarn.resourcemanager.connect.max-wait.ms", 10000)
 		define("yarn.resourcemanager.connect.retry-interval.ms", 1000)
 		define("ipc.client.connect.max.retries", 3)
@@ -275,7 +277,7 @@ func (s *Streaming) cluster(define func(name string, value any)) {
 	}
 }
 
-// task is the command line of a task: split at blanks by Streaming.
+// task is the command line of a task. Streaming splits it at blanks.
 func (s *Streaming) task(kind string, j *Job) string {
 	binary, data := s.Binary, s.Data
 	if s.YARN {
@@ -289,7 +291,7 @@ func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
 	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores", strconv.Itoa(max(cores, 1))}
 }
 
-// localJob begins the ids of jobs of Hadoop's local runner, which end with its process.
+// localJob is the prefix of job ids of Hadoop's local runner. These jobs end with its process.
 const localJob = "job_local"
 
 // reduces is the number of reduce tasks.
@@ -300,7 +302,7 @@ func (j *Job) reduces() int {
 	return j.Reducers
 }
 
-// hadoopURI is a path as Hadoop takes it: without a user, and local ones absolute.
+// hadoopURI is a path in Hadoop's form: without a user, and absolute if local.
 func hadoopURI(path string) string {
 	if rest, ok := strings.CutPrefix(path, fs.Scheme); ok {
 		host, file, _ := strings.Cut(rest, "/")
@@ -317,10 +319,10 @@ var (
 	running = regexp.MustCompile(`\bRunning job: (job_\w+)`)
 )
 
-// said follows what Hadoop's command says.
+// said follows the output of Hadoop's command.
 type said struct {
 	job  *Job
-	rest []byte // of a line
+	rest []byte // incomplete line
 
 	mu    sync.Mutex
 	jobID string

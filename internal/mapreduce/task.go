@@ -23,31 +23,31 @@ import (
 	"taxon/worker/program"
 )
 
-// Task is what a map or reduce task runs with.
+// Task are the settings of a map or reduce task.
 type Task struct {
 	State, Run string // as in Job
-	Attempt    string // names what this attempt writes; "": made up
-	Cores      int    // tasks of the coordinator's that it runs side by side
-	// Open gives the data.
+	Attempt    string // part of the names of its files; "": made up
+	Cores      int    // coordinator's tasks that it runs at the same time
+	// Open opens the data.
 	Open   func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	Stdin  io.Reader
 	Stdout io.Writer
-	Stderr io.Writer // Streaming reads counters and states from it
+	Stderr io.Writer // for counters and states, which Streaming reads
 }
 
 // AttemptVariable is the environment variable in which Hadoop names the attempt.
 const AttemptVariable = "mapreduce_task_attempt_id"
 
-// statusEvery keeps Hadoop from believing that a task hangs.
+// statusEvery is short enough that Hadoop does not take a task for hanging.
 const statusEvery = 20 * time.Second
 
-// attempt is a task at work.
+// attempt is a running task.
 type attempt struct {
 	Task
 	dir     folder
 	job     *taxonv1.JobResult
 	run     *taxonv1.MapReduceRun
-	family  string // of the values that go through the shuffle
+	family  string // family of the values that go through the shuffle
 	values  *values
 	trainer *worker.Trainer
 
@@ -78,14 +78,14 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 
 func (a *attempt) end() { a.values.close() }
 
-// output is where an attempt's values go: all of them count once committed, none before.
+// output is where an attempt's values go. All of them count once it is committed, none before.
 type output interface {
 	worker.Store
 	commit() error
 	abort()
 }
 
-// try makes an attempt: it does the work, telling Hadoop that it lives, and commits.
+// try runs an attempt: it does the work, reports to Hadoop that it is alive, and commits.
 func (t Task) try(ctx context.Context, out output, work func(context.Context, *attempt) error) error {
 	a, err := t.begin(ctx, out)
 	if err != nil {
@@ -113,8 +113,8 @@ func (a *attempt) file(step uint32, kind string) string {
 	return fs.Join(a.dir.step(step), a.Run+"-"+kind+"-"+a.Attempt)
 }
 
-// perform runs one of the coordinator's tasks. An error that another attempt may not meet
-// ends this one; others are the task's result.
+// perform runs one of the coordinator's tasks. An error that another attempt may not meet ends
+// this attempt; any other is the task's result.
 func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.ReportRequest, error) {
 	sums, stats, err := a.trainer.Run(ctx, a.job, l)
 	r := &taxonv1.ReportRequest{Sums: sums, CpuSeconds: stats.CPUSeconds, BytesRead: stats.BytesRead, BytesWritten: stats.BytesWritten,
@@ -130,7 +130,7 @@ func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.Repor
 	return r, nil
 }
 
-// count adds to what the counters will tell.
+// count adds to the counters.
 func (a *attempt) count(s *taxonv1.Sums) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,8 +142,8 @@ func (a *attempt) count(s *taxonv1.Sums) {
 	}
 }
 
-// report tells Hadoop's counters what was done. The exact sums are in the segments: a
-// counter is a whole number, of a sum that is none the millionths.
+// report sets Hadoop's counters. The exact sums are in the segments. A counter is a whole number,
+// so other sums are counted in millionths.
 func (a *attempt) report() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,7 +158,7 @@ func (a *attempt) report() {
 	}
 }
 
-// live tells Hadoop from time to time that the task works, until the end of ctx.
+// live reports to Hadoop that the task works, until ctx ends.
 func (a *attempt) live(ctx context.Context) {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
@@ -174,9 +174,9 @@ func (a *attempt) live(ctx context.Context) {
 	}
 }
 
-// parseLine reads the leases of a line of input.
+// parseLine reads the leases in a line of input.
 func parseLine(line string) ([]*taxonv1.Lease, error) {
-	line = line[strings.LastIndexByte(line, '\t')+1:] // behind the key, if Streaming sends it
+	line = line[strings.LastIndexByte(line, '\t')+1:] // after the key, if Streaming sends it
 	var out []*taxonv1.Lease
 	for text := range strings.FieldsSeq(line) {
 		b, err := base64.StdEncoding.DecodeString(text)
@@ -192,7 +192,7 @@ func parseLine(line string) ([]*taxonv1.Lease, error) {
 	return out, nil
 }
 
-// lostRefs names the tasks whose values an error tells to be lost, each once.
+// lostRefs names the tasks whose values are lost according to err, each once.
 func lostRefs(err error) (refs []*taxonv1.Ref) {
 	var places []taxonv1.Place
 	for _, k := range store.Lost(err) {
@@ -207,7 +207,7 @@ func lostRefs(err error) (refs []*taxonv1.Ref) {
 	return refs
 }
 
-// resultError is the error that a result tells of, as the task met it.
+// resultError is the error in a result, in the form in which the task met it.
 func resultError(r *taxonv1.ReportRequest) error {
 	if r.GetError() == "" {
 		return nil
@@ -226,5 +226,5 @@ func resultError(r *taxonv1.ReportRequest) error {
 	return err
 }
 
-// AttemptName is the attempt that Hadoop says this process is.
+// AttemptName is Hadoop's name of this process's attempt.
 func AttemptName() string { return os.Getenv(AttemptVariable) }

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// gapBytes is what is rather read in vain than asked for anew: a request of a data node
-	// takes a millisecond, in which this many bytes come.
+	// gapBytes: gaps of up to this size are read in vain rather than skipped. A request to a data
+	// node takes a millisecond, in which so many bytes arrive.
 	gapBytes = 256 << 10
-	// spanBytes bounds what is read at a time.
+	// spanBytes bounds how much is read at a time.
 	spanBytes = 64 << 20
-	// openFiles bounds the segments that are kept open.
+	// openFiles bounds how many segments are kept open.
 	openFiles = 8
 )
 
-// values reads the values of a state folder that count. It keeps indexes and tables, since
-// what a step's index lists only grows. For several goroutines.
+// values reads the values of a state folder that count. It caches indexes and tables, as a step's
+// index only grows. For several goroutines.
 type values struct {
 	dir folder
 
 	mu    sync.Mutex
 	steps map[uint32]*stepValues
-	open  []*openSegment // used last at the end
+	open  []*openSegment // last used at the end
 }
 
 // stepValues is a step's index, and the tables read so far.
@@ -49,7 +49,7 @@ type openSegment struct {
 
 func newValues(dir folder) *values { return &values{dir: dir, steps: map[uint32]*stepValues{}} }
 
-// forget drops what is kept of a step: its index has changed, or it is gone.
+// forget drops the cache of a step, whose index has changed or which is gone.
 func (v *values) forget(step uint32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,7 +57,7 @@ func (v *values) forget(step uint32) {
 	v.closeFiles(v.dir.step(step))
 }
 
-// closeFiles closes the kept files below a path; the caller holds mu.
+// closeFiles closes cached files below a path; the caller holds mu.
 func (v *values) closeFiles(below string) {
 	v.open = slices.DeleteFunc(v.open, func(o *openSegment) bool {
 		if !strings.HasPrefix(o.path, below) {
@@ -77,7 +77,7 @@ func (v *values) close() {
 
 // hit is a key that was found.
 type hit struct {
-	i     int // of the key
+	i     int // index of the key
 	value *taxonv1.SegmentValue
 }
 
@@ -109,7 +109,7 @@ func (v *values) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return out, nil
 }
 
-// find looks a key up in the tables of its step; nil: there is no such value.
+// find looks up a key in the tables of its step; nil: there is no such value.
 func (v *values) find(ctx context.Context, k store.Key) (string, *taxonv1.SegmentValue, error) {
 	st, err := v.stepOf(ctx, k.Step)
 	if err != nil {
@@ -149,7 +149,7 @@ func holds(s *taxonv1.StepSegment, k store.Key) bool {
 	return ok
 }
 
-// partOf takes the name of a part of a value apart: the family, and the item that it is for.
+// partOf splits the name of a part: the family, and the item that it is for.
 func partOf(name string) (family string, item uint32, ok bool) {
 	family, text, ok := strings.Cut(name, "/")
 	n, err := strconv.ParseUint(text, 10, 32)
@@ -169,8 +169,8 @@ func (v *values) stepOf(ctx context.Context, step uint32) (*stepValues, error) {
 	return st, nil
 }
 
-// table reads a segment's table. One that is gone or damaged holds nothing: what it should
-// hold is lost, and made again.
+// table reads a segment's table. A segment that is missing or damaged holds nothing: its values
+// count as lost and are computed again.
 func (v *values) table(ctx context.Context, st *stepValues, path string, s *taxonv1.StepSegment) ([]*taxonv1.SegmentValue, error) {
 	if t, ok := st.tables[path]; ok {
 		return t, nil
@@ -194,7 +194,7 @@ func (v *values) file(ctx context.Context, path string) (*fs.RangeFile, error) {
 		v.open = append(slices.Delete(v.open, i, i+1), o)
 		return o.file, nil
 	}
-	// The file outlives the call that opens it; calls are broken off between their reads.
+	// The file outlives the call that opens it. Calls are interrupted between reads.
 	f, err := fs.OpenRanges(context.WithoutCancel(ctx), path)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (v *values) file(ctx context.Context, path string) (*fs.RangeFile, error) {
 	return f, nil
 }
 
-// read fills out with values of one segment, neighbours in one go.
+// read fills out with values of one segment; neighbours are read together.
 func (v *values) read(ctx context.Context, path string, hits []hit, keys []store.Key, out [][]byte) error {
 	f, err := v.file(ctx, path)
 	if err != nil {
@@ -240,8 +240,7 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 	return nil
 }
 
-// together is how many of the first hits, sorted by place, are read in one go, and where
-// they end.
+// together is how many of the first hits, sorted by offset, are read at once, and where they end.
 func together(hits []hit) (n int, end uint64) {
 	n = 1
 	begin := hits[0].value.GetOffset()

@@ -9,23 +9,23 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// ahead gathers the model of a job that is followed while the coordinator digests its weights:
-// they are all there by then, and neither needs more than a core. What it can't gather it
-// leaves to be fetched when the job is done; whoever waits for that is told of errors then.
-// One goroutine calls its methods; nil gathers nothing.
+// ahead gathers the model of a followed job while the coordinator still digests its weights. They
+// are complete by then, and each of the two needs only one core. If gathering fails, the model is
+// fetched when the job is done, and errors are reported then. For one goroutine. nil gathers
+// nothing.
 type ahead struct {
 	c   *Client
 	dir string
 
-	of     *taxonv1.JobStatus // a status of the job's end; nil: nothing is gathered
+	of     *taxonv1.JobStatus // status at the job's end; nil: nothing is gathered
 	cancel context.CancelFunc
 	values *values
 	done   chan struct{} // closed when g is set
-	g      *gathered     // nil: it could not be gathered
+	g      *gathered     // nil: gathering failed
 }
 
-// see takes note of a job's status: it begins when the digest is being made, and gives up what
-// turns out not to have been the job's end.
+// see takes a job's status. Gathering begins when the digest is being made, and is abandoned if
+// it turns out that the job goes on.
 func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 	if h == nil || h.isOf(st) {
 		return
@@ -36,8 +36,8 @@ func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 	}
 }
 
-// isOf says whether what is gathered is of the end that a status tells of. A job that was
-// resumed has another, and other weights.
+// isOf says whether the gathered model belongs to the end that a status describes. A job that was
+// resumed ends again, with other weights.
 func (h *ahead) isOf(st *taxonv1.JobStatus) bool {
 	return h.of != nil && h.of.GetFinalStep() == st.GetFinalStep() &&
 		slices.Equal(h.of.GetFinalAttempts(), st.GetFinalAttempts())
@@ -49,15 +49,15 @@ func (h *ahead) start(ctx context.Context, st *taxonv1.JobStatus) {
 	go func() {
 		defer close(h.done)
 		r, err := h.c.Jobs.Describe(ctx, &taxonv1.JobRequest{Job: st.GetJob()})
-		if err != nil || len(r.GetPlan().GetItems()) == 0 { // discarded
+		if err != nil || len(r.GetPlan().GetItems()) == 0 { // it was discarded
 			return
 		}
 		h.g, _ = h.c.gather(ctx, r, st, h.dir, h.values)
 	}()
 }
 
-// take waits for the model of the end that a status tells of, shows how far it is, and
-// hands it over; nil: there is none, and nothing of another is left in its place.
+// take waits for the model of the end that a status describes, shows progress, and returns it;
+// nil: there is none. A model of another end is removed.
 func (h *ahead) take(st *taxonv1.JobStatus, line tell.Progress) *gathered {
 	if h == nil || h.of == nil {
 		return nil
@@ -73,7 +73,7 @@ func (h *ahead) take(st *taxonv1.JobStatus, line tell.Progress) *gathered {
 	return g
 }
 
-// stop ends it and removes what was not taken.
+// stop ends gathering and removes what was not taken.
 func (h *ahead) stop() {
 	if h == nil || h.of == nil {
 		return

@@ -1,5 +1,5 @@
 // Package client calls a cluster for a user. It submits and follows jobs, fetches their models,
-// restores them from snapshots, and says in words what went wrong.
+// restores them from snapshots, and words errors for the user.
 package client
 
 import (
@@ -23,14 +23,14 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options say which cluster is called, and how.
+// Options say which cluster is called and how.
 type Options struct {
-	Verb        string // what errors begin with
-	Coordinator string // HOST:PORT, or the file in which it says where it is
+	Verb        string // prefix of errors
+	Coordinator string // HOST:PORT, or the file in which the coordinator says where it is
 	Security    secure.Options
-	Patience    time.Duration // how long a coordinator that does not answer is called
+	Patience    time.Duration // how long a silent coordinator is called
 	Tell        tell.Teller
-	Describe    Describe // of models that are gathered
+	Describe    Describe // describes gathered models
 }
 
 // Timeout bounds a single call.
@@ -42,7 +42,7 @@ type Client struct {
 	Jobs   taxonv1.JobsClient
 	Shards *cluster.Shards
 	dialer *cluster.Dialer
-	forget func() // what was copied to this machine for the connection
+	forget func() // removes what was copied to this machine for the connection
 }
 
 // Dial prepares the connection; the first call makes it.
@@ -70,8 +70,8 @@ func (c *Client) Close() {
 	c.forget()
 }
 
-// Fail words an error of a call for the user, and gives it its exit status: what the
-// command line got wrong is 2.
+// Fail words a call's error for the user and gives it an exit status: 2 if the command line is
+// wrong.
 func (c *Client) Fail(err error) error {
 	if err == nil || jobs.IsCancelled(err) {
 		return err
@@ -91,10 +91,10 @@ func (c *Client) Fail(err error) error {
 	return fmt.Errorf("%s: %w", c.Verb, errors.New(s.Message()))
 }
 
-// awayError is that of a coordinator that does not answer.
+// awayError says that the coordinator does not answer.
 type awayError struct{ error }
 
-// MembersUp counts the stores and workers that the coordinator knows as up.
+// MembersUp counts the stores and workers that are up according to the coordinator.
 func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error) {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()
@@ -119,19 +119,18 @@ func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error)
 	return stores, workers, nil
 }
 
-// Folder is the folder beside the file in which a coordinator says where it is, and the
-// others are its files: what its owner calls the cluster with. Who may read them is the
-// file system's business.
+// Folder is a folder next to the file in which a coordinator says where it is. It has the
+// certificate with which the cluster's owner calls. The file system decides who may read it.
 const (
 	Folder    = "client"
 	CAFile    = "ca.crt"
-	CertName  = "client" // of a certificate, .crt, and its key, .key
+	CertName  = "client" // of the certificate (.crt) and its key (.key)
 	TokenFile = "client.token"
 )
 
-// findRemote prepares calls to a cluster that is found by a file: it refuses a path where no
-// coordinator has announced itself, and takes the certificates that lie beside, unless
-// others were given. forget removes their copies.
+// findRemote prepares calls to a cluster that is found by a file. It refuses a path where no
+// coordinator has announced itself. It uses the certificates next to the file, unless others were
+// given. forget removes their copies.
 func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 	if !fs.IsRemote(o.Coordinator) {
 		return func() {}, nil

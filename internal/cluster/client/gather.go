@@ -19,14 +19,14 @@ import (
 	"taxon/worker"
 )
 
-// FetchModel writes the result of a job that is done as a model.
+// FetchModel writes the result of a finished job as a model.
 func (c *Client) FetchModel(ctx context.Context, job, dir string) (*model.Report, error) {
 	return c.fetchModel(ctx, job, dir, nil)
 }
 
-// fetchModel writes the result of a job that is done as a model: the same as `taxon
-// train` makes of the same data, options and seed. What has been gathered early, ahead of the
-// job's end (nil: nothing) is used if it is of that end.
+// fetchModel writes the result of a finished job as a model, the same that `taxon train` makes of
+// the same data, options and seed. early is a model gathered ahead of the job's end, or nil. It
+// is used if it belongs to that end.
 func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) (*model.Report, error) {
 	r, err := c.Jobs.Describe(ctx, &taxonv1.JobRequest{Job: job})
 	if err != nil {
@@ -61,19 +61,19 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	return g.publish(st, *report)
 }
 
-// gathered is a model that lacks nothing but its report.
+// gathered is a model that lacks only its report.
 type gathered struct {
-	names  *dataset.Set // which the writer reads
+	names  *dataset.Set // the writer reads from it
 	w      *model.Writer
-	report func(*model.Report) // adds what the job's options and tree say
+	report func(*model.Report) // adds what follows from the job's options and tree
 }
 
-// Describe says what a model has beside its weights, of a job's specification and the names
-// of its data. report adds to a report what follows from them.
+// Describe returns everything in a model but its weights, from a job's specification and the
+// names of its data. report adds to a report what follows from them.
 type Describe func(spec *taxonv1.JobSpec, names *dataset.Set) (meta model.Meta, report func(*model.Report), err error)
 
-// gather fetches what belongs to a job's model, as its status names it, and writes it
-// beside dir. Memory does not grow with the weights: see worker.StreamWeights.
+// gather fetches what belongs to a job's model, as its status names it, and writes it next to
+// dir. Memory does not grow with the weights: see worker.StreamWeights.
 func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string, values *values) (g *gathered, err error) {
 	names, err := c.fetchNames(ctx, r.GetSpec().GetData())
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 		return nil, errors.Join(err, names.Close())
 	}
 	g = &gathered{names, w, report}
-	spool := "" // a model on another file system is put together in a temporary folder, too
+	spool := "" // "": next to dir; a model for another file system is assembled in a temporary folder
 	if !fs.IsRemote(dir) {
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
@@ -105,7 +105,7 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 	return g, nil
 }
 
-// publish gives the model its name, if its weights' digest is the report's.
+// publish publishes the model if its weights have the digest in the report.
 func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
 	g.report(&report)
 	if sum, err := g.w.Sum(); err != nil || sum != report.WeightsSHA256 {
@@ -118,13 +118,13 @@ func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.R
 	return &report, nil
 }
 
-// abort removes what was written, unless it was published.
+// abort removes what was written, unless it is published.
 func (g *gathered) abort() {
 	g.w.Abort()
 	_ = g.names.Close() // nothing was written
 }
 
-// lostOf says what to do where the store has lost what a job needs.
+// lostOf says what to do if the store has lost what a job needs.
 func lostOf(job string, err error) error {
 	if err == nil || !errors.Is(err, cluster.ErrNotThere) && store.Lost(err) == nil {
 		return err
@@ -139,7 +139,7 @@ type values struct {
 	line atomic.Pointer[tell.Progress] // nil: not shown
 }
 
-// show shows it from now on.
+// show shows the count from now on.
 func (v *values) show(line tell.Progress) {
 	v.line.Store(&line)
 	line.Set(v.done.Load())
@@ -154,7 +154,7 @@ func (v *values) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return data, err
 }
 
-// fetchNames opens what a model takes over from its training data.
+// fetchNames opens the part of the training data that a model needs.
 func (c *Client) fetchNames(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	temp, done, err := fs.TempDir("names")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Confirm asks whether to do what can't be undone: why says what is at stake. Its error is
-// that of a call that is not to be made.
+// Confirm asks whether to do something that can't be undone; why says what is at stake. An error
+// means that it must not be done.
 type Confirm func(why, question string) error
 
 // Status asks for a job's status, once.
@@ -30,8 +30,8 @@ func (c *Client) Status(ctx context.Context, job string) (*taxonv1.JobStatus, er
 	return st, c.Fail(err)
 }
 
-// Cancel cancels a job. discard drops its values, too; it asks before the weights of a job
-// that is done are dropped. what says what has come of it.
+// Cancel cancels a job. With discard it also drops its values; before it drops the weights of a
+// finished job it asks. what describes the result.
 func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confirm) (st *taxonv1.JobStatus, what string, err error) {
 	if discard {
 		st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
@@ -48,13 +48,13 @@ func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confi
 	return st, wasCancelled(st, discard), nil
 }
 
-// hasWeights says whether a job's weights are in the store. They are from its last step on,
-// also while they are being digested.
+// hasWeights says whether a job's weights are in the store: from its last step on, also while
+// they are being digested.
 func hasWeights(st *taxonv1.JobStatus) bool {
 	return !st.GetKept().GetDropped() && st.GetFinalStep() > 0
 }
 
-// wasCancelled says what has come of a cancelling.
+// wasCancelled describes the result of cancelling.
 func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 	state := fmt.Sprintf("%s after sweep %d", jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep())
 	switch {
@@ -68,8 +68,8 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 	return state
 }
 
-// Logs calls show for each line of a job's log, to its end if follow; a coordinator that
-// goes away is called again.
+// Logs calls show for each line of a job's log, with follow until the job ends. If the
+// coordinator goes away it is called again.
 func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*taxonv1.LogLine) error) error {
 	after := uint64(0)
 	return pause.Retry(ctx, c.Patience, func() error {
@@ -95,7 +95,8 @@ func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*t
 	}, func(err error) bool { return status.Code(err) == codes.Unavailable })
 }
 
-// ForgetStore takes a shard that is down out of the list; it asks where jobs have values on it.
+// ForgetStore removes a shard that is down from the list. It asks first if jobs have values on
+// it.
 func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxonv1.Shard, error) {
 	list, err := c.Jobs.Stores(ctx, &taxonv1.StoresRequest{})
 	if err != nil {
@@ -112,14 +113,14 @@ func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxo
 	return c.Jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: id, Force: force})
 }
 
-// Watch calls show for each change of a job until it has ended, and returns its last
-// status with the whole trace. A coordinator that goes away is called again.
+// Watch calls show for each change of a job until the job has ended, and returns its last status
+// with the whole trace. If the coordinator goes away it is called again.
 func (c *Client) Watch(ctx context.Context, job string, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	st, err := jobs.Watch(ctx, c.Jobs, job, c.Patience, show)
 	return st, c.Fail(err)
 }
 
-// follow shows a job's progress until it has ended; see is told of it, too.
+// follow shows a job's progress until it has ended, and calls see for each status.
 func (c *Client) follow(ctx context.Context, job string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	p := c.Tell.Start(job+": sweep", 0)
 	defer p.Done()
@@ -130,7 +131,7 @@ func (c *Client) follow(ctx context.Context, job string, see func(*taxonv1.JobSt
 	})
 }
 
-// showProgress puts sweep, tasks, gap and the time left on the progress line.
+// showProgress puts sweep, tasks, gap and time left on the progress line.
 func showProgress(p tell.Progress, st *taxonv1.JobStatus) {
 	var extra []string
 	if n := st.GetQueuePosition(); n > 0 {

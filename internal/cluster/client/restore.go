@@ -20,16 +20,16 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Restored is a job that was put onto the cluster from its snapshot.
+// Restored is a job that was restored from its snapshot.
 type Restored struct {
 	Job    string
-	Sweep  uint32 // that it goes on behind
-	Shards int    // that its values lie on
+	Sweep  uint32 // it goes on after this sweep
+	Shards int    // its values are on so many shards
 	Status *taxonv1.JobStatus
 }
 
-// Restore uploads the data and the values of a job (empty: the only one) in a folder of
-// snapshots, and then hands its state over. replicas is of each value; 0: as many as it had.
+// Restore restores a job (empty: the only one) from a folder of snapshots: it uploads its data
+// and values, then its state. replicas is the number of copies of each value; 0: as before.
 func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r *Restored, err error) {
 	err = cluster.WithSnapshot(ctx, from, job, func(saved *cluster.Saved) (err error) {
 		r, err = c.restoreSaved(ctx, from, replicas, saved)
@@ -88,7 +88,7 @@ func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, sa
 	return &Restored{Job: saved.Job, Sweep: state.Sweep, Shards: len(ids), Status: st}, nil
 }
 
-// wantRestored refuses early what the coordinator would refuse after all is uploaded.
+// wantRestored refuses early what the coordinator would refuse after everything is uploaded.
 func (c *Client) wantRestored(ctx context.Context, job string) error {
 	st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job, Verify: true})
 	switch {
@@ -100,7 +100,7 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 		return nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && !st.GetKept().GetDropped():
 		return exit.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
-	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // discarded
+	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // it was discarded
 		return nil
 	case !st.GetState().Ended():
 		return exit.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)

@@ -21,17 +21,17 @@ import (
 	"taxon/store"
 )
 
-// Submission is a job to be handed over.
+// Submission is a job to submit.
 type Submission struct {
-	Spec     *taxonv1.JobSpec // but for where its data lies
+	Spec     *taxonv1.JobSpec // without the place of its data
 	Data     string           // the folder of the data set
-	InPlace  bool             // workers see the folder themselves: only names are uploaded
-	ID       string           // empty: made up
+	InPlace  bool             // workers see the folder themselves, so only names are uploaded
+	ID       string           // empty: one is made up
 	Name     string
 	Replicas int
 }
 
-// CheckID refuses what can't be the id of a job.
+// CheckID refuses an invalid job id.
 func CheckID(id string) error {
 	switch {
 	case store.ValidateJob(id) != nil:
@@ -42,19 +42,19 @@ func CheckID(id string) error {
 	return nil
 }
 
-// uploadTries bounds how often data is uploaded that goes missing at once.
+// uploadTries bounds how often data are uploaded that are dropped at once.
 const uploadTries = 3
 
-// Submit uploads the data and hands the job over. It returns the job's id.
+// Submit uploads the data and submits the job. It returns the job's id.
 func (c *Client) Submit(ctx context.Context, s *Submission) (string, error) {
 	id := s.ID
 	if id == "" {
-		id = "job-" + strings.ToLower(rand.Text()[:8]) // ours, so that a call made twice makes one job
+		id = "job-" + strings.ToLower(rand.Text()[:8]) // chosen here, so that a repeated call makes one job
 	}
 	var r *taxonv1.SubmitResult
 	var err error
 	for range uploadTries {
-		if r, err = c.uploadAndSubmit(ctx, s, id); status.Code(err) != codes.Aborted { // its data was dropped just before
+		if r, err = c.uploadAndSubmit(ctx, s, id); status.Code(err) != codes.Aborted { // its data were dropped just before
 			break
 		}
 	}
@@ -69,11 +69,11 @@ func (c *Client) uploadAndSubmit(ctx context.Context, s *Submission, id string) 
 	err = pause.Retry(ctx, c.Patience, func() (err error) {
 		r, err = c.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: s.Spec, Job: id, Name: s.Name, Replicas: uint32(s.Replicas)})
 		return err
-	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // too few shards are up, yet
+	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // not enough shards are up yet
 	return r, err
 }
 
-// upload puts the data where workers find it.
+// upload puts the data where workers find them.
 func (c *Client) upload(ctx context.Context, s *Submission) error {
 	line := c.Tell.StartBytes("upload", 0)
 	defer line.Done()
@@ -103,8 +103,8 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 	return err
 }
 
-// Await follows a job to its end, and fetches its model to out (empty: not). Its report is
-// that of a job that is done; any other end is an error.
+// Await follows a job to its end, and fetches its model to out (empty: it does not). It returns
+// the report of a finished job; any other end is an error.
 func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, error) {
 	var early *ahead
 	if out != "" {
@@ -132,7 +132,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 		return nil, fmt.Errorf("job %s: %s", job, st.GetError())
 	}
 	if out != "" {
-		if report, err = c.fetchModel(ctx, job, out, early); err != nil { // it tells more than the status
+		if report, err = c.fetchModel(ctx, job, out, early); err != nil { // its error says more than the status
 			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
 				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
 			}

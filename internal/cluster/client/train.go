@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The methods below serve a search whose trainings are jobs. Each tells another Teller: the
-// search shows a progress of its own.
+// The methods below serve a search whose trainings are jobs. Each takes its own Teller, as the
+// search shows its own progress.
 
 func (c *Client) telling(ui tell.Teller) *Client {
 	other := *c
@@ -18,7 +18,7 @@ func (c *Client) telling(ui tell.Teller) *Client {
 	return &other
 }
 
-// Slots counts the tasks that the workers that are up run at a time.
+// Slots is the number of tasks that all workers together run at a time.
 func (c *Client) Slots(ctx context.Context) (n int, err error) {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()
@@ -34,8 +34,8 @@ func (c *Client) Slots(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Train submits a job on the data in a folder, or finds it there under its id, and follows it
-// to its end. If ctx ends before, the job goes on.
+// Train submits a job on the data in a folder, or finds it by its id, and follows it to its end.
+// If ctx ends first, the job goes on.
 func (c *Client) Train(ctx context.Context, ui tell.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	c = c.telling(ui)
 	if _, err := c.Submit(ctx, &Submission{Spec: spec, Data: data, ID: job, Replicas: 1}); err != nil {
@@ -44,7 +44,7 @@ func (c *Client) Train(ctx context.Context, ui tell.Teller, job string, spec *ta
 	return c.follow(ctx, job, see)
 }
 
-// Fetch writes the model of a job that is done.
+// Fetch writes the model of a finished job.
 func (c *Client) Fetch(ctx context.Context, ui tell.Teller, job, dir string) (*model.Report, error) {
 	return c.telling(ui).FetchModel(ctx, job, dir)
 }
@@ -62,7 +62,7 @@ func (c *Client) Held(ctx context.Context, prefix string) (ids []string, err err
 	return ids, c.Fail(err)
 }
 
-// Discard ends a job, if it has not ended, and drops its values.
+// Discard cancels a job that has not ended, and drops its values.
 func (c *Client) Discard(ctx context.Context, job string) error {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()

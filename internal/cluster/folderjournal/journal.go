@@ -1,18 +1,17 @@
-// Package folderjournal keeps a coordinator's journal in a folder of any file system, HDFS above
-// all, so that the coordinator may be started again on another host. It implements
+// Package folderjournal keeps a coordinator's journal in a folder of any file system, in
+// particular HDFS, so that the coordinator can be started again on another host. It implements
 // journal.Journal.
 //
-// HDFS can append to a file, but what was flushed is safe only as long as the same data nodes
-// live. So each batch of records is a file of its own, which appears whole:
+// HDFS can append to a file, but flushed data are safe only as long as the same data nodes live.
+// So each batch of records is a file of its own, which appears whole:
 //
 //	DIR/epoch-7/3/snapshot    what the coordinator knew when generation 3 began
 //	DIR/epoch-7/3/00000001    records since then, in the format of journal.Decode
 //	DIR/epoch-7/3/00000002
 //
-// Open renames the folder of the last epoch to the next one. Whoever had the journal before
-// and lives yet, on a host that was cut off, finds no folder for its next record, and ends:
-// no two coordinators ever decide at the same time. Callers of one process may not open a
-// folder twice.
+// Open renames the folder of the last epoch to the next one. A former owner of the journal that
+// still lives, on a host that was cut off, finds no folder for its next record, and ends. So two
+// coordinators never decide at the same time. One process must not open a folder twice.
 package folderjournal
 
 import (
@@ -31,12 +30,12 @@ import (
 const (
 	epochPrefix  = "epoch-"
 	snapshotName = "snapshot"
-	// segmentBytes is what a file counts for in Size, so that their number is bounded too:
-	// a name node bears a thousand small files easily, and pays for each.
+	// segmentBytes is what a file counts in Size, so that the number of files is bounded, too. A
+	// name node copes with a thousand small files, but each costs it something.
 	segmentBytes = 16 << 10
 )
 
-// ErrFenced is wrapped by errors of a journal that another coordinator has taken over.
+// ErrFenced is wrapped by the errors of a journal that another coordinator has taken over.
 var ErrFenced = errors.New("another coordinator has taken over the journal")
 
 // Folder is a journal in a folder.
@@ -49,8 +48,8 @@ type Folder struct {
 	files      fs.Files
 }
 
-// Open takes over the journal in dir, or begins one, and returns what it holds: a snapshot
-// (nil if there is none) and the records after it.
+// Open takes over the journal in dir, or begins one, and returns its content: a snapshot (nil:
+// none) and the records after it.
 func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
 	j = &Folder{}
 	if err := j.takeOver(dir); err != nil {
@@ -64,10 +63,10 @@ func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records 
 	return j, snapshot, records, nil
 }
 
-// Epoch is how many coordinators have had the journal, this one included.
+// Epoch is how many coordinators have owned the journal, including this one.
 func (j *Folder) Epoch() uint64 { return j.epoch }
 
-// takeOver makes the last epoch's folder this one's.
+// takeOver renames the last epoch's folder to this one's.
 func (j *Folder) takeOver(dir string) error {
 	last, err := largest(dir, epochPrefix)
 	if err != nil {
@@ -85,7 +84,7 @@ func (j *Folder) takeOver(dir string) error {
 	return err
 }
 
-// largest is the largest number behind prefix among the names in dir; 0: there is none.
+// largest is the largest number after prefix among the names in dir; 0: there is none.
 func largest(dir, prefix string) (n uint64, err error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
@@ -100,7 +99,7 @@ func largest(dir, prefix string) (n uint64, err error) {
 	return n, nil
 }
 
-// load reads the newest generation that is whole, and drops the others.
+// load reads the newest complete generation and removes the others.
 func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, err error) {
 	names, err := fs.ReadDirNames(j.dir)
 	if err != nil {
@@ -119,7 +118,7 @@ func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, e
 			return nil, nil, err
 		}
 		if g > 0 && !slices.Contains(files, snapshotName) {
-			continue // it was being made
+			continue // it was incomplete
 		}
 		j.generation = g
 		if snapshot, records, err = j.read(ctx, files); err != nil {
@@ -129,7 +128,7 @@ func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, e
 	}
 	for _, g := range generations {
 		if g != j.generation {
-			_ = fs.RemoveAll(j.folder(g)) // only room
+			_ = fs.RemoveAll(j.folder(g)) // only wastes space
 		}
 	}
 	if len(generations) == 0 {
@@ -149,7 +148,7 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 			return nil, nil, err
 		}
 	}
-	for _, name := range files { // sorted by name, which is by number
+	for _, name := range files { // sorted by name, so by number
 		n, err := strconv.ParseUint(name, 10, 64)
 		if err != nil {
 			continue
@@ -167,7 +166,7 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 	return snapshot, records, nil
 }
 
-// readFile decodes a file, which must be whole.
+// readFile decodes a file, which must be complete.
 func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, records [][]byte, err error) {
 	path := fs.Join(j.folder(j.generation), name)
 	data, err := fs.ReadFile(ctx, path)
@@ -184,7 +183,7 @@ func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, re
 	return snapshot, records, nil
 }
 
-// write is the medium's Write: what waits is one file.
+// write is the medium's Write: everything that waits becomes one file.
 func (j *Folder) write(entries []byte) error {
 	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
 		return j.explain(err)
@@ -204,7 +203,7 @@ func (j *Folder) explain(err error) error {
 // replace is the medium's Replace: it begins a generation.
 func (j *Folder) replace(snapshot []byte) error {
 	next := j.generation + 1
-	// Not MkdirAll of the generation's folder alone: that would make anew an epoch's that is gone.
+	// MkdirAll alone would recreate the folder of an epoch that is gone.
 	_, err := fs.Stat(j.folder(j.generation))
 	if err == nil {
 		err = fs.MkdirAll(j.folder(next))
@@ -215,7 +214,7 @@ func (j *Folder) replace(snapshot []byte) error {
 	if err != nil {
 		return j.explain(err)
 	}
-	_ = fs.RemoveAll(j.folder(j.generation)) // only room: Open would do it too
+	_ = fs.RemoveAll(j.folder(j.generation)) // only wastes space: Open would remove it, too
 	j.generation, j.segment = next, 0
 	return nil
 }

@@ -29,23 +29,23 @@ import (
 	"taxon/worker"
 )
 
-// Coordinator is what a coordinator is told.
+// Coordinator are the settings of a coordinator.
 type Coordinator struct {
 	Process
-	Lease   time.Duration // a worker or store that is silent for so long is taken for lost
+	Lease   time.Duration // a worker or store that is silent for so long counts as lost
 	Running int           // jobs that share the workers
-	Keep    time.Duration // of data that no job refers to
+	Keep    time.Duration // how long data stay without a job that refers to them
 
-	KeepJobs, KeepDays int // of the values of jobs that have ended
+	KeepJobs, KeepDays int // bounds on the values of jobs that have ended
 
-	Snapshots string // the folder; empty: none
-	Every     int    // sweeps between them; 0: what each job asks for
+	Snapshots string // folder; empty: none
+	Every     int    // sweeps between snapshots; 0: as each job asks
 	Pause     time.Duration
 
-	Announce string // the file in which it says where it is; empty: nowhere
-	Journal  string // its folder, where not in Dir
+	Announce string // file in which it says where it is; empty: none
+	Journal  string // folder of the journal, if it is not in Dir
 
-	Resident func() uint64 // the most memory that this process has held
+	Resident func() uint64 // most memory that this process has used
 }
 
 // snapshotPatience is how long a snapshot waits for a shard that is away.
@@ -132,11 +132,11 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	return errors.Join(err, server.Close())
 }
 
-// coordinatorProcess joins a coordinator with the shards of its jobs.
+// coordinatorProcess connects a coordinator with the shards of its jobs.
 type coordinatorProcess struct {
 	dialer  *cluster.Dialer
 	stores  *cluster.JobStores
-	orders  *cluster.JobStores // of those shards of each job that were not forgotten
+	orders  *cluster.JobStores // for each job's shards that were not forgotten
 	started chan struct{}      // closed when server is set
 	server  *coordinator.Server
 }
@@ -152,24 +152,24 @@ func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult,
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
 
-// jobs are the coordinator's own calls, without a connection.
+// jobs calls the coordinator directly, without a connection.
 func (c *coordinatorProcess) jobs() taxonv1.JobsClient {
 	channel := storerpc.NewChannel()
 	c.server.Register(channel)
 	return taxonv1.NewJobsClient(channel)
 }
 
-// collector looks after the uploaded data sets.
+// collector makes the collector of uploaded data sets.
 func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
 	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
 		Jobs:    c.jobs(),
 		Dropped: func(set string) { log.Info("dropped data that no job refers to", "set", set) }}
 }
 
-// collectPatience is how long the collector, and a submission, wait for a shard.
+// collectPatience is how long the collector, or a submission, waits for a shard.
 const collectPatience = 2 * time.Second
 
-// dataOfState tells the job of a checkpoint's state, and its data.
+// dataOfState returns the job and the data of a checkpoint's state.
 func dataOfState(state []byte) (string, *taxonv1.Data, error) {
 	s, err := machine.ReadState(state)
 	if err != nil {
@@ -178,8 +178,8 @@ func dataOfState(state []byte) (string, *taxonv1.Data, error) {
 	return s.Job, s.Spec.GetData(), nil
 }
 
-// keptIn is the store of a job, for orders, which free space: they go to the shards that are
-// known. nil: all were forgotten.
+// keptIn is a job's store for orders that free space. They go to the shards that are known. nil:
+// all were forgotten.
 func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
 	<-c.started
 	shards, replicas, err := c.server.JobShards(job)
@@ -204,7 +204,7 @@ func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 	return c.stores.Of(job, shards, replicas)
 }
 
-// openJournal opens the journal in its folder, or in dir.
+// openJournal opens the journal in its own folder, or in dir.
 func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
 	if o.Journal == "" {
 		return journal.Open(dir)
@@ -213,8 +213,8 @@ func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Jo
 	return j, snapshot, records, err
 }
 
-// announced says where the coordinator is and does its work until that ends, or another
-// one has taken over.
+// announced announces the coordinator in its file, and runs work until that ends or another
+// coordinator takes over.
 func (o *Coordinator) announced(ctx context.Context, addr string, j journal.Journal, work func(context.Context) error) error {
 	if o.Announce == "" {
 		return work(ctx)

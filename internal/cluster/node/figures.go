@@ -12,28 +12,28 @@ import (
 	"taxon/store/storerpc"
 )
 
-// figuresTimeout bounds what a scrape may cost a coordinator that is busy.
+// figuresTimeout bounds what a scrape may cost a busy coordinator.
 const figuresTimeout = 5 * time.Second
 
-// clusterFigures reads a coordinator's figures, when someone scrapes, through the calls
-// that users make. What is counted over the process's life is kept here, as jobs that
-// ended long ago are forgotten by the coordinator.
+// clusterFigures reads a coordinator's figures for a scrape, through the calls that users make.
+// Counters over the life of the process are kept here, as the coordinator forgets jobs that ended
+// long ago.
 type clusterFigures struct {
 	jobs    taxonv1.JobsClient
 	journal func() int64
 
 	mu    sync.Mutex
 	total jobCounts
-	seen  map[string]jobCounts // by job: what total holds of it
-	ended map[string]bool      // jobs whose last counts total holds
+	seen  map[string]jobCounts // by job: its part of total
+	ended map[string]bool      // jobs whose final counts are in total
 	lost  map[string]bool      // workers
 }
 
-// jobCounts are the figures of a job that only rise.
+// jobCounts are the figures of a job that only grow.
 type jobCounts struct{ sweeps, retried, speculated, rollbacks, read, written uint64 }
 
 func (c *jobCounts) add(now, before jobCounts) {
-	// A job that was rolled back has fewer sweeps for a while.
+	// A job that was rolled back temporarily has fewer sweeps.
 	c.sweeps += now.sweeps - min(before.sweeps, now.sweeps)
 	c.retried += now.retried - min(before.retried, now.retried)
 	c.speculated += now.speculated - min(before.speculated, now.speculated)
@@ -42,7 +42,7 @@ func (c *jobCounts) add(now, before jobCounts) {
 	c.written += now.written - min(before.written, now.written)
 }
 
-// newClusterFigures takes what the coordinator knows of earlier lives as its beginning.
+// newClusterFigures starts from what the coordinator knows of earlier processes.
 func newClusterFigures(s *coordinator.Server, journal func() int64) *clusterFigures {
 	channel := storerpc.NewChannel()
 	s.Register(channel)
@@ -53,7 +53,7 @@ func newClusterFigures(s *coordinator.Server, journal func() int64) *clusterFigu
 	return c
 }
 
-// read makes the figures of this moment; those that can't be had are left out.
+// read makes the present figures, without those that are unavailable.
 func (c *clusterFigures) read() metrics.ClusterState {
 	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 		}
 		now := jobCounts{uint64(st.Sweep), uint64(st.Tasks.GetRetried()), uint64(st.Speculated), uint64(st.Rollbacks), st.BytesRead, st.BytesWritten}
 		c.total.add(now, c.seen[j.Job])
-		c.seen[j.Job], c.ended[j.Job] = now, over // a resumed job counts on
+		c.seen[j.Job], c.ended[j.Job] = now, over // if the job is resumed, counting continues
 		if j.State != taxonv1.JobState_JOB_STATE_RUNNING {
 			continue
 		}

@@ -1,5 +1,5 @@
 // Package node runs the processes of a cluster: coordinator, store and worker. It builds each
-// from its parts, serves it until its context ends, and says when it is ready.
+// from its parts, serves it until its context ends, and reports when it is ready.
 package node
 
 import (
@@ -26,36 +26,36 @@ import (
 	"taxon/internal/secure"
 )
 
-// Process is what coordinator, store and worker are told alike.
+// Process are the settings that coordinator, store and worker share.
 type Process struct {
 	Name     string
 	Dir      string
 	Listen   string
-	ListenFD int      // a socket that the process was given; below 0: none
-	Roots    []string // below which jobs may name data in place
+	ListenFD int      // a socket that the process inherited; below 0: none
+	Roots    []string // folders in which jobs may name data
 	Security secure.Options
 	Metrics  metrics.Options
 	Log      metrics.LogOptions
 	LogTo    io.Writer
 	Version  string
-	Say      func(line string) // what whoever started it waits for
+	Say      func(line string) // prints the lines that the process's starter waits for
 }
 
-// process is what a running coordinator, store or worker has in common.
+// process is what a running coordinator, store or worker shares.
 type process struct {
 	role   string
 	o      *Process
 	log    *slog.Logger
 	figure *metrics.Process
 	page   *metrics.Page
-	pages  []metrics.Extra // beside the figures
+	pages  []metrics.Extra // shown beside the figures
 	server *grpc.Server    // nil: it does not listen
 	addr   string          // bound
 	listen net.Listener
 }
 
-// newProcess opens the process's log and listener; nothing is served yet. more are options
-// of its server beside those that all have.
+// newProcess opens the process's log and listener. Nothing is served yet. more are further
+// options of its server.
 func newProcess(ctx context.Context, role string, o *Process, listens bool, more ...grpc.ServerOption) (*process, error) {
 	log, err := o.Log.Logger(o.LogTo)
 	if err != nil {
@@ -83,16 +83,16 @@ func newProcess(ctx context.Context, role string, o *Process, listens bool, more
 	return p, nil
 }
 
-// yieldCores lets a process whose work is waiting for disks and callers run on a quarter
-// of the cores: on more, idle threads look for work, which takes a fifth of what such a
-// process takes. GOMAXPROCS in the environment overrides it.
+// yieldCores lets a process that mostly waits for disks and callers run on a quarter of the
+// cores. On more, idle threads that look for work take a fifth of its CPU time. GOMAXPROCS in the
+// environment overrides it.
 func yieldCores() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
 	}
 }
 
-// listener opens the address, or takes the socket that the process was given.
+// listener opens the address, or takes the inherited socket.
 func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 	if o.ListenFD < 0 {
 		return o.Security.Listen(ctx, o.Listen)
@@ -112,8 +112,8 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// serve runs until ctx ends, which is a good end: it serves, shows the figures, and does
-// work, which calls p.ready. healthy is what /readyz asks; nil: nothing.
+// serve serves calls and figures and runs work, which calls p.ready, until ctx ends; that is a
+// clean end. healthy decides /readyz; nil: always.
 func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
 	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy, p.pages...)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx
 		defer health.Shutdown()
 		go func() {
 			ended <- p.server.Serve(p.listen)
-			cancel() // a process that can't serve ends
+			cancel() // a process that can't serve must end
 		}()
 	} else {
 		ended <- nil
@@ -140,7 +140,7 @@ func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx
 	return errors.Join(err, p.stop(ended))
 }
 
-// ready prints the one line that says that the process can be used.
+// ready prints the line that says that the process can be used.
 func (p *process) ready(extra string) {
 	where := cmp.Or(p.addr, p.o.Name)
 	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
@@ -151,10 +151,10 @@ func (p *process) ready(extra string) {
 	p.log.Info("ready", slog.String("addr", p.addr), slog.Int("pid", os.Getpid()))
 }
 
-// shutdownGrace bounds how long calls under way may hold up the end of a process.
+// shutdownGrace bounds how long running calls may delay the end of a process.
 const shutdownGrace = 2 * time.Second
 
-// stop ends the serving: calls under way may finish for a little while.
+// stop ends the serving. Running calls may finish within shutdownGrace.
 func (p *process) stop(ended <-chan error) error {
 	var err error
 	if p.server != nil {
@@ -169,7 +169,7 @@ func (p *process) stop(ended <-chan error) error {
 			p.server.Stop()
 			<-done
 		}
-		// Stopped before it began to serve is a good end, too.
+		// It was stopped before it began to serve: a clean end, too.
 		if err = <-ended; errors.Is(err, grpc.ErrServerStopped) {
 			err = nil
 		}
@@ -178,7 +178,7 @@ func (p *process) stop(ended <-chan error) error {
 	return errors.Join(err, p.page.Close())
 }
 
-// hostName is what a process calls itself where no name is given.
+// hostName is the name of a process by default.
 func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -187,7 +187,7 @@ func hostName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// explained words what a process's calls to the coordinator fail on, before warn logs it.
+// explained returns a function that words errors of calls to the coordinator, then warns.
 func explained(warn func(error), coordinator string) func(error) {
 	return func(err error) {
 		if plain := cluster.Explain(coordinator, err); plain != err {
@@ -197,8 +197,8 @@ func explained(warn func(error), coordinator string) func(error) {
 	}
 }
 
-// denied ends a process that the coordinator and it do not accept each other, or whose
-// place another one has.
+// denied is the error of a process that coordinator and process do not accept, or whose place
+// another has.
 func denied(role, coordinator string, err error) error {
 	if secure.Denied(err) {
 		return exit.Usagef("%s: %w", role, cluster.Explain(coordinator, err))
@@ -209,7 +209,7 @@ func denied(role, coordinator string, err error) error {
 	return err
 }
 
-// sizeFrom refuses a size that can't be meant: 4 where 4GiB was.
+// sizeFrom refuses a size that is surely a mistake, such as 4 for 4GiB.
 func sizeFrom(verb, flag string, bytes, least int64) error {
 	if bytes == 0 || bytes >= least {
 		return nil

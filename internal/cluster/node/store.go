@@ -23,13 +23,13 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Store is what a shard of the store is told.
+// Store are the settings of a shard of the store.
 type Store struct {
 	Process
 	Coordinator  string
-	Memory       int64  // bytes of values that are kept in memory; 0: on disk
-	Advertise    string // where others reach it; empty: where it listens
-	ShortCircuit bool   // workers of this host may read its files
+	Memory       int64  // bytes of values kept in memory; 0: values are on disk
+	Advertise    string // address at which others reach it; empty: where it listens
+	ShortCircuit bool   // workers on this host may read its files
 }
 
 // Run runs the shard until ctx ends.
@@ -90,7 +90,8 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	return p.serveMember(ctx, o.Coordinator, m, repairer, healthy)
 }
 
-// reachable is how others may call a bound address: one of all interfaces by the host's name.
+// reachable turns a bound address into one for others: if it is all interfaces, the host's name
+// is used.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
@@ -101,8 +102,8 @@ func reachable(addr string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// serveMember serves, keeps the shard known to the coordinator, and repairs it when it
-// was away. It is ready when the coordinator knows it.
+// serveMember serves the shard, keeps it registered, and repairs it after it was away. It is
+// ready when the coordinator knows it.
 func (p *process) serveMember(ctx context.Context, coordinator string, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
 	m.Joined = func() { p.ready(", shard " + m.ID) }
 	return p.serve(ctx, healthy, func(ctx context.Context) error {
@@ -117,7 +118,7 @@ func (p *process) serveMember(ctx context.Context, coordinator string, m *cluste
 	})
 }
 
-// identify finds the shard's id in its folder, or makes one.
+// identify finds or makes the shard's id in its folder.
 func (o *Store) identify() error {
 	if err := cluster.StoreFolder(o.Dir); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (o *Store) identify() error {
 	return nil
 }
 
-// openWait is how long a shard waits for its folder: whoever had it may still be ending.
+// openWait is how long a shard waits for its folder, whose last owner may still be ending.
 const openWait = 5 * time.Second
 
 // open opens the shard's values.
@@ -142,7 +143,7 @@ func (o *Store) open(ctx context.Context) (s store.Shard, err error) {
 		return memory.New(memory.Options{MaxBytes: uint64(o.Memory)}), nil
 	}
 	folder := filepath.Join(o.Dir, "values")
-	if err := storerpc.ClearInbox(folder); err != nil { // before the room to open it is judged
+	if err := storerpc.ClearInbox(folder); err != nil { // before its room is checked
 		return nil, fs.Explain(folder, err)
 	}
 	err = pause.Retry(ctx, openWait, func() error {

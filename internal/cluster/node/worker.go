@@ -27,13 +27,13 @@ import (
 	"taxon/worker/program"
 )
 
-// Worker is what a worker is told.
+// Worker are the settings of a worker.
 type Worker struct {
 	Process
 	Coordinator string
-	Slots       int   // tasks at a time; 0: all cores
-	Memory      int64 // bytes that it may take; 0: not told
-	Cache       int64 // bytes on disk that fetched data sets may take
+	Slots       int   // tasks that run at a time; 0: all cores
+	Memory      int64 // bytes that it may use; 0: unknown
+	Cache       int64 // bytes on disk for fetched data sets
 	Grace       time.Duration
 }
 
@@ -65,7 +65,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	if slots == 0 {
 		slots = runtime.GOMAXPROCS(0)
 	} else {
-		// One thread more serves calls while all slots compute.
+		// One more thread serves calls while all slots compute.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(o.Slots+1, runtime.NumCPU())))
 	}
 	dialer := &cluster.Dialer{Security: o.Security}
@@ -111,10 +111,10 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	return p.serve(ctx, healthy, func(ctx context.Context) error { return o.work(ctx, p, agent, trainer) })
 }
 
-// maxWorkerName is what fits into a file's name, beside what is added to it.
+// maxWorkerName fits into a file's name, with what is added to it.
 const maxWorkerName = 200
 
-// trimEvery and trimAfter let go of jobs that have had no task for a while.
+// trimEvery and trimAfter say when jobs without tasks are dropped.
 const (
 	trimEvery = 5 * time.Second
 	trimAfter = time.Minute

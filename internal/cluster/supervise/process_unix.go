@@ -20,7 +20,7 @@ import (
 // ErrRunning is in the chain of Lock's error while a supervisor lives.
 var ErrRunning = errors.New("a cluster runs here already")
 
-// Lock takes the supervisor's lock of dir, making the folder; it ends with the process
+// Lock takes the supervisor's lock of dir, and makes the folder. The lock ends with the process
 // or with Close.
 func Lock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -47,8 +47,8 @@ func Running(dir string) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
-// Detach starts a supervisor as a session of its own, with no terminal, its output in
-// the folder's logs. The process is the caller's to wait for, if it cares.
+// Detach starts a supervisor in a session of its own, without a terminal, with its output in the
+// folder's logs. The caller may wait for the process.
 func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
 	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -64,13 +64,13 @@ func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// Reload tells the supervisor of dir that what is wanted has changed.
+// Reload tells the supervisor of dir to read what is wanted again.
 func Reload(dir string) error { return signal(dir, unix.SIGHUP) }
 
 // End tells the supervisor of dir to end its processes and itself.
 func End(dir string) error { return signal(dir, unix.SIGTERM) }
 
-// Kill ends the supervisor of dir at once; see Sweep.
+// Kill kills the supervisor of dir; see Sweep.
 func Kill(dir string) error { return signal(dir, unix.SIGKILL) }
 
 func signal(dir string, s unix.Signal) error {
@@ -84,7 +84,7 @@ func signal(dir string, s unix.Signal) error {
 	return nil
 }
 
-// terminate asks a process to end, also a stopped one.
+// terminate asks a process to end, even a stopped one.
 func terminate(pid int) {
 	_ = unix.Kill(pid, unix.SIGTERM) // it may have ended
 	_ = unix.Kill(pid, unix.SIGCONT)
@@ -92,15 +92,15 @@ func terminate(pid int) {
 
 func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
-// startOf is when a process began, in clock ticks since the system's start; 0 where the
-// system does not tell, or if there is no such process.
+// startOf is when a process began, in clock ticks since the system's start; 0: unknown, or no
+// such process.
 func startOf(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]) // the name may hold blanks
-	const startField = 19                                           // the 22nd, 2 before the name's end
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]) // the name may contain blanks
+	const startField = 19                                           // field 22, counted from after the name
 	if len(fields) <= startField || string(fields[0]) == "Z" {
 		return 0
 	}
@@ -108,8 +108,8 @@ func startOf(pid int) int64 {
 	return n
 }
 
-// Exited lists the processes that have ended while the state still lists them as running. Where that
-// stays so, the supervisor can't write the state.
+// Exited lists the processes that have ended although the state lists them as running. If that
+// persists, the supervisor can't write the state.
 func (s *State) Exited() []Process {
 	var gone []Process
 	for _, p := range s.Processes {

@@ -22,15 +22,15 @@ const (
 	Worker      = "worker"
 )
 
-// Process is one process as the outside sees it.
+// Process is a process as seen from outside.
 type Process struct {
 	Role     string `json:"role"`
 	ID       string `json:"id"`
-	PID      int    `json:"pid"` // 0: just being started
+	PID      int    `json:"pid"` // 0: being started
 	Addr     string `json:"addr"`
 	Restarts int    `json:"restarts"`
 	Ready    bool   `json:"ready"`
-	Started  int64  `json:"started"` // in the system's own count, to tell a pid that is used again
+	Started  int64  `json:"started"` // in the system's clock ticks, to recognise a pid that is reused
 }
 
 // State is what runs.
@@ -38,11 +38,11 @@ type State struct {
 	Supervisor  int       `json:"supervisor"` // pid
 	Coordinator string    `json:"coordinator"`
 	Processes   []Process `json:"processes"`
-	Version     int       `json:"version"` // of the Wanted that it has come to
-	Dir         string    `json:"-"`       // where it was read
+	Version     int       `json:"version"` // version of the Wanted that it has reached
+	Dir         string    `json:"-"`       // folder from which it was read
 }
 
-// Ready says whether the state has come to version of what is wanted and all run.
+// Ready says whether the state has reached a version of what is wanted, and all processes run.
 func (s *State) Ready(version int) bool {
 	for _, p := range s.Processes {
 		if !p.Ready {
@@ -54,11 +54,11 @@ func (s *State) Ready(version int) bool {
 
 // Wanted is what the supervisor keeps running.
 type Wanted struct {
-	Version int    `json:"version"` // rises with each change
+	Version int    `json:"version"` // grows with each change
 	Program string `json:"program"` // path of the executable
 	Stores  int    `json:"stores"`
 	Workers int    `json:"workers"`
-	// Further arguments of the processes of a role.
+	// Further arguments for each role's processes.
 	Coordinator []string `json:"coordinator_args,omitempty"`
 	Store       []string `json:"store_args,omitempty"`
 	Worker      []string `json:"worker_args,omitempty"`
@@ -71,17 +71,17 @@ func lockPath(dir string) string   { return filepath.Join(dir, "supervisor.lock"
 // LogDir is the folder of the processes' logs.
 func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 
-// ReadWanted reads what is wanted of the cluster in dir; fs.ErrNotExist in its chain if
-// there never was one.
+// ReadWanted reads what is wanted in dir. If there never was a cluster the error wraps
+// fs.ErrNotExist.
 func ReadWanted(dir string) (*Wanted, error) {
 	w := &Wanted{}
 	return w, readJSON(wantedPath(dir), w)
 }
 
-// WriteWanted changes what is wanted; Reload tells the supervisor.
+// WriteWanted changes what is wanted. Reload informs the supervisor.
 func WriteWanted(dir string, w *Wanted) error { return writeJSON(wantedPath(dir), w) }
 
-// ReadState reads what the supervisor last wrote.
+// ReadState reads the state that the supervisor wrote last.
 func ReadState(dir string) (*State, error) {
 	s := &State{Dir: dir}
 	return s, readJSON(statePath(dir), s)
@@ -106,8 +106,8 @@ func writeJSON(path string, v any) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// Sweep ends the processes that a killed supervisor left behind in dir, and returns how
-// many there were. The supervisor must be dead: see Running.
+// Sweep ends the processes that a killed supervisor left in dir, and returns their number. The
+// supervisor must be dead: see Running.
 func Sweep(dir string) (int, error) {
 	s, err := ReadState(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -135,10 +135,10 @@ func Sweep(dir string) (int, error) {
 	return left, fmt.Errorf("%s: processes of a cluster that was killed do not end", dir)
 }
 
-// killWait is how long a killed process may take to be gone.
+// killWait is how long a killed process may take to disappear.
 const killWait = 5 * time.Second
 
-// LastLine is the end of a log, for an error.
+// LastLine is the last line of a log, for an error message.
 func LastLine(path string) string {
 	data, err := os.ReadFile(path)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -148,24 +148,24 @@ func LastLine(path string) string {
 	return human.OneLine(lines[len(lines)-1])
 }
 
-// Settings say what a cluster consists of.
+// Settings describe a cluster.
 type Settings struct {
 	Workers       int
 	Stores        int
-	Slots         int // tasks at a time of each worker
+	Slots         int // tasks that each worker runs at a time
 	MemoryStores  bool
-	Lease         time.Duration // a process that is silent for so long is taken for lost
+	Lease         time.Duration // a process that is silent for so long counts as lost
 	Metrics       string        // address of the coordinator's page and figures; "": none
-	Roots         []string      // below which jobs may name data in place
-	Snapshots     string        // a folder; "": none
-	SnapshotEvery int           // sweeps; 0: as each job asks for
-	SnapshotPause time.Duration // no two of a job within it
+	Roots         []string      // folders in which jobs may name data
+	Snapshots     string        // folder; "": none
+	SnapshotEvery int           // sweeps; 0: as each job asks
+	SnapshotPause time.Duration // least time between two snapshots of a job
 }
 
-// memoryStoreSize bounds a store of --memory-stores.
+// memoryStoreSize is the size of a store with --memory-stores.
 const memoryStoreSize = "16GiB"
 
-// wanted describes the cluster for its supervisor.
+// wanted turns the settings into a Wanted.
 func (o *Settings) wanted() (*Wanted, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -201,8 +201,8 @@ func (o *Settings) wanted() (*Wanted, error) {
 	return w, nil
 }
 
-// keep takes what the command line does not give from what the folder's cluster was
-// last started with: a cluster that is started again is the one that it was.
+// keep takes settings that are not on the command line from the folder's last cluster, so that a
+// restarted cluster is the same as before.
 func (o *Settings) keep(dir string, given func(flag string) bool) error {
 	w, err := ReadWanted(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -249,7 +249,7 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 	return nil
 }
 
-// argument lists what a flag is given in a list of flags and values.
+// argument returns the values of a flag in a list of arguments.
 func argument(args []string, flag string) (values []string) {
 	for i := 0; i+1 < len(args); i += 2 {
 		if args[i] == flag {
@@ -259,7 +259,7 @@ func argument(args []string, flag string) (values []string) {
 	return values
 }
 
-// lastOf is the last value of a flag, or otherwise.
+// lastOf is the last value of a flag, or a default.
 func lastOf(args []string, flag, otherwise string) string {
 	if values := argument(args, flag); len(values) > 0 {
 		return values[len(values)-1]

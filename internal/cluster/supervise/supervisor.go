@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	// quickExit: a process that ended sooner after its start than this is started again after a pause.
-	// The pause grows each time, to maxPause at most, so a killed process is back within half a second.
+	// quickExit: a process that ended sooner after its start is started again after a pause. The
+	// pause grows each time, up to maxPause, so a killed process is back within half a second.
 	quickExit  = 5 * time.Second
 	firstPause = 50 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
-	// maxRefused bounds the pause behind a process that ended with an error of its own, as on
-	// a full disk: nobody killed it, and it will hardly do better at once.
+	// maxRefused bounds the pause after a process that ended with an error of its own, as on a
+	// full disk. It will hardly do better at once.
 	maxRefused = 2 * time.Second
-	// grace is how long a process may take to end cleanly before it is killed.
+	// grace is how long a process may take to end before it is killed.
 	grace = 10 * time.Second
-	// readyMark is in the line that a process prints when it is ready.
+	// readyMark is part of the line that a process prints when it is ready.
 	readyMark = ": ready on "
-	// drainedMark ends the line of a worker that was taken out.
+	// drainedMark ends the last line of a drained worker.
 	drainedMark = ": drained"
-	// listenFD is the listening socket's number in a child, see exec.Cmd.ExtraFiles.
+	// listenFD is the number of the listening socket in a child: see exec.Cmd.ExtraFiles.
 	listenFD = 3
 )
 
-// errDrained says that a worker ended because it was taken out.
+// errDrained says that a worker ended because it was drained.
 var errDrained = errors.New("drained")
 
-// Supervisor runs the cluster in Dir until its context ends. Log gets a line about each
-// thing that happens.
+// Supervisor runs the cluster in Dir until its context ends. Log gets a line for each event.
 type Supervisor struct {
 	Dir string
 	Log io.Writer
@@ -53,8 +52,8 @@ type Supervisor struct {
 	workers []*child
 }
 
-// child is a process that is kept running. Its fields but the first four are guarded by
-// the supervisor's mu.
+// child is a process that is kept running. The supervisor's mu guards all fields but the first
+// four.
 type child struct {
 	role, id string
 	args     func() []string
@@ -65,8 +64,8 @@ type child struct {
 	view Process
 }
 
-// Run works until ctx ends, then ends all processes, workers first. reload announces
-// changes of what is wanted. An error means that it could not begin.
+// Run works until ctx ends, then ends all processes, workers first. reload signals that what is
+// wanted has changed. An error means that it could not begin.
 func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err error) {
 	lock, err := Lock(s.Dir)
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err erro
 	}
 }
 
-// begin starts what is wanted at first.
+// begin starts the processes that are wanted at first.
 func (s *Supervisor) begin() (err error) {
 	if s.wanted, err = ReadWanted(s.Dir); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (s *Supervisor) begin() (err error) {
 	return nil
 }
 
-// adapt follows a change of what is wanted. Only the number of workers can change.
+// adapt applies a change of what is wanted. Only the number of workers can change.
 func (s *Supervisor) adapt() error {
 	w, err := ReadWanted(s.Dir)
 	if err != nil {
@@ -136,7 +135,7 @@ func (s *Supervisor) adapt() error {
 	return err
 }
 
-// scale starts or ends workers; those that came last go first.
+// scale starts or ends workers. The newest end first.
 func (s *Supervisor) scale() error {
 	for {
 		s.mu.Lock()
@@ -150,7 +149,7 @@ func (s *Supervisor) scale() error {
 		s.mu.Unlock()
 		switch {
 		case n > wanted:
-			last.end() // it gives its tasks back; nobody needs to wait for it
+			last.end() // it gives its tasks back, and nobody need wait for it
 		case n == wanted:
 			return nil
 		default:
@@ -166,7 +165,7 @@ func (s *Supervisor) scale() error {
 	}
 }
 
-// freeID is the first worker's id that is not taken. The caller holds mu.
+// freeID is the first free worker id. The caller holds mu.
 func (s *Supervisor) freeID() string {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("worker-%d", n)
@@ -176,7 +175,7 @@ func (s *Supervisor) freeID() string {
 	}
 }
 
-// retire takes a worker that was drained out of what is wanted.
+// retire removes a drained worker from what is wanted.
 func (s *Supervisor) retire(c *child) {
 	s.logf("%s was drained", c.id)
 	s.mu.Lock()
@@ -192,7 +191,7 @@ func (s *Supervisor) retire(c *child) {
 	}
 }
 
-// stop ends everything: workers first, so that they can give their tasks back.
+// stop ends all processes, workers first, so that they can give their tasks back.
 func (s *Supervisor) stop() {
 	s.mu.Lock()
 	groups := [][]*child{slices.Clone(s.workers), s.stores, {s.coord}}
@@ -213,7 +212,7 @@ func (s *Supervisor) stop() {
 	s.logf("all processes have ended")
 }
 
-// newChild describes a process; start makes it.
+// newChild describes a process; start runs it.
 func (s *Supervisor) newChild(role, id string, listens bool) (*child, error) {
 	c := &child{role: role, id: id, view: Process{Role: role, ID: id}}
 	c.args = func() []string { return s.arguments(c) }
@@ -249,12 +248,12 @@ func (s *Supervisor) arguments(c *child) []string {
 		return append(args[:1], append(args[3:], s.wanted.Coordinator...)...)
 	case Store:
 		return append(append(args, "--coordinator", s.coord.view.Addr), s.wanted.Store...)
-	default: // workers of one machine share what they have fetched
+	default: // the workers of a machine share a cache
 		return append(append(args, "--coordinator", s.coord.view.Addr, "--dir", filepath.Join(s.Dir, "cache")), s.wanted.Worker...)
 	}
 }
 
-// start keeps a process running until its end is called.
+// start keeps a process running until its end function is called.
 func (s *Supervisor) start(c *child) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.end, c.ended = cancel, make(chan struct{})
@@ -298,7 +297,7 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 	s.publish()
 }
 
-// runOnce runs a process to its end.
+// runOnce runs a process until it ends.
 func (s *Supervisor) runOnce(ctx context.Context, c *child) error {
 	log, err := os.OpenFile(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {

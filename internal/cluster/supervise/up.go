@@ -17,9 +17,9 @@ import (
 	"taxon/internal/tell"
 )
 
-// Up starts a cluster in dir by a supervisor of its own session, and returns when all of it is
-// ready; after wait it gives up. On the folder of a cluster that ran before, settings that
-// given, by the names of the flags of `taxon cluster up`, does not know stay as they were.
+// Up starts a cluster in dir, with a supervisor in a session of its own, and returns when
+// everything is ready. It gives up after wait. In the folder of an earlier cluster, settings that
+// were not given stay as they were; given takes the names of `taxon cluster up`'s flags.
 func Up(ctx context.Context, dir string, o Settings, given func(flag string) bool, wait time.Duration, ui tell.Teller) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func Up(ctx context.Context, dir string, o Settings, given func(flag string) boo
 	go func() { ended <- cmd.Wait() }()
 	s, err := await(ctx, dir, w.Version, wait, ended, ui)
 	if err != nil {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // nothing half-started stays behind
+		_ = cmd.Process.Signal(syscall.SIGTERM) // leave nothing half started
 		select {
 		case <-ended:
 		case <-time.After(downWait):
@@ -61,8 +61,8 @@ func Up(ctx context.Context, dir string, o Settings, given func(flag string) boo
 	return s, err
 }
 
-// Scale changes the number of workers of the cluster that runs in dir, and returns when those
-// that are wanted are ready.
+// Scale changes the number of workers of the cluster in dir, and returns when the wanted ones are
+// ready.
 func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui tell.Teller) (*State, error) {
 	dir, err := running(dir, "scale")
 	if err != nil {
@@ -83,10 +83,10 @@ func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui 
 	return await(ctx, dir, w.Version, wait, nil, ui)
 }
 
-// stateWait is how long the supervisor may take to write what has happened.
+// stateWait is how long the supervisor may take to record an event.
 const stateWait = time.Second
 
-// Status is what runs of the cluster in dir; see Exited for what has ended silently.
+// Status is the state of the cluster in dir; see Exited for processes that have ended unnoticed.
 func Status(ctx context.Context, dir string) (*State, error) {
 	dir, err := running(dir, "status")
 	if err != nil {
@@ -106,10 +106,10 @@ func Status(ctx context.Context, dir string) (*State, error) {
 	}
 }
 
-// downWait is how long a cluster may take to end cleanly.
+// downWait is how long a cluster may take to end.
 const downWait = 30 * time.Second
 
-// Down ends the processes of the cluster in dir, also those that a killed supervisor has left.
+// Down ends the processes of the cluster in dir, including those that a killed supervisor left.
 func Down(ctx context.Context, dir string, ui tell.Teller) error {
 	dir, err := started(dir, "down")
 	if err != nil {
@@ -148,7 +148,7 @@ func Down(ctx context.Context, dir string, ui tell.Teller) error {
 	return nil
 }
 
-// started is the absolute path of a folder where a cluster was once started.
+// started is the absolute path of a folder in which a cluster was started before.
 func started(dir, verb string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -160,7 +160,7 @@ func started(dir, verb string) (string, error) {
 	return dir, nil
 }
 
-// running is the absolute path of a folder where a cluster runs.
+// running is the absolute path of a folder in which a cluster runs.
 func running(dir, verb string) (string, error) {
 	dir, err := started(dir, verb)
 	if err == nil && !Running(dir) {
@@ -169,10 +169,10 @@ func running(dir, verb string) (string, error) {
 	return dir, err
 }
 
-// lockWait is how long a supervisor that was killed may take to be gone.
+// lockWait is how long a killed supervisor may take to disappear.
 const lockWait = 300 * time.Millisecond
 
-// takeFolder refuses a folder where a cluster runs, and ends what a killed one has left.
+// takeFolder refuses a folder in which a cluster runs, and ends what a killed one has left.
 func takeFolder(ctx context.Context, dir string, ui tell.Teller) error {
 	var lock *os.File
 	err := pause.Retry(ctx, lockWait, func() (err error) {
@@ -197,11 +197,11 @@ func takeFolder(ctx context.Context, dir string, ui tell.Teller) error {
 	return err
 }
 
-// stateEvery is how often the state is looked at while it is waited for.
+// stateEvery is how often the state is read while waiting for it.
 const stateEvery = 20 * time.Millisecond
 
-// await waits until the cluster has come to what is wanted and all of it is ready. ended
-// tells that the supervisor has ended; nil: nobody tells.
+// await waits until the cluster has reached what is wanted and everything is ready. ended
+// receives the supervisor's end; may be nil.
 func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error, ui tell.Teller) (*State, error) {
 	line := ui.Start("cluster: processes ready", 0)
 	defer line.Done()
@@ -233,7 +233,7 @@ func await(ctx context.Context, dir string, version int, wait time.Duration, end
 	}
 }
 
-// slowest says what the first process that is not ready last wrote.
+// slowest is the last line of the first process that is not ready.
 func slowest(dir string) string {
 	s, err := ReadState(dir)
 	if err != nil {

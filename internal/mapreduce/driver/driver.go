@@ -1,6 +1,6 @@
-// Package driver is the process that `taxon submit --engine mapreduce` leaves behind. While it
+// Package driver is the process that `taxon submit --engine mapreduce` leaves running. While it
 // lives it answers questions about its job, on loopback. Afterwards its folder says how the job
-// ended. The user's cache keeps the place of that folder, by the driver's address.
+// ended. An index in the user's cache maps the driver's address to that folder.
 package driver
 
 import (
@@ -27,17 +27,17 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Info is what a driver says of itself: `taxon submit --engine mapreduce --json`.
+// Info is what a driver says about itself: `taxon submit --engine mapreduce --json`.
 type Info struct {
 	Job         string `json:"job"`
-	Coordinator string `json:"coordinator"` // answers status, jobs and cancel, on this machine
+	Coordinator string `json:"coordinator"` // address on this machine that answers status, jobs and cancel
 	PID         int    `json:"pid"`
 	Log         string `json:"log"`
 	Out         string `json:"out"`
 }
 
-// Driver is the driver's own side: a training that was submitted. One without a folder, which
-// nobody submitted, tells nobody anything.
+// Driver is the driver's own side: a training that was submitted. Without a folder, for a
+// training that nobody submitted, it reports nothing.
 type Driver struct {
 	Dir string // its folder
 	Job string
@@ -50,8 +50,8 @@ type Driver struct {
 	last   *taxonv1.JobStatus // nil: none seen
 }
 
-// Listen serves the job's state, as an engine registers it, on loopback: to this machine's users
-// as any coordinator there does. End ends it.
+// Listen serves the job's state, as an engine registers it, on loopback, to this machine's users.
+// End ends it.
 func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
 	if d.Dir == "" {
 		return nil
@@ -69,7 +69,7 @@ func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
 	return nil
 }
 
-// Accepted tells whoever has submitted the job that Hadoop has taken it.
+// Accepted tells the submitter that Hadoop has accepted the job.
 func (d *Driver) Accepted() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,38 +77,38 @@ func (d *Driver) Accepted() {
 		return
 	}
 	d.told = true
-	if at, err := filepath.Abs(d.Out); err == nil && !fs.IsRemote(d.Out) { // who asks may be elsewhere
+	if at, err := filepath.Abs(d.Out); err == nil && !fs.IsRemote(d.Out) { // the reader may be in another folder
 		d.Out = at
 	}
 	b, err := json.MarshalIndent(Info{Job: d.Job, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.Dir), Out: d.Out}, "", "  ")
 	if err == nil {
 		keep(d.addr, d.Dir)
-		_ = fs.WriteFile(infoFile(d.Dir), append(b, '\n')) // else its submitter goes on waiting for it
+		_ = fs.WriteFile(infoFile(d.Dir), append(b, '\n')) // if it fails the submitter waits in vain
 	}
 }
 
-// Saw keeps what is known of the job, for who asks when it has ended.
+// Saw keeps the job's last status, for questions after its end.
 func (d *Driver) Saw(st *taxonv1.JobStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = st
 }
 
-// Rename takes over the id of the job that is continued.
+// Rename sets the id of the job that is continued.
 func (d *Driver) Rename(job string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Job = job
 }
 
-// End answers no more. Where the driver's address is known, its folder says how the training
-// has ended: by a document with the fields state and error, of the job's id and last status.
+// End stops answering. If the driver's address is known, its folder then says how the training
+// ended: a document with the fields state and error, made from the job's id and last status.
 func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.told {
 		if b, err := json.MarshalIndent(document(d.Job, d.last), "", "  "); err == nil {
-			_ = fs.WriteFile(endFile(d.Dir), append(b, '\n')) // else it is taken for one that was killed
+			_ = fs.WriteFile(endFile(d.Dir), append(b, '\n')) // if it fails, the driver looks like one that was killed
 		}
 	}
 	if d.server != nil {
@@ -129,11 +129,11 @@ func Dir(out string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".driver"), nil
 }
 
-// EarlyEnd is the error of a driver that has ended before Hadoop took a job.
+// EarlyEnd is the error of a driver that ended before Hadoop accepted a job.
 type EarlyEnd struct {
-	Line   string // the last one of its log
-	Status int    // that it ended with
-	Err    error  // nil: the model was there already, or was made at once
+	Line   string // last line of its log
+	Status int    // exit status
+	Err    error  // nil: the model existed already, or was made at once
 }
 
 func (e *EarlyEnd) Error() string {
@@ -143,11 +143,11 @@ func (e *EarlyEnd) Error() string {
 	return fmt.Sprintf("the driver ended (%v): %s", e.Err, e.Line)
 }
 
-// pollEvery is how often the driver's word is looked for.
+// pollEvery is how often the driver's answer is looked for.
 const pollEvery = 50 * time.Millisecond
 
-// Start starts this program as a driver with a folder, which is emptied, and waits until Hadoop
-// has taken its first job. When ctx ends the driver goes on.
+// Start starts this program as a driver in a folder, which is emptied, and waits until Hadoop has
+// accepted its first job. If ctx ends the driver goes on.
 func Start(ctx context.Context, dir string, args []string) (*Info, error) {
 	if err := renew(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -183,7 +183,7 @@ func Start(ctx context.Context, dir string, args []string) (*Info, error) {
 	}
 }
 
-// renew makes the folder of a driver empty, with the mark that says whose it is.
+// renew empties the folder of a driver and marks it as taxon's.
 func renew(dir string) error {
 	if err := fs.RemoveOwn(dir); err != nil {
 		return err
@@ -199,7 +199,7 @@ type Ended struct {
 	Info
 	State    string          // of the job; "": the driver was killed
 	Why      string          // the job failed
-	Document json.RawMessage // that End was given; nil: the driver was killed
+	Document json.RawMessage // what End was given; nil: the driver was killed
 }
 
 func (e *Ended) Error() string {
@@ -214,25 +214,25 @@ func (e *Ended) Error() string {
 	return fmt.Sprintf("the driver of %s has ended: the job failed: %s; its log is %s", e.Job, human.OneLine(e.Why), e.Log)
 }
 
-// infoFile is where a driver says where it answers, endFile how its job ended.
+// infoFile says where a driver answers; endFile how its job ended.
 func infoFile(dir string) string { return filepath.Join(dir, "driver.json") }
 func endFile(dir string) string  { return filepath.Join(dir, "ended.json") }
 func logFile(dir string) string  { return filepath.Join(supervise.LogDir(dir), "supervisor.log") }
 
-// indexDir is where drivers' folders are found by their addresses.
+// indexDir is the index from addresses to drivers' folders.
 func indexDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "taxon", "drivers"), err
 }
 
-// keep keeps the folder of the driver at an address, and forgets those whose folders
-// are gone. Without it a driver that has ended just does not answer.
+// keep adds the folder of the driver at an address to the index, and removes entries whose
+// folders are gone. Without an entry, a driver that has ended simply does not answer.
 func keep(addr, dir string) {
 	index, err := indexDir()
 	if err != nil || os.MkdirAll(index, 0o755) != nil {
 		return
 	}
-	names, _ := fs.ReadDirNames(index) // nothing to forget
+	names, _ := fs.ReadDirNames(index) // nothing to remove
 	for _, name := range names {
 		if at, err := os.ReadFile(filepath.Join(index, name)); err == nil && !fs.Exists(string(at)) {
 			_ = os.Remove(filepath.Join(index, name))
@@ -241,11 +241,11 @@ func keep(addr, dir string) {
 	_ = fs.WriteFile(filepath.Join(index, addr), []byte(dir))
 }
 
-// dialLimit bounds asking whether anybody listens on this machine.
+// dialLimit bounds the check whether anybody listens at an address of this machine.
 const dialLimit = time.Second
 
-// Gone tells how the driver at an address has ended; nil: there was none, or it lives. The
-// error is the context's.
+// Gone says how the driver at an address ended; nil: there was none, or it lives. An error is the
+// context's.
 func Gone(ctx context.Context, addr string) (*Ended, error) {
 	index, err := indexDir()
 	if err != nil || addr == "" || filepath.Base(addr) != addr {
@@ -257,10 +257,10 @@ func Gone(ctx context.Context, addr string) (*Ended, error) {
 	}
 	e := &Ended{}
 	if readJSON(infoFile(string(dir)), &e.Info) != nil || e.Coordinator != addr {
-		return nil, nil // another driver's by now
+		return nil, nil // the folder is another driver's by now
 	}
 	conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", addr)
-	if err == nil { // it lives, or another process has its port by now
+	if err == nil { // it lives, or another process has its port
 		return nil, conn.Close()
 	}
 	if ctx.Err() != nil {

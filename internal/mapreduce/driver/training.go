@@ -19,16 +19,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Training has a training's tasks run as MapReduce jobs: a train.Elsewhere.
+// Training runs a training's tasks as MapReduce jobs: a train.Elsewhere.
 type Training struct {
 	Options mapreduce.Options
-	Threads int    // of a runner on this machine; 0: all cores
-	Driver  Driver // told how it goes; without a folder, where nobody has submitted the training, its Job is train
+	Threads int    // for a runner on this machine; 0: all cores
+	Driver  Driver // gets the progress; without a folder, if nobody submitted the training, its Job is train
 	UI      tell.Teller
 
 	state   string
 	backend *mapreduce.Backend
-	done    func() // removes the data's copy; nil: there is none
+	done    func() // removes the copy of the data; nil: there is none
 }
 
 // State is the state folder.
@@ -55,7 +55,7 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	if err != nil {
 		return "", err
 	}
-	if from == nil { // what a run left that did not come to a checkpoint
+	if from == nil { // left by a run that never reached a checkpoint
 		if err := m.backend.Resumed(nil); err != nil {
 			return "", err
 		}
@@ -65,7 +65,7 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 		return "", err
 	}
 	c.Backend, c.Slots = m.backend, slotsFor(plan)
-	c.Failed = func(err error) { // but for what was said of a whole job
+	c.Failed = func(err error) { // except what was reported for a whole job
 		if !mapreduce.WasReported(err) {
 			m.UI.Warn("%v", err)
 		}
@@ -78,7 +78,7 @@ func (m *Training) Started(e *engine.Engine) error { return m.Driver.Listen(e.Re
 func (m *Training) Resumed(job string)             { m.Driver.Rename(job) }
 func (m *Training) Saw(st *taxonv1.JobStatus)      { m.Driver.Saw(st) }
 
-// Ended removes the data's copy, and says how it went to whoever has submitted the training.
+// Ended removes the copy of the data, and reports the outcome to the submitter.
 func (m *Training) Ended(report *model.Report, err error) {
 	if m.done != nil {
 		m.done()
@@ -86,8 +86,8 @@ func (m *Training) Ended(report *model.Report, err error) {
 	m.Driver.End(EndedDocument(report, err))
 }
 
-// data is the folder of the data as the tasks see it: where it is, absolute, or a copy of
-// this machine's.
+// data is the folder of the data as the tasks see it: its absolute path, or a copy on this
+// machine.
 func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	if fs.IsRemote(dir) && m.Options.Runner == mapreduce.RunnerYARN {
 		return dir, nil
@@ -98,7 +98,8 @@ func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	return filepath.Abs(dir)
 }
 
-// slots are as many as a step can have tasks: all of them are handed out at once.
+// slotsFor is the number of slots: as many as a step can have tasks, as all are handed out at
+// once.
 func slotsFor(plan *taxonv1.Plan) int {
 	n := uint64(0)
 	for _, list := range plan.GetItems() {
@@ -107,7 +108,7 @@ func slotsFor(plan *taxonv1.Plan) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// AboutOptions puts the verb before an error of its options, which names no path.
+// AboutOptions adds the verb to an error about options, which names no path.
 func AboutOptions(verb string, err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) && in.Path == "" {
@@ -116,7 +117,7 @@ func AboutOptions(verb string, err error) error {
 	return err
 }
 
-// EndedDocument is what a driver's folder says of a job that has ended, for who asks later.
+// EndedDocument makes the document about an ended job for a driver's folder.
 func EndedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
 	return func(job string, last *taxonv1.JobStatus) any {
 		doc := jobs.StatusOf(last)
