@@ -1,6 +1,5 @@
-// Package console writes for a person at a terminal: progress on a line of its own, notes and
-// warnings, text with emphasis, folded and cut to a width. Where there is no terminal it
-// writes plain lines.
+// Package console writes for a person at a terminal: a live progress line, notes and warnings,
+// text with emphasis, folded and cut to a width. If there is no terminal it writes plain lines.
 package console
 
 import (
@@ -18,11 +17,10 @@ import (
 	"taxon/internal/tell"
 )
 
-// UI writes progress, notes and warnings to stderr. Progress is one live line on a
-// terminal, redrawn in place, and elsewhere a plain line every 10 s, or as many as
-// TAXON_PROGRESS_EVERY says. It is a tell.Teller.
+// UI writes progress, notes and warnings to stderr. On a terminal progress is one live line.
+// Elsewhere it is a plain line every 10 s, or as TAXON_PROGRESS_EVERY says. It is a tell.Teller.
 //
-// Its methods may be called from several goroutines.
+// Several goroutines may call its methods.
 type UI struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -64,8 +62,8 @@ func New(w io.Writer) *UI {
 	return u
 }
 
-// Start opens a progress line: what is done, and how many items there are (0: not
-// known). A progress still open is ended. Its Done must be called.
+// Start opens a progress line: what is done, and how many items there are (0: unknown). It ends a
+// progress line that is still open. Its Done must be called.
 func (u *UI) Start(what string, total int64) tell.Progress { return u.start(what, total, human.Count) }
 
 // StartBytes is Start for an amount of bytes.
@@ -103,17 +101,17 @@ func (u *UI) start(what string, total int64, format func(int64) string) *progres
 	return p
 }
 
-// Note prints a line for the person who watches: what was done, what to try next.
+// Note prints a line for the person who watches: what was done, or what to try next.
 func (u *UI) Note(format string, args ...any) {
 	if !u.Quiet {
 		u.say("", format, args...)
 	}
 }
 
-// WarningLead begins the line of a warning.
+// WarningLead is the prefix of a warning.
 const WarningLead = "taxon: warning: "
 
-// Warn prints a line about something that the user may want to change, also if Quiet.
+// Warn prints a line about something that the user may want to change, even if Quiet.
 func (u *UI) Warn(format string, args ...any) { u.say(WarningLead, format, args...) }
 
 func (u *UI) say(lead, format string, args ...any) {
@@ -123,7 +121,7 @@ func (u *UI) say(lead, format string, args ...any) {
 	fmt.Fprintf(u.w, "%s%s\n", lead, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 }
 
-// Close ends the progress that is open, if any.
+// Close ends the open progress line, if any.
 func (u *UI) Close() {
 	u.mu.Lock()
 	p := u.current
@@ -150,7 +148,7 @@ type progress struct {
 	began  time.Time
 
 	mu    sync.Mutex
-	first int64 // what an earlier run had done: the rate must not count it
+	first int64 // done by an earlier run: the rate must not count it
 	done  int64
 	grown time.Time // when done last changed
 	extra []string
@@ -159,8 +157,8 @@ type progress struct {
 	quit, ended chan struct{} // nil when quiet
 }
 
-// Set says how far the work is, with words to add to the line: "gap 1.2e-02". It
-// writes nothing itself, so it may be called as often as is handy.
+// Set says how far the work is, with text to add to the line, such as "gap 1.2e-02". It does not
+// write itself, so it may be called often.
 func (p *progress) Set(done int64, extra ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +168,7 @@ func (p *progress) Set(done int64, extra ...string) {
 	p.done, p.extra = done, append(p.extra[:0], extra...)
 }
 
-// Resume says how much was done before this run; it may become known bit by bit.
+// Resume says how much earlier runs have done. It may be called several times.
 func (p *progress) Resume(done int64) {
 	p.mu.Lock()
 	p.first, p.done = done, max(done, p.done)
@@ -184,8 +182,8 @@ func (p *progress) Total(total int64) {
 	p.mu.Unlock()
 }
 
-// Done ends the progress, takes its live line off the screen and joins its goroutine.
-// It may be called again.
+// Done ends the progress, erases its live line and waits for its goroutine. It may be called
+// again.
 func (p *progress) Done() {
 	p.once.Do(func() {
 		if p.quit == nil {
@@ -202,7 +200,7 @@ func (p *progress) Done() {
 	})
 }
 
-// draw puts the line of this moment out.
+// draw prints the present line.
 func (p *progress) draw() {
 	u := p.ui
 	line := p.line(u.now())
@@ -245,9 +243,9 @@ func (p *progress) line(now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// left estimates the seconds to the end; 0: not known. It is made from the mean time of an
-// item when one has ended, and falls until the next has. An item that takes longer than all
-// that were left should have taken leaves nothing known. The caller holds mu.
+// left estimates the seconds left; 0: unknown. It is computed from the mean time of an item
+// whenever one has ended, and counts down in between. If an item takes longer than all that were
+// left should have, the estimate is unknown. The caller holds mu.
 func (p *progress) left(now time.Time) float64 {
 	if p.done <= p.first || p.total <= p.done {
 		return 0

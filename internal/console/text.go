@@ -8,10 +8,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Width is how many columns a text may take.
+// Width is the number of columns for text.
 const Width = 80
 
-// Style puts emphasis on text for a terminal; the zero value leaves text as it is.
+// Style emphasises text on a terminal. The zero value leaves text as it is.
 type Style struct{ on bool }
 
 // NewStyle emphasises if w is a terminal and neither NO_COLOR nor a dumb terminal forbids it.
@@ -32,7 +32,7 @@ func (s Style) wrap(code, t string) string {
 	return "\x1b[" + code + "m" + t + "\x1b[0m"
 }
 
-// Fold breaks a text into lines of at most width columns, each but the first indented.
+// Fold breaks a text into lines of at most width columns, indenting all but the first.
 func Fold(text string, width, indent int) string {
 	var b strings.Builder
 	column := indent
@@ -53,7 +53,7 @@ func Fold(text string, width, indent int) string {
 	return b.String()
 }
 
-// Clip cuts a line to at most n columns; a live line that wraps can't be redrawn.
+// Clip cuts a line to n columns, as a live line that wraps can't be redrawn.
 func Clip(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

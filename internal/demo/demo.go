@@ -1,14 +1,14 @@
-// Package demo holds the data of `taxon demo`: real text small enough to live inside
-// the binary and deep enough to show what a class hierarchy is good for.
+// Package demo holds the data of `taxon demo`: real text that is small enough to be part of the
+// program, and deep enough to show what a class hierarchy is good for.
 //
-// It is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is
-// a noun's synonyms and gloss; its classes are its direct hypernyms (a few documents have
-// two); the hierarchy follows first hypernyms up to "entity". Classes of fewer than 8
-// documents are left out. A hash chooses one document in five of each class for the test.
-// Class names are the first synonym, made unique by a number.
+// It is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is a noun's
+// synonyms and gloss. Its classes are its direct hypernyms (a few documents have two). The
+// hierarchy follows first hypernyms up to "entity". Classes with fewer than 8 documents are left
+// out. A hash chooses one document in five of each class for the test. Class names are the first
+// synonym, made unique by a number.
 //
-// The program in gen makes the files; it has the reasons for these choices. WordNet may be
-// passed on with Princeton's notice, which is LICENSE.wordnet.
+// The program in gen makes the files, and has the reasons for these choices. WordNet may be
+// redistributed with Princeton's notice, LICENSE.wordnet.
 package demo
 
 import (
@@ -44,7 +44,7 @@ func Files() (train, test, hierarchy []byte, notice string, err error) {
 	return train, test, hierarchy, string(text), nil
 }
 
-// Credit is the one line of the notice that names the owner.
+// Credit is the line of the notice that names the owner.
 func Credit(notice string) string {
 	for _, line := range strings.Split(notice, "\n") {
 		if strings.Contains(line, "Copyright") {

@@ -11,7 +11,7 @@ import (
 	"taxon/internal/human"
 )
 
-// PrintHead says what is about to be done, and whose text it is.
+// PrintHead says what will be done, and whose text it is.
 func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("WordNet's nouns, sorted by their glosses: without a hierarchy, and with one"))
 	fmt.Fprintf(w, "  %s documents to learn from, %s to be tested on; %s classes of animals,\n  food and artifacts in a hierarchy of %d levels.\n",
@@ -19,7 +19,7 @@ func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "  %s\n\n", s.Dim(r.Licence))
 }
 
-// Print shows what came of it.
+// Print shows the result.
 func (r *Report) Print(w io.Writer, s console.Style) {
 	r.printScores(w, s)
 	r.printSizes(w, s)
@@ -48,7 +48,7 @@ func (r *Report) printScores(w io.Writer, s console.Style) {
 		"\n  "+s.Dim("gap: no weights whatever could lower the objective by more than this share."))
 }
 
-// printSizes draws one bar a bin: right of the axis a gain, left of it a loss.
+// printSizes draws a bar for each bin: to the right of the axis a gain, to the left a loss.
 func (r *Report) printSizes(w io.Writer, s console.Style) {
 	const barWidth = 24
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Macro-F1 by the number of training documents of a class"))
@@ -104,8 +104,8 @@ func printGuess(w io.Writer, s console.Style, method string, path []string, righ
 	fmt.Fprintf(w, "    %-8s%s\n", method, s.Red(pathLine(path, console.Width-12)))
 }
 
-// pathLine writes root > ... > label within width columns: the label's end matters
-// most, so names are left out after the root.
+// pathLine writes root > ... > label within width columns. The end of the path matters most, so
+// names after the root are left out first.
 func pathLine(path []string, width int) string {
 	const arrow = " > "
 	full := strings.Join(path, arrow)

@@ -51,7 +51,7 @@ type Size struct {
 	Tree    float64 `json:"rr-svm"`
 }
 
-// Agreement counts test documents by who put a true class first.
+// Agreement counts test documents by which model ranks a true class first.
 type Agreement struct {
 	Both    int `json:"both"`
 	Tree    int `json:"rr_svm_alone"`
@@ -65,7 +65,7 @@ type Example struct {
 	Truth []string `json:"truth"`
 	Flat  []string `json:"bsvm"`
 	Tree  []string `json:"rr-svm"`
-	// FlatRight and TreeRight say whether the first class was a true one.
+	// FlatRight and TreeRight say whether the first class is a true one.
 	FlatRight bool `json:"bsvm_right"`
 	TreeRight bool `json:"rr_svm_right"`
 }
@@ -75,7 +75,7 @@ type document struct {
 	text   string
 }
 
-// guess is what a model says about one document, best first.
+// guess is a model's prediction for one document, best first.
 type guess struct {
 	labels []string // predicted
 	ranked []string
@@ -216,10 +216,10 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 // textWidth is the longest text an example may have: two lines of the terminal.
 const textWidth = 140
 
-// examples chooses documents to show: two that rr-svm alone got right, those where bsvm
-// went farthest astray; one that bsvm alone got right, where rr-svm went farthest; one
-// deep one that both got right; and one that both got wrong, where rr-svm came closer
-// most. Ties go to the first in the file.
+// examples chooses documents to show: two that only rr-svm got right, those where bsvm was
+// farthest off; one that only bsvm got right, where rr-svm was farthest off; a deep one that both
+// got right; and one that both got wrong, where rr-svm came closer by most. Ties go to the first
+// in the file.
 func (r *Report) examples() []Example {
 	var out []Example
 	take := func(flat, tree bool, rank func(outcome) int) {
@@ -245,10 +245,10 @@ func (r *Report) examples() []Example {
 	return out
 }
 
-// outcome is how the two did on one document.
+// outcome compares both models on one document.
 type outcome struct {
 	flat, tree       bool // right
-	flatOff, treeOff int  // steps to the nearest true class
+	flatOff, treeOff int  // edges to the nearest true class
 	depth            int  // of the first true class
 }
 
@@ -258,7 +258,7 @@ func (r *Report) judge(i int) outcome {
 	return outcome{d.has(flat), d.has(tree), r.distance(d, flat), r.distance(d, tree), len(r.path(d.labels[0]))}
 }
 
-// shows tells whether an example has the class already, so that each shows another.
+// shows says whether an example has the class already; each shows another one.
 func (r *Report) shows(examples []Example, label string) bool {
 	return slices.ContainsFunc(examples, func(e Example) bool { return e.Truth[len(e.Truth)-1] == label })
 }

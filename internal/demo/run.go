@@ -14,7 +14,7 @@ import (
 	"taxon/internal/tell"
 )
 
-// The two methods that the demo sets side by side: blind to the hierarchy, and with it.
+// The two methods that the demo compares: without the hierarchy, and with it.
 const (
 	flatMethod = "bsvm"
 	treeMethod = "rr-svm"
@@ -33,7 +33,7 @@ type Training struct {
 	Method    string
 	Data      string // labelled text
 	Hierarchy string
-	Out       string // model to make; one that is there, whole and of the same data and options, is kept
+	Out       string // where the model goes; an existing whole one with the same data and options is kept
 	Gap       float64
 	Threads   int // 0: all cores
 }
@@ -45,11 +45,11 @@ type Options struct {
 	Threads int // 0: all cores
 	// Train trains as the verb train does.
 	Train func(context.Context, Training) (*model.Report, error)
-	// Began is told of what is about to be done; nil: nobody is.
+	// Began is called before the work begins, with what will be done; may be nil.
 	Began func(*Report)
 }
 
-// Run trains, tests and reports. The report is the same on every machine but for the seconds.
+// Run trains, tests and reports. The report is the same on every machine, except for the seconds.
 func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	train, test, hierarchy, notice, err := Files()
 	if err != nil {
@@ -84,8 +84,8 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	return r, r.evaluate(ctx, dir, o.Threads)
 }
 
-// folder is the folder to work in: keep, or a temporary one that done removes. A keep
-// that was made and is empty again goes as well.
+// folder is the folder to work in: keep, or a temporary one that done removes. If keep was made
+// here and is empty in the end it is removed, too.
 func folder(keep string) (dir string, done func(), err error) {
 	if keep == "" {
 		dir, err = os.MkdirTemp("", "taxon-demo-")
@@ -117,7 +117,7 @@ func keepFiles(dir string, files []file) (err error) {
 		switch {
 		case err == nil && bytes.Equal(old, f.text):
 			continue
-		case err == nil: // other content is the user's and stays
+		case err == nil: // the user's file, with other content, stays
 			return exit.Usagef("%s: exists already and is not the demo's: choose another folder for --keep", path)
 		case !errors.Is(err, iofs.ErrNotExist):
 			return fs.Explain(path, err)

@@ -1,4 +1,4 @@
-// Package exit gives an error the exit status with which the command line ends.
+// Package exit attaches to an error the exit status of the command line.
 package exit
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Exit statuses, fixed by the contract of the command line.
+// Exit statuses. They are part of the command line's contract.
 const (
 	Done        = 0
 	Failed      = 1   // it failed while running
@@ -16,14 +16,13 @@ const (
 	Interrupted = 130 // Ctrl-C or SIGTERM
 )
 
-// ErrInterrupted is the cause of a context that a signal has cancelled.
+// ErrInterrupted is the cause of a context that a signal cancelled.
 var ErrInterrupted = errors.New("interrupted")
 
-// Error carries the exit status that an error shall end in. An empty message
-// prints nothing: the verb has said all there is.
+// Error has an exit status. If its message is empty nothing is printed: the verb has said it all.
 type Error struct {
 	Code  int
-	Lines []string // of Join: what is to be told, a line each
+	Lines []string // for Join: one line each
 	msg   string
 	err   error // wrapped, may be nil
 }
@@ -36,17 +35,17 @@ func (e *Error) Unwrap() error { return e.err }
 // use %w.
 func Usagef(format string, args ...any) error { return Errorf(Usage, format, args...) }
 
-// Gapf says that a run ended by a cap before the gap that --require-gap asks for:
-// exit status 3.
+// Gapf says that a run ended by a cap before it reached the gap of --require-gap: exit status 3.
 func Gapf(format string, args ...any) error { return Errorf(Gap, format, args...) }
 
-// Interruptedf is the clean end after a signal; say how to resume. Exit status 130.
+// Interruptedf is the clean end after a signal, with exit status 130. The message must say how to
+// resume.
 func Interruptedf(format string, args ...any) error {
 	return Errorf(Interrupted, format, args...)
 }
 
-// Join is an error of the command line or the input that tells all of errs, each in a line of
-// its own; nil: there are none.
+// Join is an error of the command line or the input that shows each of errs on its own line; nil:
+// there are none.
 func Join(errs ...error) error {
 	var lines []string
 	for _, err := range errs {

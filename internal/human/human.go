@@ -1,4 +1,4 @@
-// Package human writes numbers and texts as people read them.
+// Package human formats numbers and texts for people.
 package human
 
 import (
@@ -57,12 +57,12 @@ func Seconds(s float64) string {
 	return fmt.Sprintf("%.0f s", s)
 }
 
-// maxLeft bounds the times to go that are worth a word, in seconds: a guess of more than a
-// week is made of too little to plan by.
+// maxLeft bounds the times left that are shown, in seconds. An estimate of more than a week is
+// too rough to plan by.
 const maxLeft = 7 * 24 * 3600
 
-// Left writes a time to go as people read it: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h.
-// It is empty where there is none (0 or less, not a number) or no guess worth telling.
+// Left formats the time left: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h. It is empty if there is none (0
+// or less, not a number) or the estimate is too rough.
 func Left(seconds float64) string {
 	if !(seconds > 0 && seconds <= maxLeft) {
 		return ""
@@ -79,8 +79,8 @@ func Left(seconds float64) string {
 	return fmt.Sprintf("%d d %d h", s/(24*3600), s/3600%24)
 }
 
-// Gap writes a relative gap to three digits: 1.20e-02, and from 1 on, where a power of
-// ten helps nobody, 1.23, 45.6 or 12,345.
+// Gap formats a relative gap with three digits: 1.20e-02; from 1 on without a power of ten: 1.23,
+// 45.6 or 12,345.
 func Gap(gap float64) string {
 	switch {
 	case gap >= 1 && gap < 99.95:
@@ -91,8 +91,8 @@ func Gap(gap float64) string {
 	return fmt.Sprintf("%.2e", gap)
 }
 
-// OneLine joins the lines of a text and takes control characters out of it, which
-// input quoted in an error may hold.
+// OneLine joins the lines of a text and removes control characters, which quoted input may
+// contain.
 func OneLine(s string) string {
 	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, l := range lines {
@@ -109,8 +109,8 @@ func OneLine(s string) string {
 // Bytes is the size in the largest binary unit that keeps it at 1 or more.
 func Bytes(n int64) string { return BytesRounded(uint64(max(n, 0)), math.RoundToEven) }
 
-// BytesRounded is Bytes with its last digit rounded by round: what must suffice by
-// math.Ceil, what there is by math.Floor.
+// BytesRounded is Bytes with its last digit rounded by round: math.Ceil for what must suffice,
+// math.Floor for what is available.
 func BytesRounded(n uint64, round func(float64) float64) string {
 	if n < 1024 {
 		return strconv.FormatUint(n, 10) + "B"
@@ -124,7 +124,7 @@ func BytesRounded(n uint64, round func(float64) float64) string {
 	return strconv.FormatFloat(round(x*scale)/scale, 'f', digits, 64) + string("KMGT"[power-1]) + "iB"
 }
 
-// QuoteIfNeeded quotes a value that could not be told from the text around it.
+// QuoteIfNeeded quotes a value that could be confused with the text around it.
 func QuoteIfNeeded(s string) string {
 	if s == "" || strings.ContainsAny(s, " \t\n\"'`") {
 		return strconv.Quote(s)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Nearest is the name that s was probably meant to be, or "": the smallest edit
-// distance, if it is at most a third of the longer name's length; ties go to the first.
+// Nearest is the name that s was probably meant to be, or "". It is the name with the smallest
+// edit distance, if that is at most a third of the longer name's length; ties go to the first.
 func Nearest(s string, names []string) string {
 	best, bestCost := "", math.MaxInt
 	for _, name := range names {
@@ -24,11 +24,11 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// editDistance counts insertions, deletions, replacements and swaps of neighbours
-// (optimal string alignment) that lead from a to b, in bytes, letter case ignored.
+// editDistance counts the insertions, deletions, replacements and swaps of neighbours that lead
+// from a to b (optimal string alignment), in bytes, ignoring case.
 func editDistance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
-	const limit = 64 // names are short; a longer word is no typing error of one
+	const limit = 64 // names are short, so a longer word is no misspelling
 	if len(a) > limit || len(b) > limit {
 		return limit
 	}

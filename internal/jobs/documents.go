@@ -17,20 +17,20 @@ type Status struct {
 	Job         string        `json:"job"`
 	State       string        `json:"state"`
 	Phase       string        `json:"phase"`
-	Sweep       uint32        `json:"sweep"` // highest committed
+	Sweep       uint32        `json:"sweep"` // the highest that is committed
 	Gap         *float64      `json:"gap"`   // null before the first certificate
 	Tasks       Tasks         `json:"tasks"`
 	WorkersLost uint32        `json:"workers_lost"`
 	Rollbacks   uint32        `json:"rollbacks"`
-	ETASeconds  *float64      `json:"eta_seconds"` // null where there is no guess
+	ETASeconds  *float64      `json:"eta_seconds"` // null if it can't be estimated
 	Error       string        `json:"error"`
-	WaitsFor    string        `json:"waits_for,omitempty"` // what keeps a running job from going on
+	WaitsFor    string        `json:"waits_for,omitempty"` // why a running job does not go on
 	Report      *model.Report `json:"report"`              // of a job that is done
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
 
-// Tasks are of the step under way; Retried is over the whole job.
+// Tasks are those of the present step; Retried counts over the whole job.
 type Tasks struct {
 	Done    uint32 `json:"done"`
 	Running uint32 `json:"running"`
@@ -53,7 +53,7 @@ func StatusOf(st *taxonv1.JobStatus) Status {
 	return d
 }
 
-// gapOf is the gap of a certificate that bounds it; nil: there is none.
+// gapOf is the gap of a certificate that bounds it; nil: it does not.
 func gapOf(c *taxonv1.Certificate) *float64 {
 	if c == nil || c.GetPrimalOnly() {
 		return nil
@@ -61,7 +61,7 @@ func gapOf(c *taxonv1.Certificate) *float64 {
 	return &c.Gap
 }
 
-// etaOf is a guess of the seconds to go; nil: there is none.
+// etaOf is an estimate of the seconds left; nil: there is none.
 func etaOf(seconds float64) *float64 {
 	if !(seconds > 0) || math.IsInf(seconds, 0) {
 		return nil
@@ -83,8 +83,8 @@ type Line struct {
 	Resumable  bool     `json:"resumable"`
 	Exportable bool     `json:"exportable"`
 	Values     string   `json:"values"`       // kept, dropped, discarded
-	Until      string   `json:"values_until"` // when they go at the latest, RFC 3339, UTC; empty: not settled, or they are gone
-	After      uint32   `json:"values_jobs"`  // they go when so many more jobs have ended; 0: not settled, or they are gone
+	Until      string   `json:"values_until"` // latest time at which they are dropped, RFC 3339, UTC; empty: not decided, or already gone
+	After      uint32   `json:"values_jobs"`  // they are dropped when so many more jobs have ended; 0: not decided, or already gone
 }
 
 // LineOf is a job of a list as a document.
@@ -103,7 +103,7 @@ func LineOf(j *taxonv1.JobInfo) Line {
 
 func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC().Format(layout) }
 
-// fewJobs is how many more jobs may end before values go, at most, for KeptText to say so.
+// fewJobs is up to how many more jobs KeptText mentions their number.
 const fewJobs = 10
 
 // KeptText says how long the values of a job are kept.
@@ -160,7 +160,7 @@ func LogLineOf(l *taxonv1.LogLine) LogLine {
 		Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()}
 }
 
-// ReportOf makes a done job's report out of its status; nil for any other job.
+// ReportOf makes a finished job's report from its status; nil for any other job.
 func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return nil
@@ -184,14 +184,14 @@ func Certify(r *model.Report, c *taxonv1.Certificate) {
 	}
 }
 
-// OwnKeys are those keys of a report that depend on the method: options, and its own figures.
+// OwnKeys are the keys of a report that depend on the method: its options and figures.
 func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
 	own := registry.Report(st.GetOptions())
 	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has no figures
 	return own
 }
 
-// CapsBefore are the caps that a job had before those it has now, oldest first; nil: none.
+// CapsBefore are the caps that a job had earlier, oldest first; nil: none.
 func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	for _, c := range st.GetCapsBefore() {
 		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
@@ -199,7 +199,7 @@ func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	return out
 }
 
-// BetterOf is an earlier sweep with a better certificate than a done job's weights have.
+// BetterOf is an earlier sweep with a better certificate than that of a finished job's weights.
 func BetterOf(st *taxonv1.JobStatus) *model.Better {
 	if b := st.GetBetter(); b != nil {
 		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}

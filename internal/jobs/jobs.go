@@ -1,5 +1,5 @@
-// Package jobs holds what all callers of a coordinator's Jobs service share: following a job,
-// the names of its states, and the part of its status that a model keeps.
+// Package jobs has what all callers of a coordinator's Jobs service share: following a job, the
+// names of its states, and the part of its status that a model keeps.
 package jobs
 
 import (
@@ -18,9 +18,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Watch calls show for each change of a job until it has ended, and returns its last status
-// with the whole trace. A coordinator that goes away is called again for as long as patience
-// lasts (0: not at all), from each change on anew. An error of show ends it.
+// Watch calls show for each change of a job until the job has ended, and returns its last status
+// with the whole trace. If the coordinator goes away it is called again for as long as patience
+// (0: not at all), counted from the last change. An error of show ends it.
 func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	var last *taxonv1.JobStatus
 	var trace []*taxonv1.SweepRecord
@@ -65,12 +65,12 @@ func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience ti
 	}
 }
 
-// IsCancelled reports whether the error is a cancellation, here or behind a service.
+// IsCancelled says whether an error is a cancellation, of this process or of a service.
 func IsCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
-// StateName is a job's state as the user reads it.
+// StateName is a job's state in the user's words.
 func StateName(s taxonv1.JobState) string { return word(s, "JOB_STATE_") }
 
 // word is the lower-case name of an enumeration's value without its prefix.
@@ -82,7 +82,7 @@ func word(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(name)
 }
 
-// StateOf is a job's state as the user reads it: discarded, whatever it was before.
+// StateOf is a job's state in the user's words: "discarded" if its values were discarded.
 func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
 	if k.GetDiscarded() {
 		return "discarded"
@@ -90,7 +90,7 @@ func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
 	return StateName(s)
 }
 
-// MemberState is the state of a worker or a shard as the user reads it.
+// MemberState is a worker's or shard's state in the user's words.
 func MemberState(s taxonv1.MemberState) string { return word(s, "MEMBER_STATE_") }
 
 // StatusLine is a job's state in one line.
@@ -109,7 +109,7 @@ func StatusLine(st *taxonv1.JobStatus) string {
 	return line
 }
 
-// FailedAt says which task a job failed at, by the classes that it was about.
+// FailedAt says at which task a job failed, by the classes of that task.
 func FailedAt(f *taxonv1.FailedTask) string {
 	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(), f.GetAttempt())
 	if f.GetWorker() != "" {

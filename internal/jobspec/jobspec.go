@@ -1,6 +1,6 @@
-// Package jobspec derives from a job's specification the tree that it trains and the independent
-// sets of the tree's nodes. It is pure: coordinator, workers and clients derive the same from
-// the same specification.
+// Package jobspec derives from a job's specification the tree that is trained, and the
+// independent sets of its nodes. It is pure: coordinator, workers and clients derive the same
+// from the same specification.
 package jobspec
 
 import (
@@ -13,8 +13,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it on the same
-// specification and so agree on node numbers. rooted is what the job's method says of itself
+// Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it with the
+// same specification, and so agree on node numbers. rooted is a property of the job's method
 // (method.Rooted). The warnings are for the user.
 func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) {
 	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
@@ -52,10 +52,10 @@ const (
 	ScheduleJacobi   = "jacobi"
 )
 
-// NodeSets returns the independent set of every node and the number of sets: parity
-// sweeps over odd and even depths, colour over the classes of a proper colouring; the
-// other schedules and the flat problem take all nodes of a kind at once (one set, which
-// is not independent as a set of nodes).
+// NodeSets returns the independent set of every node, and the number of sets. parity has one for
+// odd and one for even depths, colour one for each colour of a proper colouring. The other
+// schedules, and the flat problem, move all nodes of a kind at once. They have one set, which is
+// not independent.
 func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets uint32) {
 	set = make([]uint32, tree.Len())
 	if len(tree.Internals()) == 0 {
@@ -80,12 +80,12 @@ func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets
 	return set, uint32(len(classes))
 }
 
-// Balanced is the value of Options.positive_weight that weighs every class's positives
-// by how rare they are.
+// Balanced is the value of Options.positive_weight that weighs a class's positives by how rare
+// they are.
 const Balanced = "balanced"
 
-// balancedCap bounds the weight that Balanced gives: a class with one instance among
-// 10^5 would else have a box that no solver fills.
+// balancedCap bounds the weight under Balanced. A class with one instance among 10^5 would
+// otherwise have a box that no solver fills.
 const balancedCap = 100
 
 // ParsePositiveWeight reads Options.positive_weight: 0 stands for Balanced.
@@ -103,15 +103,15 @@ func ParsePositiveWeight(s string) (float64, error) {
 	return w, nil
 }
 
-// PositiveWeight is the factor of C for a class's positives, given how many of the
-// instances they are, each counted by its weight. The option must be what it is declared to be.
+// PositiveWeight is the factor of C for a class's positives. positives and instances are numbers
+// of instances, counted with their weights. The option must be valid.
 func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
 	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
 	if w > 0 {
 		return w
 	}
 	if positives <= 0 || 2*positives >= instances {
-		return 1 // balanced never takes weight from the positives
+		return 1 // balanced never weighs positives less than negatives
 	}
 	return min((instances-positives)/positives, balancedCap)
 }
@@ -124,7 +124,7 @@ func InternalWeight(o *taxonv1.Options) float64 {
 	return 1
 }
 
-// What the weights of the edges between the internal nodes of a tree go by (option edge-weights).
+// Values of the option edge-weights: what the weights of edges between internal nodes depend on.
 const (
 	EdgesEven  = "even"
 	EdgesDepth = "depth"
@@ -132,7 +132,7 @@ const (
 )
 
 // EdgeWeights are the weights of the edges above a tree's internal nodes; nil: InternalWeight
-// between two of them, and 1 above a root.
+// between two internal nodes, and 1 above a root.
 func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 	by := o.Value("edge_weights")
 	if tree.IsGraph() || by == "" || by == EdgesEven {
@@ -163,8 +163,8 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 // CostByDegree is a value of the option cost-by.
 const CostByDegree = "degree"
 
-// TerminalCost is K, what the losses of a terminal weigh against the pull to its neighbours' mean,
-// given the sum of its edges' weights and the anchor (Pull): C of its objective divided by that.
+// TerminalCost is C/S', the weight of a terminal's losses against the pull to its neighbours'
+// mean. pull is S', the sum of its edges' weights and the anchor (Pull).
 func TerminalCost(o *taxonv1.Options, pull float64) float64 {
 	if o.Value("cost_by") == CostByDegree {
 		return o.GetC()
@@ -172,20 +172,20 @@ func TerminalCost(o *taxonv1.Options, pull float64) float64 {
 	return o.GetC() / pull
 }
 
-// BiasApart says whether a job's biases are drawn to zero, not to the parents'.
+// BiasApart says whether a job's biases are drawn to zero instead of to the parents' biases.
 func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZero }
 
 // BiasZero is a value of the option bias-pull.
 const BiasZero = "zero"
 
-// Uncertified says whether a job's objective has no certificate: a graph whose
-// components may shift freely, as no anchor holds them.
+// Uncertified says whether a job's objective has no certificate: a graph without an anchor, whose
+// components may shift freely.
 func Uncertified(spec *taxonv1.JobSpec) bool {
 	return spec.GetStructure().GetGraph() && spec.GetOptions().GetAnchor() == 0
 }
 
-// Pull is S_n + lambda0 of terminal n: the sum of its edges' weights (each 1) and the
-// anchor. The zero vector is the one neighbour of a terminal without edges.
+// Pull is S' = S_n + lambda0 of terminal n: the sum of its edges' weights (1 each) and the
+// anchor. A terminal without edges has the zero vector as its one neighbour.
 func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 	if !tree.IsGraph() || len(tree.Adjacent.Of(int32(n))) == 0 {
 		return 1
@@ -193,10 +193,10 @@ func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 	return float64(len(tree.Adjacent.Of(int32(n)))) + anchor
 }
 
-// Learnable says why a training on the data would tell no two instances apart, or nil: they
-// have no feature, or every instance bears every class. One class is fine where instances
-// without it are its negatives; unlabelled says whether the job takes those without any label.
-// Data without any label are left to Tree, which refuses them.
+// Learnable says why a training on the data could not tell any two instances apart: none has a
+// feature, or every one has every class; nil: it could. One class is enough if instances without
+// it serve as negatives; unlabelled says whether the job uses instances without a label. Data
+// without any label are left to Tree, which refuses them.
 func Learnable(d *taxonv1.Data, text bool, unlabelled func() bool) error {
 	switch {
 	case d.GetFeatures() == 0 && text:

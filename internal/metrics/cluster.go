@@ -7,23 +7,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxJobSeries bounds the series that jobs make: figures by job are shown for that many
-// running ones.
+// maxJobSeries bounds the series by job: only so many running jobs have figures of their own.
 const maxJobSeries = 100
 
-// ClusterState is what a coordinator knows, as its metrics show it.
+// ClusterState is a coordinator's state for its metrics.
 type ClusterState struct {
 	Jobs  map[string]int // by state: queued, running, done, failed, cancelled
-	Tasks map[string]int // of the steps under way, by state: waiting, running, done
+	Tasks map[string]int // of the present steps, by state: waiting, running, done
 
 	Workers int // registered
 	Slots   int // of the workers
-	Shards  int // of the store, that answer
+	Shards  int // shards of the store that answer
 
 	// Over the life of this process.
 	Retried    uint64 // attempts after the first
 	Lost       uint64 // workers lost
-	Speculated uint64 // second copies of stragglers
+	Speculated uint64 // second copies of slow tasks
 	Rollbacks  uint64
 	Sweeps     uint64 // committed
 
@@ -37,7 +36,7 @@ type ClusterState struct {
 type RunningJob struct {
 	Job        string
 	Sweep      uint32
-	Gap        float64 // relative; 1 as long as none is known
+	Gap        float64 // relative; 1 if none is known yet
 	ETASeconds float64 // 0: not known
 }
 

@@ -11,8 +11,7 @@ import (
 	"taxon/worker/program"
 )
 
-// Executor measures the tasks that a worker runs; the result stands in for it. slots is
-// how many run at a time.
+// Executor wraps a worker's executor and measures its tasks. slots is how many run at a time.
 func (p *Process) Executor(e worker.Executor, slots int) worker.Executor {
 	kinds := []string{"kind"}
 	m := &executor{

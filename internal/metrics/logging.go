@@ -30,8 +30,7 @@ func (o *LogOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Level, "log-level", o.Level, "least `LEVEL` that is logged: debug, info, warn or error")
 }
 
-// Logger makes the log of a process on w, which must take lines from several goroutines
-// at once as a file does.
+// Logger makes a process's log on w, to which several goroutines may write lines at once.
 func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	switch o.Level {
@@ -55,8 +54,8 @@ func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format %s: must be text or json", o.Format)
 }
 
-// secrets are names of attributes whose values never belong into a log: a second line of
-// defence behind not logging them.
+// secrets are names of attributes whose values are never logged. It is a second line of defence,
+// as they should not be passed to the log at all.
 var secrets = []string{"token", "authorization", "password", "secret"}
 
 func redact(_ []string, a slog.Attr) slog.Attr {
@@ -66,14 +65,14 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// warnEvery is how often an error is logged that comes again and again.
+// warnEvery is the least time between two log lines about the same error.
 const warnEvery = 30 * time.Second
 
 // maxWarned bounds the errors that are remembered.
 const maxWarned = 100
 
-// Warner makes of a log what takes errors that belong to no call. One that was logged a
-// moment ago is not logged again, but counted in the line that follows.
+// Warner returns a function that logs errors that belong to no call. An error that was just
+// logged is not logged again, but counted in the next line.
 func Warner(log *slog.Logger, what string) func(error) {
 	type seen struct {
 		at    time.Time

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Process holds the figures of one process. Its methods add families of figures; each
-// may be called once.
+// Process holds the figures of one process. Its methods add families of figures; each may be
+// called once.
 type Process struct {
 	registry *prometheus.Registry
 	refused  *prometheus.CounterVec
@@ -37,17 +37,17 @@ func NewProcess(role, version string) *Process {
 	return p
 }
 
-// Gauge adds a figure that is read when someone scrapes.
+// Gauge adds a figure that is read at each scrape.
 func (p *Process) Gauge(name, help string, read func() float64) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-// seconds are the buckets of everything that takes time here: from a call within a
-// machine to a task or sync that has gone wrong.
+// seconds are the buckets for all durations here, from a call within a machine to a task or sync
+// that has gone wrong.
 var seconds = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300}
 
-// GRPC measures the calls of a server: pass the options to grpc.NewServer. Methods come
-// from the services that are registered, so that no caller can invent label values.
+// GRPC measures a server's calls: pass the options to grpc.NewServer. Method labels come from the
+// registered services, so callers can't invent label values.
 func (p *Process) GRPC() []grpc.ServerOption {
 	labels := []string{"method", "code"}
 	handled := prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -16,7 +16,7 @@ import (
 	"taxon/internal/secure"
 )
 
-// closing bounds how long a scrape under way may hold up the end of a process.
+// closing bounds how long a running scrape may delay the end of a process.
 const closing = 2 * time.Second
 
 // Options says where figures are shown.
@@ -30,10 +30,10 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the figures /metrics, the probes /healthz and /readyz, and the coordinator's page / (default none)")
 }
 
-// Refused counts a call that was refused; it goes into secure.Options.
+// Refused counts a refused call: for secure.Options.
 func (p *Process) Refused(code codes.Code) { p.refused.WithLabelValues(code.String()).Inc() }
 
-// Extra are further paths of a process's page.
+// Extra is a further path on a process's page.
 type Extra struct {
 	Routes func(*http.ServeMux)
 	Policy secure.Policy // who may call them
@@ -54,10 +54,10 @@ func (p *Process) Handler() http.Handler {
 	return promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
-// Serve shows the figures at o.Addr, under the rules of sec: /metrics for the roles that
-// read, /healthz (the process answers) and /readyz (ready says that it can work; nil:
-// always) for everyone, as probes carry no credentials. A nil Page and no error if no
-// address is given. Close ends it.
+// Serve shows the figures at o.Addr, under the rules of sec. /metrics is for the roles that may
+// read. /healthz (the process answers) and /readyz (ready says that it can work; nil: always) are
+// for everyone, as probes have no credentials. Without an address it returns neither a Page nor
+// an error. Close ends it.
 func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error, more ...Extra) (*Page, error) {
 	if o.Addr == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ready != nil {
 			if err := ready(); err != nil {
-				// The reason may name hosts and files: it is in the log.
+				// The reason may name hosts and files, so it is only logged.
 				http.Error(w, "not ready", http.StatusServiceUnavailable)
 				return
 			}
@@ -101,8 +101,8 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 	return page, nil
 }
 
-// Close ends the page and gives the error that ended it before, if one did. A nil Page
-// closes without one.
+// Close ends the page. It returns the error that ended it earlier, if any. A nil Page may be
+// closed.
 func (p *Page) Close() error {
 	if p == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Serving holds the figures of a process that answers for models.
+// Serving holds the figures of a process that serves models.
 type Serving struct {
 	took  *prometheus.HistogramVec
 	rows  *prometheus.CounterVec
@@ -26,7 +26,7 @@ func (p *Process) Serving() *Serving {
 	return s
 }
 
-// Took counts a request. Labels must not be what callers make up.
+// Took counts a request. Labels must not come from callers.
 func (s *Serving) Took(model, call string, code int, d time.Duration) {
 	s.took.WithLabelValues(model, call, strconv.Itoa(code)).Observe(d.Seconds())
 }

@@ -10,7 +10,7 @@ import (
 	"taxon/store"
 )
 
-// Shard measures what a store's shard does; the result stands in for it.
+// Shard wraps a store's shard and measures what it does.
 func (p *Process) Shard(s store.Shard) store.Shard {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -41,7 +41,7 @@ func (p *Process) Shard(s store.Shard) store.Shard {
 	return m
 }
 
-// Room adds figures of the room that a shard has, in bytes; read is called at each scrape.
+// Room adds figures about a shard's room, in bytes; read is called at each scrape.
 func (p *Process) Room(read func() (free, reserve uint64)) {
 	p.Gauge("taxon_store_free_bytes", "Bytes that are free on the shard's disk, or of its memory.", func() float64 {
 		free, _ := read()
@@ -63,7 +63,7 @@ type shard struct {
 	errors                          *prometheus.CounterVec
 }
 
-// failed counts an error and hands it on.
+// failed counts an error and returns it.
 func (s *shard) failed(op string, err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		s.errors.WithLabelValues(op).Inc()
@@ -103,7 +103,7 @@ func (s *shard) PutSummed(ctx context.Context, values []store.Summed) error {
 	return s.put(start, len(values), size, s.Shard.PutSummed(ctx, values))
 }
 
-// got counts a value that was read; nil: it is not here.
+// got counts a value that was read; nil: it was missing.
 func (s *shard) got(data []byte) {
 	if data == nil {
 		s.getMissing.Inc()
@@ -122,7 +122,7 @@ func (s *shard) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 }
 
 func (s *shard) Read(ctx context.Context, keys []store.Key, yield func(int, store.Summed) error) error {
-	var own error // yield's: the caller's, not the shard's
+	var own error // an error of the caller's yield, not of the shard
 	err := s.Shard.Read(ctx, keys, func(i int, v store.Summed) error {
 		s.got(v.Data)
 		own = yield(i, v)

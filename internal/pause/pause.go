@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// First is the pause before a call is made again; it doubles.
+	// First is the first pause; each further one is twice as long.
 	First = 20 * time.Millisecond
 	// Longest bounds that pause.
 	Longest = 500 * time.Millisecond
@@ -25,13 +25,13 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Retry makes an attempt again, after a pause that grows, while its error is one that
-// again accepts, for as long as limit (0: until ctx ends). The last error is returned.
+// Retry repeats an attempt, after growing pauses, while again accepts its error, for as long as
+// limit (0: until ctx ends). It returns the last error.
 func Retry(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
 	return RetryEvery(ctx, limit, Longest, attempt, again)
 }
 
-// RetryEvery is Retry with a bound of its own on the pause.
+// RetryEvery is Retry with its own bound on the pause.
 func RetryEvery(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
 	began := time.Now()
 	for wait := First; ; wait = min(2*wait, longest) {

@@ -1,7 +1,6 @@
-// Package release says which release of taxon this process is, and which others it works with.
-//
-// Processes of a cluster tell each other both with every call. Two releases work together if they
-// speak the same protocol, whatever their versions are.
+// Package release says which release of taxon this process is, and with which others it works.
+// The processes of a cluster send both with every call. Two releases work together if they use
+// the same protocol, whatever their versions.
 package release
 
 import (
@@ -13,13 +12,13 @@ import (
 
 // Both may be set by the linker, -ldflags "-X taxon/internal/release.version=v1.2.3".
 var (
-	version  string       // "": that of the module
-	protocol = thisFormat // else a test's
+	version  string       // "": the module's version
+	protocol = thisFormat // tests may set another
 )
 
-// thisFormat is raised when processes of two releases could not train one job together: when a
-// message, or a value in the store, means something else than before, or when the same data, options
-// and seed give other bytes (test/golden was written anew). What is only added raises nothing.
+// thisFormat is raised when processes of two releases could not train one job together: a
+// message, or a value in the store, has another meaning than before, or the same data, options
+// and seed give other bytes (test/golden was rewritten). Additions do not raise it.
 const thisFormat = "1"
 
 // Version is the release, or "(devel)".
@@ -37,17 +36,17 @@ var ofModule = sync.OnceValue(func() string {
 	return "(devel)"
 })
 
-// Protocol is what its processes speak.
+// Protocol is the protocol of this release.
 func Protocol() string { return protocol }
 
-// Key is the name under which a call says whose it is.
+// Key is the metadata key under which a call sends the release.
 const Key = "taxon-release"
 
-// Words says it: the protocol, a blank, the version.
+// Words is what is sent: the protocol, a blank, the version.
 func Words() string { return protocol + " " + Version() }
 
-// Check refuses a caller that said words. One that said nothing is not from here: grpcurl, or a
-// program of somebody's own, whose messages tell.
+// Check refuses a caller with another protocol. A caller that sent nothing is no process of
+// taxon's: grpcurl, or a user's own program.
 func Check(words string) error {
 	theirs, version, _ := strings.Cut(words, " ")
 	if words == "" || theirs == protocol {

@@ -30,7 +30,7 @@ type Run struct {
 	Classes   int       `json:"classes"`
 	Gap       *float64  `json:"gap"`
 	Objective float64   `json:"objective"`
-	MicroF1   *float64  `json:"micro_f1"` // the last of the trace; null: none was measured while it trained
+	MicroF1   *float64  `json:"micro_f1"` // last one in the trace; null: not measured during the training
 	MacroF1   *float64  `json:"macro_f1"`
 	Sweeps    int       `json:"sweeps"`
 	StoppedBy string    `json:"stopped_by"`
@@ -40,11 +40,11 @@ type Run struct {
 	Made      time.Time `json:"made"`
 }
 
-// Sorts are what runs can be sorted by.
+// Sorts are the keys to sort by.
 var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", "bytes", "made"}
 
-// Find opens the manifests of all models in a folder and below, and sorts them: figures of
-// quality the best first, others the smallest.
+// Find opens the manifests of all models in a folder and below, and sorts them: by figures of
+// quality with the best first, else with the smallest first.
 func Find(dir, by string) ([]Run, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -135,7 +135,7 @@ func read(base, path string) (*Run, error) {
 	return out, nil
 }
 
-// Percent is a share for people; "": there is none.
+// Percent is a share as text; "": there is none.
 func Percent(x *float64) string {
 	if x == nil {
 		return ""
@@ -143,7 +143,7 @@ func Percent(x *float64) string {
 	return fmt.Sprintf("%.1f", 100**x)
 }
 
-// WriteCSV writes a table with the keys of the JSON as its head.
+// WriteCSV writes a table whose header has the keys of the JSON.
 func WriteCSV(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
@@ -154,7 +154,7 @@ func WriteCSV(w io.Writer, all []Run) error {
 		return number(*x)
 	}
 	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made"})
-	for _, r := range all { // Error has what Write could not do
+	for _, r := range all { // w.Error has write errors
 		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes), maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
 			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10), r.Made.Format(time.RFC3339)})
 	}

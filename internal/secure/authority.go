@@ -28,12 +28,12 @@ const (
 
 const (
 	caYears = 10
-	// skew lets clocks that are behind accept a new certificate.
+	// skew makes new certificates valid for clocks that are behind.
 	skew = time.Hour
 	day  = 24 * time.Hour
 )
 
-// Authority signs certificates for the processes of a cluster. ECDSA P-256 throughout.
+// Authority signs certificates for the processes of a cluster. All keys are ECDSA P-256.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -41,10 +41,10 @@ type Authority struct {
 	Made bool // by this call of OpenAuthority
 }
 
-// CertFile is where the authority's certificate lies: what all processes need.
+// CertFile is the authority's certificate, which all processes need.
 func (a *Authority) CertFile() string { return filepath.Join(a.dir, caCertFile) }
 
-// Expires is when the authority's certificate does, and with it all others.
+// Expires is when the authority's certificate expires, and with it all others.
 func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 
 // OpenAuthority opens the authority in a folder, or makes folder and authority.
@@ -91,7 +91,7 @@ func makeAuthority(dir string, now time.Time) (*Authority, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// Part of the serial number: two authorities of this name must not be mixed up.
+		// A part of the serial number, so that two authorities of this name can be told apart.
 		Subject:               pkix.Name{CommonName: fmt.Sprintf("taxon CA %x", serial.Bytes()[:4])},
 		NotBefore:             now.Add(-skew),
 		NotAfter:              now.AddDate(caYears, 0, 0),
@@ -130,11 +130,11 @@ type Request struct {
 	Hosts []string      // names and IP addresses that the process is called by; none: a mere caller
 	Roles []Role        // one or more
 	Valid time.Duration // cut to the authority's own time
-	Renew bool          // make it anew even if it could be kept
+	Renew bool          // make it again even if the old one is still good
 }
 
-// Requests asks for a certificate for each host, NAME,IP..., or without hosts for a mere caller.
-// A host without roles has those of a cluster's processes.
+// Requests makes a Request for each host, given as NAME,IP..., or one for a mere caller if there
+// are no hosts. A host without roles gets those of a cluster's processes.
 func Requests(hosts []string, base Request) []Request {
 	if len(hosts) == 0 {
 		return []Request{base}
@@ -148,7 +148,7 @@ func Requests(hosts []string, base Request) []Request {
 		if len(r.Roles) == 0 {
 			r.Roles = []Role{Coordinator, Store, Worker}
 		} else if r.Name == "" {
-			// A host may have one certificate a role: they must not replace each other.
+			// A host may have a certificate for each role; they must not replace each other.
 			r.Name = r.FileName() + "-" + strings.Join(RoleNames(r.Roles), "-")
 		}
 		out = append(out, r)
@@ -160,10 +160,10 @@ func Requests(hosts []string, base Request) []Request {
 type Issued struct {
 	Cert, Key string // paths
 	Expires   time.Time
-	Made      bool // false: the one that was there serves
+	Made      bool // false: the existing one was kept
 }
 
-// Issue makes the certificate, or keeps the one of its name that says the same and has a
+// Issue makes the certificate, or keeps an existing one of that name with the same content and a
 // third of its time left.
 func (a *Authority) Issue(r Request, now time.Time) (Issued, error) {
 	if err := r.check(); err != nil {
@@ -227,7 +227,7 @@ func (a *Authority) template(r Request, now time.Time) (*x509.Certificate, error
 	return t, nil
 }
 
-// serves says whether the certificate that is there does for the request.
+// serves says whether the existing certificate is good for the request.
 func (a *Authority) serves(have Issued, r Request, now time.Time) (time.Time, bool) {
 	cert, err := readCertificate(have.Cert)
 	if err != nil {
@@ -264,7 +264,7 @@ func sameSet[T ~string](a, b []T) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// FileName is the files' name, without folder and ending: Name, or the first host, or the roles.
+// FileName is the files' name without folder and suffix: Name, or the first host, or the roles.
 func (r Request) FileName() string {
 	if r.Name != "" {
 		return r.Name
@@ -303,7 +303,7 @@ func nameRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c)
 }
 
-// checkHostName takes an IP address or a DNS name, "*." in front allowed.
+// checkHostName accepts an IP address or a DNS name, which may begin with "*.".
 func checkHostName(h string) error {
 	if net.ParseIP(h) != nil {
 		return nil
@@ -345,7 +345,7 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a key that this program made", path) // the parser's words could quote the key
+		return nil, fmt.Errorf("%s: not a key that this program made", path) // the parser's message could quote the key
 	}
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if !ok {
@@ -354,8 +354,8 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// writePair writes base.key and then base.crt. Whoever reads them in between finds that
-// they do not match, and keeps what it has.
+// writePair writes base.key, then base.crt. A process that reads them in between finds that they
+// do not match, and keeps its old ones.
 func writePair(base string, der []byte, key *ecdsa.PrivateKey) error {
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -367,7 +367,7 @@ func writePair(base string, der []byte, key *ecdsa.PrivateKey) error {
 	return writeFile(base+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
-// writeFile replaces a file as a whole; others never see it with a looser mode.
+// writeFile replaces a file as a whole. It never exists with looser permissions.
 func writeFile(path string, data []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
@@ -379,7 +379,7 @@ func writeFile(path string, data []byte, mode os.FileMode) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what failed is told already
+		_ = os.Remove(f.Name()) // the first error is reported
 	}
 	return err
 }

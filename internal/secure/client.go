@@ -14,8 +14,8 @@ import (
 	"taxon/internal/release"
 )
 
-// DialOptions gives what a connection to another process is made with. Calls over a
-// connection that one side refuses for good fail with code Unauthenticated (Denied).
+// DialOptions are the options for connections to other processes. If one side permanently refuses
+// a connection, calls over it fail with code Unauthenticated (Denied).
 func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	if o.CACert == "" && o.Cert != "" {
 		return nil, errors.New("--tls-cert needs --tls-ca, to know whom it is shown to")
@@ -26,8 +26,8 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	opts := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingWait, PermitWithoutStream: true}),
-		// What a proxy of the environment would see is not its business, and a cluster's
-		// addresses rarely lie behind one.
+		// A proxy from the environment must not see this traffic, and a cluster's addresses are
+		// rarely behind one.
 		grpc.WithNoProxy(),
 	}
 	if o.CACert != "" {
@@ -54,8 +54,8 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	return opts, nil
 }
 
-// Reaches says at once what a connection to an address would fail on: it lies beyond
-// loopback, and nothing protects what is sent there. A name is judged when it is called.
+// Reaches says at once why a connection to an address would be refused: it is beyond loopback,
+// and nothing protects what is sent there. A name is judged when it is called.
 func (o Options) Reaches(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
@@ -69,7 +69,7 @@ func beyond(addr string) refusal {
 	return refusal(addr + " lies beyond loopback: give --tls-ca, or --insecure to send in the clear")
 }
 
-// plainCreds is plaintext that stays on this machine, unless anywhere.
+// plainCreds sends plaintext that stays on this machine, unless anywhere is set.
 type plainCreds struct {
 	credentials.TransportCredentials
 	anywhere bool
@@ -90,7 +90,7 @@ func (c *plainCreds) Clone() credentials.TransportCredentials {
 	return &plainCreds{TransportCredentials: c.TransportCredentials.Clone(), anywhere: c.anywhere}
 }
 
-// releaseTold says with each call which release makes it.
+// releaseTold sends this process's release with each call.
 type releaseTold struct{}
 
 func (releaseTold) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -101,8 +101,7 @@ var told = sync.OnceValue(func() map[string]string { return map[string]string{re
 
 func (releaseTold) RequireTransportSecurity() bool { return false }
 
-// bearer sends the token with each call. plainCreds has seen to it that plaintext goes
-// no further than it should.
+// bearer sends the token with each call. plainCreds keeps plaintext from going too far.
 type bearer struct{ token *watched[string] }
 
 func (b *bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// maxFileBytes bounds certificates, keys and token files: a mistyped path must not fill
-// the memory.
+// maxFileBytes bounds certificates, keys and token files. It protects against a mistyped path.
 const maxFileBytes = 1 << 20
 
-// recheckEvery is how long a file is believed without looking at it again. Rotation is a
-// matter of hours; looking costs a few microseconds.
+// recheckEvery is how long a file is trusted without checking whether it changed. Rotation is a
+// matter of hours; a check costs a few microseconds.
 const recheckEvery = time.Second
 
 // readFile reads a small file. A secret one must be private.
@@ -45,7 +44,7 @@ func readFile(path string, secret bool) ([]byte, error) {
 	return data, nil
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies one state of a file.
 type stamp struct {
 	mod  time.Time
 	size int64
@@ -64,8 +63,8 @@ func (s stamp) same(t stamp) bool {
 	return s.info != nil && t.info != nil && s.mod.Equal(t.mod) && s.size == t.size && os.SameFile(s.info, t.info)
 }
 
-// watched is a value made of files, made anew when one of them has changed. When that
-// fails, as it does in the middle of a rotation, the last good value stays.
+// watched is a value made from files, and made again when one of them changes. If that fails, as
+// in the middle of a rotation, the last good value stays.
 type watched[T any] struct {
 	paths []string
 	load  func() (T, error)
@@ -80,7 +79,7 @@ type watched[T any] struct {
 // watch loads the value for the first time.
 func watch[T any](paths []string, warn func(error), load func() (T, error)) (*watched[T], error) {
 	w := &watched[T]{paths: paths, load: load, warn: warn, stamps: make([]stamp, len(paths))}
-	// Stamps first: a file that changes between the two is loaded once more, not missed.
+	// Take the stamps first: a file that changes in between is then loaded again, not missed.
 	var err error
 	for i, p := range paths {
 		if w.stamps[i], err = stampOf(p); err != nil {
@@ -94,7 +93,7 @@ func watch[T any](paths []string, warn func(error), load func() (T, error)) (*wa
 	return w, nil
 }
 
-// get gives the value, at most recheckEvery old.
+// get returns the value, at most recheckEvery old.
 func (w *watched[T]) get() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()

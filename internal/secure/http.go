@@ -13,14 +13,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services. The
-// policy names the roles of each path, of those that end in a slash for all below; "POST /path" is
-// for POST, others for GET. What it does not name is not found. Serve it by ServeHTTP.
+// HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services.
+// The policy lists the roles for each path; a path that ends in a slash covers everything below
+// it. "POST /path" is for POST, others are for GET. A path that it does not name is not found.
+// Serve it with ServeHTTP.
 func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	// A worker serves nothing else: its file may hold the one token that it calls others with.
+	// A worker serves nothing else, so its file may have just the token with which it calls
+	// others.
 	g, err := o.newGuard(p, o.Role)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func ServeHTTP(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// ofPath gives the roles for a path; nil: there is no such path.
+// ofPath returns the roles for a path; nil: there is no such path.
 func (p Policy) ofPath(method, path string) []Role {
 	switch method {
 	case http.MethodGet, http.MethodHead:

@@ -16,8 +16,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Bounds of what requests name. They are wider than what is in use, and narrow enough to
-// be kept, logged and shown a hundred thousand times.
+// Bounds on names in requests. They are wider than what is in use, and narrow enough to keep, log
+// and show a hundred thousand of them.
 const (
 	maxIDBytes    = 64
 	maxNameBytes  = 256
@@ -28,8 +28,8 @@ const (
 	maxErrorBytes = 1 << 20
 )
 
-// checkInputs refuses requests whose names could not be shown, dialled or kept, before a
-// service sees them. What a request means is the service's to judge.
+// checkInputs refuses requests whose names could not be shown, dialled or kept, before a service
+// sees them. The service itself judges what a request means.
 func checkInputs(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if err := CheckRequest(req); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -95,7 +95,7 @@ func atMost(what string, n, most int) error {
 	return nil
 }
 
-// checkID takes an id, or nothing where the other side makes one or refuses.
+// checkID accepts an id, or nothing if the other side makes one or refuses.
 func checkID(what, id string) error {
 	if len(id) > maxIDBytes {
 		return fmt.Errorf("%s id of %d bytes: at most %d", what, len(id), maxIDBytes)
@@ -106,7 +106,7 @@ func checkID(what, id string) error {
 	return nil
 }
 
-// checkName takes text that a terminal shows as it is: it will be, to somebody else.
+// checkName accepts text that a terminal can show as it is, as it will be shown to others.
 func checkName(what, name string) error {
 	if len(name) > maxNameBytes {
 		return fmt.Errorf("%s of %d bytes: at most %d", what, len(name), maxNameBytes)
@@ -117,8 +117,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkAddr takes HOST:PORT that others can dial: not a resolver's scheme, a path or a
-// socket.
+// checkAddr accepts HOST:PORT that others can dial, but no resolver scheme, path or socket.
 func checkAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || len(addr) > maxNameBytes {

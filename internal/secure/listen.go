@@ -10,13 +10,13 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// maxConnections bounds the open connections of a listener: some thousand workers and
-// clients, and below the usual limit on open files of a service.
+// maxConnections bounds the open connections of a listener. It allows for some thousand workers
+// and clients, and is below a service's usual limit on open files.
 const maxConnections = 8192
 
-// Listen opens a TCP address, "host:port". It refuses an address beyond loopback unless
-// callers must prove themselves over TLS, or Insecure is set. TLS itself is made by the
-// server that accepts from it (ServerOptions).
+// Listen opens a TCP address, "host:port". It refuses an address beyond loopback unless callers
+// must prove themselves over TLS, or Insecure is set. The server that accepts connections adds
+// TLS (ServerOptions).
 func (o Options) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return o.listen(ctx, addr, maxConnections)
 }
@@ -34,7 +34,7 @@ func (o Options) listen(ctx context.Context, addr string, n int) (net.Listener, 
 	if err != nil {
 		return nil, err
 	}
-	// What was bound decides, not what was asked for: a name can mean any address.
+	// The bound address decides, not the requested one: a name can mean any address.
 	if !isLoopback(l.Addr()) && !o.Insecure {
 		if err := o.beyondLoopback(host); err != nil {
 			return nil, errors.Join(fmt.Errorf("listen %s: %w", addr, err), l.Close())
@@ -43,7 +43,7 @@ func (o Options) listen(ctx context.Context, addr string, n int) (net.Listener, 
 	return netutil.LimitListener(l, n), nil
 }
 
-// beyondLoopback says what is missing to listen where others can call.
+// beyondLoopback says what is missing for listening where others can call.
 func (o Options) beyondLoopback(host string) error {
 	where := "beyond loopback"
 	if host == "" {

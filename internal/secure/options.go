@@ -7,29 +7,29 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Options is the security of one process, as its flags give it. The zero value is
-// plaintext on loopback without identities.
+// Options is the security of one process, as set by its flags. The zero value is plaintext on
+// loopback without identities.
 type Options struct {
-	CACert    string // PEM file: the authority that both sides' certificates are checked against
+	CACert    string // PEM file: the authority that must have signed both sides' certificates
 	Cert, Key string // PEM files: this process's certificate (chain) and key
-	TokenFile string // a server's: "role token" a line; a client's: one token
+	TokenFile string // a server's file has "role token" lines, a client's one token
 
-	// RequireToken demands a token of every caller, on loopback and beside certificates.
+	// RequireToken demands a token from every caller, also on loopback and with a certificate.
 	RequireToken bool
 	// Insecure allows plaintext, and callers without identity, beyond loopback.
 	Insecure bool
 
-	// ServerName is what servers' certificates are checked for; "": the address dialled.
+	// ServerName is the name that servers' certificates must have; "": the dialled address.
 	ServerName string
 
-	// Role picks this process's own line out of a token file of many roles when it calls
-	// others; "" takes the file's only token.
+	// Role selects this process's own line in a token file with many roles, for its calls to
+	// others; "": the file's only token.
 	Role Role
-	// Warn is told of what goes wrong outside of any call (a file that changed and can't
-	// be read: what was read before stays in use); nil: not told.
+	// Warn is called for what goes wrong outside of calls (such as a changed file that can't be
+	// read; what was read before stays in use); nil: not called.
 	Warn func(error)
-	// Refused is told of each call that was refused, with Unauthenticated or
-	// PermissionDenied; it must be quick. nil: not told.
+	// Refused is called for each call that was refused with Unauthenticated or PermissionDenied.
+	// It must be quick. nil: not called.
 	Refused func(codes.Code)
 }
 
@@ -52,7 +52,7 @@ func (o *Options) AddClientFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Insecure, "insecure", o.Insecure, "allow plaintext beyond loopback")
 }
 
-// Validate checks what the options say together, all complaints at once.
+// Validate checks the options together, and reports everything wrong.
 func (o Options) Validate() error {
 	var errs []error
 	if (o.Cert == "") != (o.Key == "") {

@@ -8,18 +8,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Policy names, for each full method ("/taxon.v1.Jobs/Submit"), the roles that may call
-// it. Admin need not be named. A method with Anyone is open without identity.
+// Policy lists, for each full method ("/taxon.v1.Jobs/Submit"), the roles that may call it. Admin
+// is always included. A method with Anyone is open without identity.
 type Policy map[string][]Role
 
-// Anyone stands alone in the list of an open method.
+// Anyone must be alone in the list of an open method.
 const Anyone Role = "anyone"
 
 // anyRole is for methods that every known caller may use.
 var anyRole = []Role{Submit, Worker, Store, ReadOnly, Coordinator}
 
-// DefaultPolicy covers all services of taxon's processes. A method of a service that is
-// missing here is open to admin alone, and fails a test of this package.
+// DefaultPolicy covers all services of taxon's processes. A method that is missing here is open
+// to admin only, and fails a test of this package.
 func DefaultPolicy() Policy {
 	p := Policy{
 		"/grpc.health.v1.Health/Check": {Anyone},
@@ -36,12 +36,12 @@ func DefaultPolicy() Policy {
 		"Restore":  {Submit},
 		"Status":   {Submit, ReadOnly},
 		"Watch":    {Submit, ReadOnly},
-		"ListJobs": {Submit, ReadOnly, Store}, // a shard that was away asks what it has missed
+		"ListJobs": {Submit, ReadOnly, Store}, // a shard that was away asks what it missed
 		"Logs":     {Submit, ReadOnly},
 		"Workers":  {Submit, ReadOnly},
 		"Describe": {Submit, ReadOnly, Store},
-		"Stores":   anyRole, // whoever reads or writes values must find them
-		"Drain":    {Admin}, // it takes a worker from everybody's jobs
+		"Stores":   anyRole, // everybody who reads or writes values needs them
+		"Drain":    {Admin}, // it affects everybody's jobs
 
 		"ForgetStore": {Admin},
 	})
@@ -63,11 +63,10 @@ func DefaultPolicy() Policy {
 		"ListModels": {Submit, ReadOnly},
 	})
 	p.add("taxon.v1.Store", methods{
-		// A submitter uploads instances (what is there already it need not send again) and
-		// reads the weights of its job.
+		// A submitter uploads instances (except those already there) and reads its job's weights.
 		"Put":    {Worker, Store, Submit, Coordinator},
 		"Get":    {Worker, Store, Submit, Coordinator},
-		"Attach": {Worker, Store, Submit, Coordinator}, // who may Put and Get may take the short circuit
+		"Attach": {Worker, Store, Submit, Coordinator}, // for those who may Put and Get
 		"Locate": {Worker, Store, Submit, Coordinator},
 		"Adopt":  {Worker, Store, Submit, Coordinator},
 		"Commit": {Coordinator},
@@ -85,8 +84,8 @@ func (p Policy) add(service string, m methods) {
 	}
 }
 
-// Check reports the registered methods that the policy does not name, sorted, as one
-// error. Call it when all services are registered.
+// Check reports registered methods that the policy does not name, sorted, as one error. Call it
+// after all services are registered.
 func (p Policy) Check(s *grpc.Server) error {
 	var missing []string
 	for service, info := range s.GetServiceInfo() {
@@ -103,5 +102,5 @@ func (p Policy) Check(s *grpc.Server) error {
 	return fmt.Errorf("secure: no role may call %v: name them in the policy", missing)
 }
 
-// clone keeps a server's policy its own.
+// clone makes a copy for a server's own use.
 func (p Policy) clone() Policy { return maps.Clone(p) }

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// checkPrivate refuses a secret that others can read. A file of another owner may be
-// readable for the group: that is how an orchestrator hands a secret to a process that
-// is not root, and the process could not change it anyway.
+// checkPrivate refuses a secret file that others can read. If another user owns the file, the
+// group may read it: that is how an orchestrator gives a secret to a process that is not root and
+// could not change the permissions anyway.
 func checkPrivate(path string, info os.FileInfo) error {
 	mode := info.Mode().Perm()
 	loose := mode&0o007 != 0

@@ -18,31 +18,31 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Denied says whether a call failed because one side does not accept the other: its
-// identity, role, certificate or protocol. Unlike a lost connection this does not heal by
-// itself: files, flags or a clock must change.
+// Denied says whether a call failed because one side does not accept the other: its identity,
+// role, certificate or protocol. Unlike a lost connection, this needs a change of files, flags or
+// a clock.
 func Denied(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }
 
-// refusal is what ends a connection before its first call for such a reason.
+// refusal ends a connection before its first call for such a reason.
 type refusal string
 
-// refusalMark finds a refusal in the text of a call's error: gRPC keeps no more of it.
+// refusalMark finds a refusal in the text of a call's error, which is all that gRPC keeps of it.
 const refusalMark = "refused: "
 
 func (r refusal) Error() string { return refusalMark + string(r) }
 
-// denial turns the error of a call whose connection was refused into a plain one of code
-// Unauthenticated; others stay as they are.
+// denial turns the error of a call whose connection was refused into a plain one with code
+// Unauthenticated. Other errors stay as they are.
 func denial(err error) error {
 	s := status.Convert(err)
 	_, text, found := strings.Cut(s.Message(), refusalMark)
 	if s.Code() != codes.Unavailable || !found {
 		return err
 	}
-	if unquoted, err := strconv.Unquote(`"` + text); err == nil { // gRPC quotes it
+	if unquoted, err := strconv.Unquote(`"` + text); err == nil { // gRPC has quoted it
 		text = unquoted
 	}
 	return status.Error(codes.Unauthenticated, text)
@@ -61,14 +61,14 @@ func denials() []grpc.DialOption {
 	}
 }
 
-// handshakeConn is a connection whose first read may end in a refusal: with TLS 1.3 a server
-// judges the client's certificate after the client's handshake.
+// handshakeConn is a connection whose first read may end in a refusal: in TLS 1.3 a server checks
+// the client's certificate after the client's handshake is done.
 type handshakeConn struct {
 	net.Conn
 	explain   func(error) error
 	first     sync.Once
 	firstRead chan struct{} // closed after the first read
-	refused   error         // what that failed with; nil: it did not
+	refused   error         // error of that read; nil: none
 }
 
 func explainHandshake(conn net.Conn, explain func(error) error) *handshakeConn {
@@ -87,7 +87,7 @@ func (c *handshakeConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write may find the connection closed before the reader has found out why.
+// Write may find the connection closed before the reader knows why.
 func (c *handshakeConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *handshakeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explainTLS words what ended a connection for good; other errors stay as they are.
+// explainTLS words a permanent TLS error; other errors stay as they are.
 func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	var record tls.RecordHeaderError
 	var alert *net.OpError
@@ -119,8 +119,8 @@ func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	return err
 }
 
-// explainCertificate words why a certificate can't serve, as the rest of a sentence about
-// it; "": that is not the error.
+// explainCertificate says why a certificate is no good, as the end of a sentence about it; "":
+// err is not about that.
 func (o Options) explainCertificate(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -155,8 +155,8 @@ func hostsOf(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// explainPlain finds out whether a connection without TLS was closed because the other
-// side speaks it.
+// explainPlain finds out whether a connection without TLS was closed because the other side
+// expects TLS.
 func explainPlain(err error, addr net.Addr) error {
 	if errors.Is(err, net.ErrClosed) || !speaksTLS(addr) {
 		return err
@@ -164,7 +164,7 @@ func explainPlain(err error, addr net.Addr) error {
 	return refusal("it speaks TLS: give --tls-ca, and --tls-cert with --tls-key or --token-file")
 }
 
-// speaksTLS asks a server for TLS. Nothing is sent over the connection, so it may be anybody's.
+// speaksTLS asks a server for TLS. It sends nothing, so the server may be anybody's.
 func speaksTLS(addr net.Addr) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
@@ -176,12 +176,12 @@ func speaksTLS(addr net.Addr) bool {
 	return err == nil || errors.As(err, &alert) && alert.Op == "remote error"
 }
 
-// probeTime bounds the question of speaksTLS: a process that is being replaced may keep it waiting.
+// probeTime bounds speaksTLS, as a process that is being replaced may not answer.
 const probeTime = 2 * time.Second
 
-// CheckServes refuses what others would refuse when they call this process at an address:
-// a certificate without its name, one that has expired, is of another authority or for
-// another role, or none where TLS is spoken.
+// CheckServes reports what would make others refuse this process when they call it at an address:
+// a certificate without that name, expired, of another authority or for another role, or none
+// where TLS is expected.
 func (o Options) CheckServes(addr string) error {
 	if o.CACert == "" && o.Cert == "" {
 		return nil

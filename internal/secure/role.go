@@ -9,7 +9,7 @@ import (
 	"taxon/internal/human"
 )
 
-// Role is what a caller may be. A caller can have several.
+// Role is what a caller may do. A caller can have several.
 type Role string
 
 // The roles.
@@ -36,7 +36,7 @@ func ParseRole(name string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: there are %s", name, strings.Join(Roles(), ", "))
 }
 
-// ParseRoles checks the values of --role, and keeps each role once.
+// ParseRoles checks the values of --role and removes repeats.
 func ParseRoles(names []string) (out []Role, err error) {
 	for _, name := range names {
 		r, err := ParseRole(name)
@@ -53,10 +53,10 @@ func ParseRoles(names []string) (out []Role, err error) {
 	return out, nil
 }
 
-// roleURN precedes the role in a certificate's URI.
+// roleURN is the prefix of a role in a certificate's URI.
 const roleURN = "urn:taxon:role:"
 
-// certificateRoles are the roles that a certificate carries; unknown ones are left out.
+// certificateRoles are the roles in a certificate, without unknown ones.
 func certificateRoles(cert *x509.Certificate) []Role {
 	var out []Role
 	for _, u := range cert.URIs {
@@ -69,13 +69,13 @@ func certificateRoles(cert *x509.Certificate) []Role {
 	return out
 }
 
-// Identity is who makes a call.
+// Identity says who makes a call.
 type Identity struct {
-	Name  string // who it is, in an error: the token, or the certificate of a name
+	Name  string // for errors: the token, or the certificate's name
 	Roles []Role
 }
 
-// May says whether one of the identity's roles is among those allowed. Admin may all.
+// May says whether the identity has one of the allowed roles. Admin may do everything.
 func (id Identity) May(allowed []Role) bool {
 	return slices.ContainsFunc(id.Roles, func(r Role) bool { return r == Admin || slices.Contains(allowed, r) })
 }

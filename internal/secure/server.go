@@ -22,23 +22,24 @@ import (
 
 // Limits of every connection.
 const (
-	// MaxMessageBytes bounds a message that is received. The largest are job specifications with
-	// the names of some hundred thousand labels (tens of MB) and their plans.
+	// MaxMessageBytes bounds a received message. The largest are job specifications with the
+	// names of some hundred thousand labels (tens of MB), and their plans.
 	MaxMessageBytes = 128 << 20
-	// maxStreams bounds the calls at a time of one connection: a worker has a few a slot.
+	// maxStreams bounds the simultaneous calls of a connection. A worker makes a few for each
+	// slot.
 	maxStreams = 1024
 	// maxHeaderBytes bounds a call's metadata: a token and a few names.
 	maxHeaderBytes = 16 << 10
 	// handshakeTime bounds TLS and HTTP/2 greetings.
 	handshakeTime = 10 * time.Second
-	// pingEvery finds dead peers; a peer that pings more than twice as often is cut off.
+	// pingEvery detects dead peers. A peer that pings more than twice as often is disconnected.
 	pingEvery = 20 * time.Second
 	pingWait  = 10 * time.Second
 )
 
-// ServerOptions gives what a grpc.Server of this process is made with: TLS, the check of
-// each call's identity against the policy, bounds, keepalive. Files are read here for the
-// first time, so that their errors show before the process is ready.
+// ServerOptions are the options for this process's grpc.Server: TLS, checks of identities against
+// the policy, bounds, keepalive. Files are read here for the first time, so that their errors
+// show before the process is ready.
 func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingEvery / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait}),
-		// Before a message is read, and for methods that do not exist too.
+		// This runs before a message is read, and also for methods that do not exist.
 		grpc.InTapHandle(g.admit),
 		grpc.ChainUnaryInterceptor(checkInputs),
 	}
@@ -68,17 +69,17 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 	return opts, nil
 }
 
-// guard decides on calls.
+// guard decides whether a call is allowed.
 type guard struct {
 	policy       Policy
 	identified   bool // callers need an identity
-	mutual       bool // a certificate is one
+	mutual       bool // a certificate is an identity
 	requireToken bool
 	tokens       *watched[[]tokenEntry] // nil: none
-	refused      func(codes.Code)       // nil: not told
+	refused      func(codes.Code)       // nil: not called
 }
 
-// newGuard makes the guard of a policy; own is the role of tokens that name none.
+// newGuard makes the guard of a policy. own is the role of tokens without a role.
 func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 	g := &guard{policy: p.clone(), identified: o.identified(), mutual: o.mutual(), requireToken: o.RequireToken, refused: o.Refused}
 	if o.TokenFile != "" {
@@ -91,7 +92,7 @@ func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 	return g, nil
 }
 
-// admit is called with each call's header, in the connection's reader: it must be quick.
+// admit is called with each call's header, in the connection's reader, so it must be quick.
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if err := sameProtocol(info); err != nil {
 		return ctx, err
@@ -113,7 +114,7 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	return ctx, err
 }
 
-// sameProtocol refuses a cluster's process or client whose release speaks another protocol.
+// sameProtocol refuses a process or client whose release uses another protocol.
 func sameProtocol(info *tap.Info) error {
 	words := info.Header.Get(release.Key)
 	if len(words) == 0 || strings.HasPrefix(info.FullMethodName, "/taxon.v1.Models/") || !strings.HasPrefix(info.FullMethodName, "/taxon.") {
@@ -128,7 +129,7 @@ func sameProtocol(info *tap.Info) error {
 // open says whether a method answers everyone.
 func open(allowed []Role) bool { return len(allowed) == 1 && allowed[0] == Anyone }
 
-// identify gives a call's identity: its token's, or else its certificate's.
+// identify returns a call's identity: that of its token, else that of its certificate.
 func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, error) {
 	var tls credentials.TLSInfo
 	if p, ok := peer.FromContext(ctx); ok {
@@ -141,13 +142,13 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 	return g.known(values, tls)
 }
 
-// roleError names the roles that something needs.
+// roleError says which roles something needs.
 func roleError(what string, id Identity, allowed []Role) error {
 	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
 		what, strings.Join(append(RoleNames(allowed), string(Admin)), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
-// known is identify on what was sent.
+// known is identify on the headers and the TLS state.
 func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity, error) {
 	unknown := func(why string) (Identity, error) { return Identity{}, status.Error(codes.Unauthenticated, why) }
 	if len(authorization) > 1 {
@@ -188,9 +189,9 @@ func RoleNames(roles []Role) []string {
 	return names
 }
 
-// Register adds the health service, with the named services and the server as a whole
-// serving, and reflection. Set and Shutdown of the result change what health says. Call it
-// after the process's own services are registered.
+// Register adds the health service, in which the named services and the whole server are serving,
+// and reflection. Set and Shutdown of the result change the health. Call it after the process's
+// own services are registered.
 func Register(s *grpc.Server, services ...string) *health.Server {
 	h := health.NewServer()
 	for _, name := range services {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// pair is what a process shows and trusts; either part may be missing.
+// pair is a process's certificate and the authority that it trusts; either may be missing.
 type pair struct {
 	cert *tls.Certificate
 	pool *x509.CertPool
@@ -59,8 +59,8 @@ func (o Options) loadPair() (pair, error) {
 	return p, nil
 }
 
-// serverConfig is the TLS of a listening process. Callers without a certificate are let
-// through to be refused call by call, so that health stays open; a certificate of another
+// serverConfig is the TLS configuration of a listening process. Callers without a certificate may
+// connect, and are then refused call by call, so that health stays open. A certificate of another
 // authority ends the handshake.
 func serverConfig(files *watched[pair], protocols []string) *tls.Config {
 	return &tls.Config{
@@ -76,11 +76,11 @@ func serverConfig(files *watched[pair], protocols []string) *tls.Config {
 	}
 }
 
-// clientCreds makes each connection with the files as they are then.
+// clientCreds uses the present files for each connection.
 type clientCreds struct {
 	o     Options
 	files *watched[pair]
-	name  string // overrides the server's name; "" as dialled
+	name  string // overrides the server's name; "": the dialled one
 }
 
 func (c *clientCreds) current(p pair) credentials.TransportCredentials {
@@ -95,7 +95,7 @@ func (c *clientCreds) current(p pair) credentials.TransportCredentials {
 			if err := r.SupportsCertificate(p.cert); err == nil {
 				return p.cert, nil
 			}
-			if c.o.TokenFile != "" { // the token may do
+			if c.o.TokenFile != "" { // the token may be enough
 				return new(tls.Certificate), nil
 			}
 			return nil, refusal(fmt.Sprintf("it takes certificates of another authority than %s, which has issued %s: give one of its cluster's (`taxon certs`)", p.cert.Leaf.Issuer.CommonName, c.o.Cert))
@@ -129,9 +129,9 @@ func (c *clientCreds) OverrideServerName(name string) error {
 	return nil
 }
 
-// wrongRole says why a certificate makes no server, as the rest of a sentence about it: it
-// is meant for something else, and a worker of our own authority must not pass for the
-// coordinator. A certificate without roles, from elsewhere, counts by its name alone.
+// wrongRole says why a certificate is not a server's, as the end of a sentence about it: it is
+// for something else. A worker of our own authority must not pass for the coordinator. A
+// certificate without roles, from elsewhere, is judged by its name.
 func wrongRole(cert *x509.Certificate) string {
 	have := certificateRoles(cert)
 	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {

@@ -15,22 +15,22 @@ import (
 	"strings"
 )
 
-// minTokenBytes keeps guessable words out of token files; `taxon certs token` makes 43
-// characters from 32 random bytes.
+// minTokenBytes keeps guessable words out of token files. `taxon certs token` makes 43 characters
+// from 32 random bytes.
 const minTokenBytes = 16
 
-// hashPrefix marks a token of which a server knows the SHA-256 only.
+// hashPrefix marks a token of which a server knows only the SHA-256.
 const hashPrefix = "sha256:"
 
 // tokenEntry is one line of a token file.
 type tokenEntry struct {
 	role  Role // "" in a client's file
 	hash  [sha256.Size]byte
-	plain string // "" where the file has the hash only
+	plain string // "" if the file has only the hash
 }
 
-// parseTokens reads a token file: `role token` or `token` a line; `#` opens a comment;
-// token may be sha256:HEX. Errors name lines, never what is in them.
+// parseTokens reads a token file: `role token` or `token` a line; `#` opens a comment; the token
+// may be sha256:HEX. Errors name lines, never their content.
 func parseTokens(path string, data []byte) ([]tokenEntry, error) {
 	var out []tokenEntry
 	for i, line := range bytes.Split(data, []byte("\n")) {
@@ -47,7 +47,7 @@ func parseTokens(path string, data []byte) ([]tokenEntry, error) {
 		if len(words) == 2 {
 			role, err := ParseRole(words[0])
 			if err != nil {
-				// The word may be a token that stands in the wrong place.
+				// The word may be a token in the wrong place, so do not show it.
 				return nil, fmt.Errorf("%s: the first word is no role: there are %s", at, strings.Join(Roles(), ", "))
 			}
 			e.role = role
@@ -84,8 +84,8 @@ func (e *tokenEntry) set(word string) error {
 	return nil
 }
 
-// serverTokens reads a file whose every line names a role. A line without one is refused,
-// or counts as own, if that is given.
+// serverTokens reads a file in which every line must have a role. A line without one is refused,
+// or counts as own if that is given.
 func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	data, err := readFile(path, true)
 	if err != nil {
@@ -107,7 +107,7 @@ func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	return entries, nil
 }
 
-// clientToken reads the token to call with: the file's only one, or that of role.
+// clientToken reads the token for calls: the file's only one, or that of role.
 func clientToken(path string, role Role) (string, error) {
 	data, err := readFile(path, true)
 	if err != nil {
@@ -120,7 +120,7 @@ func clientToken(path string, role Role) (string, error) {
 	var mine *tokenEntry
 	for i := range entries {
 		e := &entries[i]
-		// A renewal leaves a second line, of which only the hash is there.
+		// After a renewal there is a second line, with only a hash.
 		if (role != "" && e.role == role || len(entries) == 1) && (mine == nil || mine.plain == "") {
 			mine = e
 		}
@@ -136,8 +136,7 @@ func clientToken(path string, role Role) (string, error) {
 	return mine.plain, nil
 }
 
-// lookUp finds the roles of a token. Hashes are compared in constant time, and all of
-// them always.
+// lookUp finds the roles of a token. It compares all hashes, in constant time.
 func lookUp(entries []tokenEntry, token string) []Role {
 	sum := sha256.Sum256([]byte(token))
 	var out []Role
@@ -149,29 +148,29 @@ func lookUp(entries []tokenEntry, token string) []Role {
 	return out
 }
 
-// Files of tokens in a folder: ROLE.token is what callers of a role get. The servers'
-// files hold the hashes of all tokens, and in plain only their own, so that the file of
-// one store gives a thief no more than the store's role.
+// Token files in a folder. ROLE.token is for callers of that role. The servers' files have the
+// hashes of all tokens, and only their own in plain. So the file of a store gives a thief no more
+// than the store's role.
 const (
 	tokenEnding    = ".token"
 	serverEnding   = ".tokens"
 	previousEnding = ".token.previous" // hash of the token before the last renewal
 )
 
-// servers are the roles whose processes check tokens; a worker does for its metrics.
+// servers are the roles whose processes check tokens; a worker does so for its metrics.
 var servers = []Role{Coordinator, Store, Worker}
 
-// TokenFiles is what MakeTokens wrote or found.
+// TokenFiles lists the files that MakeTokens wrote or found.
 type TokenFiles struct {
 	Role Role
 	Path string
-	Made bool // false: the token that was there is kept
+	Made bool // false: the existing token was kept
 }
 
-// MakeTokens makes a token for each role that has none in the folder, or, with renew, new
-// ones for the roles named; and then the servers' files of all tokens there. The token
-// that a renewal replaces is accepted until the next one, so that callers can be changed
-// over one after the other. It returns the callers' files and the servers'.
+// MakeTokens makes a token for each role that has none in the folder or, with renew, new ones for
+// the given roles; then it writes the servers' files with all tokens. A replaced token is
+// accepted until the next renewal, so that callers can be changed one after the other. It returns
+// the callers' files and the servers'.
 func MakeTokens(dir string, wanted []Role, renew bool) (callers []TokenFiles, serverFiles []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err

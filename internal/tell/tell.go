@@ -1,5 +1,5 @@
-// Package tell is the interface by which work that takes a while tells a user of notes, warnings
-// and progress.
+// Package tell is the interface through which long-running work shows a user notes, warnings and
+// progress.
 package tell
 
 // Teller tells a user. Its methods may be called from several goroutines.
@@ -23,7 +23,7 @@ type Progress interface {
 	Done()
 }
 
-// Silent tells nothing: for work within work, about which the user has been told already.
+// Silent shows nothing. It is for work within other work that is already shown.
 type Silent struct{}
 
 // Note implements Teller.

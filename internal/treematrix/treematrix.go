@@ -1,14 +1,14 @@
-// Package treematrix has symmetric matrices over the nodes of a tree whose entries off the diagonal
-// stand between nodes and their ancestors alone. They are factored leaf by leaf without
-// fill: the ancestors of a node are ancestors of each other.
+// Package treematrix has symmetric matrices over the nodes of a tree, in which off-diagonal
+// entries exist only between a node and its ancestors. They are factored leaf by leaf without
+// fill, as the ancestors of a node are ancestors of each other.
 //
 // Node 0 is the root and has no row. Parents come before their children.
 package treematrix
 
 import "math"
 
-// Shape says where entries are: that of node n and its k-th ancestor, the parent being the
-// 0th and the root none, is number Begin[n]+k.
+// Shape says where entries are stored: that of node n and its k-th ancestor is number Begin[n]+k.
+// The parent is the 0th; the root does not count.
 type Shape struct {
 	Parent []int32
 	Begin  []int32 // one more than nodes
@@ -38,8 +38,9 @@ func (s *Shape) New() *Matrix {
 	return &Matrix{s, make([]float64, len(s.Parent)), make([]float64, s.Begin[len(s.Parent)])}
 }
 
-// Factor sets f to the factors of m - shift I over nodes from..to-1, which are a subtree or
-// several, and counts the pivots that are not above zero: eigenvalues of m up to the shift.
+// Factor sets f to the factors of m - shift I over nodes from..to-1, which must be one or several
+// whole subtrees. It returns the number of pivots that are not above zero, which is the number of
+// eigenvalues of m up to the shift.
 func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	for n := from; n < to; n++ {
 		f.Diagonal[n] = m.Diagonal[n] - shift
@@ -68,7 +69,7 @@ func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	return low
 }
 
-// Solve turns v, of nodes from..to-1, into the solution of the factored system.
+// Solve replaces v, over nodes from..to-1, by the solution of the factored system.
 func (f *Matrix) Solve(v []float64, from, to int) {
 	for n := to - 1; n >= from; n-- {
 		x := v[n-from]
@@ -91,7 +92,7 @@ func (f *Matrix) Solve(v []float64, from, to int) {
 	}
 }
 
-// Least is the smallest eigenvalue, to rounding, by bisection.
+// Least is the smallest eigenvalue, up to rounding, by bisection.
 func (m *Matrix) Least() float64 {
 	f, n := m.New(), len(m.Parent)
 	low, high := math.Inf(1), math.Inf(1) // Gershgorin's bound, and a diagonal entry

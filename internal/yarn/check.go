@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Cluster is what a resource manager has to give.
+// Cluster is what a resource manager offers.
 type Cluster struct {
 	Nodes    int
 	MaxMiB   int64 // of the largest container
 	MaxCores int
 	AllMiB   int64
 	Each     []Node
-	Queues   []string // that take applications, sorted; nil: not told
+	Queues   []string // that accept applications, sorted; nil: unknown
 }
 
-// Node is what a host has to give.
+// Node is what a host offers.
 type Node struct {
 	MiB, FreeMiB int64
 	FreeCores    int
 }
 
-// Cluster asks what there is.
+// Cluster asks the resource manager what it offers.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	var nodes struct {
 		Nodes *struct {
@@ -62,7 +62,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	return k, nil
 }
 
-// notManager says that what answers has no such pages.
+// notManager says that the server has no such pages.
 func notManager(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Status == 404 {
@@ -71,8 +71,8 @@ func notManager(err error) error {
 	return err
 }
 
-// leafQueues finds the queues without queues below them in the scheduler's description, of
-// whatever kind it is: capacity (queueName, queues.queue) or fair (queueName, childQueues).
+// leafQueues finds the queues without subqueues in a scheduler's description, of either kind:
+// capacity (queueName, queues.queue) or fair (queueName, childQueues).
 func leafQueues(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:
@@ -96,11 +96,11 @@ func leafQueues(v any) (out []string) {
 	return out
 }
 
-// maxNamed bounds the queues that an error lists.
+// maxNamed bounds how many queues an error lists.
 const maxNamed = 12
 
-// Check holds a service against the cluster: what could never run is refused here, in one
-// line, before anything is written.
+// Check refuses, in one line, a service that could never run on this cluster, before anything is
+// written.
 func (k *Cluster) Check(s Spec) error {
 	if k.Nodes == 0 {
 		return errors.New("the cluster has no node manager that runs: see `yarn node -list -all`")
@@ -136,7 +136,7 @@ func (k *Cluster) nodesHave() string {
 	return fmt.Sprintf("its %d nodes have", k.Nodes)
 }
 
-// less is what to ask for instead of a service that takes too much in all.
+// less says what to ask for instead of a service that is too large as a whole.
 func (k *Cluster) less(s Spec) string {
 	_, all := s.Total()
 	w := s.Sizes[Worker]
@@ -148,16 +148,16 @@ func (k *Cluster) less(s Spec) string {
 	return fmt.Sprintf("less memory: --worker-memory (now %d MiB), --store-memory (%d), --coordinator-memory (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
-// CheckMore holds a new number of a component's containers against the cluster: what could
-// never run is an error. wait says that some will have to wait for what others hold now; "":
-// there is room. It goes by memory, as not every scheduler counts cores.
+// CheckMore checks a new number of a component's containers. What could never run is an error.
+// wait says that some must wait until others free their resources; "": there is room. It goes by
+// memory, as not every scheduler counts cores.
 func (k *Cluster) CheckMore(c Component, n int) (wait string, err error) {
 	if c.Resource == nil || n <= len(c.Containers) {
 		return "", nil
 	}
 	each, err := strconv.ParseInt(c.Resource.Memory, 10, 64)
 	if err != nil || each <= 0 {
-		return "", nil // YARN's own business
+		return "", nil // YARN decides
 	}
 	var most, now, free int64
 	cores := 0
@@ -184,12 +184,12 @@ func vcores(n int) string {
 	return fmt.Sprintf("%d vcores", n)
 }
 
-// sameQueue compares a queue's short name or path with what was asked for.
+// sameQueue compares a queue's short name or path with the queue asked for.
 func sameQueue(have, want string) bool {
 	return have == want || base(strings.ReplaceAll(have, ".", "/")) == want || strings.HasSuffix(want, "."+have)
 }
 
-// Application is a run of a service, as the resource manager knows it.
+// Application is a run of a service, as the resource manager describes it.
 type Application struct {
 	ID          string `json:"id"`
 	State       string `json:"state"`
@@ -198,10 +198,10 @@ type Application struct {
 	Queue       string `json:"queue"`
 }
 
-// serviceType is what YARN calls applications that are services.
+// serviceType is YARN's type of applications that are services.
 const serviceType = "yarn-service"
 
-// Application describes the newest run of the service of a name; nil: none is known.
+// Application describes the newest run of a service; nil: none is known.
 func (c *Client) Application(ctx context.Context, name string) (*Application, error) {
 	var doc struct {
 		Apps *struct {
@@ -237,7 +237,7 @@ func (a *Application) Dead() bool {
 	return a.State == "FAILED" || a.State == "KILLED" || a.State == "FINISHED"
 }
 
-// Why is the first line of what YARN says about it.
+// Why is the first line of YARN's diagnostics.
 func (a *Application) Why() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(a.Diagnostics), "\n")
 	return strings.TrimSpace(line)

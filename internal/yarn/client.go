@@ -18,22 +18,22 @@ import (
 
 // Client calls a resource manager.
 type Client struct {
-	URLs []string // http://host:8088; the first that answers as the active one counts
-	User string   // who calls, where there is no Kerberos
+	URLs []string // http://host:8088; the first that answers as the active one is used
+	User string   // the caller, if there is no Kerberos
 	// Negotiate adds a Kerberos ticket to a request; nil: there is no Kerberos.
 	Negotiate func(*http.Request) error
-	// HTTP makes the calls; nil: a client that gives up after callTimeout.
+	// HTTP makes the calls; nil: a client with callTimeout.
 	HTTP *http.Client
 }
 
-// callTimeout bounds a call. Launching uploads the service's master, which takes the
-// resource manager some seconds.
+// callTimeout bounds a call. Launching uploads the service's master, which takes the resource
+// manager some seconds.
 const callTimeout = 60 * time.Second
 
-// dialTimeout bounds connecting, which is what fails at an address where nothing is.
+// dialTimeout bounds connecting, which is what fails if nothing is at an address.
 const dialTimeout = 10 * time.Second
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds how much of an answer is read.
 const maxAnswer = 64 << 20
 
 var (
@@ -45,10 +45,10 @@ var (
 	ErrUnreachable = errors.New("no resource manager answers")
 )
 
-// Error is what a resource manager refuses a call with.
+// Error is a resource manager's refusal of a call.
 type Error struct {
 	Status  int
-	Message string // one line
+	Message string // byService says that the service API answered, not the server around it; explained, that the answer had a reason.
 	// byService says that the API of services answered, not the server that it is a part of;
 	// explained, that either gave a reason.
 	byService, explained bool
@@ -74,11 +74,11 @@ func (c *Client) Status(ctx context.Context, name string) (*Service, error) {
 	return &s, err
 }
 
-// Destroy ends a service and removes its definition; one that is not there is ErrNoService.
+// Destroy ends a service and removes its definition; ErrNoService if there is none.
 func (c *Client) Destroy(ctx context.Context, name string) error {
 	err := c.service(ctx, http.MethodPut, "/"+url.PathEscape(name), map[string]string{"state": "STOPPED"}, nil)
 	var refused *Error
-	if err != nil && !errors.As(err, &refused) { // one that does not run can't be stopped, only removed
+	if err != nil && !errors.As(err, &refused) { // a service that does not run can't be stopped, only removed
 		return err
 	}
 	return c.service(ctx, http.MethodDelete, "/"+url.PathEscape(name), nil, nil)
@@ -89,7 +89,7 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	err := c.call(ctx, method, "/app/v1/services"+path, in, out)
 	var e *Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		if e.byService { // a closed API knows no such page, and says so in another form
+		if e.byService { // a closed API has no such page, and says so in another form
 			return fmt.Errorf("%w: %s", ErrNoService, e.Message)
 		}
 		return fmt.Errorf("%w: ask its admin for yarn.webapp.api-service.enable=true in yarn-site.xml", ErrClosed)
@@ -113,20 +113,20 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return err
 }
 
-// A resource manager that has just been started answers some calls with a bare 500 for a
-// second or two.
+// A resource manager that has just been started answers some calls with a bare 500 for a second
+// or two.
 const (
 	settleTries = 5
 	settlePause = time.Second
 )
 
-// starting tells such an answer, which no part of it has given a reason for.
+// starting recognises such an answer: none of its parts gives a reason.
 func starting(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status >= 500 && !e.explained
 }
 
-// callAny asks one resource manager after the other.
+// callAny tries one resource manager after the other.
 func (c *Client) callAny(ctx context.Context, method, path string, body []byte, send bool, out any) error {
 	var last error
 	for _, root := range c.URLs {
@@ -186,7 +186,7 @@ func (c *Client) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableKeepAlives: true}}
 }
 
-// unreachable says which address does not answer, without what is no news.
+// unreachable says which address does not answer, without repeating what is known.
 func unreachable(at string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -203,7 +203,7 @@ func unreachable(at string, err error) error {
 	return fmt.Errorf("%w at %s (%w): check host and port (yarn.resourcemanager.webapp.address) and that it runs", ErrUnreachable, host, err)
 }
 
-// answer reads what came back.
+// answer reads the answer.
 func answer(at string, resp *http.Response, data []byte, out any) error {
 	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json") || json.Valid(data) && len(data) > 0
 	switch {
@@ -224,18 +224,17 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 	return nil
 }
 
-// isHadoop tells Hadoop's web servers from others: they say so by a cookie, or set this
-// header on every page.
+// isHadoop recognises Hadoop's web servers by a header that they set on every page.
 func isHadoop(resp *http.Response) bool { return resp.Header.Get("X-Frame-Options") != "" }
 
-// reason is the line that says why, in either form of Hadoop's: that of services or that
-// of all other pages.
+// reason finds the line with the reason, in the form of the service API or of Hadoop's other
+// pages.
 func reason(data []byte, resp *http.Response) *Error {
 	var doc struct {
 		Diagnostics     string
 		RemoteException struct{ Message string }
 	}
-	_ = json.Unmarshal(data, &doc) // no JSON: the status says it
+	_ = json.Unmarshal(data, &doc) // no JSON: then only the status is known
 	e := &Error{Status: resp.StatusCode, Message: resp.Status, byService: doc.Diagnostics != ""}
 	for _, m := range []string{doc.RemoteException.Message, doc.Diagnostics} {
 		if line, _, _ := strings.Cut(strings.TrimSpace(m), "\n"); line != "" {

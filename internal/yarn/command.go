@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Services manages services. Client does it by the resource manager's REST API, Command by
+// Services manages services: Client through the resource manager's REST API, Command through
 // Hadoop's own command.
 type Services interface {
 	// Launch starts a service.
@@ -27,13 +27,13 @@ type Services interface {
 	Destroy(ctx context.Context, name string) error
 }
 
-// Command manages services by the command yarn. That command calls the same API, unless it
-// is told otherwise by a property, which it takes from its configuration alone: it runs on
-// a copy of the configuration with that property added. Then it does itself what the
-// resource manager would have done: it uploads the definition and submits the master.
+// Command manages services through the command yarn. Normally that command calls the REST API.
+// With a certain property in its configuration it does itself what the resource manager would
+// have done: it uploads the definition and submits the master. So it runs with a copy of the
+// configuration that has this property.
 type Command struct {
 	program string
-	conf    string // folder of the configuration
+	conf    string // folder of that configuration
 	client  *Client
 	limit   time.Duration // of a call
 }
@@ -44,10 +44,10 @@ const (
 	adminClass    = "org.apache.hadoop.yarn.service.client.ServiceClient"
 )
 
-// commandTimeout bounds a call: the command itself waits for ever for a service's master.
+// commandTimeout bounds a call. The command itself waits for a service's master without limit.
 const commandTimeout = 2 * time.Minute
 
-// NewCommand looks for the command. Client is asked for what needs no open API.
+// NewCommand finds the command. Client is used for what the open part of the API offers.
 func NewCommand(program, conf string, c *Client) (*Command, error) {
 	at, err := exec.LookPath(program)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Command) run(ctx context.Context, args ...string) (string, error) {
 	defer done()
 	cmd := exec.CommandContext(limited, c.program, append([]string{"--config", dir, "app"}, args...)...)
 	cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+dir, "YARN_CONF_DIR="+dir)
-	cmd.WaitDelay = time.Second // what it has started may hold its output open
+	cmd.WaitDelay = time.Second // its children may hold its output open
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -88,7 +88,7 @@ func (c *Command) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// commandError picks the line that says why out of what Hadoop logs.
+// commandError picks the line with the reason out of Hadoop's log.
 func commandError(program, log string, err error) error {
 	best := err.Error()
 	for line := range strings.Lines(log) {
@@ -186,7 +186,7 @@ func (c *Command) Status(ctx context.Context, name string) (*Service, error) {
 // Destroy implements Services.
 func (c *Command) Destroy(ctx context.Context, name string) error {
 	if _, err := c.run(ctx, "-stop", name); err != nil && ctx.Err() != nil {
-		return err // one that does not run can't be stopped, only removed
+		return err // a service that does not run can't be stopped, only removed
 	}
 	_, err := c.run(ctx, "-destroy", name)
 	return err

@@ -15,8 +15,7 @@ import (
 // Conf holds properties of Hadoop's configuration.
 type Conf map[string]string
 
-// ReadConf reads core-site.xml and yarn-site.xml of a folder; files that are not there
-// hold nothing.
+// ReadConf reads core-site.xml and yarn-site.xml of a folder. Missing files are empty.
 func ReadConf(dir string) (Conf, error) {
 	c := Conf{}
 	for _, name := range []string{"core-site.xml", "yarn-site.xml"} {
@@ -35,7 +34,7 @@ func ReadConf(dir string) (Conf, error) {
 	return c, nil
 }
 
-// Parse adds the properties of a file of Hadoop's configuration; the last one of a name counts.
+// Parse adds the properties of a configuration file. The last one of a name counts.
 func (c Conf) Parse(data []byte) error {
 	var doc struct {
 		Property []struct {
@@ -55,7 +54,7 @@ func (c Conf) Parse(data []byte) error {
 // Get is a property with its ${...} replaced; see hdfs.Property.
 func (c Conf) Get(key string) string { return hdfs.Property(c, key) }
 
-// Kerberos says whether the cluster wants to know who calls.
+// Kerberos says whether the cluster uses Kerberos.
 func (c Conf) Kerberos() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }
@@ -63,7 +62,7 @@ func (c Conf) Kerberos() bool {
 // ErrNotConfigured says that the configuration names no resource manager.
 var ErrNotConfigured = errors.New("no resource manager is configured")
 
-// ResourceManagers are the addresses of the REST API: several where there is a standby.
+// ResourceManagers are the addresses of the REST API: several if there is a standby.
 func (c Conf) ResourceManagers() ([]string, error) {
 	scheme, key, port := "http", "yarn.resourcemanager.webapp.address", "8088"
 	if c.Get("yarn.http.policy") == "HTTPS_ONLY" {
@@ -94,7 +93,7 @@ func (c Conf) ResourceManagers() ([]string, error) {
 	return out, nil
 }
 
-// CheckURL holds an address that was typed.
+// CheckURL checks an address that a user typed.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" {

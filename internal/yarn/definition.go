@@ -17,45 +17,45 @@ const (
 	Worker      = "worker"
 )
 
-// Roles lists them.
+// Roles lists the roles.
 func Roles() []string { return []string{Coordinator, Store, Worker} }
 
-// Names of what a container finds in its working folder.
+// Names in a container's working folder.
 const (
 	programName = "taxon"
 	runName     = "run.json"
 )
 
-// Size is what a container of a role gets.
+// Size is what a role's container gets.
 type Size struct {
 	Count int
 	Cores int
 	Bytes int64 // of memory
 }
 
-// Spec is a cluster to be placed.
+// Spec describes a cluster to start.
 type Spec struct {
 	Name  string // of the service
 	Queue string // "": YARN's default
-	User  string // who the processes are in HDFS, where there is no Kerberos
-	// Lifetime in seconds, after which YARN ends the service; 0: none.
+	User  string // user of the processes in HDFS, if there is no Kerberos
+	// Lifetime is in seconds; then YARN ends the service; 0: unlimited.
 	Lifetime int64
 	Sizes    map[string]Size // by role
 	Program  string          // the binary, a path in HDFS
 	Run      string          // the file of Run, a path in HDFS
-	// Files are further ones, by role and name; the role "" is all.
+	// Files are further files, by role and name; role "": all roles.
 	Files     map[string]map[string]string
 	Principal string // of Kerberos; "": none
 	Keytab    string // path in HDFS
 	Env       map[string]string
 }
 
-// ErrName is wrapped by the error of a name that YARN would not take.
+// ErrName is wrapped by errors about names that YARN does not accept.
 var ErrName = errors.New("must be lower-case letters, digits and -, begin with a letter, and have at most 40 characters")
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// CheckName says whether a service may be called so: it becomes a part of host names.
+// CheckName checks a service's name, which becomes a part of host names.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) || strings.HasSuffix(name, "-") {
 		return fmt.Errorf("%q %w", name, ErrName)
@@ -66,21 +66,20 @@ func CheckName(name string) error {
 // MiB rounds bytes up to YARN's unit.
 func MiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
 
-// goLimit is the part of a container's memory that Go's heap is kept below: YARN kills a
+// goLimit is the share of a container's memory below which Go's heap is kept. YARN kills a
 // container that takes more than it has.
 const goLimit = 0.85
 
-// Definition is the service as YARN wants it. A component's failures neither end the
-// service nor keep it off a host: taxon lives with any number of them, and workers on
-// machines that are taken away are nothing unusual. Its master may die as often as YARN
-// allows within a minute.
+// Definition is the service in YARN's form. A component's failures neither end the service nor
+// keep it off a host: taxon survives any number of them, and workers on machines that are taken
+// away are nothing unusual. The service's master may die as often as YARN allows within a minute.
 func Definition(s Spec) *Service {
 	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers", Configuration: &Configured{Properties: map[string]string{
 		"yarn.service.container-failure.retry-interval-ms":       "1000",
 		"yarn.service.container-failure-per-component.threshold": "1000000",
 		"yarn.service.node-blacklist.threshold":                  "1000000",
-		"yarn.service.container-recovery.timeout.ms":             "15000", // what died while its master was away is waited for so long, else two minutes
-		"yarn.service.am-failure.validity-interval-ms":           "60000", // else YARN ends it with its master's second death, months later
+		"yarn.service.container-recovery.timeout.ms":             "15000", // wait so long for containers that died while their master was away, not two minutes
+		"yarn.service.am-failure.validity-interval-ms":           "60000", // else the master's second death ends the service, even months later
 	}}}
 	if s.Lifetime > 0 {
 		def.Lifetime = s.Lifetime

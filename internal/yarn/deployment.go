@@ -17,30 +17,30 @@ import (
 	"taxon/internal/tell"
 )
 
-// Options say which cluster is meant, and how YARN and the cluster are called.
+// Options say which cluster is meant, and how to call it and YARN.
 type Options struct {
-	Verb    string        // for errors of calls to the coordinator
+	Verb    string        // prefix of errors of calls to the coordinator
 	Name    string        // of the service
 	Dir     string        // the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
 	Manager string        // URL of the resource manager; "": of the configuration
-	Command string        // of Hadoop's, where the resource manager's service API is closed
-	Wait    time.Duration // for what is to become ready
+	Command string        // Hadoop's command, for resource managers whose service API is closed
+	Wait    time.Duration // how long to wait until things are ready
 	UI      tell.Teller
 }
 
-// Problem is an error that names its matter but not the verb that it ends, which goes before it.
+// Problem is an error that names its subject, but not the verb, which the caller puts before it.
 type Problem struct {
 	error
-	Usage bool // an option, the folder or YARN's own refusal: the user can fix it
+	Usage bool // the user can fix it: an option, the folder, or a refusal of YARN's
 }
 
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.error }
 
-// refuse is a Problem that the user can fix.
+// refuse makes a Problem that the user can fix.
 func refuse(format string, args ...any) error { return &Problem{fmt.Errorf(format, args...), true} }
 
-// refused makes an error of YARN's a Problem: what it refuses is for the user to fix.
+// refused makes a Problem of a refusal of YARN's, which the user must fix.
 func refused(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -48,7 +48,7 @@ func refused(err error) error {
 	return &Problem{err, true}
 }
 
-// Deployment is a cluster as a service of YARN, with its folder in HDFS.
+// Deployment is a cluster that is a service of YARN, with its folder in HDFS.
 type Deployment struct {
 	Options
 	user     string
@@ -57,7 +57,7 @@ type Deployment struct {
 	services Services
 }
 
-// Open finds the cluster's service and its folder. What can't be used is a Problem.
+// Open finds a cluster's service and folder. An unusable one is a Problem.
 func Open(ctx context.Context, o Options) (*Deployment, error) {
 	d, err := newDeployment(o)
 	if err == nil {
@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Deployment, error) {
 	return d, nil
 }
 
-// newDeployment checks the options, and fills in what was left out.
+// newDeployment checks the options and fills in defaults.
 func newDeployment(o Options) (*Deployment, error) {
 	d := &Deployment{Options: o, guessed: o.Dir == ""}
 	if err := CheckName(o.Name); err != nil {
@@ -110,8 +110,8 @@ func confDir() string {
 	return ""
 }
 
-// NewClient calls the resource manager at url, or with "" that of Hadoop's configuration in
-// the environment, which it returns too. Where none is known the error is ErrNotConfigured.
+// NewClient calls the resource manager at url or, if url is "", that of Hadoop's configuration in
+// the environment, which it also returns. If none is known the error is ErrNotConfigured.
 func NewClient(url, user string) (*Client, Conf, error) {
 	conf, err := ReadConf(confDir())
 	if err != nil {
@@ -132,8 +132,8 @@ func NewClient(url, user string) (*Client, Conf, error) {
 	return c, conf, nil
 }
 
-// findServices chooses how the service is managed: by the resource manager's API, or where
-// that is closed by Hadoop's own command.
+// findServices chooses how the service is managed: by the resource manager's API or, if that is
+// closed, by Hadoop's command.
 func (d *Deployment) findServices(ctx context.Context) error {
 	d.services = d.manager
 	_, err := d.manager.Status(ctx, d.Name)
@@ -141,10 +141,10 @@ func (d *Deployment) findServices(ctx context.Context) error {
 		return nil
 	}
 	if _, err := d.manager.Cluster(ctx); err != nil {
-		return refused(err) // what is there is no resource manager
+		return refused(err) // the server is no resource manager
 	}
 	if !errors.Is(err, ErrClosed) {
-		return nil // the service's master may just be away, which is no reason to refuse everything
+		return nil // perhaps only the service's master is away, so do not refuse everything
 	}
 	cli, missing := NewCommand(d.Command, confDir(), d.manager)
 	if missing != nil {
@@ -154,8 +154,8 @@ func (d *Deployment) findServices(ctx context.Context) error {
 	return nil
 }
 
-// status describes the service, which also tells the cluster's folder, if that was not given.
-// While the service has no master YARN's own file of it tells.
+// status describes the service, and thereby finds the cluster's folder if it was not given. While
+// the service has no master, YARN's own file of it is read.
 func (d *Deployment) status(ctx context.Context) (*Service, error) {
 	s, err := d.services.Status(ctx, d.Name)
 	if errors.Is(err, ErrNoService) || !d.guessed {
@@ -174,8 +174,7 @@ func (d *Deployment) status(ctx context.Context) (*Service, error) {
 	return s, err
 }
 
-// kept reads YARN's own file of the service, which lies in its user's home; one that can't be
-// read tells nothing.
+// kept reads YARN's own file of the service, in its user's home; nil if that can't be read.
 func (d *Deployment) kept(ctx context.Context) *Service {
 	s := &Service{}
 	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+d.user+"/.yarn/services/"+d.Name+"/"+d.Name+".json")
@@ -185,7 +184,7 @@ func (d *Deployment) kept(ctx context.Context) *Service {
 	return s
 }
 
-// needService refuses a service that is not there.
+// needService is the error for a service that does not exist.
 func (d *Deployment) needService(err error) error {
 	if errors.Is(err, ErrNoService) {
 		return refuse("YARN knows no service %s of yours: `taxon yarn up --name %s` starts one", d.Name, d.Name)
@@ -198,11 +197,11 @@ func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{Verb: d.Verb, Coordinator: d.place(), Patience: time.Second})
 }
 
-// pauseEvery is how often YARN and the coordinator are asked while they are waited for.
+// pauseEvery is the pause between questions to YARN and the coordinator while waiting.
 const pauseEvery = 300 * time.Millisecond
 
-// await calls done until it says so, an error comes, or the time is over; it tells what
-// is missing.
+// await calls done until that is ready or fails, or the time is over. The error then says what is
+// missing.
 func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string, err error)) error {
 	for deadline := time.Now().Add(d.Wait); ; {
 		ready, missing, err := done(ctx)

@@ -14,8 +14,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// clusterMark is the file that tells a cluster's folder from one of somebody's data. Older
-// folders have run.json alone.
+// clusterMark is the file that distinguishes a cluster's folder from a user's. Older folders have
+// run.json only.
 const clusterMark = ".taxon-cluster"
 
 // placeName is the file in which the cluster's coordinator says where it is.
@@ -24,14 +24,14 @@ const placeName = "coordinator"
 // place is that file's path.
 func (d *Deployment) place() string { return fs.Join(d.Dir, placeName) }
 
-// ownNames are what a cluster's processes, and those who start it, make in its folder, the
-// mark last.
+// ownNames are what a cluster's processes, and those who start it, make in its folder. The mark
+// is last.
 func ownNames() []string {
 	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName, clusterMark}
 }
 
-// inFolder is the name of something in a folder that is no cluster's; "": the folder is
-// empty or a cluster's.
+// inFolder is the name of something in a folder that does not belong to a cluster; "": the folder
+// is empty or a cluster's.
 func inFolder(ctx context.Context, dir string) (string, error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil || len(names) == 0 || slices.Contains(names, clusterMark) {
@@ -49,8 +49,8 @@ func inFolder(ctx context.Context, dir string) (string, error) {
 	return names[0], nil
 }
 
-// removeOwn removes what a cluster has made in its folder, and the folder if nothing is
-// left. What others have put there stays: its names are returned.
+// removeOwn removes what a cluster made in its folder, and the folder if it is empty then. It
+// returns the names of what others put there, which stays.
 func removeOwn(dir string) (left []string, err error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil {
@@ -72,12 +72,12 @@ func removeOwn(dir string) (left []string, err error) {
 	return nil, fs.RemoveAll(dir)
 }
 
-// unfinished tells the hidden file or folder that a killed process leaves of one of its own.
+// unfinished recognises a hidden file or folder that a killed process left of one of its own.
 func unfinished(name string, own []string) bool {
 	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(name, "."+o+".") })
 }
 
-// purgeable refuses --purge of what is not this cluster's folder, before anything is ended.
+// purgeable refuses --purge for a folder that is not this cluster's, before anything is ended.
 func (d *Deployment) purgeable(ctx context.Context) error {
 	other, err := inFolder(ctx, d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -92,7 +92,7 @@ func (d *Deployment) purgeable(ctx context.Context) error {
 	file := fs.Join(d.Dir, runName)
 	data, err := fs.ReadFile(ctx, file)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return nil // of an `up` that was killed
+		return nil // left by an `up` that was killed
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (d *Deployment) purgeable(ctx context.Context) error {
 	return nil
 }
 
-// purge removes what purgeable has allowed.
+// purge removes what purgeable has accepted.
 func (d *Deployment) purge() error {
 	left, err := removeOwn(d.Dir)
 	if err != nil {
@@ -121,8 +121,8 @@ func (d *Deployment) purge() error {
 	return nil
 }
 
-// StaticProgram is the path of a binary that runs on any Linux host of its architecture, or
-// an error that says why it would not; "": of this program.
+// StaticProgram is the path of a program that runs on any Linux host of its architecture; "":
+// this program. The error says why it would not run.
 func StaticProgram(path string) (string, error) {
 	if path == "" {
 		self, err := os.Executable()

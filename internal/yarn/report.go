@@ -12,17 +12,17 @@ import (
 	"taxon/internal/human"
 )
 
-// Report is what YARN and the coordinator say of a cluster: `taxon yarn status --json`.
+// Report is what YARN and the coordinator say about a cluster: `taxon yarn status --json`.
 type Report struct {
 	Name        string   `json:"name"`
 	Application string   `json:"application"` // for `yarn logs -applicationId`
 	State       string   `json:"state"`       // YARN's: ACCEPTED, STARTED, STABLE, FLEX, ...
 	Queue       string   `json:"queue"`
 	Coordinator string   `json:"coordinator"` // for --coordinator: the file
-	Address     string   `json:"address"`     // where it is now; "": it has not said
+	Address     string   `json:"address"`     // its present address; "": unknown
 	Epoch       uint64   `json:"epoch"`
-	Answers     bool     `json:"answers"` // the coordinator does
-	Workers     int      `json:"workers"` // that the coordinator knows as up
+	Answers     bool     `json:"answers"` // the coordinator answers
+	Workers     int      `json:"workers"` // up according to the coordinator
 	Stores      int      `json:"stores"`
 	Containers  []Placed `json:"containers"`
 	Diagnostics string   `json:"diagnostics,omitempty"`
@@ -36,17 +36,17 @@ type Placed struct {
 	Container string `json:"container"` // for `yarn logs -containerId`
 }
 
-// Report asks YARN and the coordinator. That one of them says nothing is no error.
+// Report asks YARN and the coordinator. If one of them is silent that is no error.
 func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	s, err := d.status(ctx)
 	if errors.Is(err, ErrNoService) || ctx.Err() != nil {
 		return nil, d.needService(err)
 	}
-	if err != nil { // its master is just away: say what else is known
+	if err != nil { // its master is away for now: report the rest
 		s = &Service{Name: d.Name, State: "UNKNOWN", Diagnostics: err.Error()}
 	}
 	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(), Containers: []Placed{}, Diagnostics: human.OneLine(s.Diagnostics)}
-	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil { // that it is not known is no error: the service is
+	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil { // an unknown run is no error, as the service is known
 		r.Application, r.Queue = run.ID, run.Queue
 		if r.Diagnostics == "" && run.State != "RUNNING" {
 			r.Diagnostics = human.OneLine(run.Why())
@@ -77,8 +77,8 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	return r, ctx.Err()
 }
 
-// awaitMembers waits until a coordinator newer than epoch before knows as many stores and
-// workers as are wanted. Meanwhile it calls insist, unless that is nil.
+// awaitMembers waits until a coordinator newer than epoch before knows as many stores and workers
+// as are wanted. Meanwhile it calls insist, if that is not nil.
 func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, workers int, insist func()) error {
 	line := d.UI.Start("yarn: processes ready", int64(1+stores+workers))
 	defer line.Done()

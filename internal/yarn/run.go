@@ -16,21 +16,21 @@ import (
 	"taxon/internal/human"
 )
 
-// Run is what containers start with: a file beside the binary, written when the service is
-// launched. In arguments {host}, {instance}, {local} and {shared} stand for the host as YARN
-// names it, the instance (store-0), a folder of the instance's own and one that all of the
-// service's containers on a host share. Both live as long as the service does on that host,
-// unless Local names a place that lives longer.
+// Run is what containers start with: a file next to the program, written when the service is
+// launched. In arguments {host} stands for the host's name in YARN, {instance} for the instance
+// (store-0), {local} for a folder of the instance's own, and {shared} for one that all of the
+// service's containers on a host share. Both folders exist as long as the service does on that
+// host, unless Local is a place that exists longer.
 type Run struct {
 	Version int                 `json:"version"` // 1
-	Args    map[string][]string `json:"args"`    // by role, behind its verb
-	// Local is a folder on every host, writable by the containers' user; "": YARN's own
+	Args    map[string][]string `json:"args"`    // by role, after its verb
+	// Local is a folder on every host that the containers' user can write to; "": YARN's folder
 	// for the service.
 	Local string `json:"local,omitempty"`
 	Name  string `json:"name"` // of the service
-	// Dir is the cluster's folder, where a process says why it can't start; "": nowhere.
+	// Dir is the cluster's folder, where a process writes why it can't start; "": nowhere.
 	Dir string `json:"dir,omitempty"`
-	// Stores is the number of shards, over which jobs have placed their values.
+	// Stores is the number of shards, on which jobs' placement depends.
 	Stores int `json:"stores"`
 }
 
@@ -63,8 +63,8 @@ func DecodeRun(file string, data []byte) (*Run, error) {
 	return &r, nil
 }
 
-// Command is the arguments of a role's process in this container, whose environment env
-// gives, and an empty folder for its temporary files. The process's folders are made.
+// Command returns the arguments of a role's process in this container, with the container's
+// environment env, and an empty folder for its temporary files. It makes the process's folders.
 func (r *Run) Command(role, instance string, env func(string) string) (args []string, temp string, err error) {
 	args, ok := r.Args[role]
 	if !ok {
@@ -81,7 +81,7 @@ func (r *Run) Command(role, instance string, env func(string) string) (args []st
 	name := "taxon-" + r.Name + "-"
 	own, shared := filepath.Join(place(roots, name, instance), name+instance), filepath.Join(roots[0], name+"shared")
 	temp = filepath.Join(own, "tmp")
-	if err := os.RemoveAll(temp); err != nil { // of a process that was killed
+	if err := os.RemoveAll(temp); err != nil { // left by a killed process
 		return nil, "", err
 	}
 	for _, dir := range []string{temp, shared} {
@@ -97,42 +97,41 @@ func (r *Run) Command(role, instance string, env func(string) string) (args []st
 	return out, temp, nil
 }
 
-// place is where an instance's folder is, or shall be: instances are spread over a host's
-// disks by their number, but one that has a folder already finds it, also when YARN has put
-// one of its disks aside.
+// place is where an instance's folder is or will be. Instances are spread over a host's disks by
+// number. But an instance that has a folder finds it, even if YARN has stopped using a disk.
 func place(roots []string, name, instance string) string {
 	for _, r := range roots {
 		if _, err := os.Stat(filepath.Join(r, name+instance)); err == nil {
 			return r
 		}
 	}
-	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]) // a name without a number: the first
+	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]) // a name without a number counts as 0
 	return roots[max(n, 0)%len(roots)]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// failuresName is the folder, in a cluster's, of what its processes say when they fail.
+// failuresName is a folder in a cluster's folder, in which processes write why they failed.
 const failuresName = "failures"
 
-// ContainerFailure is why an instance's process has ended, the last time that it did with an error.
+// ContainerFailure says why an instance's process last ended with an error.
 type ContainerFailure struct {
 	Instance string `json:"instance"` // worker-0
 	Host     string `json:"host"`
 	Error    string `json:"error"` // one line
-	Times    int    `json:"times"` // that it failed since the cluster was started
-	// Permanent says that the cause is an option or a path, which trying again does not fix.
+	Times    int    `json:"times"` // since the cluster was started
+	// Permanent says that the cause is an option or a path, so that trying again does not help.
 	Permanent bool `json:"lasting"`
 }
 
-// failuresDir is where processes of the cluster in a folder leave why they failed.
+// failuresDir is that folder.
 func failuresDir(dir string) string { return fs.Join(dir, failuresName) }
 
-// Leave writes a failure into a cluster's folder, where those who wait for the cluster find it;
-// Times is counted on from what is there.
+// Leave writes a failure into a cluster's folder, for those who wait for the cluster. Times
+// continues from what is there.
 func (f ContainerFailure) Leave(ctx context.Context, dir string) error {
 	if _, err := fs.Stat(fs.Join(dir, runName)); err != nil {
-		return err // the folder has been purged: it must not come back
+		return err // the folder was purged, and must not be made again
 	}
 	path := fs.Join(failuresDir(dir), f.Instance)
 	f.Times = 1
@@ -151,7 +150,7 @@ func (f ContainerFailure) Leave(ctx context.Context, dir string) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// readFailures are what instances left, in order of their names. What can't be read is not told.
+// readFailures reads the instances' failures, by name. Unreadable ones are left out.
 func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 	names, err := fs.ReadDirNames(failuresDir(dir))
 	if err != nil {
@@ -167,12 +166,12 @@ func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 	return out
 }
 
-// permanentFailures is how often an instance must have failed, from a cause that lasts, until
-// no more is hoped for.
+// permanentFailures is how often an instance must fail from a permanent cause before waiting is
+// given up.
 const permanentFailures = 3
 
-// failures watches the cluster's processes: what it returns says which one has failed since,
-// and why, and is an error of the user's when trying again won't help.
+// failures watches the cluster's processes. The function that it returns says which process has
+// failed since, and why; it returns an error for the user if trying again does not help.
 func (d *Deployment) failures(ctx context.Context) func(context.Context) (string, error) {
 	before := map[string]int{}
 	for _, f := range readFailures(ctx, d.Dir) {

@@ -10,8 +10,7 @@ import (
 	"taxon/internal/human"
 )
 
-// Scale has YARN start or end workers, and returns when the coordinator knows as many as are
-// wanted.
+// Scale has YARN start or end workers, and returns when the coordinator knows as many as wanted.
 func (d *Deployment) Scale(ctx context.Context, workers int) error {
 	stores := 0
 	if err := d.await(ctx, func(ctx context.Context) (ready bool, missing string, err error) {
@@ -27,20 +26,19 @@ func (d *Deployment) Scale(ctx context.Context, workers int) error {
 	told := time.Now()
 	return d.awaitMembers(ctx, 0, stores, workers, func() {
 		if time.Since(told) >= flexEvery {
-			_, _, _, _ = d.flex(ctx, workers) // what is missing is told all the same
+			_, _, _, _ = d.flex(ctx, workers) // what is missing is reported below
 			told = time.Now()
 		}
 	})
 }
 
-// flexEvery is how often the number of workers is told again while it is waited for: a
-// service's master that takes the place of one that has died forgets what it is told before
-// it has found the containers.
+// flexEvery is how often the wanted number of workers is repeated while waiting. A service's
+// master that replaces a dead one forgets what it was told before it found the containers.
 const flexEvery = 10 * time.Second
 
-// flex tells the service's master how many workers are wanted, and returns the number of
-// stores, why some will have to wait for room, or what is missing yet: a master that has died
-// is replaced by YARN.
+// flex tells the service's master how many workers are wanted. It returns the number of stores,
+// why some workers must wait for room, or what is still missing: YARN replaces a master that has
+// died.
 func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, missing string, err error) {
 	s, err := d.status(ctx)
 	if errors.Is(err, ErrNoService) || ctx.Err() != nil {
@@ -74,7 +72,7 @@ func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, m
 	return st.Number, wait, "", nil
 }
 
-// Down ends the service, and removes its folder if purge.
+// Down ends the service, and with purge removes its folder.
 func (d *Deployment) Down(ctx context.Context, purge bool) error {
 	if purge {
 		if _, err := d.status(ctx); errors.Is(err, ErrNoService) && !fs.Exists(d.Dir) {

@@ -2,8 +2,8 @@ package yarn
 
 import "strings"
 
-// Service is the part of YARN's definition and status of a service that is used here. The
-// names are YARN's.
+// Service is the part of YARN's definition and status of a service that is used here. Names are
+// YARN's.
 type Service struct {
 	Name          string      `json:"name"`
 	ID            string      `json:"id,omitempty"` // of the application, in a status
@@ -18,7 +18,7 @@ type Service struct {
 	Components    []Component `json:"components,omitempty"`
 }
 
-// Component is a set of like containers.
+// Component is a set of equal containers.
 type Component struct {
 	Name          string      `json:"name"`
 	State         string      `json:"state,omitempty"`
@@ -36,7 +36,7 @@ type Resource struct {
 	Memory string `json:"memory"` // MiB, as a number in a string
 }
 
-// Configured is what a service or its containers find.
+// Configured is what a service or its containers find in their environment.
 type Configured struct {
 	Properties map[string]string `json:"properties,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
@@ -50,7 +50,7 @@ type File struct {
 	Dest string `json:"dest_file"`
 }
 
-// Principal is who a service's master is on a cluster with Kerberos.
+// Principal is the Kerberos identity of a service's master.
 type Principal struct {
 	Name   string `json:"principal_name"`
 	Keytab string `json:"keytab"` // a URI
@@ -67,8 +67,8 @@ type Container struct {
 	Launched int64  `json:"launch_time"` // milliseconds since 1970
 }
 
-// Folder is the cluster's folder, where its processes find what to run; "": it has none, the
-// service is not taxon's.
+// Folder is the cluster's folder, from which its processes start; "": none, so the service is not
+// taxon's.
 func (s *Service) Folder() string {
 	for _, c := range s.Components {
 		if c.Configuration == nil {

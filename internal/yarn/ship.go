@@ -22,22 +22,22 @@ import (
 	"taxon/internal/tell"
 )
 
-// shipment brings to HDFS what the containers start with.
+// shipment copies to HDFS what the containers start with.
 type shipment struct {
 	*UpOptions
 	dir   string // the cluster's
 	spec  Spec
-	epoch uint64 // of the coordinator before; 0: there was none
-	made  string // the outermost folder that was made; "": all were there
-	empty bool   // the cluster's folder was there, with nothing in it
+	epoch uint64 // epoch of the coordinator before; 0: none
+	made  string // outermost folder that was made; "": all existed
+	empty bool   // the cluster's folder existed and was empty
 }
 
-// ship fills the cluster's folder, which only its owner can read: keys lie in it.
+// ship fills the cluster's folder. Only its owner can read it, as it contains keys.
 func (s *shipment) ship(ctx context.Context) error {
 	if err := s.makeFolder(ctx); err != nil {
 		return err
 	}
-	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // of its last time
+	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // left from the last time
 		return err
 	}
 	p, err := cluster.ReadPlace(ctx, fs.Join(s.dir, placeName))
@@ -61,7 +61,7 @@ func (s *shipment) ship(ctx context.Context) error {
 	return nil
 }
 
-// undo removes what was made, if the cluster was not there before.
+// undo removes what was made, if the cluster did not exist before.
 func (s *shipment) undo() error {
 	switch {
 	case s.made != "":
@@ -73,8 +73,8 @@ func (s *shipment) undo() error {
 	return nil
 }
 
-// checkBefore refuses fewer stores than the cluster had before: its jobs would wait for
-// the ones that never come back.
+// checkBefore refuses fewer stores than the cluster had before, as its jobs would wait for shards
+// that never come back.
 func (s *shipment) checkBefore(ctx context.Context) error {
 	file := fs.Join(s.dir, runName)
 	data, err := fs.ReadFile(ctx, file)
@@ -98,7 +98,7 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 	return nil
 }
 
-// makeFolder makes the cluster's folder, and notes what has to go if nothing comes of it.
+// makeFolder makes the cluster's folder, and notes what to remove if starting fails.
 func (s *shipment) makeFolder(ctx context.Context) error {
 	made := ""
 	for at := s.dir; at != fs.Dir(at); at = fs.Dir(at) {
@@ -137,8 +137,8 @@ func (s *shipment) makeFolder(ctx context.Context) error {
 	return fs.WriteFile(fs.Join(s.dir, clusterMark), []byte("a cluster of `taxon yarn up`\n"))
 }
 
-// shipConf takes along the configuration of HDFS that this process uses, so that a path
-// means the same on all hosts.
+// shipConf copies the HDFS configuration that this process uses, so that a path means the same on
+// all hosts.
 func (s *shipment) shipConf(ctx context.Context) error {
 	dir := confDir()
 	if dir == "" {
@@ -170,8 +170,8 @@ func (s *shipment) copy(ctx context.Context, from, to string) (string, error) {
 	return to, errors.Join(ctx.Err(), fs.WriteFile(to, data))
 }
 
-// shipSecrets makes certificates and takes along tokens and the keytab. Each role gets its
-// own certificate; whoever can read the folder client may call the cluster as its admin.
+// shipSecrets makes certificates, and copies tokens and the keytab. Each role gets its own
+// certificate. Whoever can read the folder client may call the cluster as its admin.
 func (s *shipment) shipSecrets(ctx context.Context) error {
 	if s.Keytab != "" {
 		at, err := s.copy(ctx, s.Keytab, fs.Join(s.dir, "secrets", "client.keytab"))
@@ -184,7 +184,7 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.Principal
 	}
 	if s.Insecure {
-		return fs.RemoveAll(fs.Join(s.dir, client.Folder)) // of a cluster before this one
+		return fs.RemoveAll(fs.Join(s.dir, client.Folder)) // left from an earlier cluster
 	}
 	if s.Certs == "" {
 		dir, err := os.UserConfigDir()
@@ -213,14 +213,14 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 	return nil
 }
 
-// tokensEnding is what the name of a role's file of tokens ends in.
+// tokensEnding is the suffix of a role's token file.
 const tokensEnding = ".tokens"
 
-// certDays is how long the processes' certificates are valid. A service that is to live
-// longer is started anew within the year.
+// certDays is how long the processes' certificates are valid. A service that lives longer must be
+// restarted within the year.
 const certDays = 365
 
-// shipIdentity makes the certificate of a role, or of those who call.
+// shipIdentity makes the certificate of a role, or of callers.
 func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority, name string) error {
 	r := secure.Request{Name: "yarn-" + name, Valid: certDays * 24 * time.Hour, Roles: []secure.Role{secure.Role(name)}}
 	folder, token := "secrets", name+tokensEnding
@@ -238,7 +238,7 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.Certs, token): name + filepath.Ext(token)} {
 		at, err := s.copy(ctx, from, fs.Join(s.dir, folder, to))
 		if errors.Is(err, iofs.ErrNotExist) && from != issued.Cert && from != issued.Key {
-			continue // tokens are for those who have made some
+			continue // tokens are only copied if there are any
 		}
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (s *shipment) shipRun(context.Context) error {
 	return fs.WriteFile(s.spec.Run, append(data, '\n'))
 }
 
-// shipBinary copies the program, once for each of its versions.
+// shipBinary copies the program, once for each version.
 func (s *shipment) shipBinary(ctx context.Context) error {
 	f, err := os.Open(s.Binary)
 	if err != nil {
@@ -296,7 +296,7 @@ func (s *shipment) shipBinary(ctx context.Context) error {
 	return out.Commit()
 }
 
-// watched is a reader that tells how far it is, and ends with ctx.
+// watched is a reader that shows progress and ends with ctx.
 type watched struct {
 	io.Reader
 	ctx  context.Context

@@ -18,17 +18,17 @@ import (
 	"taxon/internal/planinfo"
 )
 
-// UpOptions say what shall run. Sizes are in bytes.
+// UpOptions say what to run. Sizes are in bytes.
 type UpOptions struct {
 	Options
 	Workers, Stores, Slots    int
 	Lease                     time.Duration
-	Data, Hierarchy, Method   string // of the training that the containers are sized for; "": none
+	Data, Hierarchy, Method   string // training by which the containers' sizes are planned; "": none
 	Files                     fs.Local
 	WorkerMemory, StoreMemory int64 // 0: by the plan
 	CoordinatorMemory, Cache  int64
 	Queue, Local              string   // "": YARN's own
-	DataRoots                 []string // folders that jobs may read from in place
+	DataRoots                 []string // folders in which jobs may name data
 	Lifetime                  time.Duration
 	SnapshotEvery             int
 	SnapshotPause             time.Duration
@@ -38,13 +38,13 @@ type UpOptions struct {
 	Binary                    string // "": this program
 }
 
-// minContainer is below what a process can do anything with.
+// minContainer is the least useful size of a container.
 const minContainer = 64 << 20
 
-// workerShare is the part of its container that a worker tells the coordinator for tasks.
+// workerShare is the share of its container's memory that a worker offers for tasks.
 const workerShare = 0.85
 
-// Check names all that is wrong with the options by themselves.
+// Check reports all that is wrong with the options themselves.
 func (o *UpOptions) Check() error {
 	var all []error
 	want := func(ok bool, format string, args ...any) {
@@ -68,12 +68,12 @@ func (o *UpOptions) Check() error {
 	return refused(errors.Join(all...))
 }
 
-// size sets the containers' memory by the plan, where it was not given.
+// size plans the containers' memory where it was not given.
 func (o *UpOptions) size(ctx context.Context) error {
 	const (
 		defaultWorker = 4 << 30
 		defaultStore  = 2 << 30
-		room          = 256 << 20 // for what a process has besides its tasks
+		room          = 256 << 20 // for what a process needs beside its tasks
 		memoryStep    = 256 << 20
 	)
 	up := func(n int64) int64 { return (n + memoryStep - 1) / memoryStep * memoryStep }
@@ -101,7 +101,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 	return nil
 }
 
-// isThere refuses a path of input that names nothing; "" is no path.
+// isThere refuses an input path that does not exist; "" is no path.
 func isThere(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
@@ -120,7 +120,7 @@ func isThere(ctx context.Context, path string) error {
 	return nil
 }
 
-// spec is the cluster that is asked for; the files in HDFS are filled in later.
+// spec describes the cluster that is asked for. The files in HDFS are filled in later.
 func (o *UpOptions) spec(user string) Spec {
 	return Spec{Name: o.Name, Queue: o.Queue, User: user, Lifetime: int64(o.Lifetime / time.Second), Principal: o.Principal,
 		Sizes: map[string]Size{
@@ -130,8 +130,8 @@ func (o *UpOptions) spec(user string) Spec {
 		}}
 }
 
-// Run is what the processes of the cluster in a folder are started with. Roles in tokens have
-// a file of tokens.
+// Run is what the processes start with, for a cluster folder dir. Roles in tokens have a token
+// file.
 func (o *UpOptions) Run(dir string, tokens []string) Run {
 	place := fs.Join(dir, placeName)
 	find := []string{"--coordinator", place}
@@ -164,8 +164,9 @@ func (o *UpOptions) Run(dir string, tokens []string) Run {
 	return r
 }
 
-// Up launches the service, and returns when all of it is ready. What the cluster can't give is
-// refused before anything is written; a service that ends before it is ready leaves nothing.
+// Up launches the service, and returns when everything is ready. What the cluster can't provide
+// is refused before anything is written. A service that ends before it is ready leaves nothing
+// behind.
 func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 	d, err := newDeployment(o.Options)
 	if err != nil {
@@ -202,11 +203,11 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		return nil, refused(err)
 	}
 	if err := s.ship(ctx); err != nil {
-		_ = s.undo() // the cause is told, not this
+		_ = s.undo() // the first error is reported, not this
 		return nil, err
 	}
 	if err := d.services.Launch(ctx, Definition(s.spec)); err != nil {
-		_ = d.services.Destroy(context.WithoutCancel(ctx), d.Name) // YARN keeps the definition of what it refused
+		_ = d.services.Destroy(context.WithoutCancel(ctx), d.Name) // YARN keeps the definition of a service that it refused
 		_ = s.undo()
 		return nil, refused(err)
 	}
@@ -224,20 +225,20 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 	return d, nil
 }
 
-// abandonLimit bounds waiting for the end of a service that did not come up.
+// abandonLimit bounds the wait for the end of a service that did not start properly.
 const abandonLimit = 30 * time.Second
 
-// abandon ends a service that did not come up, and waits until none of its processes can
-// write to its folder any more.
+// abandon ends a service that did not start properly, and waits until none of its processes can
+// write to its folder.
 func (d *Deployment) abandon(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, abandonLimit)
 	defer done()
 	if d.services.Destroy(ctx, d.Name) == nil {
-		_ = d.awaitEnd(ctx) // the cause is told, not this
+		_ = d.awaitEnd(ctx) // the first error is reported, not this
 	}
 }
 
-// free refuses a name under which a service is there already.
+// free refuses a name that a service has already.
 func (d *Deployment) free(ctx context.Context) error {
 	s, err := d.services.Status(ctx, d.Name)
 	switch {

@@ -10,35 +10,35 @@ import (
 	"taxon/store"
 )
 
-// reserveTables is the free space that writes leave untouched, in memory tables. Badger
-// writes through memory maps of sparse files: where the disk has no block for a page,
-// the system kills the process. So what is acknowledged must never make Badger run out
-// later, while it flushes (at most 3 tables) and compacts (the tables of level zero, 8
-// at most, and what they overlap of the next level, of 2 to 3) into new files before it
-// deletes the old ones; the rest is slack for levels below.
+// reserveTables is the free disk space that writes leave untouched, in sizes of a memory table.
+// Badger writes through memory maps of sparse files: if the disk has no block for a page, the
+// system kills the process. So what is acknowledged must never make Badger run out of space
+// later, while it flushes (at most 3 tables) and compacts. Compaction writes new files before it
+// deletes the old ones: the tables of level zero, 8 at most, and what they overlap in the next
+// level, 2 to 3. The rest is slack for the levels below.
 const reserveTables = 16
 
-// deleteTables is the free space in memory tables without which nothing is deleted or
-// flushed either: somebody else has filled the disk.
+// deleteTables is the free space, in memory tables, without which nothing is deleted or flushed
+// either. Then somebody else has filled the disk.
 const deleteTables = 4
 
-// roomToDelete refuses what makes Badger flush.
+// roomToDelete refuses operations that make Badger flush.
 func (s *Store) roomToDelete() error { return s.must(s.reserve / reserveTables * deleteTables) }
 
-// room refuses a write of n bytes that would eat into the reserve. They are written
-// twice, to the log and to a table.
+// room refuses a write of n bytes that would use the reserve. They are written twice, to the log
+// and to a table.
 func (s *Store) room(n uint64) error { return s.must(s.reserve + 2*n) }
 
-// Room is what the disk has left for the shard, in bytes, with the files that wait to be
-// written over; with less than reserve free it refuses writes.
+// Room is the disk space left for the shard, in bytes, including files that wait to be
+// overwritten. With less than reserve free, writes are refused.
 func (s *Store) Room() (free, reserve uint64, err error) {
 	free, err = s.free(s.dir)
 	s.spares.mu.Lock()
 	defer s.spares.mu.Unlock()
-	return max(free, free+uint64(s.spares.bytes)), s.reserve, err // free may be all there is
+	return max(free, free+uint64(s.spares.bytes)), s.reserve, err // free may be everything
 }
 
-// must reports ErrFull unless need bytes are free; callers say which store it is.
+// must returns ErrFull unless `need` bytes are free; callers add which store it is.
 func (s *Store) must(need uint64) error {
 	free, err := s.free(s.dir)
 	if err == nil && free < need {
@@ -57,8 +57,8 @@ func (s *Store) must(need uint64) error {
 	return nil
 }
 
-// roomToOpen refuses to open where reading the logs back would fill the disk: they
-// are flushed to tables at once.
+// roomToOpen refuses to open a store if reading its logs would fill the disk, as they are flushed
+// to tables at once.
 func roomToOpen(dir string, free func(string) (uint64, error)) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.mem"))
 	if err != nil || len(logs) == 0 {
@@ -80,7 +80,7 @@ func roomToOpen(dir string, free func(string) (uint64, error)) error {
 	return nil
 }
 
-// explain gives an error of Badger's its meaning.
+// explain translates an error of Badger's.
 func explain(err error) error {
 	var ke *store.KeyError
 	switch {
@@ -88,7 +88,7 @@ func explain(err error) error {
 		return nil
 	case errors.Is(err, store.ErrCorrupt), errors.As(err, &ke):
 		return err
-	case noSpace(err), strings.Contains(err.Error(), "no space left on device"): // wrapped beyond errors.Is
+	case noSpace(err), strings.Contains(err.Error(), "no space left on device"): // wrapped so that errors.Is does not find it
 		return fmt.Errorf("%w: %s", store.ErrFull, oneLine(err))
 	case strings.Contains(strings.ToLower(err.Error()), "checksum"):
 		return fmt.Errorf("%w: %s", store.ErrCorrupt, oneLine(err))
@@ -96,14 +96,14 @@ func explain(err error) error {
 	return err
 }
 
-// oneLine is an error's text without the stack that Badger may add to it.
+// oneLine is an error's text without the stack that Badger may add.
 func oneLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// caught turns a panic into ErrCorrupt: Badger indexes into what it reads from disk
-// without looking, and where no checksum stood before it, damage shows like this.
+// caught turns a panic into ErrCorrupt. Badger uses data from disk as indexes without checks.
+// Damage that no checksum caught shows as a panic.
 func caught(err *error) {
 	switch p := recover().(type) {
 	case nil:

@@ -9,16 +9,16 @@ import (
 	"taxon/store"
 )
 
-// Heads wait in memory, where most are dropped with their steps, and go to Badger in
-// large batches. What waits is found again by reading the ends of the segments when the
-// shard is opened, so it is bounded by bytes, too.
+// Heads wait in memory, where most are dropped with their steps, and go to Badger in large
+// batches. When the shard is opened, heads that waited are found by reading the ends of the
+// segments; so what waits is bounded in bytes, too.
 const (
 	defaultWaiting      = 16 << 10
 	defaultWaitingBytes = 256 << 20
 )
 
-// flushHeads moves heads to Badger, the oldest steps' first, until half as many wait as may.
-// The values are durable already. The caller has entered.
+// flushHeads moves heads to Badger, the oldest steps' first, until half the allowed number waits.
+// The values themselves are durable already. The caller has entered.
 func (s *Store) flushHeads(ctx context.Context) error {
 	over := func(share int64) bool {
 		return s.table.waiting.Load() > s.waiting/share || s.table.bytes.Load() > s.waitingBytes/share
@@ -55,8 +55,8 @@ func (s *Store) oldest() (oldest *step) {
 	return oldest
 }
 
-// index moves the heads of a step to Badger. A crash in the middle leaves heads that are
-// written again: the marks come behind all of them, in the order of the log.
+// index moves a step's heads to Badger. A crash in the middle leaves heads that are written
+// again: in the log, the marks come after all of them.
 func (s *Store) index(st *step) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()

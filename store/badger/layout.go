@@ -14,12 +14,14 @@ const (
 	// formatKey holds the format version; no job id starts with NUL.
 	formatKey     = "\x00taxon-store"
 	formatVersion = 2
-	// firstVersion kept the data in Badger; what was written so is read, and deleted.
+	// firstVersion kept the data in Badger. Such values are read and deleted, but no longer
+	// written.
 	firstVersion = 1
-	// markKey and a segment's number hold how far its records have heads in Badger.
+	// markKey, followed by a segment's number, holds up to where the segment's records have heads
+	// in Badger.
 	markKey = "\x00taxon-segment\x00"
 
-	inBadger   = 1  // layout of a head: the data are inline, or in chunks that follow
+	inBadger   = 1  // layout of a head whose data are inline, or in chunks that follow
 	inSegment  = 2  // the data are in a segment
 	badgerHead = 22 // size of a head in layout 1, before the inline data
 	placeHead  = 34 // of one in layout 2
@@ -44,7 +46,7 @@ type head struct {
 	offset  uint64 // inSegment: of the data
 }
 
-// chunksOf is the number of chunk entries of a value; small ones have none.
+// chunksOf is the number of chunk entries of a value; small values have none.
 func chunksOf(size uint64) uint32 {
 	if size <= chunkBytes {
 		return 0
@@ -62,8 +64,8 @@ func chunkKey(headKey []byte, i uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(make([]byte, 0, len(headKey)+4), headKey...), i)
 }
 
-// parseEntryKey tells the value that an entry belongs to and which entry it is: 0 is
-// the head.
+// parseEntryKey returns the value to which an entry belongs, and which entry it is: 0 is the
+// head.
 func parseEntryKey(b []byte) (k store.Key, chunk uint32, err error) {
 	job := bytes.IndexByte(b, 0)
 	if job < 0 || len(b) < job+1+12 {
@@ -100,12 +102,12 @@ func encodeHead(key []byte, h head) []byte {
 	return binary.LittleEndian.AppendUint32(b, headSum(key, b))
 }
 
-// headSum covers the entry key too, so a head found under another key is refused.
+// headSum covers the entry's key, so a head found under another key is refused.
 func headSum(key, fields []byte) uint32 {
 	return store.UpdateChecksum(store.Checksum(key), fields)
 }
 
-// parseHead checks a head entry, of either layout, and splits off the inline data.
+// parseHead checks a head entry of either layout, and separates the inline data.
 func parseHead(key, b []byte) (h head, inline []byte, err error) {
 	n := badgerHead
 	if len(b) > 0 && b[0] == inSegment {
@@ -131,7 +133,7 @@ func parseHead(key, b []byte) (h head, inline []byte, err error) {
 	return h, b[n:], nil
 }
 
-// mark says how far a segment's records have heads in Badger, and of which file this is.
+// mark says up to where a segment's records have heads in Badger, and of which file.
 type mark struct {
 	end int64
 	sum uint32 // of the file, see segment.File.Sum
@@ -145,7 +147,7 @@ func (m mark) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, store.Checksum(b))
 }
 
-// parseMark reads a mark; ok is false of a damaged one, which says nothing.
+// parseMark reads a mark; ok is false for a damaged one, which is ignored.
 func parseMark(b []byte) (m mark, ok bool) {
 	if len(b) != 16 || binary.LittleEndian.Uint32(b[12:]) != store.Checksum(b[:12]) {
 		return m, false
@@ -153,8 +155,7 @@ func parseMark(b []byte) (m mark, ok bool) {
 	return mark{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])}, true
 }
 
-// codec decompresses the chunks of values in layout 1. Its methods may be called from
-// several goroutines.
+// codec decompresses the chunks of values in layout 1. Several goroutines may use it.
 type codec struct{ dec *zstd.Decoder }
 
 func newCodec() (*codec, error) {
@@ -174,8 +175,8 @@ func (c *codec) decode(dst []byte, encoding byte, stored []byte) ([]byte, error)
 	case encodingRaw:
 		dst = append(dst, stored...)
 	case encodingZstd:
-		// Into the room behind dst: the decoder's memory limit counts the
-		// whole of what it appends to.
+		// Decode into the room after dst: the decoder's memory limit counts everything that it
+		// appends to.
 		out, err := c.dec.DecodeAll(stored, dst[from:from])
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", store.ErrCorrupt, err.Error())

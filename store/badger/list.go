@@ -45,8 +45,8 @@ func (s *Store) List(ctx context.Context, job string, yield func(store.Info) err
 	}
 }
 
-// Any says whether the shard holds a value; an error: it can't be read. A shard is asked
-// at each heartbeat, for which List would put a page in order.
+// Any says whether the shard holds a value; an error: it can't be read. It is called at each
+// heartbeat, and List would sort a page each time.
 func (s *Store) Any(ctx context.Context) (bool, error) {
 	if err := s.enter(); err != nil {
 		return false, err
@@ -59,7 +59,7 @@ func (s *Store) Any(ctx context.Context) (bool, error) {
 	return s.table.any(), nil
 }
 
-// page describes up to listPage values behind a key (nil: from the first).
+// page describes up to listPage values after a key (nil: from the first).
 func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.Info, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.
 	return merge(waiting, stored), nil
 }
 
-// merge joins two lists in key order to one of a page. A value in both is described by
-// the first.
+// merge joins two lists in key order into one page. If a value is in both, the first list's
+// description is used.
 func merge(a, b []store.Info) []store.Info {
 	out := make([]store.Info, 0, min(len(a)+len(b), listPage))
 	for len(a)+len(b) > 0 && len(out) < listPage {
@@ -119,13 +119,13 @@ func (s *Store) waitingPage(job string, last *store.Key) []store.Info {
 	return out
 }
 
-// storedPage describes up to most values whose heads are in Badger.
+// storedPage describes up to `most` values whose heads are in Badger.
 func (s *Store) storedPage(ctx context.Context, job string, last *store.Key, most int) ([]store.Info, error) {
 	var prefix, from []byte
 	if job != "" {
 		prefix = store.AppendJobPrefix(nil, job)
 	}
-	if last != nil { // the least key behind the last value's entries: a name's end is NUL
+	if last != nil { // the first possible entry after those of the last value: names end with NUL
 		from = append(store.AppendKey(nil, *last), 1)
 	}
 	out := make([]store.Info, 0, 64)

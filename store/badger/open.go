@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// tablesInMemory is what Badger holds at most, in memory tables: three of them (one
-	// written to, two waiting to be flushed) with their logs' pages, and the buffers that
-	// tables are built in. Those start at twice a table's size, grow by doubling, and up
-	// to eight are kept for the next one. Measured: 36.
+	// tablesInMemory is how much memory Badger takes, in memory tables: three of them (one being
+	// written, two waiting to be flushed) with their logs' pages, and the buffers in which tables
+	// are built. Those begin at twice a table's size and grow by doubling; up to eight are kept
+	// for reuse.
 	tablesInMemory = 40
 
 	minTableBytes = 4 << 20 // a write batch holds 15 % of it, and that is two chunks
@@ -35,9 +35,9 @@ const (
 type Options struct {
 	Dir string // made if it is not there; one opener at a time
 	ID  string // of the shard, when it is new; default random. See store.ShardID
-	// Memory bounds what the shard takes, beside values on their way; 160 MiB or more,
-	// default 512 MiB. A memory table has 1/40 of it, at most 64 MiB. The disk keeps 2/5
-	// of Memory free (16 tables): see store.ErrFull.
+	// Memory bounds what the shard takes, apart from values on their way; at least 160 MiB,
+	// default 512 MiB. A memory table has 1/40 of it, at most 64 MiB. 2/5 of Memory (16 tables)
+	// stays free on disk: see store.ErrFull.
 	Memory uint64
 	Limits store.Limits
 }
@@ -51,24 +51,24 @@ type Store struct {
 	reserve uint64                           // bytes of disk that stay free
 	free    func(dir string) (uint64, error) // bytes of disk
 
-	// mu is held for reading by every call and for writing by Drop and Close: files
-	// that are read must not go, and dropping a prefix would fail Badger's writes.
+	// mu is locked for reading by every call, and for writing by Drop and Close: files must not
+	// be removed while they are read, and dropping a prefix would make Badger's writes fail.
 	mu     sync.RWMutex
 	db     *bdg.DB
 	closed bool
 
 	table        *table
 	spares       spares
-	flushing     sync.Mutex // held by the one that moves heads to Badger
-	waiting      int64      // heads that may wait in memory
-	waitingBytes int64      // and the bytes of their values
+	flushing     sync.Mutex // held while heads are moved to Badger
+	waiting      int64      // number of heads that may wait in memory
+	waitingBytes int64      // bytes of their values that may wait
 }
 
 var _ store.Shard = (*Store)(nil)
 
-// Open opens or makes the shard in a directory. ErrLocked if it is open already,
-// here or in another process; ErrCorrupt if its files are damaged beyond single values;
-// ErrFull if the disk has no room to read its log back.
+// Open opens or makes the shard in a directory. ErrLocked if it is open already, here or in
+// another process; ErrCorrupt if more than single values are damaged; ErrFull if the disk has no
+// room to read its log.
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" {
 		return nil, fmt.Errorf("open store: %w: no directory", store.ErrInvalid)
@@ -104,7 +104,7 @@ func open(o Options) (*Store, error) {
 	if err := s.replay(); err != nil {
 		return nil, errors.Join(explain(err), s.Close())
 	}
-	// Behind the database's lock, so that two first openers don't make two.
+	// Under the database's lock, so that two first openers do not make two ids.
 	if s.id, err = store.ShardID(o.Dir, o.ID); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -116,7 +116,7 @@ func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 	if db, err = bdg.Open(o); err == nil {
 		return db, nil
 	}
-	// Badger wraps the system's error beyond the reach of errors.Is.
+	// Badger wraps the system's error so that errors.Is does not find it.
 	if strings.Contains(err.Error(), "Cannot acquire directory lock") {
 		return nil, fmt.Errorf("%w by another opener: end that process or choose another directory", store.ErrLocked)
 	}
@@ -126,8 +126,8 @@ func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 	return nil, unreadable(err)
 }
 
-// unreadable words an error of Badger's about its files. Damage is the store's: what is left
-// of them helps nobody, and what the shard held comes from other copies, or is made again.
+// unreadable words Badger's error about its files. It counts as damage of the whole store: what
+// is left is of no use, and what the shard held comes from other copies or is computed again.
 func unreadable(err error) error {
 	text := oneLine(err)
 	for _, other := range []string{"permission denied", "too many open files", "cannot allocate memory", "read-only file system"} {
@@ -139,7 +139,7 @@ func unreadable(err error) error {
 		"then jobs take what is lost from other copies (--replicas) or their snapshots, or make it again", store.ErrCorrupt, text)
 }
 
-// badgerOptions caps what Badger would take; the package comment says why.
+// badgerOptions bounds what Badger takes; the package comment says why.
 func badgerOptions(dir string, table int64) bdg.Options {
 	return bdg.DefaultOptions(dir).
 		WithSyncWrites(true).
@@ -150,7 +150,7 @@ func badgerOptions(dir string, table int64) bdg.Options {
 		WithNumMemtables(2).
 		WithBaseTableSize(table / 4).
 		WithBaseLevelSize(2 * table).
-		WithNumLevelZeroTables(8). // a job's values are dropped soon: most before anything rewrites them
+		WithNumLevelZeroTables(8). // most values are dropped before anything rewrites them
 		WithNumLevelZeroTablesStall(16).
 		WithNumCompactors(2).               // the least that Badger takes
 		WithValueThreshold(2 * chunkBytes). // no value lies in the value log
@@ -163,7 +163,7 @@ func badgerOptions(dir string, table int64) bdg.Options {
 		WithNumVersionsToKeep(1)
 }
 
-// checkFormat writes the version into an empty store and compares it in others.
+// checkFormat writes the version into an empty store, and compares it in others.
 func (s *Store) checkFormat() (err error) {
 	defer caught(&err)
 	return s.db.Update(func(txn *bdg.Txn) error {
@@ -199,15 +199,15 @@ func empty(txn *bdg.Txn) bool {
 	return !it.Valid()
 }
 
-// ID is the shard's own, for good: see store.ShardID.
+// ID is the shard's permanent id: see store.ShardID.
 func (s *Store) ID() string { return s.id }
 
 // Limits are those that the shard enforces.
 func (s *Store) Limits() store.Limits { return s.limits }
 
-// Close flushes and releases the directory; see store.Store. Where the disk is too full
-// for that it is left as it is, with ErrFull: nothing is lost, the log is read back when
-// the shard is opened by another process.
+// Close flushes and releases the directory; see store.Store. If the disk is too full for that,
+// the store is left as it is, with ErrFull. Nothing is lost: the log is read when another process
+// opens the shard.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// enter begins a call: leave with s.mu.RUnlock.
+// enter begins a call; end it with s.mu.RUnlock.
 func (s *Store) enter() error {
 	s.mu.RLock()
 	if s.closed {
@@ -240,7 +240,7 @@ func (s *Store) enter() error {
 	return nil
 }
 
-// replay opens the segments and finds the values again whose heads are not in Badger.
+// replay opens the segments, and finds the values whose heads are not in Badger.
 func (s *Store) replay() error {
 	files, highest, err := segment.OpenAll(s.segments())
 	for _, f := range files { // from now on Close closes them
@@ -257,7 +257,7 @@ func (s *Store) replay() error {
 	var stale [][]byte
 	for number := range marks {
 		s.table.next = max(s.table.next, number+1)
-		if s.table.file(number) == nil { // the crash came between the two halves of a drop
+		if s.table.file(number) == nil { // the crash came in the middle of a drop
 			stale = append(stale, markOf(number))
 		}
 	}
@@ -269,7 +269,7 @@ func (s *Store) replay() error {
 			return err
 		}
 	}
-	if err := s.flushHeads(context.Background()); !errors.Is(err, store.ErrFull) { // else they go on waiting
+	if err := s.flushHeads(context.Background()); !errors.Is(err, store.ErrFull) { // else they stay in memory
 		return err
 	}
 	return nil
@@ -286,8 +286,8 @@ func (s *Store) replayFile(f *segment.File, m mark) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.files = append(st.files, f)
-	// A damaged value is one that was being written, or has rotted: in both cases whoever
-	// misses it can have it made again, and one written earlier under the key still counts.
+	// A damaged value was being written, or has decayed. Either way a reader that misses it can
+	// have it computed again, and an earlier value under the key still counts.
 	return f.Scan(context.Background(), m.end, func(e segment.Entry) error {
 		switch {
 		case e.Deleted:
@@ -299,7 +299,7 @@ func (s *Store) replayFile(f *segment.File, m mark) error {
 	})
 }
 
-// marks reads how far segments have heads in Badger, by their numbers.
+// marks reads up to where segments have heads in Badger, by segment number.
 func (s *Store) marks() (map[uint64]mark, error) {
 	out := map[uint64]mark{}
 	err := s.view(func(txn *bdg.Txn) error {
@@ -323,21 +323,21 @@ func (s *Store) marks() (map[uint64]mark, error) {
 	return out, err
 }
 
-// spares are the files of dropped steps that wait for new ones: see segment.Blank. A job
-// drops about as much a sweep as it writes.
+// spares are files of dropped steps that wait for reuse: see segment.Blank. In each sweep a job
+// drops about as much as it writes.
 type spares struct {
 	mu    sync.Mutex
 	files []*segment.Blank
 	bytes int64
 }
 
-// maxSpares and maxSpareBytes bound what waits on the disk; writes that need the room have it.
+// maxSpares and maxSpareBytes bound the spare files. Writes that need the room get it.
 const (
 	maxSpares     = 4
 	maxSpareBytes = 256 << 20
 )
 
-// keep takes the file of a step that was dropped, or removes it.
+// keep takes the file of a dropped step, or removes it.
 func (s *spares) keep(f *segment.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +352,7 @@ func (s *spares) keep(f *segment.File) error {
 	return err
 }
 
-// take gives the file that has waited longest; nil: there is none.
+// take returns the file that has waited longest; nil: there is none.
 func (s *spares) take() *segment.Blank {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,7 +365,7 @@ func (s *spares) take() *segment.Blank {
 	return b
 }
 
-// clear removes what waits, and tells whether anything did.
+// clear removes all spare files, and says whether there were any.
 func (s *spares) clear() (some bool, err error) {
 	for b := s.take(); b != nil; b = s.take() {
 		some = true

@@ -22,7 +22,7 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.put(ctx, summed)
 }
 
-// PutSummed is Put of values that bring their checksums.
+// PutSummed is Put for values with checksums.
 func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 	defer s.mu.RUnlock()
 	var wanted durable
 	for len(values) > 0 {
-		n := 1 // values of one step, as batches mostly stay within one
+		n := 1 // values of the same step: most batches have one step
 		for n < len(values) && values[n].Key.Step == values[0].Key.Step && values[n].Key.Job == values[0].Key.Job {
 			n++
 		}
@@ -55,7 +55,7 @@ func (s *Store) put(ctx context.Context, values []store.Summed) error {
 	return s.flushHeads(ctx)
 }
 
-// explain says which store an error is of, but one that tells a key.
+// explain adds which store an error concerns, unless it names a key.
 func (s *Store) explain(err error) error {
 	var ke *store.KeyError
 	if errors.As(err, &ke) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -64,10 +64,10 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("store %s: %w", s.dir, explain(err))
 }
 
-// durable is what a call has to see on the disk before it returns.
+// durable is what must be on disk before a call returns.
 type durable []place
 
-// need adds a value. Only the last one of a file counts.
+// need adds a value. Only the last one in a file counts.
 func (d *durable) need(p place) {
 	for i := range *d {
 		if at := &(*d)[i]; at.file == p.file {
@@ -89,8 +89,8 @@ func (d durable) sync() error {
 	return nil
 }
 
-// putStep appends those values of one step that are not there yet. What all of them need
-// to be durable is added to wanted.
+// putStep appends the values of one step that are not stored yet. It adds to wanted what must
+// become durable for all of them.
 func (s *Store) putStep(ctx context.Context, values []store.Summed, wanted *durable) error {
 	st, err := s.stepOf(values[0].Key)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) stepOf(k store.Key) (*step, error) {
 	return st, err
 }
 
-// append writes records to the step's segment, a new one if none can be written to. The
+// append writes records to the step's segment, or to a new one if that can't be written to. The
 // caller holds the step's mu.
 func (s *Store) append(st *step, records []segment.Record) ([]place, error) {
 	if n := len(st.files); n == 0 || !st.files[n-1].Writable() {
@@ -155,7 +155,7 @@ func (s *Store) append(st *step, records []segment.Record) ([]place, error) {
 	return places, nil
 }
 
-// create makes a segment, of a spare file if there is one.
+// create makes a segment, from a spare file if there is one.
 func (s *Store) create(h segment.Head) (*segment.File, error) {
 	if b := s.spares.take(); b != nil {
 		return b.Create(s.segments(), h)
@@ -165,8 +165,8 @@ func (s *Store) create(h segment.Head) (*segment.File, error) {
 
 func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) }
 
-// fresh lists the values that are not stored yet; one with other bytes than the stored
-// one, or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
+// fresh lists the values that are not stored yet. A value with other bytes than the stored one,
+// or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
 func (s *Store) fresh(ctx context.Context, st *step, values []store.Summed, wanted *durable) ([]segment.Record, error) {
 	out := make([]segment.Record, 0, len(values))
 	seen := make(map[item]int, len(values))
@@ -193,8 +193,8 @@ func (s *Store) fresh(ctx context.Context, st *step, values []store.Summed, want
 	return out, nil
 }
 
-// compare tells whether the value is stored whole; with other bytes: ErrConflict. A
-// damaged one is as good as none if, for what can be told, it was this one.
+// compare says whether the value is stored whole; ErrConflict if other bytes are stored. A
+// damaged one counts as not stored if, as far as can be told, it was this value.
 func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (there bool, err error) {
 	same := func(size uint64, crc32c uint32) bool { return size == uint64(len(v.Data)) && crc32c == v.CRC32C }
 	var size uint64
@@ -203,7 +203,7 @@ func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (the
 	if p, ok := st.heads[it]; ok {
 		if size, crc32c = p.bytes, p.crc32c; same(size, crc32c) {
 			if !p.file.Holds(p.end()) {
-				return false, nil // it could not be synced: as good as none
+				return false, nil // it could not be synced: counts as not stored
 			}
 			data, err = p.load()
 			wanted.need(p)

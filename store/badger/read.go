@@ -10,7 +10,7 @@ import (
 	"taxon/store"
 )
 
-// trustBytes is how much is allocated on a head's word before its chunks are seen.
+// trustBytes bounds how much is allocated because of a head, before its chunks are seen.
 const trustBytes = 64 << 20
 
 // Get reads and verifies values; see store.Store.
@@ -80,8 +80,8 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 	return v, nil
 }
 
-// look finds a value whose head is in memory; if there is none, stored says whether
-// Badger may have one.
+// look finds a value whose head is in memory. If it is not, stored says whether Badger may have
+// it.
 func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
 	st := s.table.find(k.Job, k.Step)
 	if st == nil {
@@ -93,7 +93,7 @@ func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
 	return p, inMemory, st.stored
 }
 
-// load reads a value out of its segment and verifies it.
+// load reads and verifies a value in its segment.
 func (p place) load() ([]byte, error) {
 	if p.offset < 0 || p.end() < p.offset || p.end() > p.file.Size() {
 		return nil, fmt.Errorf("%w: the segment ends before the value does", store.ErrCorrupt)
@@ -112,14 +112,14 @@ func verify(data []byte, crc32c uint32) error {
 	return nil
 }
 
-// view runs f in a transaction that reads. Damage that Badger finds is ErrCorrupt.
+// view runs f in a read transaction. Damage found by Badger is ErrCorrupt.
 func (s *Store) view(f func(txn *bdg.Txn) error) (err error) {
 	defer caught(&err)
 	return explain(s.db.View(f))
 }
 
-// load reads a value's head out of Badger and, if want says so, its data, verified; else
-// nil. bdg.ErrKeyNotFound: no such value, or a head whose segment is gone.
+// load reads a value's head from Badger and, if want accepts it, its verified data; else nil.
+// bdg.ErrKeyNotFound: no such value, or its segment is gone.
 func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool) (h head, data []byte, err error) {
 	item, err := txn.Get(key)
 	if err != nil {
@@ -185,10 +185,10 @@ func (s *Store) loadChunk(txn *bdg.Txn, key, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// Folder is the shard's: see store.Filed.
+// Folder is the shard's folder: see store.Filed.
 func (s *Store) Folder() string { return s.dir }
 
-// Locate tells where values lie; see store.Filed.
+// Locate says where values are; see store.Filed.
 func (s *Store) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (s *Store) locate(k store.Key) (at store.Location, err error) {
 		return nil
 	})
 	if errors.Is(err, bdg.ErrKeyNotFound) || errors.Is(err, store.ErrCorrupt) {
-		return at, nil // Read says so
+		return at, nil // Read reports it
 	}
 	return at, err
 }

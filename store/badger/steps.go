@@ -36,7 +36,7 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	if !stored {
 		return ctx.Err()
 	}
-	var entries [][]byte // head before chunks: a value cut short by a crash is missing
+	var entries [][]byte // heads before chunks, so a crash leaves no partial value
 	err := s.scan(store.AppendStepPrefix(nil, job, step), nil, func(item *bdg.Item, k store.Key, _ uint32) error {
 		if stale(k) {
 			entries = append(entries, item.KeyCopy(nil))
@@ -56,12 +56,12 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	return nil
 }
 
-// commitWaiting deletes values whose heads wait in memory, by records that say so. It
-// tells whether Badger may have heads of the step.
+// commitWaiting deletes values whose heads wait in memory, by writing deletion records. It says
+// whether Badger may have heads of the step.
 func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for _, f := range st.files { // all that counts is there
+	for _, f := range st.files { // everything that counts is in it
 		if err := f.Trim(); err != nil {
 			return false, err
 		}
@@ -92,11 +92,10 @@ func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool
 	return st.stored, nil
 }
 
-// Drop deletes whole steps; see store.Store. A step goes with its segments' files, which
-// wait for the next steps to be written over. What
-// Badger has of it goes first, by deletion marks, which compaction applies (dropping a
-// prefix would write all memory tables out at each step), or if the whole job goes by its
-// prefixes: after a crash between the two, the segments have all the step's values again.
+// Drop deletes whole steps; see store.Store. A step's segment files become spares for later
+// steps. First its entries in Badger are deleted: by deletion marks, which compaction applies
+// (dropping a prefix would write all memory tables out at each step), or by prefix if the whole
+// job goes. After a crash between the two, the segments still have all the step's values.
 func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -122,11 +121,11 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 			err = errors.Join(err, s.spares.keep(f))
 		}
 	}
-	if len(old.steps) > 0 && len(s.table.of(what.Job)) == 0 { // nothing of a job that is gone stays
+	if len(old.steps) > 0 && len(s.table.of(what.Job)) == 0 { // nothing of a dropped job stays
 		_, gone := s.spares.clear()
 		err = errors.Join(err, gone)
 	}
-	if what.All && len(old.steps) > 0 { // a job that is gone must not come back with the power
+	if what.All && len(old.steps) > 0 { // a dropped job must not come back after a power failure
 		err = errors.Join(err, segment.SyncDir(s.segments()))
 	}
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	return old.values, nil
 }
 
-// dropEntries deletes what Badger has of dropped steps.
+// dropEntries deletes the entries of dropped steps in Badger.
 func (s *Store) dropEntries(old dropped, all bool) error {
 	if len(old.entries) == 0 {
 		return nil
@@ -158,7 +157,7 @@ type dropped struct {
 	steps    []*step  // with segments
 	prefixes [][]byte // of the steps in Badger
 	marks    [][]byte // keys of the segments' marks
-	entries  [][]byte // keys of all entries, marks first; only if there are any of a value
+	entries  [][]byte // keys of all entries, marks first; only if a value has entries
 }
 
 // droppable finds what a Drop deletes.
@@ -179,8 +178,8 @@ func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped
 	return old, err
 }
 
-// droppableEntries finds what Badger has, passing over the steps that stay: reading keys
-// of layout 1 means reading the blocks of the values between them.
+// droppableEntries finds what Badger has, and skips the steps that stay. Reading keys of layout 1
+// means reading the blocks of the values between them.
 func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *dropped) error {
 	prefix := store.AppendJobPrefix(nil, what.Job)
 	return s.view(func(txn *bdg.Txn) error {
@@ -222,8 +221,8 @@ func (s *Store) waits(k store.Key) bool {
 	return inMemory
 }
 
-// mark deletes entries one by one. Heads come before their chunks: a value of which a
-// crash leaves a part is missing.
+// mark deletes entries one by one. Heads go before their chunks, so a crash leaves no partial
+// value.
 func (s *Store) mark(entries [][]byte) error {
 	wb := s.db.NewWriteBatch()
 	defer wb.Cancel() // no effect after Flush
@@ -235,8 +234,8 @@ func (s *Store) mark(entries [][]byte) error {
 	return wb.Flush()
 }
 
-// scan calls f for the entries below a prefix, in order, from a key on (nil: from
-// the first), without reading their values. The caller holds the lock.
+// scan calls f for the entries below a prefix, in order, from a key on (nil: from the first),
+// without reading their values. The caller holds the lock.
 func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, chunk uint32) error) error {
 	return s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})

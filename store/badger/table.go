@@ -11,7 +11,7 @@ import (
 	"taxon/store/segment"
 )
 
-// item is what tells the values of one step apart.
+// item identifies a value within a step.
 type item struct {
 	task, attempt uint32
 	name          string
@@ -19,7 +19,7 @@ type item struct {
 
 func itemOf(k store.Key) item { return item{k.Task, k.Attempt, k.Name} }
 
-// place is where a value lies in a segment.
+// place is where a value is in a segment.
 type place struct {
 	file   *segment.File
 	offset int64 // of the data
@@ -27,10 +27,10 @@ type place struct {
 	crc32c uint32
 }
 
-// end is the size that the file has at least.
+// end is the least size of the file.
 func (p place) end() int64 { return p.offset + int64(p.bytes) }
 
-// step is what a shard knows of a step of a job that has segments.
+// step is what a shard knows about a step that has segments.
 type step struct {
 	job    string
 	number uint32
@@ -38,7 +38,7 @@ type step struct {
 	mu    sync.Mutex      // guards what follows
 	files []*segment.File // by number; only the last one may be writable
 	heads map[item]place  // of values whose heads are not in Badger
-	// stored: Badger may have heads of the step, too. One in the map counts more.
+	// stored: Badger may have heads of the step, too. A head in the map takes precedence.
 	stored bool
 }
 
@@ -56,7 +56,7 @@ func (s *step) keys() []store.Key {
 	return out
 }
 
-// table is the steps that have segments.
+// table holds the steps that have segments.
 type table struct {
 	mu    sync.Mutex // guards what follows
 	steps map[string]map[uint32]*step
@@ -71,15 +71,15 @@ func newTable() *table {
 	return &table{steps: map[string]map[uint32]*step{}, files: map[uint64]*segment.File{}, next: 1}
 }
 
-// find gives a step; nil: it has no segment.
+// find returns a step; nil: it has no segment.
 func (t *table) find(job string, number uint32) *step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.steps[job][number]
 }
 
-// findOrMake gives a step, a new one if there is none: its mu is locked, so that nobody
-// sees it before it is known whether Badger has heads of it.
+// findOrMake returns a step, or makes it. Its mu is locked, so that nobody sees it before it is
+// known whether Badger has heads of it.
 func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
 	return st, made
 }
 
-// file gives an open segment; nil: there is none of the number.
+// file returns an open segment; nil: there is none with that number.
 func (t *table) file(number uint64) *segment.File {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,7 @@ func (t *table) number() uint64 {
 	return t.next - 1
 }
 
-// of lists a job's steps in order; job "": those of all jobs.
+// of lists a job's steps in order; job "": all jobs' steps.
 func (t *table) of(job string) []*step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *table) any() bool {
 	return false
 }
 
-// remove forgets a step and its segments. Nobody else may be using them.
+// remove forgets a step and its segments. Nobody else may use them.
 func (t *table) remove(st *step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,13 +170,13 @@ func (t *table) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var err error
-	for _, f := range t.files { // the order of closing shows nowhere
+	for _, f := range t.files { // in any order
 		err = errors.Join(err, f.Close())
 	}
 	return err
 }
 
-// set notes where a value of a step lies; the caller holds the step's mu.
+// set records where a value of a step is; the caller holds the step's mu.
 func (t *table) set(st *step, it item, p place) {
 	t.drop(st, it)
 	st.heads[it] = p

@@ -17,23 +17,23 @@ import (
 	"taxon/store"
 )
 
-// A client on the host of a durable shard takes a short circuit: it reads values out of the
-// shard's segments and writes them into a file that the shard adopts, and only heads go
-// over the connection. What fails on this way, for whatever reason, is done on the other.
+// A client on the same host as a durable shard uses a short circuit. It reads values directly
+// from the shard's segments, and writes values into a file that the shard adopts. Only heads go
+// over the connection. Whatever fails on this path, for any reason, is done over the connection.
 
-// shortLeast is the size of a Put from which on a file costs less than a stream.
+// shortLeast is the size from which a Put by file costs less than a stream.
 const shortLeast = 16 << 10
 
-// attachment is what a client knows of a shard's files.
+// attachment is what a client knows about a shard's files.
 type attachment struct {
-	folder string // "": it is elsewhere, or shows none
+	folder string // "": it is on another host, or shows no files
 	passed atomic.Uint32
 }
 
-// askAgain is after how many calls a shard is asked again that showed no files.
+// askAgain is after how many calls a shard without files is asked again.
 const askAgain = 256
 
-// attached gives the shard's folder, asking for it the first time; "": there is no short
+// attached returns the shard's folder, and asks for it on first use; "": there is no short
 // circuit.
 func (s *shard) attached(ctx context.Context) string {
 	if s.local {
@@ -56,14 +56,13 @@ func (s *shard) attached(ctx context.Context) string {
 	return a.folder
 }
 
-// detach forgets the shard's folder, so that it is asked for again: the shard may have
-// come back elsewhere.
+// detach forgets the shard's folder, so that it is asked for again: the shard may have moved.
 func (s *shard) detach() {
 	s.files.Store(nil)
 	s.scratch.Swap(nil).remove()
 }
 
-// adopt puts values by way of a file. done is false where the stream has to.
+// adopt puts values by way of a file. done is false if the stream must be used.
 func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []int32) (done bool, err error) {
 	size := uint64(0)
 	for _, p := range positions {
@@ -97,15 +96,15 @@ func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []in
 	req.File = filepath.Base(f.path)
 	_, err = s.rpc.Adopt(ctx, req)
 	switch status.Code(err) {
-	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // it saw another file, or none
+	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // the shard saw another file, or none
 		s.detach()
 		return false, nil
 	}
 	return true, fromStatus(s.name, "put", err)
 }
 
-// scratch is a file in a shard's inbox. One waits for the next Put, as its pages are there
-// already; what a killed client leaves the shard removes.
+// scratch is a file in a shard's inbox. One is kept for the next Put, as its pages are in memory.
+// The shard removes what a killed client leaves.
 type scratch struct {
 	file *os.File
 	path string
@@ -113,16 +112,16 @@ type scratch struct {
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, ioBytes) }}
 
-// write writes values over the file's beginning, one behind the other.
+// write writes values, one after the other, over the file's beginning.
 func (f *scratch) write(values []store.Summed, positions []int32) error {
 	out := writers.Get().(*bufio.Writer)
 	defer func() {
-		out.Reset(nil) // the file is not the pool's to keep
+		out.Reset(nil) // the pool must not keep the file
 		writers.Put(out)
 	}()
 	out.Reset(io.NewOffsetWriter(f.file, 0))
 	for _, p := range positions {
-		_, _ = out.Write(values[p].Data) // Flush has the error
+		_, _ = out.Write(values[p].Data) // Flush returns the error
 	}
 	return out.Flush()
 }
@@ -130,12 +129,12 @@ func (f *scratch) write(values []store.Summed, positions []int32) error {
 // remove removes the file; nil: there is none.
 func (f *scratch) remove() {
 	if f != nil {
-		_ = os.Remove(f.path) // the shard sees to what is left
+		_ = os.Remove(f.path) // the shard removes it otherwise
 		_ = f.file.Close()
 	}
 }
 
-// takeScratch gives a file that nobody else writes to.
+// takeScratch returns a file to which nobody else writes.
 func (s *shard) takeScratch(folder string) (*scratch, error) {
 	if f := s.scratch.Swap(nil); f != nil {
 		return f, nil
@@ -148,7 +147,7 @@ func (s *shard) takeScratch(folder string) (*scratch, error) {
 	return &scratch{file, path}, nil
 }
 
-// keepScratch keeps a file for the next Put, if none waits, and if the folder is still that.
+// keepScratch keeps a file for the next Put, if there is none yet and the folder has not changed.
 func (s *shard) keepScratch(f *scratch) {
 	a := s.files.Load()
 	if a == nil || !strings.HasPrefix(f.path, a.folder) || !s.scratch.CompareAndSwap(nil, f) {
@@ -156,8 +155,8 @@ func (s *shard) keepScratch(f *scratch) {
 	}
 }
 
-// read gets values out of the shard's segments: keys[p] into out[p]. It gives the positions
-// that are left for Get, in their order.
+// read reads values from the shard's segments: keys[p] into out[p]. It returns the positions that
+// are left for Get, in order.
 func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (left []int32) {
 	folder := s.attached(ctx)
 	if folder == "" {
@@ -191,15 +190,15 @@ func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, o
 	return left
 }
 
-// opened are the files that one call reads from.
+// opened are the files from which one call reads.
 type opened struct {
 	folder string
 	names  []string
 	files  []*os.File // nil: not yet
-	missed bool       // one could not be opened
+	missed bool       // a file could not be opened
 }
 
-// read reads so many bytes of a file, the first one being 1. The caller has bounded them.
+// read reads part of a file; files are numbered from 1. The caller has bounded the size.
 func (o *opened) read(file uint32, offset, bytes uint64) ([]byte, error) {
 	if file == 0 || uint64(file) > uint64(len(o.files)) || offset > 1<<62 {
 		return nil, store.ErrMissing

@@ -17,19 +17,18 @@ import (
 	"taxon/store"
 )
 
-// Channel is an in-process transport for any gRPC services: servers register with it
-// as with a grpc.Server, clients call through it as through a connection. Calls go
-// through the generated stubs and handlers, with deadlines, cancellation, request
-// metadata and status codes as over a connection; but messages are copied rather than
-// serialised, and the store's bulk messages are handed over. Response headers, trailers,
-// call options and interceptors are not carried.
+// Channel is an in-process transport for gRPC services: servers register with it as with a
+// grpc.Server, clients call through it as through a connection. Calls use the generated stubs and
+// handlers, with deadlines, cancellation, request metadata and status codes as over a connection.
+// But messages are copied instead of serialised, and the store's bulk messages are passed on
+// without copying. Response headers, trailers, call options and interceptors are not supported.
 //
-// The handler of a server's stream has a goroutine of its own and a message under way in
-// each direction. Other handlers run in the caller's goroutine, a client's stream being
-// collected first: waking a goroutine costs more than storing a task's values. Such a call
-// ends when its handler does, which should use its context.
+// The handler of a server's stream has its own goroutine, with one message on its way in each
+// direction. Other handlers run in the caller's goroutine, after a client's stream has been
+// collected, as waking a goroutine costs more than storing a task's values. Such a call ends when
+// its handler does, so the handler should obey its context.
 //
-// As with any gRPC stream, who begins one must read it to its end or end its context.
+// As with any gRPC stream, whoever begins one must read it to its end or end its context.
 type Channel struct {
 	services map[string]*service
 }
@@ -48,7 +47,7 @@ type service struct {
 // NewChannel makes a transport without services.
 func NewChannel() *Channel { return &Channel{services: map[string]*service{}} }
 
-// RegisterService adds a service; all of them before the first call.
+// RegisterService adds a service. All must be added before the first call.
 func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s := &service{impl: impl, unary: map[string]grpc.MethodDesc{}, streams: map[string]grpc.StreamDesc{}}
 	for _, m := range desc.Methods {
@@ -116,8 +115,8 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &clientStream{pipe: p, ctx: ctx}, nil
 }
 
-// serverContext gives a handler the caller's deadline, cancellation and metadata, but
-// not its values. Cancel it when the handler has returned.
+// serverContext gives a handler the caller's deadline, cancellation and metadata, but not its
+// values. Cancel it when the handler has returned.
 func serverContext(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
 	if md, ok := metadata.FromOutgoingContext(caller); ok {
@@ -136,7 +135,7 @@ func serverContext(caller context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// statusError makes of a handler's error what a client of a connection would see.
+// statusError turns a handler's error into what a client would see over a connection.
 func statusError(err error) error {
 	if err == nil {
 		return nil
@@ -169,7 +168,7 @@ func (s *clientStream) CloseSend() error {
 	return nil
 }
 
-// SendMsg gives io.EOF when the handler has returned: RecvMsg has its status.
+// SendMsg returns io.EOF when the handler has returned; RecvMsg then has its status.
 func (s *clientStream) SendMsg(m any) error {
 	m, err := cloneMessage(m)
 	if err != nil {
@@ -191,7 +190,7 @@ func (s *clientStream) RecvMsg(out any) error {
 		return copyMessage(out, m)
 	case <-s.done:
 		select {
-		case m := <-s.responses: // sent before the handler returned
+		case m := <-s.responses: // it was sent before the handler returned
 			return copyMessage(out, m)
 		default:
 		}
@@ -239,8 +238,8 @@ func (s *serverStream) RecvMsg(out any) error {
 	}
 }
 
-// callContext is what a handler that runs in its caller's goroutine sees of the caller's
-// context: its end, and the metadata, but not its values.
+// callContext is the context of a handler that runs in its caller's goroutine: it has the
+// caller's end and metadata, but not its values.
 type callContext struct {
 	context.Context
 	incoming context.Context // has the metadata alone
@@ -256,8 +255,8 @@ func inlineContext(caller context.Context) context.Context {
 
 func (c *callContext) Value(key any) any { return c.incoming.Value(key) }
 
-// collectedStream is a client's stream with one answer: both ends of it, for the handler
-// runs in the client's RecvMsg. A handler that refuses early is heard there only.
+// collectedStream is a client's stream with one answer. It is both ends, as the handler runs in
+// the client's RecvMsg. A handler that refuses early is noticed only there.
 type collectedStream struct {
 	ctx      context.Context
 	handle   func(grpc.ServerStream) error
@@ -281,7 +280,7 @@ func (s *collectedStream) SendMsg(m any) error {
 	return err
 }
 
-// RecvMsg runs the handler; its answer counts only with the status behind it.
+// RecvMsg runs the handler. The answer counts only if the status is good.
 func (s *collectedStream) RecvMsg(out any) error {
 	if s.answered {
 		return io.EOF
@@ -329,9 +328,9 @@ func (h *collectedHandler) RecvMsg(out any) error {
 	return copyMessage(out, m)
 }
 
-// Embedded serves shards in this process and returns their client. Shard i is named
-// "shard-i". Values of memory shards are shared with the client, not copied. The
-// caller closes the shards after the last call.
+// Embedded serves shards in this process and returns their client. Shard i is named "shard-i".
+// Values of memory shards are shared with the client, not copied. The caller closes the shards
+// after the last call.
 func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 	ends := make([]Endpoint, len(shards))
 	for i, shard := range shards {
@@ -351,8 +350,8 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 	return c, nil
 }
 
-// cloneMessage makes what a sender's message is on its way. Bulk messages and tasks'
-// reports are not copied: nobody writes to one again after sending it.
+// cloneMessage copies a sender's message. Bulk messages and tasks' reports are not copied, as
+// nobody changes one after sending it.
 func cloneMessage(in any) (any, error) {
 	switch in := in.(type) {
 	case *taxonv1.PutChunks, *taxonv1.PutResult, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest,
@@ -365,7 +364,7 @@ func cloneMessage(in any) (any, error) {
 	}
 }
 
-// copyMessage fills a receiver's message.
+// copyMessage copies a message into the receiver's.
 func copyMessage(out, in any) error {
 	switch in := in.(type) {
 	case *taxonv1.PutChunks:
@@ -413,7 +412,7 @@ func copyMessage(out, in any) error {
 	return status.Errorf(codes.Internal, "in-process call: cannot copy %T to %T", in, out)
 }
 
-// handReport makes out, which is empty, the report in.
+// handReport moves the report in to out, which is empty.
 func handReport(out, in *taxonv1.ReportRequest) {
 	out.Worker, out.Lease, out.Returned, out.Next, out.Ahead, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Ahead, in.Most, in.More
 	out.Sums, out.CpuSeconds, out.BytesRead, out.BytesWritten = in.Sums, in.CpuSeconds, in.BytesRead, in.BytesWritten

@@ -6,16 +6,16 @@ import (
 	"taxon/store"
 )
 
-// Bounds of one message. gRPC refuses messages over 4 MiB by default and copies each
-// as a whole; 1 MiB amortises a message's cost and stays far below. The heads of 1024
-// chunks are less than 256 KiB.
+// Bounds of one message. By default gRPC refuses messages over 4 MiB, and it copies each as a
+// whole. 1 MiB is large against a message's overhead and far below that bound. The heads of 1024
+// chunks take less than 256 KiB.
 const (
 	messageBytes  = 1 << 20
 	messageChunks = 1024
 )
 
-// wholeValue lets a chunk be as large as its value: in one process, where chunks
-// are handed over and not copied, cutting only costs.
+// wholeValue lets a chunk be as large as its value. Within one process chunks are not copied, so
+// cutting only costs.
 const wholeValue = int(^uint(0) >> 1)
 
 // packer gathers chunks into messages.
@@ -26,7 +26,7 @@ type packer[C any] struct {
 	bytes      int
 }
 
-// value cuts data into chunks (an empty value has one) and adds them.
+// value cuts data into chunks (one for an empty value) and adds them.
 func (p *packer[C]) value(data []byte, chunk func(part []byte, first, last bool) C) error {
 	for first := true; ; first = false {
 		n := min(len(data), p.chunkBytes)
@@ -41,7 +41,7 @@ func (p *packer[C]) value(data []byte, chunk func(part []byte, first, last bool)
 	}
 }
 
-// add appends a chunk of n bytes and sends what is full.
+// add appends a chunk of n bytes, and sends full messages.
 func (p *packer[C]) add(c C, n int) error {
 	if p.bytes > 0 && p.bytes+n > messageBytes || len(p.chunks) == messageChunks {
 		if err := p.flush(); err != nil {
@@ -63,8 +63,8 @@ func (p *packer[C]) flush() error {
 	return p.send(chunks)
 }
 
-// trustBytes is how much is allocated on a sender's word; beyond it the buffer
-// grows as bytes arrive.
+// trustBytes bounds how much is allocated because of a sender's size; beyond it the buffer grows
+// as bytes arrive.
 const trustBytes = 16 << 20
 
 // assembler joins the chunks of one value. The zero value is ready.
@@ -72,11 +72,11 @@ type assembler struct {
 	data   []byte
 	size   uint64
 	begun  bool
-	copied bool // data is ours; else it is the only chunk's own slice
+	copied bool // data is a copy; else it is the only chunk's own slice
 }
 
-// add takes the next chunk. size counts on the first chunk only. A value that is
-// whole in its first chunk is not copied.
+// add takes the next chunk. Only the first chunk's size counts. A value that fits into one chunk
+// is not copied.
 func (a *assembler) add(chunk []byte, size uint64) error {
 	if !a.begun {
 		a.begun, a.size = true, size
@@ -96,7 +96,7 @@ func (a *assembler) add(chunk []byte, size uint64) error {
 	return nil
 }
 
-// finish gives the value's bytes (never nil) and makes the assembler ready anew.
+// finish returns the value's bytes (never nil) and resets the assembler.
 func (a *assembler) finish() ([]byte, error) {
 	data, size := a.data, a.size
 	*a = assembler{}

@@ -18,36 +18,35 @@ import (
 	"taxon/store"
 )
 
-// Endpoint is one shard: its name, which decides on placement and must never change
-// while it holds values, and a way to reach it.
+// Endpoint is one shard: its name, which decides placement and must never change while it holds
+// values, and a way to reach it.
 type Endpoint struct {
 	Name string
 	Conn grpc.ClientConnInterface
-	Down func() bool // says that it is down: not read from where a copy elsewhere will do; nil: never
+	Down func() bool // it is believed to be down, so it is not read from if another copy will do; nil: never
 }
 
 // Options of a client; the zero value means the defaults.
 type Options struct {
 	Limits   store.Limits
 	Replicas int // copies of each value, 1 to 8 and at most the number of shards; default 1
-	// Patience is how long a call tries a shard that is away before it ends with
+	// Patience is how long a call tries a shard that is away before it fails with
 	// store.ErrUnavailable; default 20 s, negative: one try.
 	Patience time.Duration
 }
 
-// Client is a store.Store over several shards. With replicas it goes on while fewer
-// shards of a value are away than it has copies:
+// Client is a store.Store over several shards. With replicas it works as long as fewer of a
+// value's shards are away than it has copies:
 //
-//   - Put is acknowledged when all copies are written. One on a shard that is away for a
-//     fifth of the patience is left out if another one is written; Behind then names the
-//     shard, and Repair brings it up to date.
-//   - Get tries the copies in the order of placement, those on shards that are said to be
-//     down last, goes on to the next if one is missing, damaged or away, and writes the
-//     value to where it was missing or damaged.
-//     A value is missing (nil) or corrupt (store.LostError) only if all copies are.
-//     The copies of a value are the same only if its writer writes nothing else under its
-//     key, which is the rule for all writers: each attempt has one.
-//   - Commit, Drop and List go on without shards that are away, if fewer than the copies.
+//   - Put is acknowledged when all copies are written. A copy on a shard that is away for a
+//     fifth of the patience is left out if another copy is written. Behind then lists the shard,
+//     and Repair brings it up to date.
+//   - Get tries the copies in the order of placement, with shards believed to be down last. It
+//     goes on to the next copy if one is missing, damaged or away, and then writes the value to
+//     where it was missing or damaged. A value is missing (nil) or corrupt (store.LostError)
+//     only if all copies are. The copies of a value are equal if its writer writes nothing else
+//     under its key, which all writers must obey: each attempt has its own key.
+//   - Commit, Drop and List work without shards that are away, if these are fewer than the copies.
 type Client struct {
 	shards   []*shard // by name
 	place    placement
@@ -56,7 +55,7 @@ type Client struct {
 	patience time.Duration
 
 	mu     sync.Mutex
-	behind map[string]uint64 // how often writes left out a shard since it was repaired
+	behind map[string]uint64 // how often writes left out a shard since its last repair
 }
 
 var _ store.Store = (*Client)(nil)
@@ -65,17 +64,16 @@ var _ store.Store = (*Client)(nil)
 type shard struct {
 	*node
 	limits store.Limits
-	local  bool // in this process: values are handed over whole
+	local  bool // in this process: values are passed on whole
 }
 
-// NewClient makes a client over shards that are all there: one copy, one try. Limits
-// apply to requests here, beside those of the shards.
+// NewClient makes a client for shards that are always there: one copy, one try. Limits apply to
+// requests here, beside those of the shards.
 func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 	return New(endpoints, Options{Limits: limits, Patience: -1})
 }
 
-// New makes a client over a set of shards. The order of endpoints does not matter,
-// their names do.
+// New makes a client for a set of shards. Their names matter, but not the order of endpoints.
 func New(endpoints []Endpoint, o Options) (*Client, error) {
 	nodes := make([]*node, len(endpoints))
 	for i, e := range endpoints {
@@ -117,8 +115,8 @@ func (c *Client) Shards() []string { return slices.Clone(c.place.names) }
 // Replicas is the number of copies of each value.
 func (c *Client) Replicas() int { return c.copies }
 
-// Behind names the shards that this client's writes left out since they were last
-// repaired through it, sorted: Repair them when they are back.
+// Behind lists the shards that this client's writes left out since it last repaired them, sorted.
+// Repair them when they are back.
 func (c *Client) Behind() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +128,7 @@ func (c *Client) Behind() []string {
 	return out
 }
 
-// missed remembers that a write left a shard out.
+// missed records that a write left a shard out.
 func (c *Client) missed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +142,7 @@ func (c *Client) misses(name string) uint64 {
 	return c.behind[name]
 }
 
-// repaired forgets the misses that a repair has seen to, if there were no more since.
+// repaired resets a shard's misses after a repair, if there were no more since.
 func (c *Client) repaired(name string, misses uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +151,7 @@ func (c *Client) repaired(name string, misses uint64) {
 	}
 }
 
-// each runs f for the shards listed at once and gives the first error.
+// each runs f for the given shards at once, and returns the first error.
 func (c *Client) each(ctx context.Context, shards []int, f func(ctx context.Context, i int) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -208,8 +206,8 @@ func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) 
 	return (values + n - 1) / n, err
 }
 
-// tell makes a call to every shard that deletes only what nobody reads. With replicas
-// it goes on without shards that stay away: what they keep goes with a later Drop.
+// tell makes a call to every shard that only deletes what nobody reads. With replicas it works
+// without shards that stay away; what they keep is deleted by a later Drop.
 func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *shard) error) error {
 	left := c.all()
 	p := newPatience(c.patience)
@@ -237,22 +235,22 @@ func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *sha
 	}
 }
 
-// Close does nothing: connections belong to whoever made them.
+// Close does nothing: connections belong to their makers.
 func (c *Client) Close() error { return nil }
 
-// ShardOf gives the place in Shards of the shard that holds a key's first copy.
+// ShardOf is the index in Shards of the shard with a key's first copy.
 func (c *Client) ShardOf(k store.Key) int { return c.place.of(k) }
 
-// node is a shard as a client knows it: its id for good, and the way to it.
+// node is a shard as a client knows it: its permanent id, and the way to it.
 type node struct {
 	name string
 	rpc  taxonv1.StoreClient
 	down func() bool // said to be down: not read from where a copy elsewhere will do
-	// failing: the last write gave up on it. Until one succeeds, others don't wait for
-	// it if a copy elsewhere will do.
+	// failing: the last write gave up on it. Until a write succeeds, other writes do not wait for
+	// it if another copy will do.
 	failing atomic.Bool
 	files   atomic.Pointer[attachment] // nil: not asked for
-	scratch atomic.Pointer[scratch]    // that waits to be written over; nil: none does
+	scratch atomic.Pointer[scratch]    // waits to be reused; nil: none
 }
 
 func newNode(e Endpoint) *node {
@@ -264,16 +262,16 @@ func newNode(e Endpoint) *node {
 }
 
 const (
-	// defaultPatience is how long an unavailable shard is tried again: a supervisor
-	// starts it anew within seconds, and reading its log back takes a few more.
+	// defaultPatience is how long an unavailable shard is tried. A supervisor restarts it within
+	// seconds, and reading its log takes a few more.
 	defaultPatience = 20 * time.Second
 
 	firstWait = 25 * time.Millisecond
 	lastWait  = time.Second
 )
 
-// patience is the time that one call has for shards that are away. Tries are apart by
-// waits that double up to a second.
+// patience is the time that one call has for shards that are away. Pauses between tries double up
+// to a second.
 type patience struct {
 	total time.Duration
 	start time.Time
@@ -284,7 +282,7 @@ func newPatience(total time.Duration) patience {
 	return patience{total: total, start: time.Now(), wait: firstWait}
 }
 
-// spent tells whether a share (0 to 1) of the patience is over.
+// spent says whether a share (0 to 1) of the patience is used up.
 func (p *patience) spent(share float64) bool {
 	return time.Since(p.start) >= time.Duration(share*float64(p.total))
 }
@@ -296,13 +294,13 @@ func (p *patience) pause(ctx context.Context) error {
 	return pause.For(ctx, d)
 }
 
-// away tells whether an error is of a shard that is away for a while: it can't be
-// reached, or it is closing (which comes as both errors).
+// away says whether an error means that a shard is away for a while: it can't be reached, or it
+// is closing (which gives both errors).
 func away(err error) bool {
 	return errors.Is(err, store.ErrUnavailable)
 }
 
-// insist repeats a call to one shard for as long as it is away and patience lasts.
+// insist repeats a call to one shard while the shard is away and patience lasts.
 func (c *Client) insist(ctx context.Context, call func() error) error {
 	p := newPatience(c.patience)
 	for {

@@ -12,16 +12,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// bulkCodec codes messages as gRPC's own codec does, but the two that carry values
-// without copying the values on their way out, and with one copy on their way in: gRPC's
-// joins a message's frames in one buffer, which it clears before, and copies the values
-// out of that. On the wire nothing differs.
+// bulkCodec encodes messages as gRPC's own codec does. But for the two messages that carry
+// values, it does not copy the values on their way out, and copies them once on their way in.
+// gRPC's codec joins a message's frames in one buffer, which it clears first, and copies the
+// values out of that. The bytes on the wire are the same.
 type bulkCodec struct{ encoding.CodecV2 }
 
 func newBulkCodec() encoding.CodecV2 { return bulkCodec{encoding.GetCodecV2(proto.Name)} }
 
-// Marshal codes a message. The slices of values are part of the result: who put them must
-// not write to them, see store.Value.
+// Marshal encodes a message. The result contains the slices of values, which must not be changed:
+// see store.Value.
 func (c bulkCodec) Marshal(v any) (mem.BufferSlice, error) {
 	switch m := v.(type) {
 	case *taxonv1.PutChunks:
@@ -54,19 +54,19 @@ func (c bulkCodec) Unmarshal(data mem.BufferSlice, v any) error {
 			return nil
 		}
 	}
-	return c.CodecV2.Unmarshal(data, v) // it may be right all the same, or has the error
+	return c.CodecV2.Unmarshal(data, v) // gRPC's codec may accept it, or has the error
 }
 
-// inlineBytes is the size up to which data are copied between the heads: a slice of its
-// own costs more.
+// inlineBytes: data of up to this size are copied between the heads, as a slice of their own
+// costs more.
 const inlineBytes = 512
 
 // bulkWriter joins heads and data.
 type bulkWriter struct {
 	out   mem.BufferSlice
-	heads []byte // those not yet in out begin at from
+	heads []byte // those not in out yet begin at from
 	from  int
-	one   []byte // the fields of one chunk but its data
+	one   []byte // fields of a chunk without its data
 }
 
 func newBulkWriter(chunks int) *bulkWriter {
@@ -113,7 +113,7 @@ func (w *bulkWriter) getChunk(c *taxonv1.GetChunk) {
 	w.chunk(getData, c.GetData())
 }
 
-// chunk adds a chunk of the fields in one and, last, its data.
+// chunk adds a chunk: the fields in one, then its data.
 func (w *bulkWriter) chunk(field protowire.Number, data []byte) {
 	size := len(w.one)
 	if len(data) > 0 {
@@ -135,7 +135,7 @@ func (w *bulkWriter) chunk(field protowire.Number, data []byte) {
 	w.out = append(w.out, mem.SliceBuffer(data))
 }
 
-// flush hands the heads on. Growing the slice later does not move what was handed on.
+// flush passes the heads on. Later growth of the slice does not move them.
 func (w *bulkWriter) flush() {
 	if len(w.heads) > w.from {
 		w.out = append(w.out, mem.SliceBuffer(w.heads[w.from:len(w.heads):len(w.heads)]))
@@ -166,8 +166,8 @@ func appendText(b []byte, field protowire.Number, v string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// bulkReader reads the bytes of a message that lies in several buffers. What it can't
-// make anything of sets bad, and zeros follow.
+// bulkReader reads a message that is spread over several buffers. If something is wrong it sets
+// bad, and reads zeros from then on.
 type bulkReader struct {
 	now  []byte // of the buffer under way
 	rest mem.BufferSlice
@@ -179,7 +179,7 @@ func newBulkReader(data mem.BufferSlice) *bulkReader {
 	return &bulkReader{rest: data, left: data.Len()}
 }
 
-// next gives some of the next bytes, at least one and at most n; left must be.
+// next returns some of the next bytes, at least one and at most n; there must be bytes left.
 func (r *bulkReader) next(n int) []byte {
 	for len(r.now) == 0 {
 		r.now, r.rest = r.rest[0].ReadOnlyData(), r.rest[1:]
@@ -218,7 +218,7 @@ func (r *bulkReader) size() int {
 	return int(n)
 }
 
-// bytes copies the next n bytes, at most what is left.
+// bytes copies the next n bytes; n is at most what is left.
 func (r *bulkReader) bytes(n int) []byte {
 	out := make([]byte, 0, n)
 	for len(out) < n {
@@ -227,8 +227,8 @@ func (r *bulkReader) bytes(n int) []byte {
 	return out
 }
 
-// text reads a string. Only what keys are made of is taken: a key of other bytes is
-// refused anyway, with the words of gRPC's own codec if it is no text at all.
+// text reads a string. It accepts only characters allowed in keys. Keys with other bytes are
+// refused anyway, by gRPC's own codec if they are no text at all.
 func (r *bulkReader) text() string {
 	b := r.bytes(r.size())
 	for _, c := range b {
@@ -244,15 +244,15 @@ func (r *bulkReader) number32() uint32 {
 	return uint32(v)
 }
 
-// flag reads a boolean as anybody writes it.
+// flag reads a boolean in any valid encoding.
 func (r *bulkReader) flag() bool {
 	v := r.varint()
 	r.bad = r.bad || v > 1
 	return v == 1
 }
 
-// message calls f for each field of the next message, of n bytes, by its tag; each field
-// comes at most once, but for the numbers in many.
+// message calls f with the tag of each field of the next message, of n bytes. A field may occur
+// once, unless its number is in many.
 func (r *bulkReader) message(n int, many uint64, f func(tag uint64)) {
 	end := r.left - n
 	seen := uint64(0)
@@ -269,11 +269,11 @@ func (r *bulkReader) message(n int, many uint64, f func(tag uint64)) {
 	r.bad = r.bad || r.left != end
 }
 
-// tagOf is a field's number with its kind: 0 a number, 2 bytes.
+// tagOf is a field's number with its wire type: 0 for numbers, 2 for bytes.
 func tagOf(field, kind uint64) uint64 { return field<<3 | kind }
 
-// chunks calls f for each chunk of a message, with its size. It is false if the message
-// is not what this program writes.
+// chunks calls f with the size of each chunk of a message. It returns false if the message is not
+// as this program writes it.
 func (r *bulkReader) chunks(f func(n int)) bool {
 	r.message(r.left, 1<<fieldChunks, func(tag uint64) {
 		if tag != tagOf(fieldChunks, 2) {
@@ -361,16 +361,16 @@ func (r *bulkReader) key(n int) *taxonv1.Key {
 	return k
 }
 
-// ioBytes is what a connection reads and writes at a time: a message of a task's values in
-// two or three system calls.
+// ioBytes is how much a connection reads and writes at a time: a message with a task's values
+// takes two or three system calls.
 const ioBytes = 128 << 10
 
-// BulkDialOptions are those of connections that carry values, beside what a cluster sets on
-// all connections: windows that a message fits into, so that nothing waits for the other
-// side in the middle of one, and a codec that does not copy values.
+// BulkDialOptions are for connections that carry values, in addition to a cluster's usual
+// options: windows as large as a message, so that a message never waits for the other side, and a
+// codec that does not copy values.
 func BulkDialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
-		// Fixed windows: left to itself gRPC lets them grow to 16 MiB a connection.
+		// Fixed windows, as gRPC would let them grow to 16 MiB a connection.
 		grpc.WithInitialWindowSize(messageBytes),
 		grpc.WithInitialConnWindowSize(4 * messageBytes),
 		grpc.WithReadBufferSize(ioBytes), grpc.WithWriteBufferSize(ioBytes),

@@ -13,7 +13,7 @@ import (
 	"taxon/store"
 )
 
-// meanings pairs errors with their codes; the first match counts.
+// meanings maps errors to codes and back; the first match counts.
 var meanings = []struct {
 	err  error
 	code codes.Code
@@ -36,7 +36,7 @@ func toStatus(err error) error {
 		return nil
 	}
 	if _, ok := status.FromError(err); ok {
-		return err // of the transport
+		return err // an error of the transport
 	}
 	code := codes.Internal
 	for _, m := range meanings {
@@ -81,11 +81,11 @@ func fromStatus(shard, op string, err error) error {
 			break
 		}
 	}
-	if out.cause == store.ErrClosed { // by its owner, who most likely starts it again
+	if out.cause == store.ErrClosed { // its owner closed it, and most likely restarts it
 		out.cause = errors.Join(store.ErrClosed, store.ErrUnavailable)
 	}
 	if out.cause == store.ErrFull && !strings.Contains(st.Message(), store.ErrFull.Error()) {
-		out.cause = store.ErrTooLarge // gRPC's own word, on a message over its bounds
+		out.cause = store.ErrTooLarge // gRPC's code for a message over its bounds
 	}
 	if st.Code() == codes.Unavailable && out.msg != Plain(out.msg) {
 		out.msg = "does not answer (" + Plain(out.msg) + "): start it again with its folder, if it does not come back by itself"
@@ -101,8 +101,8 @@ func fromStatus(shard, op string, err error) error {
 	return out
 }
 
-// keyedError is a remoteError (its text says the key already) in which errors.As
-// finds a store.KeyError.
+// keyedError is a remoteError, whose text names the key already, in which errors.As finds a
+// store.KeyError.
 type keyedError struct {
 	*remoteError
 	key *store.KeyError
@@ -110,8 +110,8 @@ type keyedError struct {
 
 func (e *keyedError) Unwrap() error { return e.key }
 
-// Plain is what a user needs of gRPC's text on a call that did not get through: the system's
-// own word, such as "dial tcp 127.0.0.1:7: connect: connection refused".
+// Plain is the useful part of gRPC's text about a call that did not get through: the system's own
+// words, such as "dial tcp 127.0.0.1:7: connect: connection refused".
 func Plain(text string) string {
 	for _, cover := range []string{"rpc error: code = Unavailable desc = ", `connection error: desc = "`, "transport: Error while dialing: ",
 		"transport: authentication handshake failed: ", "error reading from server: ", "write tcp ", "read tcp "} {

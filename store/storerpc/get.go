@@ -8,7 +8,7 @@ import (
 	"taxon/store"
 )
 
-// Get asks each shard for its part of the keys, all at once; see store.Store and Client.
+// Get asks all shards at once, each for its part of the keys; see store.Store and Client.
 func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	if err := c.limits.CheckGet(keys); err != nil {
 		return nil, err
@@ -27,8 +27,8 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return call.out, ctx.Err()
 }
 
-// former looks for what is missing where the version before placed it: jobs outlive the
-// programs that began them.
+// former looks for missing values where the previous version would have placed them, as jobs may
+// be older than the program.
 func (c *getCall) former(ctx context.Context) error {
 	if len(c.shards) == 1 {
 		return nil
@@ -59,19 +59,19 @@ type getCall struct {
 	place placement
 	keys  []store.Key
 	out   [][]byte
-	ranks []replicas // of each key; nil: one copy
-	left  []int32    // positions that are neither found nor known to be bad everywhere
-	// bad has a bit for each copy of a key that is missing or damaged, the first copy's
-	// the lowest.
+	ranks []replicas // of each key; nil: there is one copy
+	left  []int32    // positions neither found nor known to be bad in all copies
+	// bad has a bit for each copy of a key that is missing or damaged; the first copy's is the
+	// lowest.
 	bad     []uint8
-	damaged map[int32]error // why, of keys with a damaged copy
+	damaged map[int32]error // reason, for keys with a damaged copy
 	size    atomic.Uint64   // bytes announced so far
-	away    error           // the last error of a shard that was away
+	away    error           // last error of a shard that was away
 }
 
 func (c *Client) newGet(keys []store.Key) *getCall { return c.newGetAt(keys, c.place) }
 
-// newGetAt gets keys from where a placement has them.
+// newGetAt gets keys under a given placement.
 func (c *Client) newGetAt(keys []store.Key, place placement) *getCall {
 	call := &getCall{Client: c, place: place, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)), bad: make([]uint8, len(keys))}
 	for i := range keys {
@@ -94,7 +94,7 @@ func (c *getCall) shardOf(p int32, copy int) int {
 	return int(c.ranks[p][copy])
 }
 
-// run asks copy after copy until each key is found or is bad in all of them.
+// run asks copy after copy until each key is found, or is bad in all of them.
 func (c *getCall) run(ctx context.Context) error {
 	p := newPatience(c.patience)
 	for first := true; ; first = false {
@@ -115,7 +115,8 @@ func (c *getCall) run(ctx context.Context) error {
 	}
 }
 
-// round asks for one copy of each key that is left, if told so of shards that are up.
+// round asks for one copy of each key that is left; with up, only shards that are believed to be
+// up.
 func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 	parts := make([][]int32, len(c.shards))
 	var shards []int
@@ -161,8 +162,8 @@ func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 	return nil
 }
 
-// note takes in what a shard answered. An answer that breaks the protocol counts as
-// damage of all that it left open.
+// note evaluates a shard's answer. An answer that breaks the protocol counts as damage of
+// everything that it left open.
 func (c *getCall) note(res getResult, part []int32, copy int) {
 	for _, b := range res.bad {
 		c.markBad(b.position, copy, b.err)
@@ -194,7 +195,7 @@ func (c *getCall) markBad(p int32, copy int, err error) {
 	}
 }
 
-// lost names the keys of which all copies are bad and at least one was there.
+// lost names the keys of which all copies are bad and at least one existed.
 func (c *getCall) lost() error {
 	if len(c.damaged) == 0 {
 		return nil
@@ -213,8 +214,8 @@ func (c *getCall) lost() error {
 	return &lost
 }
 
-// readRepair writes values to where a copy was missing or damaged. It is done as far as it
-// goes: the reader has what it wants.
+// readRepair writes values to where a copy was missing or damaged. Errors are ignored: the reader
+// has what it wants.
 func (c *getCall) readRepair(ctx context.Context) {
 	if c.copies == 1 {
 		return

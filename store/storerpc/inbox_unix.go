@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// openPlain opens a file of the other side's: no link to another place, and nothing that
-// blocks.
+// openPlain opens a file that the other side made. It accepts no link, and nothing that blocks.
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

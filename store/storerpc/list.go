@@ -31,8 +31,8 @@ func (c *Client) List(ctx context.Context, job string, yield func(store.Info) er
 	return c.merge(ctx, heads, c.copies-1, yield)
 }
 
-// merge yields the heads' entries in key order, each key once. It goes on without up to
-// spare shards that stay away.
+// merge yields the entries of all heads in key order, each key once. It works without up to
+// `spare` shards that stay away.
 func (c *Client) merge(ctx context.Context, heads []*listHead, spare int, yield func(store.Info) error) error {
 	next := func(h *listHead) error {
 		err := h.next(ctx)
@@ -79,7 +79,8 @@ type listHead struct {
 	ended  bool
 }
 
-// next goes to the next entry; where the shard was away, to the next behind the last.
+// next goes to the next entry. After the shard was away it goes to the first entry after the last
+// one.
 func (h *listHead) next(ctx context.Context) error {
 	for {
 		for len(h.queue) > 0 {
@@ -90,7 +91,7 @@ func (h *listHead) next(ctx context.Context) error {
 				return fmt.Errorf("store shard %s: list: %w", h.shard.name, err)
 			}
 			if h.begun && h.info.Key.Compare(info.Key) >= 0 {
-				continue // seen before the shard was away
+				continue // known from before the shard was away
 			}
 			h.info, h.begun = info, true
 			return nil
@@ -107,7 +108,8 @@ func (h *listHead) next(ctx context.Context) error {
 	}
 }
 
-// receive opens the stream if need be, and again for as long as patience lasts.
+// receive receives the next message. It opens the stream if needed, and again while patience
+// lasts.
 func (h *listHead) receive(ctx context.Context) (message *taxonv1.KeyInfos, err error) {
 	err = h.client.insist(ctx, func() error {
 		if h.stream == nil {

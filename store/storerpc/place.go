@@ -9,24 +9,24 @@ import (
 	"taxon/store"
 )
 
-// placement maps keys to shards by rendezvous hashing: each shard draws a number
-// from its name and the key, the highest draws hold the key. The result depends on
-// the set of names only, and a shard that joins or leaves moves only the keys that
-// it gains or held. Cost: one hash of the key and one of 16 bytes a shard.
+// placement maps keys to shards by rendezvous hashing. Each shard draws a number from its name
+// and the key; the shards with the highest numbers hold the key. The result depends only on the
+// set of names. A shard that joins or leaves moves only the keys that it gains or held. Cost: one
+// hash of the key, and one of 16 bytes a shard.
 //
-// All that an attempt of a task writes is placed alike, so that it is one write to one
-// shard; values of data sets, which are large, are placed one by one.
+// All that an attempt of a task writes is placed alike, so that it is one write to one shard.
+// Values of data sets, which are large, are placed one by one.
 type placement struct {
 	names []string
 	seeds []uint64 // hash of each name
-	// single: all values are placed one by one, as the version before did.
+	// single: all values are placed one by one, as the previous version did.
 	single bool
 }
 
-// dataJobs is what the jobs begin with under which data sets lie.
+// dataJobs is the prefix of data sets' jobs.
 const dataJobs = "data-"
 
-// together tells whether a key is placed with the others of its task's attempt.
+// together says whether a key is placed together with the others of its attempt.
 func (p placement) together(k store.Key) bool {
 	return !p.single && !strings.HasPrefix(k.Job, dataJobs)
 }
@@ -39,13 +39,13 @@ func newPlacement(names []string) placement {
 	return p
 }
 
-// former is the placement of the version before.
+// former is the placement of the previous version.
 func (p placement) former() placement {
 	p.single = true
 	return p
 }
 
-// draws calls f with each shard's draw for a key.
+// draws calls f with each shard's number for a key.
 func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	var buf [store.MaxKeyBytes]byte
 	var pair [16]byte
@@ -59,7 +59,7 @@ func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	}
 }
 
-// of gives the index of the shard that holds the key's first copy.
+// of is the index of the shard with the key's first copy.
 func (p placement) of(k store.Key) int {
 	if len(p.seeds) == 1 {
 		return 0
@@ -79,8 +79,8 @@ const maxReplicas = 8
 // replicas are the shards that hold a key's copies, in order of preference.
 type replicas [maxReplicas]uint16
 
-// rank gives the n shards with the highest draws, the highest first. n is at most
-// the number of shards and maxReplicas.
+// rank returns the n shards with the highest numbers, highest first. n is at most the number of
+// shards and maxReplicas.
 func (p placement) rank(k store.Key, n int) replicas {
 	var out replicas
 	if n == 1 {

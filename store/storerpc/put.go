@@ -7,10 +7,10 @@ import (
 	"taxon/store"
 )
 
-// shortPatience is the share of the patience that a shard gets whose work others can do.
+// shortPatience is the share of the patience for a shard whose work others can do.
 const shortPatience = 0.2
 
-// Put sends each value to its shards, all at once; see store.Store and Client.
+// Put sends all values at once, each to its shards; see store.Store and Client.
 func (c *Client) Put(ctx context.Context, values []store.Value) error {
 	if err := c.limits.CheckPut(values); err != nil {
 		return err
@@ -29,7 +29,7 @@ type putCall struct {
 	parts  [][]int32 // a shard's values
 	errs   []error   // of the last try of a shard; nil: done, or not tried yet
 	left   []int     // shards that are not done
-	done   []uint8   // done of each value; nil: one copy is wanted
+	done   []uint8   // copies written of each value; nil: one copy is wanted
 }
 
 func (c *Client) put(ctx context.Context, values []store.Summed) error {
@@ -54,8 +54,8 @@ func (c *Client) put(ctx context.Context, values []store.Summed) error {
 	return call.run(ctx)
 }
 
-// run tries until all copies are written, or those left out are on shards that are
-// away and each of their values has another copy.
+// run tries until all copies are written, or those left out are on shards that are away and each
+// of their values has another copy.
 func (c *putCall) run(ctx context.Context) error {
 	p := newPatience(c.patience)
 	for {
@@ -81,7 +81,7 @@ func (c *putCall) run(ctx context.Context) error {
 	}
 }
 
-// try sends to the shards that are left; the error is one that ends the call.
+// try sends to the shards that are left. An error ends the call.
 func (c *putCall) try(ctx context.Context) error {
 	err := c.each(ctx, c.left, func(ctx context.Context, s int) error {
 		c.errs[s] = c.shards[s].put(ctx, c.values, c.parts[s])
@@ -110,7 +110,7 @@ func (c *putCall) try(ctx context.Context) error {
 	return nil
 }
 
-// covered tells whether each value of the shards that are left has a copy.
+// covered says whether each value of the shards that are left has a copy.
 func (c *putCall) covered() bool {
 	if c.done == nil {
 		return false
@@ -125,7 +125,7 @@ func (c *putCall) covered() bool {
 	return true
 }
 
-// allFailing tells whether all shards that are left are not worth waiting for.
+// allFailing says whether all shards that are left are not worth waiting for.
 func (c *putCall) allFailing() bool {
 	return !slices.ContainsFunc(c.left, func(s int) bool { return !c.shards[s].failing.Load() })
 }

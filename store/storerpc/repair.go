@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// repairBytes and repairValues bound a batch of a repair, and so its memory: one
-	// batch, or one value if that is larger.
+	// repairBytes and repairValues bound a repair's batch, and thereby its memory: one batch, or
+	// one value if that is larger.
 	repairBytes  = 4 << 20
 	repairValues = 1024
 )
@@ -22,25 +22,24 @@ const (
 type RepairOptions struct {
 	Job            string // "": every job
 	BytesPerSecond uint64 // bound on what is copied; 0: none
-	// Progress is told after each batch; nil: nobody.
+	// Progress is called after each batch; may be nil.
 	Progress func(RepairResult)
 }
 
 // RepairResult counts what a repair did.
 type RepairResult struct {
-	Checked uint64 // values that the shard ought to hold
-	Copied  uint64 // of them, those that it lacked or had otherwise
+	Checked uint64 // values that the shard should hold
+	Copied  uint64 // of them, those that were missing or wrong
 	Bytes   uint64 // in these copies
-	Gone    uint64 // those that no other shard had whole any more when they were to be copied
-	Differ  uint64 // those that the shard holds with other bytes, which stay: their writer is not deterministic
+	Gone    uint64 // of them, those of which no other shard had a whole copy any more
+	Differ  uint64 // of them, those that the shard holds with other bytes; they stay, as their writer is not deterministic
 }
 
-// Repair gives a shard the values that it ought to hold by placement and lacks, from
-// their other copies. It compares lists, by size and checksum, so it copies only what
-// is needed and may be broken off and called again; it changes nothing else, and runs
-// beside the job. Memory: a batch of 4 MiB, or the largest value. With one replica
-// there is nothing to repair from. Damage that the shard's list can't show is healed
-// when it is read.
+// Repair copies to a shard the values that it should hold and lacks, from their other copies. It
+// compares lists by size and checksum. So it copies only what is needed, and may be interrupted
+// and called again. It changes nothing else, and can run during the job. Memory: a batch of 4
+// MiB, or the largest value. With one replica there is nothing to copy from. Damage that does not
+// show in the shard's list is healed when the value is read.
 func Repair(ctx context.Context, c *Client, name string, o RepairOptions) (RepairResult, error) {
 	target := -1
 	for i, s := range c.shards {
@@ -109,7 +108,7 @@ func (r *repair) run(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// belongs tells whether the shard is one of the key's.
+// belongs says whether the shard should hold the key.
 func (r *repair) belongs(k store.Key) bool {
 	ranks := r.place.rank(k, r.copies)
 	return slices.ContainsFunc(ranks[:r.copies], func(s uint16) bool { return int(s) == r.target })
@@ -147,8 +146,8 @@ func (r *repair) flush(ctx context.Context) error {
 	return r.throttle(ctx)
 }
 
-// fetch gets the values from the other shards, leaving out those that have no whole
-// copy there: what was dropped meanwhile, and what is for its reader to find damaged.
+// fetch reads the values from the other shards. It leaves out those without a whole copy there:
+// they were dropped meanwhile, or their reader will find the damage.
 func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, error) {
 	for {
 		call := r.newGet(keys)
@@ -177,7 +176,7 @@ func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, e
 	}
 }
 
-// store puts the values into the shard; one by one if it holds others in their place.
+// store writes the values to the shard; one by one if the shard holds others in their place.
 func (r *repair) store(ctx context.Context, values []store.Summed) error {
 	if len(values) == 0 {
 		return nil

@@ -16,9 +16,8 @@ import (
 	"taxon/store"
 )
 
-// groupBytes is how many bytes of a Put stream are handed to the shard at once:
-// large enough that a durable shard's sync is shared, small enough that a stream's
-// memory is bounded by this and one value.
+// groupBytes is how many bytes of a Put stream are passed to the shard at once. It is large
+// enough to share a durable shard's sync. It bounds a stream's memory, together with one value.
 const groupBytes = 8 << 20
 
 // Server serves one shard. It does not close the shard.
@@ -26,11 +25,11 @@ type Server struct {
 	taxonv1.UnimplementedStoreServer
 	shard  store.Shard
 	limits store.Limits
-	local  bool // clients are in this process: values are handed over whole
+	local  bool // clients are in this process: values are passed on whole
 	stall  time.Duration
 	slots  chan struct{}
 	large  chan struct{}
-	filed  store.Filed // nil, and inbox, too: no short circuit
+	filed  store.Filed // nil, like inbox: no short circuit
 	inbox  *inbox
 }
 
@@ -39,27 +38,26 @@ var _ taxonv1.StoreServer = (*Server)(nil)
 // defaultStreams is how many Put and Get streams are served at a time.
 const defaultStreams = 32
 
-// ServerOptions bound what a server takes on; the zero value means the defaults.
+// ServerOptions bound a server's load; the zero value means the defaults.
 type ServerOptions struct {
-	// Streams is how many Put and Get streams are served at a time; further ones wait,
-	// and their senders with them, by gRPC's flow control. Default 32.
+	// Streams is how many Put and Get streams are served at a time. Others wait, and so do their
+	// senders, by gRPC's flow control. Default 32.
 	Streams int
-	// Stall is how long the other side of such a stream may do nothing before the stream
-	// is ended; default one minute.
+	// Stall is how long the other side of such a stream may do nothing before the stream is
+	// ended; default one minute.
 	Stall time.Duration
-	// ShortCircuit lets clients on this host read and write values by way of the shard's
-	// files, if it has any: see Attach.
+	// ShortCircuit lets clients on this host read and write values through the shard's files, if
+	// it has any: see Attach.
 	ShortCircuit bool
 }
 
-// StreamBytes is what a stream may take in memory: a group of values on its way to or
-// from the shard, a message here and in gRPC, and heads. One value at a time may be
-// larger than that; see Server.
+// StreamBytes is how much memory a stream may take: a group of values on its way to or from the
+// shard, a message here and in gRPC, and heads. One value at a time may be larger; see Server.
 const StreamBytes = groupBytes + 4*messageBytes
 
-// NewServer makes the service of a shard. Beside what the shard itself takes, a server
-// takes at most Streams x StreamBytes and the size of the largest value: values over
-// a group's size are taken in one at a time.
+// NewServer makes the service of a shard. Beside the shard's own memory, a server takes at most
+// Streams x StreamBytes and the size of the largest value: values larger than a group are
+// received one at a time.
 func NewServer(shard store.Shard) *Server { return NewServerWith(shard, ServerOptions{}) }
 
 // NewServerWith is NewServer with options.
@@ -138,9 +136,8 @@ func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServe
 	return toStatus(err)
 }
 
-// Get streams values in the order asked for. Its memory is that of one value and
-// one message. A damaged copy is told as such in its place: the client may find the
-// value elsewhere.
+// Get streams values in the order asked for. Its memory is one value and one message. A damaged
+// copy is reported in its place, as the client may find the value elsewhere.
 func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks]) error {
 	return s.watch(func(t *turns) error { return s.get(req, stream, t) })
 }
@@ -265,11 +262,11 @@ type putStream struct {
 	server *Server
 	ctx    context.Context
 
-	key   store.Key // of the value under way
+	key   store.Key // of the present value
 	value assembler
-	large bool // the stream has the token for a value over a group's size
+	large bool // the stream has the token for values larger than a group
 
-	group         []store.Summed // whole values not yet in the shard
+	group         []store.Summed // complete values not yet in the shard
 	pending       uint64         // their bytes
 	values, bytes uint64         // of the whole stream
 }
@@ -295,7 +292,7 @@ func (p *putStream) add(c *taxonv1.PutChunk) error {
 	if err != nil {
 		return &store.KeyError{Op: "put", Key: p.key, Err: err}
 	}
-	// Within this process the sender has just made the sum from this very slice.
+	// Within this process, the sender has just made the sum from this very slice.
 	p.group = append(p.group, store.Summed{Key: p.key, Data: data, CRC32C: c.Crc32C, Checked: p.server.local})
 	p.pending += uint64(len(data))
 	if p.pending >= groupBytes {
@@ -304,7 +301,7 @@ func (p *putStream) add(c *taxonv1.PutChunk) error {
 	return nil
 }
 
-// begin checks a value before its bytes are taken in.
+// begin checks a value before its bytes are received.
 func (p *putStream) begin(c *taxonv1.PutChunk) error {
 	key := keyFromProto(c.Key)
 	if p.value.begun {
@@ -326,7 +323,7 @@ func (p *putStream) begin(c *taxonv1.PutChunk) error {
 	if c.Size <= groupBytes || p.server.local {
 		return nil
 	}
-	if err := p.flush(); err != nil { // other streams' large values wait for this one's
+	if err := p.flush(); err != nil { // other streams' large values wait for this one
 		return err
 	}
 	p.large = true
@@ -337,7 +334,7 @@ func (p *putStream) begin(c *taxonv1.PutChunk) error {
 	return nil
 }
 
-// flush hands the whole values to the shard.
+// flush passes the complete values to the shard.
 func (p *putStream) flush() error {
 	err := p.server.store(p.ctx, p.group)
 	p.group, p.pending = nil, 0
@@ -345,7 +342,7 @@ func (p *putStream) flush() error {
 	return err
 }
 
-// release gives the token for large values back.
+// release returns the token for large values.
 func (p *putStream) release() {
 	if p.large {
 		p.large = false
@@ -360,11 +357,11 @@ func (p *putStream) end() error {
 	return p.flush()
 }
 
-// defaultStall is how long a stream's other side may do nothing. A process that is
-// stopped or cut off is found out sooner, by gRPC's pings.
+// defaultStall is how long a stream's other side may do nothing. A process that is stopped or cut
+// off is noticed earlier, by gRPC's pings.
 const defaultStall = time.Minute
 
-// turns tells whose turn it is in a stream: odd while its other side must do something.
+// turns says whose turn it is in a stream: it is odd while the other side must act.
 type turns struct{ atomic.Uint64 }
 
 // other makes a call that waits for the other side.
@@ -374,9 +371,8 @@ func (t *turns) other(call func() error) error {
 	return call()
 }
 
-// watch runs the work of a stream, and ends the stream if its other side does nothing
-// for as long as stall: else a few such streams could hold all slots. Ending the stream
-// is what ends the work.
+// watch runs the work of a stream. It ends the stream, and thereby the work, if the other side
+// does nothing for as long as stall. Otherwise a few such streams could occupy all slots.
 func (s *Server) watch(work func(t *turns) error) error {
 	var t turns
 	if s.local {
@@ -406,18 +402,17 @@ func keyToProto(to *taxonv1.Key, k store.Key) *taxonv1.Key {
 	return to
 }
 
-// keyFromProto accepts nil, which gives a key that does not validate.
+// keyFromProto accepts nil, which gives an invalid key.
 func keyFromProto(k *taxonv1.Key) store.Key {
 	return store.Key{Job: k.GetJob(), Step: k.GetStep(), Task: k.GetTask(), Attempt: k.GetAttempt(), Name: k.GetName()}
 }
 
-// slab hands out messages that were allocated together: batches hold thousands of
-// small ones.
+// slab allocates messages together, as batches have thousands of small ones.
 type slab[M any] []M
 
 func newSlab[M any](n int) slab[M] { return make(slab[M], n) }
 
-// next gives a zero message; beyond the slab's size one of its own.
+// next returns a zero message; beyond the slab's size a separate one.
 func (s *slab[M]) next() *M {
 	if len(*s) == 0 {
 		return new(M)

@@ -35,7 +35,7 @@ func (s *Server) shortCircuit() {
 
 var errNoFiles = status.Error(codes.Unimplemented, "this shard's files are not shown")
 
-// Attach tells where the shard's files lie.
+// Attach says where the shard's files are.
 func (s *Server) Attach(context.Context, *taxonv1.AttachRequest) (*taxonv1.AttachResult, error) {
 	if s.inbox == nil {
 		return nil, errNoFiles
@@ -48,7 +48,7 @@ func (s *Server) Attach(context.Context, *taxonv1.AttachRequest) (*taxonv1.Attac
 	return &taxonv1.AttachResult{Folder: s.inbox.folder, Proof: proof}, nil
 }
 
-// Locate tells where values lie in the shard's files.
+// Locate says where values are in the shard's files.
 func (s *Server) Locate(ctx context.Context, req *taxonv1.GetRequest) (*taxonv1.LocateResult, error) {
 	if s.inbox == nil {
 		return nil, errNoFiles
@@ -71,7 +71,7 @@ func (s *Server) Locate(ctx context.Context, req *taxonv1.GetRequest) (*taxonv1.
 	return locateResult(places), nil
 }
 
-// locateResult codes places: there are few files.
+// locateResult encodes places. There are few different files.
 func locateResult(places []store.Location) *taxonv1.LocateResult {
 	n := len(places)
 	out := &taxonv1.LocateResult{File: make([]uint32, n), Offset: make([]uint64, n), Bytes: make([]uint64, n), Crc32C: make([]uint32, n)}
@@ -88,10 +88,10 @@ func locateResult(places []store.Location) *taxonv1.LocateResult {
 	return out
 }
 
-// buffers are what Adopt reads into.
+// buffers are reused by Adopt.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Adopt stores the values of a client's file. Its memory is that of a Put's group.
+// Adopt stores the values in a client's file. Its memory is that of a Put's group.
 func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1.PutResult, error) {
 	if s.inbox == nil {
 		return nil, errNoFiles
@@ -104,7 +104,7 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 		return nil, toStatus(err)
 	}
 	defer func() { <-s.slots }()
-	buffer := buffers.Get().(*[]byte) // the shard keeps nothing of it: see store.Filed
+	buffer := buffers.Get().(*[]byte) // the shard does not keep it: see store.Filed
 	defer buffers.Put(buffer)
 	*buffer = slices.Grow((*buffer)[:0], int(size))[:size]
 	data := *buffer
@@ -126,7 +126,7 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 	return &taxonv1.PutResult{Values: uint64(len(values)), Bytes: size}, nil
 }
 
-// store hands values to the shard, and looks after what clients have left in its folder.
+// store passes values to the shard, and removes what clients have left in its folder.
 func (s *Server) store(ctx context.Context, values []store.Summed) error {
 	err := s.shard.PutSummed(ctx, values)
 	if s.inbox != nil {
@@ -135,7 +135,7 @@ func (s *Server) store(ctx context.Context, values []store.Summed) error {
 	return err
 }
 
-// checkAdopt bounds a request before anything is read for it, and sums its bytes.
+// checkAdopt checks a request before anything is read for it, and returns its bytes.
 func (s *Server) checkAdopt(req *taxonv1.AdoptRequest) (size uint64, err error) {
 	n := len(req.Keys)
 	if !inboxName.MatchString(req.File) || len(req.Bytes) != n || len(req.Crc32C) != n {
@@ -152,9 +152,9 @@ func (s *Server) checkAdopt(req *taxonv1.AdoptRequest) (size uint64, err error) 
 // inboxFolder is where clients of a short circuit put files, within a shard's folder.
 const inboxFolder = "inbox"
 
-// A file there that was not written to for inboxStale is one of a client that has ended, or
-// of one that makes another when it needs it; they are looked for every sweepEvery, and at
-// once, if idle for a little, where the disk is full.
+// A client's file that was not written to for inboxStale belongs to a client that has ended, or
+// that makes another when it needs one. Such files are looked for every sweepEvery; if the disk
+// is full at once, and those idle for inboxIdle are removed.
 const (
 	inboxStale = time.Minute
 	sweepEvery = 10 * time.Second
@@ -168,21 +168,21 @@ type inbox struct {
 	folder string // of the shard, absolute
 
 	mu    sync.Mutex
-	proof string    // name of a file there, made at the first call
-	swept time.Time // when clients' files were last looked for
+	proof string    // name of a file in it, made at the first call
+	swept time.Time // when it was last swept
 }
 
-// newName is one that nobody guesses.
+// newName is a name that nobody can guess.
 func newName() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// ClearInbox removes what clients have left in a shard's folder that nobody serves.
+// ClearInbox removes what clients left in the folder of a shard that is not being served.
 func ClearInbox(folder string) error { return os.RemoveAll(filepath.Join(folder, inboxFolder)) }
 
-// attach gives the name of the file that proves to a client that it sees this folder.
+// attach returns the name of the file that proves to a client that it sees this folder.
 func (in *inbox) attach() (proof string, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -200,8 +200,8 @@ func (in *inbox) attach() (proof string, err error) {
 	return in.proof, nil
 }
 
-// sweep removes clients' files that were not written to for inboxStale, unless that was
-// done just before; if the disk is full those of inboxIdle, at once.
+// sweep removes clients' files that were not written to for inboxStale, unless it did so just
+// before. If the disk is full it removes those idle for inboxIdle, at once.
 func (in *inbox) sweep(full bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -213,7 +213,7 @@ func (in *inbox) sweep(full bool) {
 	}
 	in.swept = time.Now()
 	dir := filepath.Join(in.folder, inboxFolder)
-	entries, _ := os.ReadDir(dir) // what can't be read now can the next time
+	entries, _ := os.ReadDir(dir) // otherwise the next sweep reads it
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.Name() != in.proof && time.Since(info.ModTime()) > idle {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
@@ -221,7 +221,7 @@ func (in *inbox) sweep(full bool) {
 	}
 }
 
-// read reads the beginning of a client's file. fs.ErrNotExist if there is none.
+// read reads the beginning of a client's file; fs.ErrNotExist if there is none.
 func (in *inbox) read(name string, data []byte) error {
 	f, err := openPlain(filepath.Join(in.folder, inboxFolder, name))
 	if err != nil {

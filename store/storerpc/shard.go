@@ -14,8 +14,7 @@ import (
 	"taxon/store"
 )
 
-// put sends the values at the positions given to one shard and waits for its
-// acknowledgement.
+// put sends the values at the given positions to one shard, and waits for its acknowledgement.
 func (s *shard) put(ctx context.Context, values []store.Summed, positions []int32) error {
 	if done, err := s.adopt(ctx, values, positions); done {
 		return err
@@ -75,26 +74,26 @@ func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, 
 	return out.flush()
 }
 
-// requestKeys is how many keys one Get names: less than 2 MiB at the longest.
+// requestKeys is how many keys one Get has: less than 2 MiB at most.
 const requestKeys = 8192
 
-// errMissingHere stands for an answer that a shard holds no such value.
+// errMissingHere means that a shard does not have the value.
 var errMissingHere = fmt.Errorf("%w here", store.ErrMissing)
 
-// getResult says what came of the keys of a get.
+// getResult is the outcome of a get.
 type getResult struct {
-	bad []badCopy // positions that the shard has not, or has damaged; rising
-	err error     // the shard was away, or a failure of the whole call
+	bad []badCopy // positions that are missing or damaged in the shard, ascending
+	err error     // the shard was away, or the whole call failed
 }
 
-// badCopy is a key that has no whole value in a shard.
+// badCopy is a key without a whole value in a shard.
 type badCopy struct {
 	position int32
 	err      error // errMissingHere, or wraps store.ErrCorrupt
 }
 
-// get fetches keys[p] into out[p] for the positions p. What is neither in out nor bad
-// after an error was not answered.
+// get reads keys[p] into out[p] for the given positions p. After an error, positions that are
+// neither in out nor bad were not answered.
 func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (res getResult) {
 	for part := range slices.Chunk(positions, requestKeys) {
 		left := s.read(ctx, keys, part, out, size)
@@ -108,7 +107,7 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, ou
 	return res
 }
 
-// request is one call of get; size sums the bytes over all of them.
+// request is one call of get; size sums the bytes of all calls.
 func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,19 +150,19 @@ type getStream struct {
 	positions []int32
 	out       [][]byte
 	next      int            // positions answered
-	size      *atomic.Uint64 // bytes of the values in out, and of those under way
-	pending   uint64         // bytes of the value under way
+	size      *atomic.Uint64 // bytes of the values in out, and of the present one
+	pending   uint64         // bytes of the present value
 	value     assembler
 	bad       *[]badCopy
 }
 
-// forget takes a value that stayed unfinished out of the sum.
+// forget subtracts an unfinished value from the sum.
 func (g *getStream) forget() {
 	g.size.Add(-g.pending)
 	g.pending = 0
 }
 
-// discardAnswer takes back what came in an answer that breaks the protocol.
+// discardAnswer removes what came in an answer that breaks the protocol.
 func (g *getStream) discardAnswer() {
 	for _, p := range g.positions {
 		g.size.Add(-uint64(len(g.out[p])))
@@ -171,7 +170,7 @@ func (g *getStream) discardAnswer() {
 	}
 }
 
-// add takes the next chunk; a value that ends is verified.
+// add takes the next chunk. A complete value is verified.
 func (g *getStream) add(c *taxonv1.GetChunk) error {
 	if g.next == len(g.positions) {
 		return fmt.Errorf("store shard %s: get: %w: more values than asked for", g.shard.name, store.ErrCorrupt)
@@ -207,7 +206,7 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 		return g.corrupt(err)
 	}
 	g.next++
-	// Within this process the shard has just checked this very slice.
+	// Within this process, the shard has just verified this very slice.
 	v := store.Summed{Key: g.keys[p], Data: data, CRC32C: c.GetCrc32C(), Checked: g.shard.local}
 	if err := v.Verify("get"); err != nil {
 		g.forget()
@@ -219,7 +218,7 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 	return nil
 }
 
-// admit bounds what is taken in before it is.
+// admit checks the size of a value before it is received.
 func (g *getStream) admit(size uint64) error {
 	k := g.keys[g.positions[g.next]]
 	if err := g.shard.limits.CheckValue("get", k, size); err != nil {
