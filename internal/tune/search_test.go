@@ -190,6 +190,9 @@ func TestMethods(t *testing.T) {
 			t.Fatal(err)
 		} else if !registry.Has(name, "C") { // its own options' values, if there are any; else a point, which is measured
 			o.Grid, points = Grid{Methods: o.Grid.Methods}, 1
+			if registry.Has(name, "iterations") { // a tenth of the draws will do
+				o.Train.Said = registry.Values{"iterations": "200", "burn-in": "80"}
+			}
 			for _, option := range m.Options() {
 				points *= max(len(option.Grid), 1)
 			}

@@ -20,8 +20,14 @@ func Exp(x float64) float64 {
 		return 0
 	}
 	k := int(float64(x*math.Log2E) + math.Copysign(0.5, x))
-	return math.Ldexp(fraction(x, k), k)
+	if k <= -1021 || k >= 1023 { // at the ends of float64's range
+		return math.Ldexp(fraction(x, k), k)
+	}
+	return fraction(x, k) * power(k)
 }
+
+// power is 2 to the k, for a normal number.
+func power(k int) float64 { return math.Float64frombits(uint64(k+1023) << 52) }
 
 // fraction is e to the x - k log 2, k being the whole number next to x / log 2.
 func fraction(x float64, k int) float64 {
@@ -39,7 +45,13 @@ func fraction(x float64, k int) float64 {
 
 // Log is the natural logarithm of a positive number.
 func Log(x float64) float64 {
-	f, exponent := math.Frexp(x)
+	f, exponent := x, 0
+	if x >= 0x1p-1022 && x <= math.MaxFloat64 { // math.Frexp of a normal number
+		bits := math.Float64bits(x)
+		f, exponent = math.Float64frombits(bits&(1<<52-1)|1022<<52), int(bits>>52)-1022
+	} else {
+		f, exponent = math.Frexp(x)
+	}
 	if f < math.Sqrt2/2 {
 		f *= 2
 		exponent--

@@ -181,5 +181,5 @@ func expNegative(x float64) float64 {
 		return 0
 	}
 	k := int(float64(x*math.Log2E) - 0.5)
-	return fraction(x, k) * math.Float64frombits(uint64(k+1023)<<52)
+	return fraction(x, k) * power(k)
 }

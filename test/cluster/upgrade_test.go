@@ -2,24 +2,25 @@ package cluster
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/test/command"
 )
 
 // built is this taxon as another release.
 func built(t *testing.T, version, protocol string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "taxon")
 	flags := "-X taxon/internal/release.version=" + version
 	if protocol != "" {
 		flags += " -X taxon/internal/release.protocol=" + protocol
 	}
-	if out, err := exec.Command("go", "build", "-ldflags", flags, "-o", path, "taxon/cmd/taxon").CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", version, err, out)
+	path, err := command.Build(t.TempDir(), "-ldflags", flags)
+	if err != nil {
+		t.Fatalf("%s: %v", version, err)
 	}
 	return path
 }

@@ -8,15 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Build builds cmd/taxon into the folder and returns the binary's path. The go command does
+// Build builds cmd/taxon into the folder, by further flags of the go command, and returns the binary's path. The go command does
 // not know that a test depends on what it builds, and would answer with a kept result after
 // a change. So Build lists the repository's folders of code: the go command notes what a test
 // has listed, and runs it again when a file there has changed. `go run` keeps what it links,
 // so that one package links the command and the others copy it.
-func Build(dir string) (string, error) {
+func Build(dir string, flags ...string) (string, error) {
 	at, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list -m: %w", err)
@@ -39,7 +40,8 @@ func Build(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("go", "run", "-exec=cp", "taxon/cmd/taxon", bin).CombinedOutput(); err != nil {
+	args := slices.Concat([]string{"run", "-exec=cp"}, flags, []string{"taxon/cmd/taxon", bin})
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil

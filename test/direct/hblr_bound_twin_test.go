@@ -2,6 +2,7 @@ package direct
 
 import (
 	"math"
+	"slices"
 )
 
 // boundTwin is full variational inference from the textbook (methods.md, section 2), binary
@@ -43,9 +44,12 @@ func lambda(xi float64) float64 {
 // quadratic are mu.x and x' Psi x of a leaf.
 func (b *boundTwin) quadratic(n, row int) (u, q float64) {
 	for i, x := range b.x[row] {
+		if x == 0 {
+			continue
+		}
 		u += b.mu[n][i] * x
-		for k, y := range b.x[row] {
-			q += x * b.cov[n][i][k] * y
+		for k, c := range b.cov[n][i] {
+			q += x * c * b.x[row][k]
 		}
 	}
 	return u, q
@@ -75,28 +79,26 @@ func (b *boundTwin) information(n int) [][]float64 {
 		h[i][i] = b.precision(n, i)
 	}
 	for row, x := range b.x {
-		c := 2 * lambda(b.xi[n][row]) * b.weight[row]
-		for i := range x {
-			for k := range x {
-				h[i][k] += c * x[i] * x[k]
-			}
-		}
+		addOuter(h, 2*lambda(b.xi[n][row])*b.weight[row], x)
 	}
 	return h
 }
 
 // setCovariance: Psi^-1 = sum_x 2 lambda x x' + A, or its diagonal.
 func (b *boundTwin) setCovariance(n int) {
-	d := len(b.column)
+	d, information := len(b.column), b.information(n)
 	b.cov[n] = make([][]float64, d)
 	for i := range d {
+		b.cov[n][i] = make([]float64, d)
 		if b.full {
-			unit := make([]float64, d)
-			unit[i] = 1
-			b.cov[n][i] = solveDense(b.information(n), unit)
+			b.cov[n][i][i] = 1
+			spoilt := make([][]float64, d)
+			for k, row := range information {
+				spoilt[k] = slices.Clone(row)
+			}
+			solveDense(spoilt, b.cov[n][i])
 		} else {
-			b.cov[n][i] = make([]float64, d)
-			b.cov[n][i][i] = 1 / b.information(n)[i][i]
+			b.cov[n][i][i] = 1 / information[i][i]
 		}
 		b.psi[n][i] = b.cov[n][i][i]
 	}

@@ -112,6 +112,9 @@ func (w softmaxMAPTwin) solveMeans() {
 			p, _ := w.probabilities(row)
 			for k, n := range leaves {
 				for i, xi := range x {
+					if xi == 0 {
+						continue
+					}
 					g[n*d+i] += w.weight[row] * (w.label[n][row] - p[k]) * xi
 					w.psi[n][i] += w.weight[row] * p[k] * (1 - p[k]) * xi * xi
 					for l, m := range leaves {
@@ -119,8 +122,9 @@ func (w softmaxMAPTwin) solveMeans() {
 						if k == l {
 							c += p[k]
 						}
+						to, c := h[n*d+i][m*d:(m+1)*d], w.weight[row]*c*xi
 						for f, xf := range x {
-							h[n*d+i][m*d+f] += w.weight[row] * c * xi * xf
+							to[f] += c * xf
 						}
 					}
 				}

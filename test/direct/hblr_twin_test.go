@@ -246,10 +246,8 @@ func (w *hblrTwin) leaf(n int) {
 			for i := range x {
 				g[i] += w.weight[r] * (w.label[n][r] - p) * x[i]
 				w.psi[n][i] += w.weight[r] * p * (1 - p) * x[i] * x[i]
-				for k := range x {
-					h[i][k] += w.weight[r] * p * (1 - p) * x[i] * x[k]
-				}
 			}
+			addOuter(h, w.weight[r]*p*(1-p), x)
 		}
 		for i := range w.psi[n] {
 			w.psi[n][i] = 1 / w.psi[n][i]
@@ -269,6 +267,19 @@ func (w *hblrTwin) leaf(n int) {
 			if w.posterior(n) <= before*(1+1e-14) {
 				break
 			}
+		}
+	}
+}
+
+// addOuter adds c x x'. Most entries of rows are 0.
+func addOuter(h [][]float64, c float64, x []float64) {
+	for i, xi := range x {
+		if xi == 0 {
+			continue
+		}
+		row := h[i][:len(x)]
+		for k, xk := range x {
+			row[k] += c * xi * xk
 		}
 	}
 }
@@ -302,8 +313,12 @@ func solveDense(a [][]float64, b []float64) []float64 {
 		a[k], a[best], b[k], b[best] = a[best], a[k], b[best], b[k]
 		for i := k + 1; i < n; i++ {
 			f := a[i][k] / a[k][k]
-			for c := k; c < n; c++ {
-				a[i][c] -= f * a[k][c]
+			if f == 0 {
+				continue
+			}
+			row := a[i][k:n]
+			for c, x := range a[k][k:n] {
+				row[c] -= f * x
 			}
 			b[i] -= f * b[k]
 		}

@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"taxon/test/command"
 )
 
 // small is a folder of data sets of the papers' names, each of some dozens of rows over a tree.
 func small(t *testing.T) *runner {
 	t.Helper()
 	r := &runner{data: t.TempDir(), work: t.TempDir(), plots: t.TempDir(), seconds: 60, folds: 2, log: io.Discard}
-	r.program = filepath.Join(r.plots, "taxon")
-	if out, err := exec.Command("go", "build", "-o", r.program, "../../cmd/taxon").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	var err error
+	if r.program, err = command.Build(r.plots); err != nil {
+		t.Fatal(err)
 	}
 	for set, labels := range map[string][]string{"enron": {"a1", "a2", "b", "a1,b"}, "clef": {"a1", "a2", "b", "b"}, "news20": {"a1", "a2", "b", "b"}, "wordnet-freq": {"a1", "a2", "b", "b"}} {
 		dir := filepath.Join(r.data, set)

@@ -32,17 +32,17 @@ func Options() []method.Option {
 	var out []method.Option
 	for _, m := range methods {
 		for _, p := range declared[m] {
-			at := slices.IndexFunc(out, func(o method.Option) bool { return o.Name == p.Name })
-			if at < 0 {
+			o := find(out, p.Name)
+			if o == nil {
 				out = append(out, p)
 				continue
 			}
-			if out[at].Default != p.Default {
-				out[at].Default = ""
+			if o.Default != p.Default {
+				o.Default = ""
 			}
 			for _, c := range p.Choices {
-				if !slices.Contains(out[at].Choices, c) {
-					out[at].Choices = append(slices.Clip(out[at].Choices), c)
+				if !slices.Contains(o.Choices, c) {
+					o.Choices = append(slices.Clip(o.Choices), c)
 				}
 			}
 		}
@@ -70,10 +70,14 @@ func Tunable() []method.Option {
 // Having lists the methods that have an option, and with a value, those in which it can have it.
 func Having(option, value string) (names []string) {
 	for _, m := range methods {
-		if p := find(declared[m], option); p != nil {
-			if _, err := p.Parse(value); value == "" || err == nil {
-				names = append(names, m.Name())
+		p := find(declared[m], option)
+		if p != nil && value != "" {
+			if _, err := p.Parse(value); err != nil {
+				continue
 			}
+		}
+		if p != nil {
+			names = append(names, m.Name())
 		}
 	}
 	return names
@@ -113,11 +117,12 @@ func Has(name, option string) bool { return Find(name, option) != nil }
 
 // find is the option of a name; nil: it is none of them.
 func find(options []method.Option, name string) *method.Option {
-	at := slices.IndexFunc(options, func(p method.Option) bool { return p.Name == name })
-	if at < 0 {
-		return nil
+	for i := range options {
+		if options[i].Name == name {
+			return &options[i]
+		}
 	}
-	return &options[at]
+	return nil
 }
 
 // Fill sets the options of a job, whose method is set, to the values said, and those that it
