@@ -63,6 +63,7 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
 		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first (always with --json)")
+		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k and ndcg@k for each k of `LIST`, as 1,10,100")
 		f.BoolVar(&o.Coverage, "coverage", false, "how many instances predict --min-probability answers, and how many of these rightly, by probability (always with --json, where there are probabilities)")
 		f.StringVar(&o.Confusion, "confusion", "", "write which classes were taken for which, as CSV, into `FILE`")
 		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with probabilities, as SVG into `FILE`")
@@ -83,10 +84,10 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 		head, blank = fmt.Sprintf("in percent\t%s\t%s\t\n", what, o.Compare), "\t\t\t\n"
 	}
 	fmt.Fprint(t, head)
-	notes := printMeasures(t, r, true)
+	notes := printMeasures(t, r, o.At, true)
 	if r.Hierarchy != nil || r.Probability != nil {
 		fmt.Fprint(t, blank, "mean losses", blank)
-		notes = append(notes, printMeasures(t, r, false)...)
+		notes = append(notes, printMeasures(t, r, o.At, false)...)
 	}
 	t.Flush()
 	for line := range strings.Lines(table.String()) {
@@ -121,8 +122,8 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 
 // printMeasures prints the lines of those in percent, or of the others, and returns what
 // explains them.
-func printMeasures(w io.Writer, r *eval.Result, percent bool) (notes []string) {
-	for _, m := range eval.Measures() {
+func printMeasures(w io.Writer, r *eval.Result, at []int, percent bool) (notes []string) {
+	for _, m := range eval.Measures(at...) {
 		v, ok := m.Of(r)
 		if !ok || m.Name == "" || m.Percent != percent {
 			continue

@@ -42,6 +42,7 @@ func newExportCmd(a *app) *cobra.Command {
 		Example: "taxon export --model model --format npz --out weights.npz\n" +
 			"taxon export --job job-1 --coordinator 127.0.0.1:7070 --format model --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Alias()
 			o.Threshold, o.Auto = o.threshold.at, o.threshold.auto
 			o.Data.Threads, o.Data.AsTrained, o.Stdout = o.Threads, true, a.stdout
 			return o.run(cmd.Context(), a)
@@ -53,12 +54,12 @@ func newExportCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the training: a `FILE` or a folder made by ingest")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Format, "format", "text", export.Formats, "format of the weights: `NAME` is "+strings.Join(export.Formats, ", "))
+		choiceFlag(f, &o.Format, "format", "text", export.Formats, "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
 		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of hblr methods: the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace a model that is there")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")
-		choiceFlag(f, &o.Values, "values", "float32", []string{"float32", "float16"}, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits")
+		choiceFlag(f, &o.Values, "values", "float32", model.PrunedValues, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each feature's largest difference")
 		f.BoolVar(&o.ForceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
 		floatFlag(f, &o.Loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, in percentage points", atLeast0)
 	})

@@ -11,10 +11,12 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/inspect"
+	"taxon/internal/model"
 	"taxon/internal/planinfo"
 )
 
@@ -213,11 +215,26 @@ func (p infoPrinter) training(i *inspect.Info) {
 		p.row("before", "%s", capsThen(c))
 	}
 	if i.Pruned != nil {
-		p.row("pruned", "threshold %g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, human.Count(i.Pruned.Entries), i.Pruned.Values)
+		p.row("pruned", "threshold %.4g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, human.Count(i.Pruned.Entries), i.Pruned.Values)
+		if c := r.Pruned; c != nil {
+			p.row("cost", "%s", pruneCost(c))
+		}
 		p.row("weights", "sha256 %s", r.WeightsSHA256)
 		return
 	}
 	p.row("weights", "%s stored, sha256 %s", human.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
+}
+
+// pruneCost says what pruning was measured to cost.
+func pruneCost(c *model.PruneCost) string {
+	if c.Instances == 0 {
+		return "not measured: there were too few instances to hold some out"
+	}
+	on := human.Counted(int64(c.Instances), "instance", "instances")
+	if c.HeldOut {
+		on += " held out of a further training, whose model was pruned alike"
+	}
+	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", eval.Percent(c.MicroF1), eval.Percent(c.Pruned), on)
 }
 
 func (p infoPrinter) data(d *inspect.Data) {

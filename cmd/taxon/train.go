@@ -125,6 +125,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		f.StringVar(&o.Out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.Force, "force", false, "train anew over a finished model or a checkpoint")
 		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
+		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on held-out instances by a further training (within --cutoff-time): beyond 0.1 points of micro F1 it stays larger, with a warning")
 		optionFlags(f, &o.Said, method.GroupOutput)
 		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of further trainings; auto: for multi-label data")
 		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. Labels stay as they are")
@@ -262,7 +263,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 
 // moreOf says how to continue with a finished model: the duals that it had reached are gone.
 func (o *trainOptions) moreOf(flag string) string {
-	if o.Threshold > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
+	if o.Threshold > 0 || o.ModelSize > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
 	}
 	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.Out)
@@ -336,9 +337,13 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 }
 
 func testOptions(a *app, o *trainOptions) evaluate.Options {
-	return evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
+	e := evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
 		Path: o.Test, AsTrained: true, Table: o.TestTable(), ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
+	if goal, _ := eval.Find(o.Goal); goal != nil {
+		e.At = goal.Further()
+	}
+	return e
 }
 
 func printReport(a *app, out string, r *model.Report) {
@@ -368,6 +373,9 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
 	row("time", "%s, %s of CPU, %s at most", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds), human.Bytes(r.PeakRSSBytes))
+	if c := r.Pruned; c != nil {
+		row("pruned", "to %s: %s", human.Bytes(fs.FolderBytes(out)), pruneCost(c))
+	}
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }
 

@@ -56,7 +56,7 @@ func newTuneCmd(a *app) *cobra.Command {
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
-		textFlags(f, &t.Text, &t.Words)
+		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
 		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
@@ -72,6 +72,17 @@ func newTuneCmd(a *app) *cobra.Command {
 		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
 		for _, p := range registry.Tunable() {
 			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(registry.Usage(&p), "`", ""))
+		}
+	})
+	flagGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
+		for _, p := range tune.TextOptions() {
+			one := gridValue{p, grid.Values}
+			usage := strings.ReplaceAll(p.Help, "`", "") + " (default: the search tries some; in a grid " + p.Default + ")"
+			if p.Name == "stop-words" {
+				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST` of values: "+usage)
+			} else {
+				f.Var(&one, p.Name, "`LIST` of values: "+usage)
+			}
 		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
@@ -143,6 +154,20 @@ func (v *gridValue) Set(s string) error {
 	}
 	v.grid[v.option.Name] = tune.Canonical(&v.option, list)
 	return nil
+}
+
+// stopWordsValue is the list of lists of stop words that are tried, or the path of the one that is used.
+type stopWordsValue struct {
+	gridValue
+	file *string
+}
+
+func (v *stopWordsValue) Set(s string) error {
+	err := v.gridValue.Set(s)
+	if *v.file = ""; err != nil && !strings.Contains(s, ",") && s != "" {
+		*v.file, err = s, nil
+	}
+	return err
 }
 
 // listFlag defines a list of names, separated by commas; choices nil: any.
@@ -273,7 +298,7 @@ type tunedColumn struct {
 func tunedColumns(r *tune.Table) (out []tunedColumn) {
 	columns := []tunedColumn{{"method", func(p *tune.TablePoint) string { return p.Method }}}
 	var cost tunedColumn
-	for _, o := range registry.Tunable() {
+	for _, o := range slices.Concat(tune.TextOptions(), registry.Tunable()) {
 		c := tunedColumn{o.Name, func(p *tune.TablePoint) string { return cmp.Or(p.Values[o.Name], "-") }}
 		if o.Name == method.Cost.Name {
 			cost = c

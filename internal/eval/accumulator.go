@@ -29,7 +29,7 @@ func NewAccumulator(o Options) (*Accumulator, error) {
 func newAccumulator(l *labels) *Accumulator {
 	a := &Accumulator{labels: l}
 	if l.o.Ranked {
-		a.ranking = &rankingSums{}
+		a.ranking = newRankingSums(l.o.At)
 	}
 	if l.o.Structure != nil {
 		a.tree = newTreeSums(l.o.Structure)

@@ -2,11 +2,30 @@ package eval
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// RankedPlaces is how many places the ranked measures use (P@5, nDCG@5).
+// RankedPlaces is how many places the ranked measures of every result look at (P@5, nDCG@5).
 const RankedPlaces = 5
+
+// Places is how many places of a ranking are looked at for measures at further numbers of places.
+func Places(at []int) int { return slices.Max(append([]int{RankedPlaces}, at...)) }
+
+// Further is Options.At for the measure.
+func (m *Measure) Further() []int {
+	if m.At == 0 {
+		return nil
+	}
+	return []int{m.At}
+}
+
+// Places is how many places of a ranking the measure looks at, or RankedPlaces.
+func (m *Measure) Places() int { return Places(m.Further()) }
+
+// MaxAt bounds k in p@k and ndcg@k.
+const MaxAt = 1 << 20
 
 // Measure is one figure of a Result.
 type Measure struct {
@@ -19,12 +38,14 @@ type Measure struct {
 	Ranked       bool // needs rankings
 	Hierarchical bool // needs a class structure
 	Probable     bool // needs probabilities
+	At           int  // of p@k and ndcg@k that not every result has: Options.At must hold it
 
 	of func(r *Result) float64
 }
 
-// Measures lists all figures in the order of eval --json.
-func Measures() []Measure {
+// Measures lists all figures in the order of eval --json, behind them p@k and ndcg@k that are not among
+// them, for each further number of places.
+func Measures(at ...int) []Measure {
 	flat := func(key, name string, of func(r *Result) float64) Measure {
 		return Measure{Key: key, Name: name, Percent: true, of: of}
 	}
@@ -42,7 +63,7 @@ func Measures() []Measure {
 	}
 	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
 	zeroOne.Low = true
-	return []Measure{
+	all := []Measure{
 		flat("micro_f1", "micro F1", func(r *Result) float64 { return r.MicroF1 }),
 		flat("macro_f1", "macro F1", func(r *Result) float64 { return r.MacroF1 }),
 		flat("micro_precision", "micro precision", func(r *Result) float64 { return r.MicroPrecision }),
@@ -67,6 +88,43 @@ func Measures() []Measure {
 		probable("brier", "Brier score", "squared distance of the probabilities from what is true", func(p *Probability) float64 { return p.Brier }),
 		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true", func(p *Probability) float64 { return p.ECE }),
 	}
+	for _, k := range at {
+		for _, m := range placed(k) {
+			if !slices.ContainsFunc(all, func(known Measure) bool { return known.Key == m.Key }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// placed are p@k and ndcg@k.
+func placed(k int) []Measure {
+	one := func(key, name string, of func(p *Place) float64) Measure {
+		text := strconv.Itoa(k)
+		return Measure{Key: key + text, Name: name + text, Percent: true, Ranked: true, At: k, of: func(r *Result) float64 {
+			return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
+		}}
+	}
+	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }), one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
+}
+
+// Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1. The other keys come with it,
+// for those who asked for none.
+func Find(key string) (m *Measure, keys []string) {
+	var at []int
+	if _, k, ranked := strings.Cut(key, "@"); ranked {
+		if n, err := strconv.Atoi(k); err == nil && n >= 1 && n <= MaxAt && strconv.Itoa(n) == k {
+			at = []int{n}
+		}
+	}
+	for _, m := range append([]Measure{MeanF1()}, Measures(at...)...) {
+		if m.Key == key {
+			return &m, nil
+		}
+		keys = append(keys, m.Key)
+	}
+	return nil, keys
 }
 
 // MeanF1 is the mean of micro and macro F1. It is a goal, not a figure of Results.
@@ -76,7 +134,7 @@ func MeanF1() Measure {
 
 // Of is the measure's value in a result; false: not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
-	if m.Ranked && r.Ranking == nil || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
+	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places, func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
 		return 0, false
 	}
 	return m.of(r), true
@@ -119,8 +177,15 @@ func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 
 
 // rankingSums adds up the ranked measures.
 type rankingSums struct {
-	hits1, hits3, hits5 int64
-	ndcg                float64
+	at   []int     // numbers of places
+	hits []int64   // at each of them
+	ndcg []float64 // and the sum of nDCG
+}
+
+func newRankingSums(at []int) *rankingSums {
+	s := &rankingSums{at: append([]int{1, 3, RankedPlaces}, at...)}
+	s.hits, s.ndcg = make([]int64, len(s.at)), make([]float64, len(s.at))
+	return s
 }
 
 // discount is the weight of a hit at place i, counted from 0: 1/log2(i+2).
@@ -130,36 +195,32 @@ func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
 // count.
 //
 //	P@k    = (true labels among the first k) / k
-//	nDCG@5 = sum over hits at places 1..5 of 1/log2(place+1), over the same sum with
-//	         hits at places 1..min(5, count)
+//	nDCG@k = sum over hits at places 1..k of 1/log2(place+1), over the same sum with
+//	         hits at places 1..min(k, count)
 func (s *rankingSums) add(ranked []int32, truth *marks, count int) {
 	if count == 0 {
 		return
 	}
-	gain, best := 0.0, 0.0
-	for i := range min(RankedPlaces, count) {
-		best += discount(i)
+	for j, k := range s.at {
+		gain, best := 0.0, 0.0
+		for i := range min(k, count) {
+			best += discount(i)
+		}
+		for i, id := range ranked[:min(k, len(ranked))] {
+			if truth.has(id) {
+				gain += discount(i)
+				s.hits[j]++
+			}
+		}
+		s.ndcg[j] += gain / best
 	}
-	for i, id := range ranked[:min(RankedPlaces, len(ranked))] {
-		if !truth.has(id) {
-			continue
-		}
-		gain += discount(i)
-		s.hits5++
-		if i < 3 {
-			s.hits3++
-		}
-		if i < 1 {
-			s.hits1++
-		}
-	}
-	s.ndcg += gain / best
 }
 
 func (s *rankingSums) result(instances int) *Ranking {
-	n := int64(instances)
-	return &Ranking{
-		P1: share(s.hits1, n), P3: share(s.hits3, 3*n), P5: share(s.hits5, 5*n),
-		NDCG5: mean(s.ndcg, instances),
+	p := func(j int) float64 { return share(s.hits[j], int64(s.at[j])*int64(instances)) }
+	r := &Ranking{P1: p(0), P3: p(1), P5: p(2), NDCG5: mean(s.ndcg[2], instances)}
+	for j := 3; j < len(s.at); j++ {
+		r.Places = append(r.Places, Place{K: s.at[j], P: p(j), NDCG: mean(s.ndcg[j], instances)})
 	}
+	return r
 }

@@ -282,7 +282,7 @@ func TestDAGByHand(t *testing.T) {
 //	a      -                0   0   0    0
 //	a      v w x y z a      0   0   0    0 (sixth)
 func TestRankingByHand(t *testing.T) {
-	a, err := NewAccumulator(Options{Ranked: true})
+	a, err := NewAccumulator(Options{Ranked: true, At: []int{2, 6}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +296,9 @@ func TestRankingByHand(t *testing.T) {
 		{"p@3", r.P3, (2. + 1 + 1 + 3) / 3 / 7},
 		{"p@5", r.P5, (2. + 1 + 1 + 5) / 5 / 7},
 		{"ndcg@5", r.NDCG5, (1.5/(1+second) + second + second + 1) / 7},
+		{"p@2", r.Places[0].P, 2.5 / 7},
+		{"ndcg@2", r.Places[0].NDCG, (1/(1+second) + second + second + 1) / 7},
+		{"p@6", r.Places[1].P, 10. / 6 / 7},
 	})
 }
 

@@ -1,6 +1,10 @@
 package eval
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
 
 // Result holds the figures, as fractions. What was not measured is nil, and not in the JSON
 // document.
@@ -74,6 +78,42 @@ type Ranking struct {
 	P3    float64 `json:"p@3"`
 	P5    float64 `json:"p@5"`
 	NDCG5 float64 `json:"ndcg@5"`
+
+	Places []Place `json:"-"` // for Options.At; see Result.MarshalJSON
+}
+
+// Place holds the measures of rankings at a further number of places.
+type Place struct {
+	K       int
+	P, NDCG float64
+}
+
+// MarshalJSON adds the measures at further numbers of places, p@k and ndcg@k, at the end.
+func (r Result) MarshalJSON() ([]byte, error) {
+	type plain Result
+	out, err := json.Marshal(plain(r))
+	if err != nil || r.Ranking == nil {
+		return out, err
+	}
+	for _, p := range r.Places {
+		for _, m := range placed(p.K) {
+			if m.standing() {
+				continue
+			}
+			v, _ := m.Of(&r)
+			number, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			out = fmt.Appendf(out[:len(out)-1], ",%q:%s}", m.Key, number)
+		}
+	}
+	return out, nil
+}
+
+// standing says whether a measure is one of every result with rankings, under the same key.
+func (m *Measure) standing() bool {
+	return slices.ContainsFunc(Measures(), func(of Measure) bool { return of.Key == m.Key })
 }
 
 // Hierarchy holds the measures that need a class structure. Losses are means over rows.

@@ -36,9 +36,10 @@ type Options struct {
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size, where there are such figures
 	PerClass    bool           // figures of each class
-	Coverage    bool           // of predictions that back off; an error if there are no probabilities
-	Confusion   string         // file for the confusion counts; "": none
-	Reliability string         // file for the reliability diagram; "": none
+	Coverage    bool           // of predictions that back off; an error without probabilities
+	Confusion   string         // where what was taken for what is written; "": nowhere
+	At          []int          // further numbers of places that rankings are measured at: p@k, ndcg@k
+	Reliability string         // where the reliability diagram is written; "": nowhere
 }
 
 // Check refuses options that contradict each other.
@@ -54,6 +55,10 @@ func (o *Options) Check() error {
 		return exit.Usagef("eval: --coverage needs --model: a --pred file has no probabilities")
 	case o.Rankings != "" && o.Predictions == "":
 		return exit.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
+	case slices.ContainsFunc(o.At, func(k int) bool { return k < 1 || k > eval.MaxAt }):
+		return exit.Usagef("eval: --at: numbers of places must be from 1 to %d", eval.MaxAt)
+	case len(o.At) > 0 && o.Model == "" && o.Rankings == "":
+		return exit.Usagef("eval: --at measures rankings: add --rank FILE, or give --model DIR")
 	case o.Confusion == fs.Stdin:
 		return exit.Usagef("eval: --confusion -: name a file, standard output has the figures")
 	case o.Reliability == fs.Stdin:
@@ -238,7 +243,7 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	case e.o.BySize && known == nil:
 		return exit.Usagef("eval: --by-size needs a model, which knows the sizes of the classes in its training data")
 	}
-	e.opts.Ranked = e.first != nil || e.o.Rankings != ""
+	e.opts.Ranked, e.opts.At = e.first != nil || e.o.Rankings != "", e.o.At
 	e.opts.ByLevel = s != nil && (e.o.ByLevel || e.o.Everything)
 	e.opts.PerClass, e.opts.Confusion = e.o.PerClass || e.o.Everything, e.o.Confusion != ""
 	e.opts.BySize = known != nil && (e.o.BySize || e.o.Everything)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func TestFiles(t *testing.T) {
 	}
 	o.Data.Path, o.Data.Files = fs.Stdin, fs.Local{In: strings.NewReader(data)}
 	again, err := Run(t.Context(), o, &ui)
-	if err != nil || again.MicroF1 != r.MicroF1 || *again.Ranking != *r.Ranking {
+	if err != nil || again.MicroF1 != r.MicroF1 || !reflect.DeepEqual(again.Ranking, r.Ranking) {
 		t.Errorf("from a stream %+v, %v", again, err)
 	}
 	o = Options{Predictions: o.Predictions, Compare: write(t, "q", "b\nb\nc\n"), Data: predict.Input{Path: write(t, "d", data)},

@@ -57,7 +57,8 @@ type probabilities func(truth, classes []int32, p []float64)
 // and predictions, and probable, unless that is nil, if m gives probabilities. Slices are valid
 // during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out eval.Output) error, probable probabilities) error {
-	places := eval.RankedPlaces
+	places := eval.Places(e.o.At)
+	ranked := places
 	if !m.HasProbabilities() {
 		probable = nil
 	}
@@ -98,7 +99,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 			truth = number(truth[:0], labels)
 			out.Predicted = appendIDs(out.Predicted[:0], rule.Of(r, i), idOf)
 			best := r.Best(i)
-			out.Ranked = appendIDs(out.Ranked[:0], best[:min(eval.RankedPlaces, len(best))], idOf)
+			out.Ranked = appendIDs(out.Ranked[:0], best[:min(ranked, len(best))], idOf)
 			if err := each(int(b.First)+i, truth, out); err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"math"
 	"strings"
 
 	"taxon/internal/evaluate"
@@ -44,15 +43,15 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 	if err != nil {
 		return err
 	}
-	p := model.PruneOptions{Threshold: o.Threshold, Half: o.Values == "float16"}
+	p := model.PruneOptions{Threshold: o.Threshold, Values: o.Values}
 	r.PruneReport = &PruneReport{Values: o.Values, Whole: int64(m.Manifest.Counts.Overrides)}
 	if o.Auto {
 		s := pruneSearch{ui: ui, m: m, o: o, p: p, trial: dir + ".trial"}
 		if err := s.run(ctx); err != nil {
 			return err
 		}
-		p.Threshold = s.best
-		r.MicroF1, r.MicroF1Pruned = &s.whole, &s.bestF1
+		p = s.p
+		r.MicroF1, r.MicroF1Pruned = &s.cost.MicroF1, &s.cost.Pruned
 	}
 	man, err := m.WritePruned(ctx, dir, p, model.Threads(o.Threads))
 	if err != nil {
@@ -63,11 +62,8 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 	return nil
 }
 
-// pruneSearch finds the largest threshold at which micro F1 on the data is at most so many points
-// below that of the whole model. It goes down from the largest weight: by halves while the loss
-// is far from what is allowed, then in steps of 2^(1/8) from the half before. Scores are not
-// quite monotone in the threshold, and large thresholds make small models, which are cheap to
-// try.
+// pruneSearch finds the largest threshold whose micro F1 on the data is at most so many points below that
+// of the whole model.
 type pruneSearch struct {
 	ui    tell.Teller
 	m     *model.Model
@@ -75,63 +71,25 @@ type pruneSearch struct {
 	p     model.PruneOptions
 	trial string // folder for the models tried
 
-	whole  float64 // micro F1 of the model as it is
-	best   float64
-	bestF1 float64
+	cost model.PruneCost // of the model tried last
 }
 
-// pruneSteps bounds the search. A threshold of 2^-40 of the largest weight prunes nothing that
-// float32 sums would show.
-const pruneSteps = 40
-
-// pruneFar: a loss of this many points more than allowed is far from it.
-const pruneFar = 2
-
+// run leaves the threshold in p, with what it costs.
 func (s *pruneSearch) run(ctx context.Context) (err error) {
-	if s.whole, err = s.microF1(ctx, s.ui, s.m.Dir); err != nil {
+	if s.cost.MicroF1, err = s.microF1(ctx, s.ui, s.m.Dir); err != nil {
 		return err
 	}
 	line := s.ui.Start("prune: thresholds tried", 0)
 	defer line.Done()
 	tried := int64(0)
-	excess := func(t float64) (float64, error) { // points lost beyond those allowed
-		s.best = t
-		s.bestF1, err = s.try(ctx, t)
+	s.p.Threshold, err = s.m.LargestThreshold(func(t float64) (float64, error) {
+		s.cost.Pruned, err = s.try(ctx, t)
 		tried++
 		line.Set(tried)
-		return 100*(s.whole-s.bestF1) - s.o.Loss, err
-	}
-	t := s.largest()
-	for range pruneSteps {
-		far, err := excess(t)
-		if err != nil {
-			return err
-		}
-		if far <= pruneFar {
-			break
-		}
-		t /= 2
-	}
-	for k := 7; k > -8*pruneSteps; k-- {
-		over, err := excess(t * math.Exp2(float64(k)/8))
-		if err != nil || over <= 1e-9 {
-			return err
-		}
-	}
-	_, err = excess(0)
+		return 100*(s.cost.MicroF1-s.cost.Pruned) - s.o.Loss, err
+	})
+	s.p.Cost = &s.cost
 	return err
-}
-
-// largest is the largest weight, rounded up to a power of two.
-func (s *pruneSearch) largest() float64 {
-	w := 0.0
-	for n := range s.m.Tree.Len() {
-		_, values := s.m.Overrides(n)
-		for _, v := range values {
-			w = max(w, math.Abs(float64(v)))
-		}
-	}
-	return math.Exp2(math.Ceil(math.Log2(max(w, math.SmallestNonzeroFloat32))))
 }
 
 // try writes a model pruned at t and measures it.
@@ -156,5 +114,6 @@ func (s *pruneSearch) microF1(ctx context.Context, ui tell.Teller, dir string) (
 	if r.MicroF1 == 0 && dir == s.m.Dir {
 		return 0, fs.Inputf(fs.Clean(s.o.Data.Path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
 	}
+	s.cost.Instances = r.Instances
 	return r.MicroF1, nil
 }

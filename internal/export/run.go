@@ -18,8 +18,15 @@ import (
 	"taxon/internal/tell"
 )
 
-// Formats are the formats.
-var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
+// Formats lists the formats there are.
+var Formats = []string{"text", "model", "taxon", "liblinear", "npz", "safetensors", "parquet"}
+
+// Alias gives a format the one name that it has here: taxon is model.
+func (o *Options) Alias() {
+	if o.Format == "taxon" {
+		o.Format = "model"
+	}
+}
 
 // Options say what is exported and where to. Messages use the names of `taxon export`'s flags.
 type Options struct {
@@ -37,8 +44,8 @@ type Options struct {
 	Auto   bool          // find the largest threshold that Loss allows on Data
 	Loss   float64       // points of micro-F1 that may be lost with Auto
 	Data   predict.Input // labelled instances
-	Values string        // float32 or float16
-	Force  bool          // replace an existing model
+	Values string        // one of model.PrunedValues
+	Force  bool          // replace a model that is there
 }
 
 // WholeModel says whether the model is to be copied unchanged.
@@ -59,6 +66,7 @@ type Report struct {
 
 // Check refuses options that contradict each other.
 func (o *Options) Check() error {
+	o.Alias()
 	pruning := o.Format == "model"
 	switch {
 	case o.Out == "":

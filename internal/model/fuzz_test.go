@@ -83,8 +83,8 @@ func FuzzTables(f *testing.F) {
 }
 
 func FuzzPacked(f *testing.F) {
-	for _, half := range []bool{false, true} {
-		b := appendPacked(nil, 3, []uint32{2, 0, 1}, []uint32{1, 200, 0}, []float32{1, -2, 0.5}, half)
+	for values, scale := range map[string][]float32{Singles: nil, Halves: nil, Bytes: {0.5, 0, 0.25}} {
+		b := appendPacked(nil, 3, []uint32{2, 0, 1}, []uint32{1, 200, 0}, []float32{1, -2, 0.5}, values, scale)
 		f.Add(b, 3, 3, 201)
 		f.Add(b[:len(b)-1], 3, 3, 201)
 		f.Add(b, 3, 3, 200)
@@ -107,7 +107,14 @@ func FuzzPacked(f *testing.F) {
 				ids, deltas = append(ids, node), append(deltas, delta)
 			})
 		}
-		if !bytes.Equal(appendPacked(nil, first, counts, ids, deltas, s.values == nil), b) {
+		values := Singles
+		switch {
+		case s.bytes != nil:
+			values = Bytes
+		case s.values == nil:
+			values = Halves
+		}
+		if !bytes.Equal(appendPacked(nil, first, counts, ids, deltas, values, s.scale), b) {
 			t.Error("accepted bytes are not what the entries encode to")
 		}
 	})

@@ -186,7 +186,7 @@ func (m *Manifest) checkPruned() error {
 	switch {
 	case m.Version != m.version():
 		return fmt.Errorf("version %d does not go together with \"pruned\" and \"form\"", m.Version)
-	case p != nil && (PruneOptions{Threshold: p.Threshold}.validate() != nil || p.Values != valuesSingle && p.Values != valuesHalf):
+	case p != nil && (PruneOptions{Threshold: p.Threshold, Values: p.Values}.validate() != nil):
 		return fmt.Errorf("pruned: threshold %g, values %q: not known", p.Threshold, p.Values)
 	}
 	return nil

@@ -73,6 +73,7 @@ type Report struct {
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
 
 	Calibration *Calibrated `json:"calibration,omitempty"`
+	Pruned      *PruneCost  `json:"pruned,omitempty"` // what that cost; nil: the model is whole, or nobody has measured
 
 	// Own has the options and figures that only this method reports. In JSON they stand beside
 	// the others.

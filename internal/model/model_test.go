@@ -343,7 +343,7 @@ func TestGolden(t *testing.T) {
 	openModel(t, golden)
 
 	packed := filepath.Join("testdata", "pruned")
-	o := PruneOptions{Threshold: 0.2, Half: true}
+	o := PruneOptions{Threshold: 0.2, Values: Halves}
 	if *rewrite {
 		os.RemoveAll(packed)
 		if _, err := openModel(t, golden).WritePruned(t.Context(), packed, o, 1); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"taxon/internal/table"
 )
@@ -26,36 +27,52 @@ type packedShard struct {
 	begin  []uint32 // their gaps begin at gaps[gapsAt[i]]
 	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
 	gaps   []byte
-	values []float32 // nil if the values are halves
+	values []float32 // nil if the values are halves or bytes
 	halves []byte    // little-endian pairs of bytes
+	bytes  []byte    // signed, in steps of the column's scale
+	scale  []float32 // of bytes: of column first+i
 }
 
-// value is the difference of entry k.
-func (s *packedShard) value(k uint32) float32 {
-	if s.values != nil {
+// valueBytes is what a value takes in each form, scaleBytes a column's scale.
+var valueBytes = map[string]int64{Singles: 4, Halves: 2, Bytes: 1}
+
+const scaleBytes = 2
+
+// value is the difference of entry k, of column first+i.
+func (s *packedShard) value(i int, k uint32) float32 {
+	switch {
+	case s.values != nil:
 		return s.values[k]
+	case s.bytes != nil:
+		return s.scale[i] * float32(int8(s.bytes[k]))
 	}
 	return table.Half(binary.LittleEndian.Uint16(s.halves[2*k:]))
 }
 
-// appendPacked appends a shard of columns from first on, with counts[i] entries each. nodes
-// (ascending within a column) and deltas hold the entries of all columns, one after the other.
-func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, half bool) []byte {
-	size := uint32(4)
-	if half {
-		size = 2
-	}
+// appendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
+// (ascending within a column) and deltas stand end to end. scale is that of bytes.
+func appendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, values string, scale []float32) []byte {
+	size := uint32(valueBytes[values])
 	b = append(b, packedMagic...)
 	for _, u := range []uint32{PrunedVersion, uint32(first), uint32(len(counts)), size} {
 		b = binary.LittleEndian.AppendUint32(b, u)
 	}
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(nodes)))
-	for _, d := range deltas {
-		if half {
-			b = binary.LittleEndian.AppendUint16(b, toHalf(d))
-		} else {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(d))
+	for _, x := range scale {
+		b = binary.LittleEndian.AppendUint16(b, uint16(math.Float32bits(x)>>16))
+	}
+	for i, n := range counts {
+		for _, d := range deltas[:n] {
+			switch values {
+			case Halves:
+				b = binary.LittleEndian.AppendUint16(b, toHalf(d))
+			case Bytes:
+				b = append(b, byte(toByte(float64(d), scale[i])))
+			default:
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(d))
+			}
 		}
+		deltas = deltas[n:]
 	}
 	for _, n := range counts {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -84,29 +101,38 @@ func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 		return nil, fmt.Errorf("holds %d columns from %d, want %d from %d", n, f, columns, first)
 	}
 	size, entries := uint64(binary.LittleEndian.Uint32(b[20:])), binary.LittleEndian.Uint64(b[24:])
-	if size != 4 && size != 2 {
-		return nil, fmt.Errorf("values of %d bytes, want 4 or 2", size)
+	if size != 4 && size != 2 && size != 1 {
+		return nil, fmt.Errorf("values of %d bytes, want 4, 2 or 1", size)
 	}
 	if nodes < 0 || nodes > math.MaxInt32 {
 		return nil, fmt.Errorf("a model of %d nodes", nodes)
 	}
 	rest := b[packedHeader:]
+	if size == 1 && columns >= 0 && columns <= len(rest)/scaleBytes {
+		rest = rest[scaleBytes*columns:]
+	}
 	if entries > math.MaxUint32 || entries > uint64(len(rest))/(size+1) || columns < 0 || columns > len(rest) {
 		return nil, fmt.Errorf("too short for %d entries in %d columns", entries, columns)
 	}
 	s := &packedShard{first: first, begin: make([]uint32, columns+1), gapsAt: make([]uint32, columns)}
-	if size == 4 {
+	switch size {
+	case 4:
 		s.values = float32s(rest[:4*entries])
-	} else {
+	case 2:
 		s.halves = rest[:2*entries]
-	}
-	if err := s.checkValues(uint32(entries)); err != nil {
-		return nil, err
+	default:
+		s.bytes, s.scale = rest[:entries:entries], make([]float32, columns)
+		for i := range s.scale {
+			s.scale[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[packedHeader+scaleBytes*i:])) << 16)
+			if x := s.scale[i]; !(x >= 0) || math.IsInf(float64(x), 0) {
+				return nil, fmt.Errorf("column %d: a scale of %v", first+i, x)
+			}
+		}
 	}
 	if err := s.parseGaps(rest[size*entries:], uint32(entries), nodes); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.checkValues()
 }
 
 // parseGaps reads what follows the values.
@@ -150,14 +176,19 @@ func (s *packedShard) parseGaps(rest []byte, entries uint32, nodes int) error {
 }
 
 // checkValues verifies that all values are finite and none is zero.
-func (s *packedShard) checkValues(entries uint32) error {
-	for k := range entries {
-		if v := s.value(k); v-v != 0 || v == 0 {
-			return fmt.Errorf("entry %d: %v is no difference", k, v)
+func (s *packedShard) checkValues() error {
+	for i := range s.gapsAt {
+		for k := s.begin[i]; k < s.begin[i+1]; k++ {
+			if v := s.value(i, k); v-v != 0 || v == 0 || s.bytes != nil && s.bytes[k] == 0x80 { // a byte below -127 is never written
+				return fmt.Errorf("entry %d: %v is no difference", k, v)
+			}
 		}
 	}
 	return nil
 }
+
+// uvarintBytes is how many bytes a number takes.
+func uvarintBytes(n uint32) int { return max(1, (bits.Len32(n)+6)/7) }
 
 // uvarint reads a number of at most 32 bits in its shortest form; width 0: there is none.
 func uvarint(b []byte) (n uint32, width int) {
@@ -177,7 +208,7 @@ func (s *packedShard) eachEntry(i int, visit func(node uint32, delta float32)) {
 	for k := s.begin[i]; k < s.begin[i+1]; k++ {
 		gap, width := uvarint(s.gaps[at:])
 		at += width
-		visit(next+gap, s.value(k))
+		visit(next+gap, s.value(i, k))
 		next += gap + 1
 	}
 }

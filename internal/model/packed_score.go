@@ -75,10 +75,13 @@ func (p *packedPlan) sum(columns []uint32, values []float32, sums []float64) {
 			continue
 		}
 		s := p.shard(c)
-		if s.values != nil {
-			s.addSingles(c, float64(values[i]), sums)
-		} else {
-			s.addHalves(c, float64(values[i]), sums)
+		switch x := float64(values[i]); {
+		case s.values != nil:
+			s.addSingles(c, x, sums)
+		case s.bytes != nil:
+			s.addBytes(c, x, sums)
+		default:
+			s.addHalves(c, x, sums)
 		}
 	}
 	for _, l := range p.internals {
@@ -123,7 +126,24 @@ func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 	}
 }
 
-// longGap reads a gap of more than one byte at gaps[at:]; then is where the next gap begins.
+// addBytes is addSingles for values in steps of the column's scale.
+func (s *packedShard) addBytes(c uint32, x float64, sums []float64) {
+	i := int(c) - s.first
+	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
+	at, scale := 0, s.scale[i]
+	for _, b := range s.bytes[s.begin[i]:s.begin[i+1]] {
+		gap := uint32(gaps[at])
+		at++
+		if gap >= 0x80 {
+			gap, at = longGap(gaps, at-1)
+		}
+		next += gap
+		sums[next] += float64(x * float64(scale*float32(int8(b))))
+		next++
+	}
+}
+
+// longGap reads a gap of more than one byte at gaps[at:]; then is where the next one begins.
 func longGap(gaps []byte, at int) (gap uint32, then int) {
 	for shift := 0; ; shift += 7 {
 		b := gaps[at]

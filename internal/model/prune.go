@@ -22,14 +22,15 @@ import (
 type pruner struct {
 	m         *Model
 	threshold float64
-	half      bool // differences are rounded to float16
+	values    string    // what differences are rounded to
+	scale     []float32 // of Bytes: by column
 	kept      *path[float64]
 	columns   []uint32 // of the node visited last
 	deltas    []float32
 }
 
-func newPruner(m *Model, o PruneOptions) *pruner {
-	return &pruner{m: m, threshold: o.Threshold, half: o.Half, kept: newPath[float64](m.columns())}
+func newPruner(m *Model, o PruneOptions, scale []float32) *pruner {
+	return &pruner{m: m, threshold: o.Threshold, values: o.Values, scale: scale, kept: newPath[float64](m.columns())}
 }
 
 // walk calls visit with the differences of each node in [first, last) in node order. The slices
@@ -77,8 +78,11 @@ func (p *pruner) visit(n int32) error {
 			continue
 		}
 		d := float32(missing)
-		if p.half {
+		switch p.values {
+		case Halves:
 			d = table.Half(toHalf(d))
+		case Bytes:
+			d = p.scale[c] * float32(toByte(missing, p.scale[c]))
 		}
 		if d-d != 0 {
 			return fmt.Errorf("node %s: weight %g is too large for the value type: choose float32", p.m.NodeName(int(n)), missing)
@@ -94,4 +98,22 @@ func (p *pruner) visit(n int32) error {
 		}
 	}
 	return nil
+}
+
+// toByte is v in steps of the scale, to the nearest, as far as a signed byte goes.
+func toByte(v float64, scale float32) int8 {
+	if scale == 0 {
+		return 0
+	}
+	return int8(max(-math.MaxInt8, min(math.MaxInt8, math.RoundToEven(v/float64(scale)))))
+}
+
+// scaleOf is the step of a column whose largest difference is so large: math.MaxInt8 of them reach it. It
+// has the first half of a float32's bits alone.
+func scaleOf(largest float32) float32 {
+	bits := math.Float32bits(largest / math.MaxInt8)
+	if bits&0xffff != 0 {
+		bits = bits&^0xffff + 1<<16
+	}
+	return math.Float32frombits(bits)
 }

@@ -40,7 +40,7 @@ func TestPrunedWithinThreshold(t *testing.T) {
 			branch:    rapid.IntRange(1, 5).Draw(rt, "branch"),
 			bias:      rapid.SampledFrom([]float64{0, 1, 0.1}).Draw(rt, "bias"),
 		}
-		o := PruneOptions{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"), Half: rapid.Bool().Draw(rt, "half")}
+		o := PruneOptions{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"), Values: rapid.SampledFrom(PrunedValues).Draw(rt, "values")}
 		meta, weights := randomModel(rng, s)
 		name := filepath.Join(dir, fmt.Sprint(k))
 		writeModel(t, name, meta, weights, 0)
@@ -49,8 +49,20 @@ func TestPrunedWithinThreshold(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer m.Close()
-		if _, err := m.WritePruned(context.Background(), name+"p", o, 1+k%3); err != nil {
+		foretold, err := m.PrunedBytes(context.Background(), o, 1+k%4)
+		if err != nil {
 			rt.Fatal(err)
+		}
+		man, err := m.WritePruned(context.Background(), name+"p", o, 1+k%3)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		bytes := int64(manifestBytes)
+		for _, f := range man.Files {
+			bytes += f.Bytes
+		}
+		if bytes != foretold {
+			rt.Fatalf("%d bytes, foretold %d", bytes, foretold)
 		}
 		p, err := Open(name + "p")
 		if err != nil {
@@ -64,8 +76,13 @@ func TestPrunedWithinThreshold(t *testing.T) {
 			for c, w := range want {
 				e := math.Abs(float64(kept[n][c]) - float64(w))
 				round := math.Abs(float64(w))*1e-6 + 1e-6 // of the sum along the path
-				if o.Half {
+				switch o.Values {
+				case Halves:
 					round = math.Abs(float64(w))/1000 + 2e-3
+				case Bytes: // half a step, of which the largest difference has 127
+					for _, v := range vectors {
+						round = max(round, math.Abs(float64(v[c]))/120)
+					}
 				}
 				bound := o.Threshold + round
 				if s.bias > 0 && c == len(meta.Feature) {
@@ -152,7 +169,7 @@ func TestPruneRefuses(t *testing.T) {
 	big := filepath.Join(t.TempDir(), "big")
 	writeModel(t, big, tinyMeta(), weights, 0)
 	dir := filepath.Join(t.TempDir(), "p")
-	if _, err := openModel(t, big).WritePruned(context.Background(), dir, PruneOptions{Half: true}, 1); err == nil || !strings.Contains(err.Error(), "float32") {
+	if _, err := openModel(t, big).WritePruned(context.Background(), dir, PruneOptions{Values: Halves}, 1); err == nil || !strings.Contains(err.Error(), "float32") {
 		t.Errorf("a weight beyond float16: %v", err)
 	}
 	if err := Replaceable(dir); err != nil || IsModel(dir) {
@@ -187,7 +204,7 @@ func BenchmarkPredictPruned(b *testing.B) {
 	meta, weights := wordnetShape(rng)
 	dir := filepath.Join(b.TempDir(), "m")
 	writeModel(b, dir, meta, weights, 0)
-	for _, o := range []PruneOptions{{Threshold: 1.3}, {Threshold: 1.3, Half: true}} {
+	for _, o := range []PruneOptions{{Threshold: 1.3}, {Threshold: 1.3, Values: Halves}, {Threshold: 1.3, Values: Bytes}} {
 		m := pruned(b, openModel(b, dir), o, 2)
 		p, err := m.NewPredictor(PredictOptions{Top: 5})
 		if err != nil {

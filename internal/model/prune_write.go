@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,24 +19,43 @@ type PruneOptions struct {
 	// Threshold: differences from the parent smaller than this are left out. Every weight of the
 	// pruned model is within it of the trained weight. At least 0.
 	Threshold float64
-	Half      bool // differences are stored as float16, not as float32
+	Values    string // how differences are stored: Singles, Halves or Bytes; "": Singles
+	// Cost is told in the model's report; nil: not known.
+	Cost *PruneCost
+}
+
+// PruneCost is what pruning was measured to cost.
+type PruneCost struct {
+	MicroF1   float64 `json:"micro_f1"` // of the whole model,
+	Pruned    float64 `json:"micro_f1_pruned"`
+	Instances int     `json:"instances"`             // that both were measured on
+	HeldOut   bool    `json:"held_out,omitempty"`    // by a training without them, pruned alike
+	Asked     int64   `json:"bytes_asked,omitempty"` // that the model should take at most
 }
 
 // Pruned is what a pruned model's manifest says about the pruning.
 type Pruned struct {
 	Threshold float64 `json:"threshold"`
-	Values    string  `json:"values"` // float32 or float16
+	Values    string  `json:"values"` // one of PrunedValues
 	Entries   int64   `json:"entries"`
 }
 
+// How differences are stored: as float32, as float16, or as signed bytes times a scale for each column.
 const (
-	valuesSingle = "float32"
-	valuesHalf   = "float16"
+	Singles = "float32"
+	Halves  = "float16"
+	Bytes   = "int8"
 )
+
+// PrunedValues lists them.
+var PrunedValues = []string{Singles, Halves, Bytes}
 
 func (o PruneOptions) validate() error {
 	if !(o.Threshold >= 0) || math.IsInf(o.Threshold, 0) {
 		return fmt.Errorf("prune: threshold %v: must be a number >= 0", o.Threshold)
+	}
+	if !slices.Contains(PrunedValues, o.Values) {
+		return fmt.Errorf("prune: values %q: must be one of %v", o.Values, PrunedValues)
 	}
 	return nil
 }
@@ -45,6 +65,7 @@ func (o PruneOptions) validate() error {
 // it is whole; like NewWriter it replaces nothing but a model. Memory: 8 bytes an entry of a
 // shard and thread, and a count a column.
 func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, threads int) (*Manifest, error) {
+	o.Values = cmp.Or(o.Values, Singles)
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -76,11 +97,13 @@ func (m *Model) WritePruned(ctx context.Context, dir string, o PruneOptions, thr
 type prunedWriter struct {
 	m      *Model
 	o      PruneOptions
-	tables *Writer // writes all files but the shards
+	scale  []float32 // of Bytes
+	tables *Writer   // writes every file but the shards
 }
 
 func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error) {
-	counts, err := w.count(ctx, threads)
+	w.scale = w.m.scales(w.o)
+	counts, _, err := w.count(ctx, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +124,12 @@ func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error
 	if err := w.tables.writeTables(w.m.Trace); err != nil {
 		return nil, err
 	}
-	p := &Pruned{Threshold: w.o.Threshold, Values: valuesSingle}
-	if w.o.Half {
-		p.Values = valuesHalf
-	}
+	p := &Pruned{Threshold: w.o.Threshold, Values: w.o.Values}
 	for _, n := range counts {
 		p.Entries += int64(n)
 	}
 	man := w.m.Manifest
-	man.Pruned, man.Files = p, w.tables.files
+	man.Pruned, man.Files, man.Report.Pruned = p, w.tables.files, w.o.Cost
 	man.Version = man.version()
 	man.Counts.Overrides = int(p.Entries)
 	b, err := encodeManifest(man)
@@ -124,7 +144,7 @@ const pruneChunk = 256
 
 // walkAll visits the differences of nodes [first, last).
 func (w *prunedWriter) walkAll(ctx context.Context, first, last int, visit func(n int, columns []uint32, deltas []float32)) error {
-	p := newPruner(w.m, w.o)
+	p := newPruner(w.m, w.o, w.scale)
 	return p.walk(first, last, func(n int, columns []uint32, deltas []float32) error {
 		visit(n, columns, deltas)
 		if n%pruneChunk == 0 {
@@ -134,30 +154,81 @@ func (w *prunedWriter) walkAll(ctx context.Context, first, last int, visit func(
 	})
 }
 
-// count gives the number of entries of each column.
-func (w *prunedWriter) count(ctx context.Context, threads int) ([]uint32, error) {
+// columnParts are a column's entries in a range of nodes.
+type columnParts struct{ entries, first, next, gaps uint32 } // next: the node after the last one; gaps: their bytes, but for the first's
+
+// count gives the number of entries of each column, and the bytes of their gaps.
+func (w *prunedWriter) count(ctx context.Context, threads int) (entries []uint32, gaps int64, err error) {
 	nodes := w.m.Tree.Len()
-	parts := make([][]uint32, min(threads, nodes))
+	parts := make([][]columnParts, min(threads, nodes))
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
-		parts[i] = make([]uint32, w.m.columns())
+		parts[i] = make([]columnParts, w.m.columns())
 		g.Go(func() error {
-			return w.walkAll(ctx, i*nodes/len(parts), (i+1)*nodes/len(parts), func(_ int, columns []uint32, _ []float32) {
+			return w.walkAll(ctx, i*nodes/len(parts), (i+1)*nodes/len(parts), func(n int, columns []uint32, _ []float32) {
 				for _, c := range columns {
-					parts[i][c]++
+					if p := &parts[i][c]; p.entries == 0 {
+						*p = columnParts{1, uint32(n), uint32(n) + 1, 0}
+					} else {
+						*p = columnParts{p.entries + 1, p.first, uint32(n) + 1, p.gaps + uint32(uvarintBytes(uint32(n)-p.next))}
+					}
 				}
 			})
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	for _, part := range parts[1:] {
-		for c, n := range part {
-			parts[0][c] += n
+	entries = make([]uint32, w.m.columns())
+	for c := range entries {
+		next := uint32(0)
+		for _, part := range parts {
+			if p := part[c]; p.entries > 0 {
+				entries[c] += p.entries
+				gaps += int64(p.gaps) + int64(uvarintBytes(p.first-next))
+				next = p.next
+			}
 		}
 	}
-	return parts[0], nil
+	return entries, gaps, nil
+}
+
+// PrunedBytes is how many bytes WritePruned's model would take, but for what its manifest tells more or less.
+func (m *Model) PrunedBytes(ctx context.Context, o PruneOptions, threads int) (bytes int64, err error) {
+	o.Values = cmp.Or(o.Values, Singles)
+	w := &prunedWriter{m: m, o: o, scale: m.scales(o)}
+	entries, bytes, err := w.count(ctx, threads)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range m.Manifest.Files {
+		if f.Nodes == 0 && f.Columns == 0 { // no shard of weights
+			bytes += f.Bytes
+		}
+	}
+	for _, n := range entries {
+		bytes += int64(n)*valueBytes[o.Values] + int64(uvarintBytes(n))
+		if o.Values == Bytes {
+			bytes += scaleBytes
+		}
+	}
+	return bytes + int64(len(cutColumns(entries))-1)*packedHeader + manifestBytes, nil
+}
+
+// manifestBytes is what a manifest takes, about.
+const manifestBytes = 4096
+
+// scales are the steps of the columns' differences where these are stored as bytes.
+func (m *Model) scales(o PruneOptions) []float32 {
+	if o.Values != Bytes {
+		return nil
+	}
+	scale := make([]float32, m.columns())
+	m.eachDifference(func(_ int32, c uint32, d float64) { scale[c] = max(scale[c], float32(math.Abs(d))) })
+	for c, largest := range scale {
+		scale[c] = scaleOf(largest)
+	}
+	return scale
 }
 
 // cutColumns divides the columns into shards: 0, the first column of the second shard, ..., the
@@ -192,7 +263,11 @@ func (w *prunedWriter) writeShard(ctx context.Context, i, first int, counts []ui
 	}); err != nil {
 		return File{}, err
 	}
-	b := appendPacked(nil, first, counts, nodes, deltas, w.o.Half)
+	var scale []float32
+	if w.scale != nil {
+		scale = w.scale[first : first+len(counts)]
+	}
+	b := appendPacked(nil, first, counts, nodes, deltas, w.o.Values, scale)
 	sum := sha256.Sum256(b)
 	f := File{Name: packedName(i), Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), FirstColumn: first, Columns: len(counts)}
 	return f, w.tables.writeFile(f.Name, b)

@@ -16,8 +16,10 @@ import (
 // Calibrations are the values of Options.Calibrate.
 var Calibrations = append([]string{"none"}, calibration.Kinds...)
 
-// wantsMore says whether anything is fitted on held-out rows after the training.
-func (t *Training) wantsMore() bool { return t.wantsCutoffs() || t.wantsCalibration() }
+// wantsMore says whether anything is fitted, or measured, on hold-outs after the training.
+func (t *Training) wantsMore() bool {
+	return t.wantsCutoffs() || t.wantsCalibration() || t.o.ModelSize > 0
+}
 
 func (t *Training) wantsCalibration() bool { return slices.Contains(calibration.Kinds, t.o.Calibrate) }
 

@@ -60,7 +60,7 @@ func (t *Training) complete(ctx context.Context, report *model.Report, have mode
 	if err != nil {
 		return nil, err
 	}
-	return report, model.Publish(whole, t.o.Out)
+	return t.keep(ctx, whole, report)
 }
 
 // fitCutoffs fits the cut-offs of the model in dir on rows held out of trainings, and adds them

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,20 +58,15 @@ func (s *sweepScores) stands(sweep int) bool {
 
 // goalOf is the goal's value in an evaluation, turned so that higher is better.
 func (t *Training) goalOf(r *eval.Result) (float64, error) {
-	for _, m := range eval.Measures() {
-		if m.Key != t.o.Goal {
-			continue
-		}
-		v, ok := m.Of(r)
-		if !ok {
-			return 0, exit.Usagef("train: --goal %s is not measured on the data of --early-stop", t.o.Goal)
-		}
-		if m.Low {
-			v = -v
-		}
-		return v, nil
+	m, _ := eval.Find(cmp.Or(t.o.Goal, DefaultGoal))
+	v, ok := m.Of(r)
+	if !ok {
+		return 0, exit.Usagef("train: --goal %s is not measured on the data of --early-stop", t.o.Goal)
 	}
-	return (r.MicroF1 + r.MacroF1) / 2, nil
+	if m.Low {
+		v = -v
+	}
+	return v, nil
 }
 
 // sweepScores evaluates every --eval-every-th sweep on --test. The training pauses meanwhile, so

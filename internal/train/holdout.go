@@ -63,12 +63,7 @@ func (h *holdOut) seconds() (sum float64) {
 
 // plan chooses the rows; false: there are too few to hold any out.
 func (h *holdOut) plan() bool {
-	rows, whole := h.Set.Matrix.Rows, h.seconds()
-	h.sweeps = max(h.trained, 1)
-	allowed := h.o.CutoffTime
-	if allowed == 0 {
-		allowed = max(freeSeconds, freeShare*whole)
-	}
+	rows, whole, allowed := h.begin()
 	if rows < 2*MinHeld {
 		return false
 	}
@@ -85,7 +80,23 @@ func (h *holdOut) plan() bool {
 	return h.one(allowed / whole)
 }
 
-// one plans a single training that takes a given share of the whole training's time.
+// single chooses one part; false as plan.
+func (h *holdOut) single() bool {
+	rows, whole, allowed := h.begin()
+	return rows >= 2*MinHeld && h.one(allowed/whole)
+}
+
+// begin says how many rows there are, and how many seconds the training took and another may take.
+func (h *holdOut) begin() (rows int, whole, allowed float64) {
+	whole, allowed = h.seconds(), h.o.CutoffTime
+	if allowed == 0 {
+		allowed = max(freeSeconds, freeShare*whole)
+	}
+	h.sweeps = max(h.trained, 1)
+	return h.Set.Matrix.Rows, whole, allowed
+}
+
+// one plans a single training of so many times the whole one's time.
 func (h *holdOut) one(share float64) bool {
 	rows := h.Set.Matrix.Rows
 	count := make([]int, len(h.Set.Labels))

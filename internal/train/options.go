@@ -50,9 +50,10 @@ type Options struct {
 	Warm      string          // a model whose weights to begin at, or ""
 
 	Out       string
-	Force     bool    // train again, replacing what is there
-	Threshold float64 // prune the model with this threshold; 0: not at all
-	Shift     float64 // prior shift; set by Validate
+	Force     bool    // train anew over what is there
+	Threshold float64 // of the model that is kept; 0: whole
+	ModelSize int64   // bytes that the model may take; 0: any
+	Shift     float64 // of rare classes' scores: by Validate
 	Cutoff    string  // whether to fit cut-offs: auto, fit, none
 	Goal      string  // the measure that cut-offs aim at; "": the mean of micro- and macro-F1
 	// CutoffTime bounds the trainings for the cut-offs, in estimated seconds of one core; 0: a
@@ -143,6 +144,7 @@ func (o *Options) Validate(verb string) error {
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
 	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
 	check(o.Shift > 0 && o.Job.Bias == 0, "--prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
+	check(o.ModelSize > 0 && o.Threshold > 0, "--model-size finds a threshold by itself: leave out --threshold")
 	wrong(KnownGoal(o.Goal))
 	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "--eval-every needs --test FILE or --early-stop FILE")
 	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "--eval-every reads the test data many times: give --test a file instead of standard input")
@@ -159,11 +161,8 @@ const DefaultGoal = string(labelset.MeanF1)
 
 // KnownGoal refuses a name that no measure has.
 func KnownGoal(name string) error {
-	keys := []string{string(labelset.MeanF1)}
-	for _, m := range eval.Measures() {
-		keys = append(keys, m.Key)
-	}
-	if name == "" || slices.Contains(keys, name) {
+	m, keys := eval.Find(name)
+	if name == "" || m != nil {
 		return nil
 	}
 	if near := human.Nearest(name, keys); near != "" {

@@ -18,6 +18,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
@@ -306,8 +307,8 @@ func (t *Training) specify() error {
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree})); err != nil {
 		return exit.Usagef("%w", err)
 	}
-	if t.o.Threshold > 0 && registry.Form(t.Spec.GetOptions()).Draws > 0 {
-		return exit.Usagef("train: --threshold: a model of method %s averages draws, which have to be whole: leave it out", t.o.Job.Method)
+	if (t.o.Threshold > 0 || t.o.ModelSize > 0) && registry.Form(t.Spec.GetOptions()).Draws > 0 {
+		return exit.Usagef("train: --threshold and --model-size: a model of method %s averages draws, which have to be whole: leave them out", t.o.Job.Method)
 	}
 	for _, p := range registry.Of(t.o.Job.Method) {
 		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
@@ -385,7 +386,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	if diff := optionsDiffer(m.Options, t.modelOptions(), true); diff != "" {
 		return nil, exit.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
 	}
-	if err := t.prunedAlike(m); err != nil {
+	if err := t.prunedAlike(m, dir); err != nil {
 		return nil, err
 	}
 	full, err := model.Open(dir)
@@ -403,7 +404,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	case missing:
 		r, err = t.complete(ctx, r, full.Meta)
 	case dir != t.o.Out:
-		err = model.Publish(dir, t.o.Out)
+		r, err = t.keep(ctx, dir, r)
 	default:
 		t.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.Out)
 	}
@@ -415,7 +416,17 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 }
 
 // prunedAlike refuses a finished model whose pruning differs from the options.
-func (t *Training) prunedAlike(m *model.Manifest) error {
+func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
+	asked := int64(0)
+	if c := m.Report.Pruned; c != nil {
+		asked = c.Asked
+	}
+	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
+	case asked != t.o.ModelSize && !small:
+		return exit.Usagef("%s: holds a model for which --model-size was %s, not %s: choose another --out, or use --force to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
+	case asked > 0 || small:
+		return nil
+	}
 	have := 0.0
 	if m.Pruned != nil {
 		have = m.Pruned.Threshold
@@ -426,7 +437,14 @@ func (t *Training) prunedAlike(m *model.Manifest) error {
 	return nil
 }
 
-// longRows: from this C ||x||^2 on, inner solves converge slowly.
+func sizeWord(bytes int64) string {
+	if bytes == 0 {
+		return "not given"
+	}
+	return human.Bytes(bytes)
+}
+
+// longRows is the C ||x||^2 from which inner solves converge slowly.
 const longRows = 100
 
 // maxSquaredLength is the largest squared length with which float32 sums of products do not

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -284,7 +283,7 @@ func (c *climb) scales(ctx context.Context, stride int) error {
 		slices.SortStableFunc(in, func(a, b *family) int { return c.better(a.best, b.best) })
 	}
 	for _, f := range in {
-		for _, o := range tunable(f.start.Method) {
+		for _, o := range c.o.Grid.tunable(f.start.Method) {
 			if o.Name == method.Cost.Name || o.On == method.Graphs {
 				if err := c.along(ctx, f, o.Name, stride); err != nil {
 					return err
@@ -301,7 +300,7 @@ func (c *climb) refine(ctx context.Context) error {
 	for _, f := range lead[:min(maxRefined, len(lead))] {
 		for before := (*rung)(nil); before != f.best; {
 			before = f.best
-			for _, o := range tunable(f.start.Method) {
+			for _, o := range c.o.Grid.tunable(f.start.Method) {
 				if o.Name == method.Cost.Name || o.Carried {
 					continue
 				}
@@ -387,9 +386,20 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*rung
 	for _, base := range bases {
-		if f.failed == "" && !slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
-			fresh = append(fresh, c.rung(f, base))
+		if f.failed != "" || slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
+			continue
 		}
+		if _, err := c.features(ctx, base); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			c.skip(base, err.Error())
+			continue
+		}
+		if slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return c.repeats(base, r.base) }) {
+			continue
+		}
+		fresh = append(fresh, c.rung(f, base))
 	}
 	if len(fresh) == 0 {
 		return nil
@@ -421,7 +431,7 @@ func (c *climb) gains(a, b *rung) bool {
 func (c *climb) rung(f *family, base Point) *rung {
 	r := &rung{base: base, family: f}
 	points := []Point{base}
-	for _, o := range tunable(base.Method) {
+	for _, o := range c.o.Grid.tunable(base.Method) {
 		if !o.Carried || o.Name == method.PriorShift.Name && (base.Values[method.Bias.Name] == "0" || c.goal.Probable) {
 			continue
 		}
@@ -496,7 +506,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	for _, p := range r.in() {
 		points = append(points, p.point)
 	}
-	h := c.folds.take(fold)
+	h := c.folds.take(c.vectorsOf(r.base), fold)
 	defer c.folds.release(h)
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
@@ -567,11 +577,11 @@ func (c *climb) tell(format string, args ...any) {
 
 // ladder is the ladder of a family's option; nil: it has no values, or no effect on these data.
 func (c *climb) ladder(f *family, option string) *ladder {
-	o := registry.Find(f.start.Method, option)
+	o := c.o.Grid.find(f.start.Method, option)
 	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
 		return nil
 	}
-	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice}
+	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice && o.Group != groupText}
 	if o.Offset != 0 {
 		l.cost = c.ladder(f, method.Cost.Name)
 	}

@@ -38,12 +38,11 @@ type Cluster interface {
 // them names the rows. Every training begins at zero. One that ran out of time is begun again.
 type remote struct {
 	Cluster
-	whole  *train.Training
-	search string // prefix of the jobs' ids, which tells them from other searches' jobs
+	search string // what the jobs' ids begin with: another search's jobs are not ours
 }
 
-// openRemote asks for the cluster's slots, and finds or makes the search's prefix in its folder.
-func openRemote(ctx context.Context, c Cluster, r record, whole *train.Training) (_ *remote, slots int, err error) {
+// openRemote finds the cluster's slots, and the search's name in its folder.
+func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int, err error) {
 	if slots, err = c.Slots(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -56,7 +55,7 @@ func openRemote(ctx context.Context, c Cluster, r record, whole *train.Training)
 		name = "tune-" + strings.ToLower(rand.Text()[:8])
 		err = writeJSON(r.join(jobsFile), name)
 	}
-	return &remote{c, whole, name}, slots, err
+	return &remote{c, name}, slots, err
 }
 
 // id is the id of a training's job, the same in every run.
@@ -68,8 +67,8 @@ func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
 func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _ string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	t.GiveStructure()
 	data := t.Spec.GetData()
-	data.Fingerprint, data.Rows = m.whole.Set.Fingerprint, dataset.Bitmap(h.trained, m.whole.Set.Matrix.Rows)
-	return m.run(ctx, tell.Silent{}, t, m.whole.Dir, watch)
+	data.Fingerprint, data.Rows = h.whole.Set.Fingerprint, dataset.Bitmap(h.trained, h.whole.Set.Matrix.Rows)
+	return m.run(ctx, tell.Silent{}, t, h.whole.Dir, watch)
 }
 
 func (m *remote) write(ctx context.Context, _ *train.Training, job string, _ *taxonv1.JobStatus, dir string) error {

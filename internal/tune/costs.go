@@ -103,7 +103,7 @@ func estimateOf(t *train.Training) (float64, error) {
 
 // sized estimates the families' trainings on the sample.
 func (c *climb) sized() error {
-	h := c.folds.take(c.stage.from)
+	h := c.folds.take(c.whole, c.stage.from)
 	defer c.folds.release(h)
 	for _, f := range c.families {
 		t, err := c.whole.On(tell.Silent{}, c.o.job(f.start), h.rest, true)
@@ -144,10 +144,10 @@ func (c *climb) plan() (part float64, folds int) {
 // nearest training of its family took (known), else its estimate, corrected by how well others'
 // estimates held.
 func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
-	if took, ok := nearest(c.stage.rungs, f, p); ok {
+	if took, ok := c.nearest(c.stage.rungs, f, p); ok {
 		return took, true
 	}
-	if took, ok := nearest(c.sampled, f, p); ok {
+	if took, ok := c.nearest(c.sampled, f, p); ok {
 		return took * f.estimate / f.sampled, true
 	}
 	var ratios []float64
@@ -163,9 +163,9 @@ func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	return c.estimate(f) * ratios[len(ratios)/2], false
 }
 
-// nearest is what a family's training took whose C is nearest. It is scaled up for a larger C,
-// and for a larger bias.
-func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
+// nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
+// so do a larger bias and more features.
+func (c *climb) nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
 	for _, r := range rungs {
 		d := math.Abs(math.Log(p.C() / r.base.C()))
@@ -177,7 +177,7 @@ func nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
 			if !(bias > 1) {
 				bias = 1
 			}
-			seconds, far, ok = r.cpu*math.Sqrt(max(p.C()/r.base.C(), 1))*bias, d, true
+			seconds, far, ok = r.cpu*math.Sqrt(max(p.C()/r.base.C(), 1))*bias*c.size(p)/c.size(r.base), d, true
 		}
 	}
 	return seconds, ok
@@ -191,6 +191,9 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	}
 	cpu, known := c.predictCost(f, p)
 	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes), c.clock.left(0)
+	if c.vectorsOf(p) == nil {
+		need += c.reading * bigramSize
+	}
 	if !known {
 		may, left = may*breakOffFactor, left*breakOffFactor
 	}

@@ -9,6 +9,7 @@ import (
 
 	"taxon/internal/dataset"
 	"taxon/internal/labelset"
+	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -38,12 +39,19 @@ type partition struct {
 	work   float64 // work of a training on the sample, as a share of one on all rows
 
 	mu    sync.Mutex
-	taken map[int]*heldFold
+	taken map[foldOf]*heldFold
+}
+
+// foldOf is a fold of the data with some features.
+type foldOf struct {
+	whole  *train.Training
+	number int
 }
 
 // heldFold is a fold that is held out, and the other rows, shared by all trainings without it.
 type heldFold struct {
 	number  int
+	whole   *train.Training // the data with the features that the fold's have
 	rest    *dataset.Set
 	trained []uint32 // rows of rest
 	rows    []uint32 // in the fold
@@ -60,16 +68,16 @@ func (p *partition) split(number int) (train, held []uint32) {
 	return train, held
 }
 
-// take returns a fold; call release when done. The other rows are copied once, while anybody uses
-// them.
-func (p *partition) take(number int) *heldFold {
+// take gives a fold of the data with its features; release it when done. The other rows are copied while
+// anyone uses them.
+func (p *partition) take(whole *train.Training, number int) *heldFold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.taken[number]
+	h := p.taken[foldOf{whole, number}]
 	if h == nil {
 		rest, rows := p.split(number)
-		h = &heldFold{number: number, rest: p.whole.Subset(rest), trained: rest, rows: rows}
-		p.taken[number] = h
+		h = &heldFold{number: number, whole: whole, rest: whole.Set.Subset(rest), trained: rest, rows: rows}
+		p.taken[foldOf{whole, number}] = h
 	}
 	h.users++
 	return h
@@ -79,7 +87,7 @@ func (p *partition) release(h *heldFold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.users--; h.users == 0 {
-		delete(p.taken, h.number)
+		delete(p.taken, foldOf{h.whole, h.number})
 	}
 }
 

@@ -83,17 +83,13 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// tunable are the options of a method that a search may vary.
-func tunable(name string) []method.Option {
-	return slices.DeleteFunc(slices.Clone(registry.Of(name)), func(o method.Option) bool { return len(o.Grid) == 0 })
-}
-
 // Grid says which values of the options are tried.
 type Grid struct {
 	Methods []string
 	// Values lists the values by option name. For other options each method tries what its
 	// declaration says.
 	Values map[string][]string
+	Text   bool // features are made of texts, whose options are tried, too
 }
 
 // values lists the values for a method's option, each once, numbers ascending: those of the grid
@@ -146,7 +142,7 @@ type Rung struct {
 func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	for _, m := range g.Methods {
 		bases, costs, carried := []registry.Values{{}}, []string{""}, []method.Option(nil)
-		for _, o := range tunable(m) {
+		for _, o := range g.tunable(m) {
 			switch {
 			case o.Name == method.Cost.Name:
 				costs = g.values(&o)

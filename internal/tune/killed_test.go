@@ -23,7 +23,7 @@ import (
 func TestKilled(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}} // and one value of all else: one point
-	for _, p := range tunable("rr-svm") {
+	for _, p := range o.Grid.tunable("rr-svm") {
 		if o.Grid.Values[p.Name] == nil {
 			o.Grid.Values[p.Name] = []string{p.Default}
 		}
@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := uint32(math.MaxUint32)
 	p := s.starts[0]
-	_, old, err := s.trainer.trial(ctx, s.folds.take(0), p, []Point{p}, trialOptions{seconds: math.Inf(1), alone: true, watch: func(st *taxonv1.JobStatus) {
+	_, old, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), p, []Point{p}, trialOptions{seconds: math.Inf(1), alone: true, watch: func(st *taxonv1.JobStatus) {
 		began = min(began, st.GetSweep())
 		cancel()
 	}})

@@ -20,7 +20,7 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 		}
 		for _, loss := range losses {
 			p := Point{m, registry.Values{}}
-			for _, o := range tunable(m) {
+			for _, o := range g.tunable(m) {
 				p.Values[o.Name] = o.Default
 				ladder := g.ladder(&o)
 				switch idle := o.Idle(on, p.Values); {
@@ -42,7 +42,18 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
-// ladder lists the values that a climb may give an option, ascending, words after numbers.
+// textStart are the values of the options of texts that a search begins with.
+func (g *Grid) textStart() registry.Values {
+	values := registry.Values{}
+	for _, o := range textOptions {
+		if ladder := g.ladder(&o); !slices.Contains(ladder, o.Default) {
+			values[o.Name] = ladder[0]
+		}
+	}
+	return values
+}
+
+// ladder are the values that a climb may give an option, ascending, and words behind numbers.
 func (g *Grid) ladder(o *method.Option) []string {
 	if given, ok := g.Values[o.Name]; ok {
 		if out := Canonical(o, given); out != nil {

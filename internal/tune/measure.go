@@ -34,8 +34,8 @@ type meter struct {
 const shiftDepth = 64
 
 func newMeter(s *search) (*meter, error) {
-	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: eval.RankedPlaces, threads: s.threads(), rough: s.o.climbs()}
-	m.all = eval.Options{Classes: s.whole.Set.Labels, Ranked: true}
+	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(), threads: s.threads(), rough: s.o.climbs()}
+	m.all = eval.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further()}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
 		if err != nil {
@@ -55,7 +55,7 @@ func newMeter(s *search) (*meter, error) {
 		shifts = shifts || slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 })
 	}
 	if shifts {
-		m.depth = shiftDepth
+		m.depth = max(m.depth, shiftDepth)
 	}
 	return m, nil
 }
@@ -83,7 +83,7 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 		all, losses = trained.Terminals(), make([]logLoss, len(h.rows))
 	}
 	rows, own := make([][]model.Scored, len(h.rows)), make([][]model.Scored, len(h.rows))
-	err = train.Rank(ctx, trained, m.whole.Set, h.rows, all, m.threads, func(i int, best, set []model.Scored) error {
+	err = train.Rank(ctx, trained, h.whole.Set, h.rows, all, m.threads, func(i int, best, set []model.Scored) error {
 		rows[i] = slices.Clone(best[:min(depth, len(best))])
 		if losses != nil {
 			losses[i] = m.lossOf(trained, h.rows[i], best)
@@ -147,7 +147,7 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own []
 				set = append(set, best[k])
 			}
 		}
-		return names(set), names(best[:min(eval.RankedPlaces, len(best))])
+		return names(set), names(best[:min(m.goal.Places(), len(best))])
 	})
 }
 

@@ -83,7 +83,7 @@ func (o *Options) climbs() bool {
 // no list of others.
 func (o *Options) settled() bool {
 	more := func(p method.Option) bool { return p.Kind == method.Choice || len(p.Grid)+len(p.Ladder) > 1 }
-	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(tunable(o.Grid.Methods[0]), more)
+	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(o.Grid.tunable(o.Grid.Methods[0]), more)
 }
 
 // roughGap and roughTolerance end the trainings of a climb. Models rank there as they do at the
@@ -150,6 +150,7 @@ func (o *Options) Validate() error {
 			g.Values[method.Families.Name] = []string{"auto"}
 		}
 	}
+	g.Text = o.readsText()
 	o.settle()
 	if len(g.Methods) == 0 {
 		return exit.Usagef("tune: name a method or more")
@@ -166,6 +167,9 @@ func (o *Options) Validate() error {
 	check(shifts && slices.Contains(bias, "0"), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
 	check(o.FirstFolds > o.Folds, "--first-folds %d: there are %d folds: lower it, or raise --folds", o.FirstFolds, o.Folds)
 	check(o.FirstFolds == 1 && o.OneSE, "--one-se needs the spread of two folds or more: raise --first-folds")
+	if err := o.checkText(); err != nil {
+		wrong = append(wrong, err)
+	}
 	names := strings.Join(g.Methods, ",")
 	for _, option := range registry.Options() {
 		for _, v := range g.Values[option.Name] {
@@ -211,16 +215,11 @@ func goalOf(name string) (*eval.Measure, error) {
 	if name == "micro" || name == "macro" {
 		key = name + "_f1"
 	}
-	keys := []string{"micro", "macro"}
-	for _, m := range append([]eval.Measure{eval.MeanF1()}, eval.Measures()...) {
-		if m.Probable && m.Key != "log_loss" {
-			continue
-		}
-		if m.Key == key {
-			return &m, nil
-		}
-		keys = append(keys, m.Key)
+	m, keys := eval.Find(key)
+	if m != nil && (!m.Probable || m.Key == "log_loss") {
+		return m, nil
 	}
+	keys = append([]string{"micro", "macro"}, slices.DeleteFunc(keys, func(key string) bool { return key == "brier" || key == "ece" || key == name })...)
 	if near := human.Nearest(name, keys); near != "" {
 		return nil, fmt.Errorf("--goal %s: did you mean %s?", human.QuoteIfNeeded(name), near)
 	}
@@ -241,6 +240,9 @@ func (o *Options) job(p Point) *taxonv1.Options {
 	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
 	maps.Copy(said, o.Train.Said)
 	maps.Copy(said, p.Values)
+	for _, t := range textOptions {
+		delete(said, t.Name)
+	}
 	job.Method = p.Method
 	for _, option := range registry.Options() {
 		if !registry.Has(p.Method, option.Name) {

@@ -172,7 +172,7 @@ func (r *race) round(ctx context.Context, from, to int) error {
 // path trains a path's rungs on a fold, C ascending, each from where the one before it ended. On
 // the first fold it ends when the path has passed its best.
 func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
-	h := r.folds.take(f)
+	h := r.folds.take(r.vectorsOf(rungs[0].base), f)
 	defer r.folds.release(h)
 	var jacks []*Jackknife // values of the best point of each rung
 	for i, c := range rungs {

@@ -74,10 +74,11 @@ func (r record) free() error {
 // ones count if they are among those asked for.
 type identity struct {
 	Format  string          `json:"format"`
-	Options train.Identity  `json:"options"`          // those that are not searched
-	Said    registry.Values `json:"said"`             // those of them that the user gave
-	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings only
-	Losses  bool            `json:"losses,omitempty"` // predictions have log-losses
+	Options train.Identity  `json:"options"`          // those that are no part of the grid
+	Said    registry.Values `json:"said"`             // of them, what the user gave
+	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings alone
+	Losses  bool            `json:"losses,omitempty"` // predictions come with log-losses
+	Places  int             `json:"places,omitempty"` // of rankings that are kept; 0: eval.RankedPlaces
 	Folds   int             `json:"folds"`
 	Text    bool            `json:"text"`
 }
@@ -86,7 +87,7 @@ type identity struct {
 const searchFormat = "taxon-search-2"
 
 func (id identity) same(other identity) bool {
-	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Folds == other.Folds && id.Text == other.Text
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
 }
 
 // begin makes the folder, or checks that it holds the same search.

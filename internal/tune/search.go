@@ -15,6 +15,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
@@ -108,7 +109,7 @@ const modelDir = "model"
 // train makes the model of the chosen point, in the time left. A model in the folder is made
 // again if it is another point's, or was cut short by the time.
 func (s *search) train(ctx context.Context, r *Table) error {
-	o := s.o.Train
+	o := s.o.trained(r.Options)
 	o.Said = registry.Values{}
 	for _, p := range registry.Of(r.Options.Method) {
 		if v, ok := s.o.Train.Said[p.Name]; ok {
@@ -191,10 +192,11 @@ type search struct {
 	clock    *clock
 	work     *train.Work // scratch
 	record   record
-	whole    *train.Training // all data, with the tree that a training on them has
-	largest  *train.Training // the training that takes the most memory,
-	together int             // and how many of it fit side by side
-	slots    int             // tasks that run at a time
+	whole    *train.Training                   // the data, and its tree as a training on all of it would have
+	vectors  map[dataset.Words]*train.Training // of texts: with the features of other words, too
+	largest  *train.Training                   // the one that takes the most memory,
+	together int                               // and how many of it fit side by side
+	slots    int                               // tasks that trainings run at a time
 	folds    *partition
 	paths    [][]Rung // of a grid
 	starts   []Point  // of a climb
@@ -238,9 +240,9 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if err := s.record.begin(ctx, s.identity(), o.Train.Force); err != nil {
 		return nil, err
 	}
-	s.trainer = &trainer{o: o, record: s.record, whole: s.whole, meter: s.meter}
+	s.trainer = &trainer{o: o, record: s.record, meter: s.meter}
 	if o.Cluster != nil {
-		s.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record, s.whole)
+		s.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record)
 		s.trainer.runner = s.remote
 		return s, err
 	}
@@ -257,12 +259,14 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 
 // read opens the data, refuses a search that they do not allow, and deals out the folds.
 func (s *search) read(ctx context.Context) (err error) {
-	o := s.o.Train
+	start := Point{Method: s.o.Grid.Methods[0], Values: s.o.Grid.textStart()}
+	o := s.o.trained(start)
 	o.Said = nil
-	o.Job = s.o.job(Point{Method: s.o.Grid.Methods[0]})
+	o.Job = s.o.job(start)
 	if s.whole, err = train.Open(ctx, &o, s.ui, s.work.Path); err != nil {
 		return err
 	}
+	s.vectors = map[dataset.Words]*train.Training{s.o.words(start): s.whole}
 	if err := s.whole.CheckLengths(); err != nil {
 		return err
 	}
@@ -270,11 +274,11 @@ func (s *search) read(ctx context.Context) (err error) {
 	if set.Matrix.Rows < s.o.Folds {
 		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
 	}
-	if err := s.points(); err != nil {
+	if err := s.points(ctx); err != nil {
 		return err
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
-	s.folds = &partition{whole: set, taken: map[int]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
 			human.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
@@ -282,12 +286,15 @@ func (s *search) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// points lists what is to be trained, and how many of the largest trainings fit side by side. A
-// climb leaves out what does not fit the data or the memory.
-func (s *search) points() (err error) {
+// points lists what is to be trained, and how many trainings of the largest fit side by side.
+// A climb leaves out what does not fit the data or the memory.
+func (s *search) points(ctx context.Context) (err error) {
 	if !s.o.climbs() {
 		s.paths = s.o.Grid.Paths(s.structure())
 		for _, path := range s.paths {
+			if _, err := s.features(ctx, path[0].Base); err != nil {
+				return err
+			}
 			t, err := s.trainable(path[0].Base)
 			if err != nil {
 				return err
@@ -373,9 +380,7 @@ func (s *search) close() (err error) {
 	if s.trainer != nil && s.trainer.engine != nil {
 		err = s.trainer.engine.Close()
 	}
-	if s.whole != nil {
-		s.whole.Close()
-	}
+	s.closeFeatures()
 	s.work.Remove()
 	s.work.Close()
 	return err
@@ -444,9 +449,15 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 		return nil, err
 	}
 	for _, r := range results {
-		v, err := s.meter.value(r.Measures)
-		if err != nil {
-			return nil, err
+		v, ok := s.goal.Of(r.Measures)
+		if !ok { // the record does not name it
+			fold, err := s.meter.over(ctx, p, r.Fold, r.Fold+1)
+			if err != nil {
+				return nil, err
+			}
+			if v, err = s.meter.value(&fold); err != nil {
+				return nil, err
+			}
 		}
 		out.FoldValues = append(out.FoldValues, v)
 		out.CPUSeconds += r.CPUSeconds
@@ -473,7 +484,8 @@ func (s *search) measuredOn(from, to int) string {
 
 // writeJob writes a point as a job file.
 func (s *search) writeJob(p Point, origin string) error {
-	return s.record.writeJob(&s.o.Train, s.o.job(p), p.Shift(), s.structure(), origin)
+	o := s.o.trained(p)
+	return s.record.writeJob(&o, s.o.job(p), p.Shift(), s.structure(), origin)
 }
 
 // structure is what structured methods train on.
@@ -491,6 +503,9 @@ func (s *search) structure() method.Structure {
 // identity is what another run must have in common to continue this search.
 func (s *search) identity() identity {
 	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
+	if n := s.goal.Places(); n > eval.RankedPlaces {
+		id.Places = n
+	}
 	o := &id.Options.Options
 	o.Method, o.Loss, o.Bias = "", "", 0 // these are searched
 	for _, p := range registry.Tunable() {

@@ -316,7 +316,7 @@ func TestStopsWithinATraining(t *testing.T) {
 	}
 	trial := func(ctx context.Context, s *search) {
 		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(0), rung.Base, rung.Points, trialOptions{seconds: math.Inf(1)}); !errors.Is(err, context.Canceled) {
+		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points, trialOptions{seconds: math.Inf(1)}); !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}
 		if err := s.close(); err != nil {
@@ -369,7 +369,7 @@ func TestValidate(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	o.Train.Data, o.Train.Out = []string{"-"}, ""
-	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"}, "prior-shift": {"0", "1"}, "internal-weight": {"1"}}}
+	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"}, "prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false}
 	var e *exit.Error
 	err := o.Validate()
 	if !errors.As(err, &e) || e.Code != exit.Usage {

@@ -20,7 +20,6 @@ import (
 type trainer struct {
 	o      *Options
 	record record
-	whole  *train.Training
 	runner runner
 	engine *engine.Engine // for a search on this machine
 	meter  *meter
@@ -74,7 +73,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	training, err := t.whole.On(tell.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // warnings were given for the whole data
+	training, err := h.whole.On(tell.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,0 +1,133 @@
+package train
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+)
+
+// wide is a training on rows of six classes, each with a word of its own among many that tell nothing.
+func wide(t *testing.T, noise int) *Options {
+	t.Helper()
+	o := noisy(t, "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n")
+	r := rand.New(rand.NewPCG(3, 9))
+	var rows strings.Builder
+	for range 300 {
+		c := r.IntN(6)
+		fmt.Fprintf(&rows, "c%d %d:1", c, 1+c)
+		for at := 10 + r.IntN(100); at < 3000; at += 1 + r.IntN(100) {
+			fmt.Fprintf(&rows, " %d:%.3f", at, r.Float64()*float64(noise)/100)
+		}
+		rows.WriteString("\n")
+	}
+	if err := os.WriteFile(o.Data[0], []byte(rows.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestModelSize: a model is as small as was asked for where that costs little, says what it cost, and is found
+// finished; where it costs more it stays larger, and the user is told.
+func TestModelSize(t *testing.T) {
+	o, h := wide(t, 5), &heard{}
+	whole, err := Run(t.Context(), o, h)
+	if err != nil || whole.Pruned != nil {
+		t.Fatal(err)
+	}
+	bytes := fs.FolderBytes(o.Out)
+	o.Out, o.ModelSize = o.Out+"-small", bytes/3
+	small, err := Run(t.Context(), o, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := small.Pruned
+	if got := fs.FolderBytes(o.Out); c == nil || got > o.ModelSize || c.Instances < MinHeld || !c.HeldOut || c.Asked != o.ModelSize || c.MicroF1-c.Pruned > 0.001 || small.WeightsSHA256 != whole.WeightsSHA256 {
+		t.Errorf("%d bytes of %d, %+v", got, o.ModelSize, c)
+	}
+	m, err := model.Open(o.Out)
+	if err != nil || m.Manifest.Pruned == nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	if again, err := Run(t.Context(), o, h); err != nil || *again.Pruned != *c {
+		t.Errorf("run again: %v", err)
+	}
+	o.ModelSize++
+	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "--model-size") {
+		t.Errorf("another size: %v", err)
+	}
+	o.ModelSize, o.Out = 2*bytes, o.Out+"-fits"
+	if r, err := Run(t.Context(), o, h); err != nil || r.Pruned != nil {
+		t.Errorf("it fits as it is: %v", err)
+	}
+	if r, err := Run(t.Context(), o, h); err != nil || r.Pruned != nil {
+		t.Errorf("it fits as it is, again: %v", err)
+	}
+	o = wide(t, 100)
+	o.ModelSize = 12 << 10
+	r, err := Run(t.Context(), o, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "--model-size 12KiB would cost") {
+		t.Errorf("%+v, %d bytes, told %q", c, fs.FolderBytes(o.Out), h.warnings)
+	}
+	o.Threshold = 0.1
+	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "leave out --threshold") {
+		t.Errorf("both: %v", err)
+	}
+}
+
+// TestLearnedWithoutTheHeldOut: the hierarchy of a training on some of the rows is learned from these alone:
+// other labels of the rows held out change nothing in it.
+func TestLearnedWithoutTheHeldOut(t *testing.T) {
+	o := wide(t, 100)
+	o.Hierarchy = Learned
+	o.Said = registry.Values{"families": "3"}
+	rest := make([]uint32, 200)
+	for i := range rest {
+		rest[i] = uint32(i)
+	}
+	trees := func() (whole, part string) {
+		on, err := Open(t.Context(), o, &heard{}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer on.Close()
+		some, err := on.On(&heard{}, o.Job, on.Set.Subset(rest), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(on.Structure.Text()), string(some.Structure.Text())
+	}
+	if err := o.Validate("train"); err != nil {
+		t.Fatal(err)
+	}
+	whole, part := trees()
+	data, err := os.ReadFile(o.Data[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.SplitAfter(string(data), "\n")
+	for i := len(rest); i < 300; i++ {
+		if class := rows[i][1] - '0'; i%6 > 0 { // every class keeps a row
+			rows[i] = fmt.Sprintf("c%d%s", (int(class)*5+i)%6, rows[i][2:])
+		}
+	}
+	if err := os.WriteFile(o.Data[0], []byte(strings.Join(rows, "")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	other, same := trees()
+	if same != part {
+		t.Errorf("the tree of the rows trained on:\n%safter other labels of the rest:\n%s", part, same)
+	}
+	if other == whole || part == "" {
+		t.Errorf("the labels of the rest change nothing in the tree of all rows either:\n%s", whole)
+	}
+}
