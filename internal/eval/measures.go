@@ -183,7 +183,12 @@ type rankingSums struct {
 }
 
 func newRankingSums(at []int) *rankingSums {
-	s := &rankingSums{at: append([]int{1, 3, RankedPlaces}, at...)}
+	s := &rankingSums{at: []int{1, 3, RankedPlaces}}
+	for _, k := range at {
+		if !slices.Contains(s.at[3:], k) {
+			s.at = append(s.at, k)
+		}
+	}
 	s.hits, s.ndcg = make([]int64, len(s.at)), make([]float64, len(s.at))
 	return s
 }
