@@ -144,7 +144,7 @@ var imports = map[string][]string{
 	"internal/tune": {"coordinator/machine", "coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
 		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/lines", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
 	"internal/train": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/calibration", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/learntree", "internal/model", "internal/modelform", "internal/table", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
+		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/learntree", "internal/model", "internal/modelform", "internal/predict", "internal/table", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
