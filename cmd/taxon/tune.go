@@ -307,7 +307,11 @@ func tunedColumns(r *tune.Table) (out []tunedColumn) {
 		}
 	}
 	for _, c := range columns {
-		if slices.ContainsFunc(r.Points, func(p *tune.TablePoint) bool { return c.value(p) != c.value(r.Points[0]) }) {
+		values := map[string]bool{}
+		for _, p := range r.Points {
+			values[c.value(p)] = true
+		}
+		if delete(values, "-"); len(values) > 1 { // methods without the option tell nothing
 			out = append(out, c)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // Formats lists the formats there are.
-var Formats = []string{"text", "model", "taxon", "liblinear", "npz", "safetensors", "parquet"}
+var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
 
 // Alias gives a format the one name that it has here: taxon is model.
 func (o *Options) Alias() {

@@ -12,12 +12,14 @@ import (
 	"os"
 	"slices"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 	"taxon/internal/table"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
@@ -199,11 +201,17 @@ func (t *Training) checkTest(ctx context.Context, path string) error {
 	defer r.Close()
 	line := t.ui.StartBytes("check the test data", max(0, r.Size()))
 	defer line.Done()
+	known, met := t.knownLabels(), false
 	for n := 0; ; n++ {
-		if _, err := r.Read(); err == io.EOF {
-			return nil
-		} else if err != nil {
+		row, err := r.Read()
+		if err == io.EOF {
+			return t.checkLabelled(path, met)
+		}
+		if err != nil {
 			return err
+		}
+		for i := 0; i < len(row.Labels) && !met; i++ {
+			met = known[string(row.Labels[i])]
 		}
 		if n%checkRows == 0 {
 			if err := ctx.Err(); err != nil {
@@ -225,6 +233,38 @@ func (t *Training) checkTestSet(path string) error {
 	defer set.Close()
 	if set.Fingerprint != t.Set.Fingerprint && (set.Vocabulary != nil || t.Set.Vocabulary != nil) {
 		return fs.Inputf(path, 0, "is ingested text with word weights of its own: give the text file itself")
+	}
+	known := t.knownLabels()
+	return t.checkLabelled(path, slices.ContainsFunc(set.Labels, func(name string) bool { return known[name] }))
+}
+
+// knownLabels are those that the training data have instances of.
+func (t *Training) knownLabels() map[string]bool {
+	known := map[string]bool{}
+	for l, name := range t.Set.Labels {
+		known[name] = t.Set.PosBegin[l] < t.Set.PosBegin[l+1]
+	}
+	return known
+}
+
+// checkLabelled refuses instances for an early stop that no label can be right of.
+func (t *Training) checkLabelled(path string, met bool) error {
+	if path == t.o.EarlyStop && !met {
+		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure for --early-stop")
+	}
+	return nil
+}
+
+// checkEarlyStop refuses a goal that is not measured here.
+func (t *Training) checkEarlyStop() error {
+	m, _ := eval.Find(t.o.Goal)
+	switch {
+	case t.o.EarlyStop == "" || m == nil:
+		return nil
+	case m.Hierarchical && t.Structure == nil:
+		return exit.Usagef("train: --early-stop by --goal %s needs a class structure: add --hierarchy FILE", t.o.Goal)
+	case m.Probable && registry.Form(t.Spec.GetOptions()).Link == modelform.Identity:
+		return exit.Usagef("train: --early-stop by --goal %s needs probabilities, and scores by %s are none: use another goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
 	}
 	return nil
 }

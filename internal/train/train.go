@@ -164,6 +164,9 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 			return nil, err
 		}
 	}
+	if err := t.checkEarlyStop(); err != nil {
+		return nil, err
+	}
 	if t.earlySum, err = sumOf(o.EarlyStop); err != nil {
 		return nil, err
 	}

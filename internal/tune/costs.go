@@ -199,6 +199,8 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	}
 	c.short = c.short || need > may || need+last > left
 	switch {
+	case may <= 0:
+		c.skip(p, fmt.Sprintf("about %s, and no time was left", human.Seconds(need)))
 	case need > may:
 		c.skip(p, fmt.Sprintf("about %s, where one training may take %s", human.Seconds(need), human.Seconds(max(c.cap(), 0))))
 	case need+last > left:

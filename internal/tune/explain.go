@@ -56,7 +56,7 @@ func (r *Table) Explanation() (lines []string) {
 		say(head, "%s %s: %s", e.Option, e.Value, e.Words(r.Measure))
 	}
 	for _, b := range r.Borders {
-		say("border", "%s %s is the %s value that was tried: it may go on beyond", b.Option, b.Value, b.End)
+		say("border", "%s %s is the %s value that was tried: others beyond may be better", b.Option, b.Value, b.End)
 	}
 	if u := r.Runner; u != nil {
 		say("runner-up", "%s: %s; its training takes %.2g of the time, its model %.2g of the bytes", u.Point.Name(), u.Words(r.Measure), 1/u.Times, 1/u.Smaller)
