@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func newExportCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the training: a `FILE` or a folder made by ingest")
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Format, "format", "text", append([]string{"taxon"}, export.Formats...), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
+		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
 		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of hblr methods: the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace a model that is there")

@@ -126,11 +126,19 @@ func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 	}
 }
 
+// steps are the numbers that bytes stand for.
+var steps = func() (s [256]float64) {
+	for b := range s {
+		s[b] = float64(int8(b))
+	}
+	return s
+}()
+
 // addBytes is addSingles for values in steps of the column's scale.
 func (s *packedShard) addBytes(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
 	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
-	at, scale := 0, s.scale[i]
+	at, scale := 0, float64(s.scale[i]) // of eight bits: its products with steps are exact
 	for _, b := range s.bytes[s.begin[i]:s.begin[i+1]] {
 		gap := uint32(gaps[at])
 		at++
@@ -138,7 +146,7 @@ func (s *packedShard) addBytes(c uint32, x float64, sums []float64) {
 			gap, at = longGap(gaps, at-1)
 		}
 		next += gap
-		sums[next] += float64(x * float64(scale*float32(int8(b))))
+		sums[next] += float64(x * float64(scale*steps[b]))
 		next++
 	}
 }
