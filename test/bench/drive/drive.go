@@ -79,6 +79,9 @@ func NewFrom(ctx context.Context, binary string) (*Driver, error) {
 // Close removes the binary and whatever is left of the models.
 func (d *Driver) Close() error { return os.RemoveAll(d.dir) }
 
+// Binary is the path of the binary.
+func (d *Driver) Binary() string { return d.binary }
+
 // Train trains on s, evaluates on its test data and removes the model.
 func (d *Driver) Train(ctx context.Context, s Set, flags ...string) (*Report, error) {
 	return d.TrainFiles(ctx, Files{filepath.Join(s.Dir, "train.svm.xz"), filepath.Join(s.Dir, "test.svm.xz"), filepath.Join(s.Dir, s.Tree)}, flags...)

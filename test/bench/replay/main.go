@@ -3,6 +3,7 @@
 // what stops it first.
 //
 //	go run ./test/bench/replay -data DIR
+//	go run ./test/bench/replay -data DIR -links 1gbit,100mbit   # as root: predicted and measured
 //
 // DIR/wordnet-freq holds train.svm.xz and tree.txt. A step's tasks go to the core that is
 // free first, in order, as the coordinator hands them out; a step begins when the one
@@ -20,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +41,8 @@ func main() {
 	gap := flag.Float64("gap", 1e-2, "relative gap to stop at")
 	task := flag.Duration("task", time.Millisecond, "what a task costs beside computing")
 	step := flag.Duration("step", 8*time.Millisecond, "what lies between two steps")
+	links := flag.String("links", "", "also train on four hosts (network namespaces; as root) behind links of these `rates`, as in 1gbit,100mbit, and compare")
+	runs := flag.Int("runs", 3, "such trainings of each rate")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -47,7 +51,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(1)
 	}
-	fmt.Print(report(steps, task.Seconds(), step.Seconds(), []int{1, 2, 8, 64, 512}))
+	fmt.Print(report(steps, costs{task: task.Seconds(), between: step.Seconds()}, []int{1, 2, 8, 64, 512}))
+	if *links == "" {
+		return
+	}
+	if err := compare(ctx, steps, filepath.Join(*data, *set), strings.Split(*links, ","), task.Seconds(), step.Seconds(), *gap, *runs); err != nil {
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(1)
+	}
 }
 
 // recorder notes what the tasks took.
@@ -61,6 +72,7 @@ type recorder struct {
 type taken struct {
 	step, task uint32
 	seconds    float64
+	read       uint64
 	written    uint64
 }
 
@@ -75,7 +87,7 @@ func (r *recorder) Run(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.L
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.tasks = append(r.tasks, taken{l.GetStep(), l.GetTask(), stats.CPUSeconds, stats.BytesWritten})
+		r.tasks = append(r.tasks, taken{l.GetStep(), l.GetTask(), stats.CPUSeconds, stats.BytesRead, stats.BytesWritten})
 	}
 	return sums, stats, err
 }

@@ -15,24 +15,38 @@ type outcome struct {
 	between float64 // time between steps
 }
 
+// costs are what a cluster adds to computing.
+type costs struct {
+	task, between float64 // seconds a task, and between two steps
+	link          float64 // bytes a second of each worker's link and of the only store's, either way; 0: no bound
+}
+
 // play runs the steps on cores.
-func play(steps [][]taken, cores int, task, between float64) (o outcome) {
+func play(steps [][]taken, cores int, c costs) (o outcome) {
 	for _, tasks := range steps {
 		sum, longest := 0.0, 0.0
 		free := make([]float64, cores)
+		var read, written uint64
 		for _, t := range tasks {
-			d := t.seconds + task
+			d := t.seconds + c.task
+			if c.link > 0 {
+				d += float64(t.read+t.written) / c.link
+			}
+			read, written = read+t.read, written+t.written
 			sum, longest = sum+d, max(longest, d)
 			first := slices.Index(free, slices.Min(free))
 			free[first] += d
 		}
 		even, took := sum/float64(cores), slices.Max(free)
+		if c.link > 0 {
+			took = max(took, float64(max(read, written))/c.link) // the store's
+		}
 		bound := max(even, longest)
 		o.share += even
 		o.longest += bound - even
 		o.uneven += took - bound
-		o.between += between
-		o.total += took + between
+		o.between += c.between
+		o.total += took + c.between
 	}
 	return o
 }
@@ -52,7 +66,7 @@ func (o outcome) limit() string {
 }
 
 // report is a table of the cores' outcomes.
-func report(steps [][]taken, task, between float64, cores []int) string {
+func report(steps [][]taken, c costs, cores []int) string {
 	var b strings.Builder
 	tasks, seconds, written := 0, 0.0, uint64(0)
 	for _, s := range steps {
@@ -62,11 +76,11 @@ func report(steps [][]taken, task, between float64, cores []int) string {
 		}
 	}
 	fmt.Fprintf(&b, "%d steps, %d tasks, %.1f s of computing, %.0f MB written; a task costs %.1f ms beside computing, a step %.1f ms.\n\n",
-		len(steps), tasks, seconds, float64(written)/1e6, 1e3*task, 1e3*between)
+		len(steps), tasks, seconds, float64(written)/1e6, 1e3*c.task, 1e3*c.between)
 	b.WriteString("| cores | seconds | speed-up | work | longest tasks | few tasks | between steps | limit |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
-	one := play(steps, 1, task, between).total
+	one := play(steps, 1, c).total
 	for _, n := range cores {
-		o := play(steps, n, task, between)
+		o := play(steps, n, c)
 		fmt.Fprintf(&b, "| %d | %.2f | %.1f | %.2f | %.2f | %.2f | %.2f | %s |\n", n, o.total, one/o.total, o.share, o.longest, o.uneven, o.between, o.limit())
 	}
 	return b.String()
