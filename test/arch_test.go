@@ -62,7 +62,7 @@ var imports = map[string][]string{
 	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
 	"internal/calibration": {},
 	"internal/labelset":    {},
-	"internal/model":       {"internal/calibration", "internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/table", "internal/taxonomy"},
+	"internal/model":       {"internal/calibration", "internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/sparse", "internal/table", "internal/taxonomy"},
 	"internal/export":      {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},
 	"internal/predict":     {"internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/labelset", "internal/lines", "internal/model", "internal/table", "internal/taxonomy", "internal/tell"},
 	"internal/evaluate":    {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/table", "internal/tell"},

@@ -8,7 +8,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/client"
+	"taxon/internal/dataset"
 	"taxon/internal/exit"
+	"taxon/internal/model"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
@@ -44,4 +48,14 @@ func oneArg(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// describeModel says what a job's model has beside its weights.
+func describeModel(spec *taxonv1.JobSpec, names *dataset.Set) (model.Meta, func(*model.Report), error) {
+	t, err := train.Of(spec)
+	if err != nil {
+		return model.Meta{}, nil, err
+	}
+	t.Set = names
+	return t.Meta(), t.Complete, nil
 }

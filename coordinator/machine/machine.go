@@ -365,7 +365,7 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 	case e.Returned:
 		m.decide(r)
 	case e.Error == "" && !(e.Sums.Finite() && method.Sums{e.CPUSeconds}.Finite()):
-		m.failTask(l, l.job.step.describe(l.task)+": the objective is not finite: scale the instances to unit length or lower C")
+		m.failTask(l, l.job.step.describe(l.task)+": "+method.ErrNotFinite.Error())
 	case e.Error == "":
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)

@@ -296,6 +296,56 @@ func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) s
 	return ""
 }
 
+// ErrNotFinite ends a training whose numbers have left the range of float64.
+var ErrNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
+
+// CheckFinite returns ErrNotFinite if an objective or its gap is no number.
+func CheckFinite(objective, gap float64) error {
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(objective, 0) {
+		return ErrNotFinite
+	}
+	return nil
+}
+
+// RelativeGap is (P-D)/P, at least 0.
+func RelativeGap(primal, dual float64) float64 {
+	if primal == dual { // both may be 0
+		return 0
+	}
+	return max((primal-dual)/primal, 0) // rounding may put the dual a few units above
+}
+
+// NodeFigures are the figures of a node's problem in a report, under the key per_node.
+type NodeFigures struct {
+	Node      string  `json:"node"`
+	Objective float64 `json:"objective"`
+	Dual      float64 `json:"dual"`
+}
+
+// PerNode lists the figures of all problems.
+func PerNode(nodes []string, primal, dual []float64) []NodeFigures {
+	list := make([]NodeFigures, len(primal))
+	for k := range list {
+		list[k] = NodeFigures{nodes[k], primal[k], dual[k]}
+	}
+	return list
+}
+
+// Restore reads a driver's state from a checkpoint, which must be at a stage up to last. nil
+// changes nothing.
+func Restore[S ~uint8](s State, state any, stage *S, last S) error {
+	if s == nil {
+		return nil
+	}
+	if err := json.Unmarshal(s, state); err != nil {
+		return err
+	}
+	if *stage > last {
+		return fmt.Errorf("it stands at stage %d, which this version does not know", *stage)
+	}
+	return nil
+}
+
 // ByCriteria says of the reason why a job stopped that it might continue with other stopping criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
@@ -365,4 +415,27 @@ func Violations(errs ...error) error {
 		return nil
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// NoStructure refuses problems with a structure, for methods that train without one.
+func NoStructure(name string, p *Problem) error {
+	if p.Tree.IsGraph() || len(p.Tree.Internals()) > 0 {
+		return fmt.Errorf("the job has a structure, and method %s is trained without one: leave it out", name)
+	}
+	return nil
+}
+
+// OneLabelEach refuses data whose instances do not all have exactly one label. `what` takes no
+// others, `instead` does. Descriptions of before do not count them; workers therefore ask once
+// more, of the data that they see.
+func OneLabelEach(d *taxonv1.Data, what, instead string) error {
+	if d.GetSeveralLabels() == 0 && d.GetNoLabel() == 0 {
+		return nil
+	}
+	first := ""
+	if n := d.GetFirstNotOne(); n > 0 {
+		first = fmt.Sprintf("; the first is instance %d", n)
+	}
+	return fmt.Errorf("%s takes instances of exactly one label; of %d, %d have several and %d none%s: leave those out, or use %s",
+		what, d.GetInstances(), d.GetSeveralLabels(), d.GetNoLabel(), first, instead)
 }

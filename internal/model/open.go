@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 	"taxon/internal/labelset"
 	textlines "taxon/internal/lines"
 	"taxon/internal/modelform"
+	"taxon/internal/sparse"
 	"taxon/internal/taxonomy"
 )
 
@@ -421,4 +423,24 @@ func ReadTrace(dir string) ([]TraceRow, error) {
 		return nil, err
 	}
 	return parseTrace(name, b)
+}
+
+// mapFile maps a whole file read-only; release unmaps it.
+func mapFile(name string) (b []byte, release func() error, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, func() error { return nil }, nil
+	}
+	if b, err = sparse.Map(f, int(st.Size())); err != nil {
+		return nil, nil, err
+	}
+	return b, func() error { return sparse.Unmap(b) }, nil
 }

@@ -5,7 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	iofs "io/fs"
 	"os"
+	"strings"
 
 	"taxon/internal/fs"
 )
@@ -215,4 +218,119 @@ func (w *Writer) writeFile(name string, b []byte) error {
 		err = f.Sync()
 	}
 	return fs.Explain(w.dir.Name(), errors.Join(err, f.Close()))
+}
+
+// shardFile is a new file that a goroutine of its own digests and writes while the next records
+// are made. Digesting a shard takes as long as everything else.
+type shardFile struct {
+	file *os.File
+	sum  hash.Hash
+	buf  []byte      // being filled
+	full chan []byte // to the goroutine
+	free chan []byte // back from it
+	err  error       // of writing; valid once done is closed
+	done chan struct{}
+}
+
+// shardBuffer is the size of each of the two buffers.
+const shardBuffer = 1 << 20
+
+func createShard(path string) (*shardFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	s := &shardFile{file: f, sum: sha256.New(), buf: make([]byte, 0, shardBuffer),
+		full: make(chan []byte), free: make(chan []byte, 2), done: make(chan struct{})}
+	s.free <- make([]byte, 0, shardBuffer)
+	go s.run()
+	return s, nil
+}
+
+// run writes buffers until full is closed.
+func (s *shardFile) run() {
+	defer close(s.done)
+	for b := range s.full {
+		s.sum.Write(b)
+		if s.err == nil {
+			_, s.err = s.file.Write(b)
+		}
+		s.free <- b[:0]
+	}
+}
+
+// write takes a copy of b. Errors are reported by close.
+func (s *shardFile) write(b []byte) {
+	for len(b) > 0 {
+		n := min(len(b), cap(s.buf)-len(s.buf))
+		s.buf, b = append(s.buf, b[:n]...), b[n:]
+		if len(s.buf) == cap(s.buf) {
+			s.full <- s.buf
+			s.buf = <-s.free
+		}
+	}
+}
+
+// close makes the file durable and returns its digest.
+func (s *shardFile) close() (sum string, err error) {
+	s.full <- s.buf
+	close(s.full)
+	<-s.done
+	return hex.EncodeToString(s.sum.Sum(nil)), errors.Join(s.err, s.file.Sync(), s.file.Close())
+}
+
+// abort leaves the file as it is.
+func (s *shardFile) abort() {
+	close(s.full)
+	<-s.done
+	s.file.Close()
+}
+
+// Replaceable returns nil if a model may be published as dir: nothing is there, or an empty
+// folder, or one with nothing but a model's files. Anything else belongs to the user.
+func Replaceable(dir string) error {
+	names, err := fs.ReadDirNames(dir)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		if st, e := fs.Stat(dir); e == nil && !st.IsDir() {
+			return &fs.InputError{Path: dir, Msg: "is a file; a model is a directory: choose another --out"}
+		}
+		return fs.Explain(dir, err)
+	}
+	for _, name := range names {
+		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
+			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another --out or empty it", name)}
+		}
+	}
+	return nil
+}
+
+// Publish publishes a copy of the model in from, a folder of this machine, as dir, in one step,
+// replacing an older model. from stays as it is.
+func Publish(from, dir string) error {
+	if err := Replaceable(dir); err != nil {
+		return err
+	}
+	out, err := fs.CreateDir(dir, true)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	if err := out.Fill(from); err != nil {
+		return err
+	}
+	if err := Replaceable(dir); err != nil { // it may have changed meanwhile
+		return err
+	}
+	return out.Commit()
+}
+
+func modelFile(name string) bool {
+	switch name {
+	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration, fs.MarkName:
+		return true
+	}
+	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")
 }

@@ -244,3 +244,100 @@ func quoteSome(names []string) string {
 	}
 	return list
 }
+
+// OfPaths makes the hierarchy of labels that are paths. A node's name is its path from the top,
+// with its parts joined by the separator. Nodes are in the order in which labels mention them.
+func OfPaths(labels []string, separator string) (*Structure, error) {
+	s := &Structure{}
+	node := map[string]uint32{}
+	var put func(name string) uint32
+	put = func(name string) uint32 {
+		if n, ok := node[name]; ok {
+			return n
+		}
+		parent, inner := uint32(0), strings.LastIndex(name, separator)
+		if inner > 0 {
+			parent = put(name[:inner])
+		}
+		n := uint32(len(s.Names))
+		s.Names, node[name] = append(s.Names, name), n
+		if inner > 0 {
+			s.Parents, s.Children = append(s.Parents, parent), append(s.Children, n)
+		}
+		return n
+	}
+	for _, label := range labels {
+		put(label)
+	}
+	if len(s.Parents) == 0 {
+		return nil, fmt.Errorf("no label is a path: none of the %d holds %q", len(labels), separator)
+	}
+	return s, nil
+}
+
+// Shape has the counts of a structure.
+type Shape struct {
+	Nodes        int `json:"nodes"`
+	Edges        int `json:"edges"`
+	Roots        int `json:"roots"`         // nodes without a parent
+	Leaves       int `json:"leaves"`        // nodes without a child
+	MultiParent  int `json:"multi_parent"`  // nodes with more than one parent
+	SingleChild  int `json:"single_child"`  // nodes with exactly one child
+	MaxChildren  int `json:"max_children"`  //
+	Depth        int `json:"depth"`         // edges of the longest path from a root
+	LabelsInside int `json:"labels_inside"` // labels that are internal nodes
+	LabelsLeaves int `json:"labels_leaves"` // labels that are not in the structure
+	LabelsAbsent int `json:"labels_absent"` // labels that are no nodes
+}
+
+// Shape counts. labels are those of the data, and may be nil. The structure must pass Check.
+// O(nodes + edges).
+func (s *Structure) Shape(labels []string) Shape {
+	n := len(s.Names)
+	shape := Shape{Nodes: n, Edges: len(s.Parents)}
+	kids, parents := s.childLists(), s.parentLists()
+	node := make(map[string]int32, n)
+	waiting, depth := make([]int, n), make([]int, n)
+	var queue []int32
+	for v := range int32(n) {
+		node[s.Names[v]] = v
+		below, above := len(kids.Of(v)), len(parents.Of(v))
+		shape.MaxChildren = max(shape.MaxChildren, below)
+		switch {
+		case below == 0:
+			shape.Leaves++
+		case below == 1:
+			shape.SingleChild++
+		}
+		switch {
+		case above == 0:
+			shape.Roots++
+			queue = append(queue, v)
+		case above > 1:
+			shape.MultiParent++
+		}
+		waiting[v] = above
+	}
+	for head := 0; head < len(queue); head++ {
+		v := queue[head]
+		shape.Depth = max(shape.Depth, depth[v])
+		for _, c := range kids.Of(v) {
+			depth[c] = max(depth[c], depth[v]+1)
+			if waiting[c]--; waiting[c] == 0 {
+				queue = append(queue, c)
+			}
+		}
+	}
+	for _, l := range labels {
+		v, ok := node[l]
+		switch {
+		case !ok:
+			shape.LabelsAbsent++
+		case len(kids.Of(v)) == 0:
+			shape.LabelsLeaves++
+		default:
+			shape.LabelsInside++
+		}
+	}
+	return shape
+}

@@ -9,7 +9,7 @@
 //   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: the
 //     measures on them
 //   - cluster.go: trainings that are jobs of a cluster
-//   - record.go: the folder; table.go, explain.go: the outcome
+//   - record.go: the folder; table.go, explain.go, picture.go: the outcome
 //
 // Errors that the user can fix, and the clean end of a cancelled context, carry an exit status
 // (package exit) or are fs.InputErrors. They use the names of `taxon tune`'s flags.

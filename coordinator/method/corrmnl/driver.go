@@ -1,7 +1,6 @@
 package corrmnl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -50,16 +49,7 @@ func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
 		return nil, err
 	}
 	d.length, d.burnIn, d.sweeps = d.cut()
-	if s == nil {
-		return d, nil
-	}
-	if err := json.Unmarshal(s, &d.state); err != nil {
-		return nil, err
-	}
-	if d.Stage > stageEnd {
-		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
-	}
-	return d, nil
+	return d, method.Restore(s, &d.state, &d.Stage, stageEnd)
 }
 
 // State implements method.Driver.

@@ -1,7 +1,6 @@
 package mlr
 
 import (
-	"errors"
 	"math"
 
 	"taxon/coordinator/method"
@@ -132,8 +131,6 @@ func points(n int) (reads []method.Read) {
 	return reads
 }
 
-var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
-
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	total := make(method.Sums, sumProducts)
@@ -232,8 +229,8 @@ func (d *driver) certify(norm, gradient float64) error {
 		dual = d.Last.Dual
 		gap = max((p-dual)/p, 0)
 	}
-	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(p, 0) {
-		return errNotFinite
+	if err := method.CheckFinite(p, gap); err != nil {
+		return err
 	}
 	moved := math.Abs(p - d.Last.Objective)
 	switch {

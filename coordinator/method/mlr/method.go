@@ -26,7 +26,6 @@
 package mlr
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"taxon/coordinator/method"
@@ -157,14 +156,5 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 // Driver implements method.Method.
 func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
 	d := newDriver(spec.GetOptions(), plan)
-	if s == nil {
-		return d, nil
-	}
-	if err := json.Unmarshal(s, &d.state); err != nil {
-		return nil, err
-	}
-	if d.Stage > stageEnd {
-		return nil, fmt.Errorf("it stands at stage %d, which this version does not know", d.Stage)
-	}
-	return d, nil
+	return d, method.Restore(s, &d.state, &d.Stage, stageEnd)
 }

@@ -3,8 +3,6 @@ package recursive
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -72,7 +70,7 @@ type state struct {
 	Stage       stage   // of the step under way
 	Set         uint32  // independent set, in stageSet
 	Price       bool    // the sweep under way is priced
-	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see timeup.go
+	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see stop.go
 	T           float64 // FISTA's t
 	Beta        float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises       uint32  // pricing sweeps in a row whose P lay above Accepted
@@ -156,11 +154,8 @@ func (d *driver) State() method.State { return method.Encode(&d.state) }
 // restore goes to a state that State gave.
 func (d *driver) restore(s method.State) error {
 	var read state
-	if err := json.Unmarshal(s, &read); err != nil {
+	if err := method.Restore(s, &read, &read.Stage, stageEnd); err != nil {
 		return err
-	}
-	if read.Stage > stageEnd {
-		return fmt.Errorf("it stands at stage %d, which this version does not know", read.Stage)
 	}
 	d.state = read
 	return nil
@@ -341,9 +336,6 @@ func (d *driver) innerGap() float64 {
 	return d.p.InnerShare * total / float64(d.terminals)
 }
 
-// errNotFinite is a training that left the range of numbers.
-var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
-
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	restart, certifies := 0.0, d.certifies()
@@ -519,4 +511,12 @@ func (d *driver) advance(restart bool) {
 		d.T = next
 	}
 	d.openSweep(d.Sweep + 1)
+}
+
+// Flat drives the terminals of one block as a problem of their own, over so many instances:
+// its steps are OpMap, whose sums have the figures named here, and at the end an emitting one.
+// Solves of a block that other methods make part of theirs thus end as a flat job does.
+func Flat(o *taxonv1.Options, terminals int, instances uint64) method.Driver {
+	spec := &taxonv1.JobSpec{Options: o, Data: &taxonv1.Data{Instances: instances}}
+	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, false)
 }

@@ -195,7 +195,7 @@ func TestCertificate(t *testing.T) {
 	for _, bad := range []figures{{Primal: math.Inf(1)}, {Primal: math.NaN()}, {Primal: 0, Dual: -1}} {
 		o := testDriver(nil)
 		commitOK(t, o, bad)
-		if _, err := commit(o, figures{}); !errors.Is(err, errNotFinite) {
+		if _, err := commit(o, figures{}); !errors.Is(err, method.ErrNotFinite) {
 			t.Errorf("%+v: error %v", bad, err)
 		}
 	}

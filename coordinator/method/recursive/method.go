@@ -9,8 +9,8 @@
 // feature range. docs/methods.md derives both, and the certificate.
 //
 //   - method.go: the four methods; params.go: what coordinator and worker tell each other
-//   - plan.go, ranges.go: blocks of terminals and feature ranges
-//   - driver.go: the steps, momentum, safeguard; stop.go: certificate and stopping; timeup.go: the end by the clock
+//   - plan.go: blocks of terminals and feature ranges
+//   - driver.go: the steps, momentum, safeguard; stop.go: certificate, stopping, the end by the clock
 //   - estimate*.go: memory and time
 package recursive
 

@@ -2,9 +2,7 @@ package td
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -81,9 +79,6 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-// errNotFinite is a training that left the range of numbers.
-var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
-
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	if d.Stage != stageSolve {
@@ -111,25 +106,16 @@ func (d *driver) certify() error {
 		d.last, d.report = nil, nil
 		return nil
 	}
-	type figures struct {
-		Node      string  `json:"node"`
-		Objective float64 `json:"objective"`
-		Dual      float64 `json:"dual"`
-	}
 	c := &method.Certificate{Kind: method.Gap}
-	list := make([]figures, len(d.Primal))
 	for p, primal := range d.Primal {
 		c.Objective += primal
 		c.Dual += d.Dual[p]
-		list[p] = figures{d.plan.Name[p], primal, d.Dual[p]}
 	}
-	if c.Objective != c.Dual { // rounding may put the dual a few units above
-		c.Gap = max((c.Objective-c.Dual)/c.Objective, 0)
+	c.Gap = method.RelativeGap(c.Objective, c.Dual)
+	if err := method.CheckFinite(c.Objective, c.Gap); err != nil {
+		return err
 	}
-	if math.IsNaN(c.Gap) || math.IsInf(c.Gap, 0) || math.IsInf(c.Objective, 0) {
-		return errNotFinite
-	}
-	d.last, d.report = c, method.Encode(map[string]any{"per_node": list})
+	d.last, d.report = c, method.Encode(map[string]any{"per_node": method.PerNode(d.plan.Name, d.Primal, d.Dual)})
 	return nil
 }
 

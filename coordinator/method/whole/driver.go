@@ -8,10 +8,8 @@ package whole
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -72,13 +70,10 @@ type driver struct {
 func New(o *taxonv1.Options, setup Setup, s method.State) (method.Driver, error) {
 	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1)),
 		gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
-	if s == nil {
-		return d, nil
-	}
-	if err := json.Unmarshal(s, &d.state); err != nil {
+	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
 		return nil, err
 	}
-	if n := len(d.Primal); d.Stage > stageEnd || n != len(d.Dual) || n > 0 && n != len(d.Nodes) {
+	if n := len(d.Primal); n != len(d.Dual) || n > 0 && n != len(d.Nodes) {
 		return nil, fmt.Errorf("it stands at stage %d with %d problems, which this version does not know", d.Stage, n)
 	}
 	return d, nil
@@ -108,35 +103,18 @@ func (d *driver) report() json.RawMessage {
 	}
 	out := maps.Clone(d.Report)
 	if d.Nodes != nil {
-		type figures struct {
-			Node      string  `json:"node"`
-			Objective float64 `json:"objective"`
-			Dual      float64 `json:"dual"`
-		}
-		list := make([]figures, len(d.Primal))
-		for k := range list {
-			list[k] = figures{d.Nodes[k], d.Primal[k], d.Dual[k]}
-		}
 		if out == nil {
 			out = map[string]any{}
 		}
-		out["per_node"] = list
+		out["per_node"] = method.PerNode(d.Nodes, d.Primal, d.Dual)
 	}
 	return method.Encode(out)
-}
-
-// gapOf is the relative gap of P and D.
-func gapOf(p, dual float64) float64 {
-	if p == dual { // rounding may put the dual a few units above
-		return 0
-	}
-	return max((p-dual)/p, 0)
 }
 
 // open are runs of problems that are not solved yet: where they begin and end.
 func (d *driver) open() (runs [][2]uint32) {
 	for k := range d.problems {
-		if len(d.Primal) > 0 && gapOf(d.Primal[k], d.Dual[k]) <= d.gap {
+		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.gap {
 			continue
 		}
 		if n := len(runs); n > 0 && runs[n-1][1] == k {
@@ -179,8 +157,6 @@ func (d *driver) Step() (method.Step, bool) {
 	s.Tasks = []method.Tasks{tasks}
 	return s, true
 }
-
-var errNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
 
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
@@ -237,9 +213,9 @@ func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
 
 // certify takes the certificate of the sweep.
 func (d *driver) certify(p, dual float64) error {
-	gap := gapOf(p, dual)
-	if math.IsNaN(gap) || math.IsInf(gap, 0) || math.IsInf(p, 0) {
-		return errNotFinite
+	gap := method.RelativeGap(p, dual)
+	if err := method.CheckFinite(p, gap); err != nil {
+		return err
 	}
 	switch {
 	case !d.Certified || gap < 0.9*d.Best:
