@@ -64,6 +64,13 @@ func (s *jobService) Workers(context.Context, *taxonv1.WorkersRequest) (*taxonv1
 	return &taxonv1.WorkersResult{Workers: s.machine.Workers()}, nil
 }
 
+// Timeline implements the Jobs service.
+func (s *jobService) Timeline(_ context.Context, r *taxonv1.TimelineRequest) (*taxonv1.TimelineResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Timeline(s.now(), int(r.GetMost())), nil
+}
+
 // Drain implements the Jobs service.
 func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1.WorkerInfo, error) {
 	a := s.step(machine.Drain{Worker: r.GetWorker()})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -270,7 +271,7 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	}
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Previous: a.Previous, Version: a.Version})
+	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Cores: uint32(runtime.NumCPU()), Previous: a.Previous, Version: a.Version})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}

@@ -19,8 +19,8 @@ func TestTrainWatchAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
-	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(20000, 1)), "OUT": filepath.Join(t.TempDir(), "m"), "ADDR": addr}
-	command := "train --data $DATA --out $OUT --method bsvm --threads 1 --gap 1e-15 --max-sweeps 1000000 --cutoff none --checkpoint-seconds 0.01 --watch-address "
+	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(20000, 1)), "TEST": writeText(t, "test.svm", multiLabel(20, 2)), "OUT": filepath.Join(t.TempDir(), "m"), "ADDR": addr}
+	command := "train --data $DATA --out $OUT --method bsvm --threads 1 --gap 1e-15 --max-sweeps 1000000 --cutoff none --checkpoint-seconds 0.01 --test $TEST --eval-every 1 --watch-address "
 	if code, _, stderr := runTaxon(t, "", command+"$ADDR", vars); code != 2 || !strings.Contains(stderr, "--watch-address") {
 		t.Errorf("an address that is taken: exit %d, %s", code, stderr)
 	}
@@ -42,7 +42,9 @@ func TestTrainWatchAddress(t *testing.T) {
 	var seen struct {
 		State string `json:"state"`
 		Sweep int    `json:"sweep"`
-		Trace []any  `json:"trace"`
+		Trace []struct {
+			MicroF1 *float64 `json:"micro_f1"`
+		} `json:"trace"`
 	}
 	get := func(path string, into any) bool {
 		r, err := http.Get("http://" + addr + path)
@@ -68,6 +70,19 @@ func TestTrainWatchAddress(t *testing.T) {
 	}
 	if !get("/api/v1/workers", &workers) || len(workers.Workers) != 1 || seen.State != "running" {
 		t.Errorf("seen %+v, workers %+v", seen, workers)
+	}
+	var past struct {
+		Workers []struct {
+			Spans []struct {
+				Job string `json:"job"`
+			} `json:"spans"`
+		} `json:"workers"`
+	}
+	if !get("/api/v1/timeline", &past) || len(past.Workers) != 1 || len(past.Workers[0].Spans) == 0 || past.Workers[0].Spans[0].Job != "train" {
+		t.Errorf("timeline: %+v", past)
+	}
+	if seen.Trace[0].MicroF1 == nil {
+		t.Error("the curve of F1 is not shown")
 	}
 	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/api/v1/jobs/train:cancel", nil)
 	if err != nil {

@@ -74,6 +74,30 @@ func TestBatchSizes(t *testing.T) {
 	}
 }
 
+// A timeline has a span for what was taken together, and forgets what is long over, however many
+// tasks a worker has run.
+func TestTimelineIsBounded(t *testing.T) {
+	b := started(t, 0.001)
+	leases := b.do(RequestTask{Worker: "w1", Most: 4})
+	all := b.m.Timeline(b.now, 0).Workers[0].Spans
+	if len(all) != 2 || all[1].Tasks != 4 || all[1].EndedUnixMs != 0 || all[0].Result != resultDone {
+		t.Fatalf("%v", all)
+	}
+	for range 3 * maxSpans { // given back, taken again
+		for _, l := range leases {
+			b.do(Report{Worker: "w1", Lease: machinetest.LeaseID(l), Returned: true})
+		}
+		leases = b.do(RequestTask{Worker: "w1", Most: 1})
+	}
+	all = b.m.Timeline(b.now, 0).Workers[0].Spans
+	if last := all[len(all)-1]; len(all) != maxSpans || last.Result != "" || all[0].Result != "returned" || len(b.m.timeline.live) != 1 {
+		t.Errorf("%d spans, %d of them under way, from %v to %v", len(all), len(b.m.timeline.live), all[0], last)
+	}
+	if some := b.m.Timeline(b.now, 7).Workers[0].Spans; len(some) != 7 || some[6].BegunUnixMs != all[maxSpans-1].BegunUnixMs {
+		t.Errorf("the last 7: %v", some)
+	}
+}
+
 // Towards a step's end batches become smaller, but not less than minSeconds, and not more
 // than a slot's share; a step begins with what tasks took the last time.
 func TestLastBatches(t *testing.T) {

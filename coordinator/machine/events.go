@@ -39,6 +39,7 @@ type (
 		Name   string
 		Slots  uint32
 		Memory uint64
+		Cores  uint32 // of its host; 0: not told
 		// Previous is the worker of this name whose process was killed; "": none.
 		Previous string
 		Version  string // of its taxon; "": not told

@@ -84,7 +84,8 @@ type Machine struct {
 	workers       []*workerState // in order of registration
 	workerByID    map[string]*workerState
 	gone          []*taxonv1.WorkerInfo // the last ones that went; not journaled
-	shards        []*shardState         // in order of joining
+	timeline      timeline
+	shards        []*shardState // in order of joining
 	leases        map[uint64]*lease
 	lastEpoch     uint64
 	lastWorker    uint64
@@ -104,6 +105,7 @@ type workerState struct {
 	id, name string
 	slots    uint32
 	memory   uint64
+	cores    uint32
 	version  string
 	draining bool
 	seen     Tick
@@ -270,7 +272,7 @@ func (m *Machine) register(e Register) error {
 		m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
 	}
 	id := fmt.Sprintf("w%d", m.lastWorker+1)
-	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Version: clip(e.Version, 64)})
+	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Cores: e.Cores, Version: clip(e.Version, 64)})
 	m.warnOfMemory(m.worker(id))
 	m.out = append(m.out, Registered{Worker: id})
 	return nil

@@ -162,7 +162,7 @@ func (m *Machine) dropRecomputes(j *job, at Tick) {
 			return false
 		}
 		if l := m.leases[r.Epoch]; l != nil {
-			m.endLease(l, at)
+			m.endLease(l, resultRevoked, at)
 		}
 		return true
 	})
@@ -181,7 +181,7 @@ func (j *job) dueRecompute(now Tick) *recompute {
 
 // recomputed ends a recomputation: the value is there again.
 func (m *Machine) recomputed(j *job, l *lease, at Tick) {
-	m.endLease(l, at)
+	m.endLease(l, resultDone, at)
 	j.recomputes = slices.DeleteFunc(j.recomputes, func(r recompute) bool { return r.Step == l.step && r.Task == l.task })
 	j.Recomputed++
 	m.out = append(m.out, Changed{}, Wake{})
@@ -189,7 +189,7 @@ func (m *Machine) recomputed(j *job, l *lease, at Tick) {
 
 // loseRecompute lets a recomputation whose attempt was lost wait again.
 func (m *Machine) loseRecompute(l *lease, how loss, at Tick) {
-	m.endLease(l, at)
+	m.endLease(l, how.result(), at)
 	r := l.job.findRecompute(l.step, l.task)
 	if r == nil {
 		return

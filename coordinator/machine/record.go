@@ -21,6 +21,7 @@ type Record struct {
 	Name     string      `json:",omitempty"`
 	Slots    uint32      `json:",omitempty"`
 	Memory   uint64      `json:",omitempty"`
+	Cores    uint32      `json:",omitempty"` // of a worker's host
 	Version  string      `json:",omitempty"` // of a worker's taxon
 	Step     uint32      `json:",omitempty"`
 	Task     uint32      `json:",omitempty"`
@@ -111,7 +112,7 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, version: r.Version, seen: r.At, contact: m.contactAtRecord()})
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, cores: r.Cores, version: r.Version, seen: r.At, contact: m.contactAtRecord()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -322,7 +323,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	s := j.step
 	t := &s.tasks[r.Task]
 	s.finished(r.Task, (r.At - l.granted).Seconds(), r.CPU)
-	m.endLease(l, r.At)
+	m.endLease(l, resultDone, r.At)
 	if t.live > 1 {
 		m.revokeDuplicates(j, l.step, l.task)
 	}
@@ -356,7 +357,7 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	}
 	s := l.job.step
 	t := &s.tasks[l.task]
-	m.endLease(l, at)
+	m.endLease(l, how.result(), at)
 	switch how {
 	case lossExpired:
 		t.losses++
@@ -384,6 +385,7 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 // addLease notes a live lease.
 func (m *Machine) addLease(l *lease) {
 	m.leases[l.epoch] = l
+	m.timeline.begin(l, len(m.workers))
 	if l.job.batches == nil {
 		l.job.batches = map[uint64]int{}
 	}
@@ -391,7 +393,8 @@ func (m *Machine) addLease(l *lease) {
 }
 
 // endLease forgets a live lease. A batch counts as one slot, however many tasks it holds.
-func (m *Machine) endLease(l *lease, at Tick) {
+func (m *Machine) endLease(l *lease, result string, at Tick) {
+	m.timeline.end(l, result, at)
 	if !planted("keep lost leases") || !m.silent(&l.contact) {
 		delete(m.leases, l.epoch)
 	}
@@ -405,7 +408,7 @@ func (m *Machine) endLease(l *lease, at Tick) {
 func (m *Machine) revoke(j *job, at Tick) {
 	for _, l := range m.leases {
 		if l.job == j {
-			m.endLease(l, at)
+			m.endLease(l, resultRevoked, at)
 		}
 	}
 }

@@ -174,6 +174,8 @@ func (s *scene) command(words []string) {
 			s.say("%s %s slots %d running %d done %d %s", w.Worker, w.Name, w.Slots, w.Running, w.TasksDone,
 				strings.ToLower(strings.TrimPrefix(w.State.String(), "MEMBER_STATE_")))
 		}
+	case "timeline":
+		s.timeline()
 	case "shards":
 		list, _ := s.machine.Shards()
 		for _, h := range list {

@@ -318,7 +318,7 @@ func (m *Machine) wakeIdle() {
 func (m *Machine) revokeDuplicates(j *job, step, task uint32) {
 	for _, l := range m.leases {
 		if l.job == j && l.step == step && l.task == task {
-			m.endLease(l, m.now)
+			m.endLease(l, resultRevoked, m.now)
 		}
 	}
 }

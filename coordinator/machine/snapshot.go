@@ -26,6 +26,7 @@ type workerSnapshot struct {
 	ID, Name string
 	Slots    uint32
 	Memory   uint64 `json:",omitempty"`
+	Cores    uint32 `json:",omitempty"`
 	Version  string `json:",omitempty"`
 	Draining bool   `json:",omitempty"`
 }
@@ -94,7 +95,7 @@ func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
 	for _, w := range m.workers {
-		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Version: w.version, Draining: w.draining})
+		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Cores: w.cores, Version: w.version, Draining: w.draining})
 	}
 	for _, h := range m.shards {
 		s.Shards = append(s.Shards, shardSnapshot{ID: h.id, Addr: h.addr})
@@ -152,7 +153,7 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 		m.lastEpoch = 0
 	}
 	for _, w := range s.Workers {
-		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, version: w.Version, draining: w.Draining})
+		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, cores: w.Cores, version: w.Version, draining: w.Draining})
 	}
 	for _, h := range s.Shards {
 		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})

@@ -281,7 +281,7 @@ func (w *workerState) info() *taxonv1.WorkerInfo {
 		state = taxonv1.MemberState_MEMBER_STATE_DRAINING
 	}
 	return &taxonv1.WorkerInfo{Worker: w.id, Name: w.name, Slots: w.slots, State: state,
-		SeenUnixMs: w.seen.Milliseconds(), MemoryBytes: w.memory, TasksDone: w.done, Version: w.version}
+		SeenUnixMs: w.seen.Milliseconds(), MemoryBytes: w.memory, Cores: w.cores, TasksDone: w.done, Version: w.version}
 }
 
 // noteGone remembers a worker that went.
@@ -293,6 +293,7 @@ func (m *Machine) noteGone(w *workerState, silent bool) {
 	}
 	m.gone = append(m.gone, i)
 	if len(m.gone) > maxGone {
+		delete(m.timeline.workers, m.gone[0].Worker)
 		m.gone = slices.Delete(m.gone, 0, 1)
 	}
 }

@@ -1,7 +1,8 @@
 // Package calibration makes probabilities of scores: by a temperature or by isotonic regression,
 // fitted to the scores of instances that no training has seen. Maths on slices.
 //
-// The order of an instance's classes never changes, so labels do not either.
+// The order of an instance's classes never changes, so labels do not either; by levels it may, and labels
+// stay those of the scores.
 package calibration
 
 import (
@@ -15,10 +16,11 @@ import (
 const (
 	Temperature = "temperature" // scores times a number, shifted where classes are judged one by one
 	Isotonic    = "isotonic"    // a monotone function of what the temperature gives
+	Levels      = "levels"      // one for each level of the hierarchy, where instances have one label
 )
 
 // Kinds are all of them.
-var Kinds = []string{Temperature, Isotonic}
+var Kinds = []string{Temperature, Isotonic, Levels}
 
 // Calibration is calibration.json. Of an instance with scores s, where each has one label (Joint),
 //
@@ -26,14 +28,15 @@ var Kinds = []string{Temperature, Isotonic}
 //
 // else q_k = 1 / (1 + exp(-Slope s_k - Offset)). A temperature's probabilities are q; isotonic ones
 // are g(q_k), divided by their sum over the classes if Joint. g goes through the knots (X, Y) in straight
-// lines, and is constant outside of them.
+// lines, and is constant outside of them. By levels q comes down the hierarchy, see Way.Down.
 type Calibration struct {
 	Kind   string    `json:"kind"`
 	Joint  bool      `json:"joint"` // the probabilities of an instance's classes sum to 1
 	Slope  float64   `json:"slope"`
 	Offset float64   `json:"offset"`
-	X      []float64 `json:"x,omitempty"` // ascending
-	Y      []float64 `json:"y,omitempty"` // never falling, in (0, 1)
+	X      []float64 `json:"x,omitempty"`      // ascending
+	Y      []float64 `json:"y,omitempty"`      // never falling, in (0, 1)
+	Powers []float64 `json:"powers,omitempty"` // of the levels, from the top
 
 	HeldOut HeldOut `json:"held_out"`
 }
@@ -52,8 +55,15 @@ func (c *Calibration) Check() error {
 		return fmt.Errorf("calibration: kind %q: not known: it was written by a newer version of taxon", c.Kind)
 	case !finite(c.Slope) || c.Slope <= 0 || !finite(c.Offset):
 		return fmt.Errorf("calibration: slope %g, offset %g: the slope must be above 0", c.Slope, c.Offset)
+	case (c.Kind == Levels) != (len(c.Powers) > 0) || c.Kind == Levels && !c.Joint:
+		return fmt.Errorf("calibration: %s with %d powers", c.Kind, len(c.Powers))
 	case len(c.X) != len(c.Y) || (c.Kind == Isotonic) != (len(c.X) > 0):
 		return fmt.Errorf("calibration: %s with %d and %d knots", c.Kind, len(c.X), len(c.Y))
+	}
+	for _, a := range c.Powers {
+		if !finite(a) || a <= 0 {
+			return fmt.Errorf("calibration: power %g of a level: must be above 0", a)
+		}
 	}
 	for k, x := range c.X {
 		if y := c.Y[k]; !finite(x) || !(y > 0 && y < 1) || k > 0 && (x <= c.X[k-1] || y < c.Y[k-1]) {
@@ -92,7 +102,8 @@ func (c *Calibration) line(q float64) float64 {
 	return c.Y[k-1] + float64(t*(c.Y[k]-c.Y[k-1]))
 }
 
-// Row makes the probabilities of all classes of an instance of their scores, in place.
+// Row makes the probabilities of all classes of an instance of their scores, in place; by levels those that
+// come down the hierarchy.
 func (c *Calibration) Row(s []float64) {
 	norm := 0.0
 	if c.Joint {

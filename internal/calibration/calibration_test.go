@@ -40,7 +40,7 @@ func drawn(c *Calibration, rows, classes int) *Sample {
 func TestFit(t *testing.T) {
 	for _, of := range []*Calibration{{Kind: Temperature, Joint: true, Slope: 2.5}, {Kind: Temperature, Slope: 1.7, Offset: -2}} {
 		s := drawn(of, 4000, 7)
-		c, err := Fit(s, Temperature, of.Joint)
+		c, err := Fit(s, Temperature, of.Joint, nil, nil)
 		if err != nil || math.Abs(c.Slope/of.Slope-1) > 0.08 || math.Abs(c.Offset-of.Offset) > 0.15 {
 			t.Fatalf("%+v from %+v: %v", c, of, err)
 		}
@@ -49,11 +49,11 @@ func TestFit(t *testing.T) {
 			other.Slope += by
 			shifted := *c
 			shifted.Offset += by
-			if s.loss(&other) <= c.HeldOut.LogLoss || !of.Joint && s.loss(&shifted) <= c.HeldOut.LogLoss {
+			if s.loss(&other, nil, nil) <= c.HeldOut.LogLoss || !of.Joint && s.loss(&shifted, nil, nil) <= c.HeldOut.LogLoss {
 				t.Errorf("joint %v: %g beside %+v has less loss", of.Joint, by, c)
 			}
 		}
-		g, err := Fit(s, Isotonic, of.Joint)
+		g, err := Fit(s, Isotonic, of.Joint, nil, nil)
 		if err != nil || g.HeldOut.LogLoss > c.HeldOut.LogLoss+1e-3 {
 			t.Errorf("isotonic: %v, %+v against %+v", err, g.HeldOut, c.HeldOut)
 		}
@@ -129,13 +129,107 @@ func TestCheck(t *testing.T) {
 		func(c *Calibration) { c.Kind = "platt" }, func(c *Calibration) { c.Slope = 0 }, func(c *Calibration) { c.Offset = math.NaN() },
 		func(c *Calibration) { c.Kind = Temperature }, func(c *Calibration) { c.X = []float64{0.5, 0.5} }, func(c *Calibration) { c.Y = []float64{0.2, 0.1} },
 		func(c *Calibration) { c.Y = []float64{0, 0.1} }, func(c *Calibration) { c.X = c.X[:1] },
+		func(c *Calibration) { c.Powers = []float64{1} }, func(c *Calibration) { c.Kind, c.X, c.Y, c.Joint, c.Powers = Levels, nil, nil, true, []float64{1, 0} },
 	} {
 		c := good
 		if spoil(&c); c.Check() == nil {
 			t.Errorf("case %d passes", i)
 		}
 	}
-	if _, err := Fit(&Sample{Classes: 3, Truth: [][]int32{nil}, Scores: make([]float64, 3), Weight: []float64{1}}, Temperature, true); err == nil {
+	if _, err := Fit(&Sample{Classes: 3, Truth: [][]int32{nil}, Scores: make([]float64, 3), Weight: []float64{1}}, Temperature, true, nil, nil); err == nil {
 		t.Error("a sample without known classes is fitted")
+	}
+}
+
+// Probabilities come down a hierarchy as the formula says, sum to 1, and stay as they are by powers of 1.
+func TestDown(t *testing.T) {
+	//   0        6
+	//  1  4      7
+	// 2 3  5
+	parent := []int32{-1, 0, 1, 1, 0, 4, -1, 6}
+	w := NewWay(parent)
+	class := []float64{0, 0.05, 0.1, 0.2, 0, 0.25, 0, 0.4} // 1 is a class itself
+	if w.Depth() != 3 {
+		t.Fatal(w.Depth())
+	}
+	same := slices.Clone(class)
+	w.Down([]float64{1, 1, 1}, same)
+	p := slices.Clone(class)
+	a := []float64{0.5, 2, 3}
+	w.Down(a, p)
+	sum := 0.0
+	for n := range p {
+		if math.Abs(same[n]-class[n]) > 1e-12 {
+			t.Errorf("node %d: %g by powers of 1, want %g", n, same[n], class[n])
+		}
+		sum += p[n]
+	}
+	among := func(a, x float64, all ...float64) float64 {
+		total := 0.0
+		for _, y := range all {
+			total += math.Pow(y, a)
+		}
+		return math.Pow(x, a) / total
+	}
+	top, one := among(a[0], 0.6, 0.6, 0.4), among(a[1], 0.35, 0.35, 0.25)
+	for n, want := range map[int]float64{1: top * one * among(a[2], 0.05, 0.05, 0.1, 0.2), 3: top * one * among(a[2], 0.2, 0.05, 0.1, 0.2), 5: top * (1 - one), 7: 1 - top} {
+		if math.Abs(p[n]-want) > 1e-12 {
+			t.Errorf("node %d: %g, want %g", n, p[n], want)
+		}
+	}
+	if math.Abs(sum-1) > 1e-12 {
+		t.Errorf("they sum to %g", sum)
+	}
+	nothing := make([]float64, len(parent))
+	nothing[7] = 1
+	if w.Down(a, nothing); nothing[7] != 1 || nothing[2] != 0 {
+		t.Errorf("%v", nothing)
+	}
+}
+
+// The powers that labels were drawn by are found, where there is something to find.
+func TestFitLevels(t *testing.T) {
+	parent, nodes := []int32{-1, 0, 0, 0, -1, 4, 4, 4}, []int32{1, 2, 3, 5, 6, 7}
+	w := NewWay(parent)
+	draw := func(a []float64) *Sample {
+		r := rand.New(rand.NewPCG(3, 4))
+		s := &Sample{Classes: len(nodes)}
+		for range 8000 {
+			scores := make([]float64, len(nodes))
+			for k := range scores {
+				scores[k] = 2 * r.NormFloat64()
+			}
+			q := slices.Clone(scores)
+			(&Calibration{Joint: true, Slope: 1}).Row(q)
+			p := make([]float64, len(parent))
+			for k, n := range nodes {
+				p[n] = q[k]
+			}
+			w.Down(a, p)
+			u, truth := r.Float64(), int32(0)
+			for k, n := range nodes {
+				if u -= p[n]; u < 0 {
+					truth = int32(k)
+					break
+				}
+			}
+			s.Add(scores, []int32{truth}, 1)
+		}
+		return s
+	}
+	s := draw([]float64{0.4, 1.2})
+	plain, err := Fit(s, Temperature, true, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Fit(s, Levels, true, w, nodes)
+	if err != nil || c.Kind != Levels || c.HeldOut.LogLoss > plain.HeldOut.LogLoss-0.01 || math.Abs(c.Powers[0]/c.Powers[1]-1.0/3) > 0.05 {
+		t.Errorf("%+v, %v; one temperature %+v", c, err, plain)
+	}
+	if _, err := Fit(s, Levels, true, NewWay([]int32{-1, -1, -1, -1, -1, -1}), []int32{0, 1, 2, 3, 4, 5}); err == nil {
+		t.Error("a hierarchy of one level has levels")
+	}
+	if _, err := Fit(s, Levels, false, w, nodes); err == nil {
+		t.Error("sets have levels")
 	}
 }

@@ -33,7 +33,8 @@ const farthest = 1e6
 func (s *Sample) row(i int) []float64 { return s.Scores[i*s.Classes : (i+1)*s.Classes] }
 
 // Fit makes the calibration of a kind with the least log-loss on the sample; joint: each row has one label.
-func Fit(s *Sample, kind string, joint bool) (*Calibration, error) {
+// Levels needs the hierarchy, and the nodes of the sample's classes.
+func Fit(s *Sample, kind string, joint bool, way *Way, nodes []int32) (*Calibration, error) {
 	c := &Calibration{Kind: Temperature, Joint: joint}
 	known := 0
 	for _, t := range s.Truth {
@@ -52,10 +53,19 @@ func Fit(s *Sample, kind string, joint bool) (*Calibration, error) {
 	case Isotonic:
 		c.X, c.Y = s.isotonic(c)
 		c.Kind = Isotonic
+	case Levels:
+		if !joint {
+			return nil, errors.New("by levels: instances have several labels")
+		}
+		powers, err := s.powers(c, way, nodes)
+		if err != nil {
+			return nil, err
+		}
+		c.Kind, c.Powers = Levels, powers
 	default:
 		return nil, fmt.Errorf("calibrate %q: must be one of %v", kind, Kinds)
 	}
-	c.HeldOut = HeldOut{Instances: len(s.Truth), LogLoss: s.loss(c)}
+	c.HeldOut = HeldOut{Instances: len(s.Truth), LogLoss: s.loss(c, way, nodes)}
 	return c, c.Check()
 }
 
@@ -66,13 +76,15 @@ const (
 	mostSlope  = 1e4
 )
 
-// temperature is the a of least sum_i w_i (log sum_k exp(a s_ik) - a s_i,true): by bisection of the
-// derivative, which rises with a.
-func (s *Sample) temperature() float64 {
+// temperature is the a of least sum_i w_i (log sum_k exp(a s_ik) - a s_i,true).
+func (s *Sample) temperature() float64 { return bisect(s.rise) }
+
+// bisect is the a at which the derivative of a loss, which rises with a, is 0.
+func bisect(rise func(a float64) float64) float64 {
 	low, high := math.Log(leastSlope), math.Log(mostSlope)
 	for range 50 {
 		mid := (low + high) / 2
-		if s.rise(math.Exp(mid)) > 0 {
+		if rise(math.Exp(mid)) > 0 {
 			high = mid
 		} else {
 			low = mid
@@ -207,13 +219,27 @@ func (s *Sample) isotonic(c *Calibration) (x, y []float64) {
 }
 
 // loss is the mean log-loss: of rows, or if not joint of rows and classes.
-func (s *Sample) loss(c *Calibration) float64 {
+func (s *Sample) loss(c *Calibration, way *Way, nodes []int32) float64 {
 	row := make([]float64, s.Classes)
+	var down []float64
+	if c.Kind == Levels {
+		down = make([]float64, len(way.parent))
+	}
 	positive := make([]bool, s.Classes)
 	sum, of := 0.0, 0.0
 	for i, truth := range s.Truth {
 		copy(row, s.row(i))
 		c.Row(row)
+		if down != nil {
+			for k, n := range nodes {
+				down[n] = row[k]
+			}
+			way.Down(c.Powers, down)
+			for k, n := range nodes {
+				row[k] = down[n]
+			}
+			clear(down)
+		}
 		for _, t := range truth {
 			positive[t] = true
 			if c.Joint {

@@ -106,7 +106,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 			if probable != nil {
 				classes, p = appendIDs(classes[:0], best, idOf), p[:0]
 				for _, s := range best {
-					p = append(p, r.Shown(i, s.Score))
+					p = append(p, r.Shown(i, s))
 				}
 				probable(truth, classes, p)
 			}

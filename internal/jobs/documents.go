@@ -14,18 +14,24 @@ import (
 
 // Status is `taxon status --json`.
 type Status struct {
-	Job         string        `json:"job"`
-	State       string        `json:"state"`
-	Phase       string        `json:"phase"`
-	Sweep       uint32        `json:"sweep"` // the highest that is committed
-	Gap         *float64      `json:"gap"`   // null before the first certificate
-	Tasks       Tasks         `json:"tasks"`
-	WorkersLost uint32        `json:"workers_lost"`
-	Rollbacks   uint32        `json:"rollbacks"`
-	ETASeconds  *float64      `json:"eta_seconds"` // null if it can't be estimated
-	Error       string        `json:"error"`
-	WaitsFor    string        `json:"waits_for,omitempty"` // why a running job does not go on
-	Report      *model.Report `json:"report"`              // of a job that is done
+	Job          string        `json:"job"`
+	State        string        `json:"state"`
+	Phase        string        `json:"phase"`
+	Sweep        uint32        `json:"sweep"` // the highest that is committed
+	Gap          *float64      `json:"gap"`   // null before the first certificate
+	Tasks        Tasks         `json:"tasks"`
+	WorkersLost  uint32        `json:"workers_lost"`
+	Recomputed   uint32        `json:"recomputed"` // tasks run again because the store had lost what they wrote
+	Duplicates   uint32        `json:"duplicates"` // second attempts of stragglers
+	Replicas     uint32        `json:"replicas"`   // copies of each value in the store
+	BytesRead    uint64        `json:"bytes_read"` // by tasks from the store
+	BytesWritten uint64        `json:"bytes_written"`
+	Seconds      float64       `json:"seconds"` // of training so far
+	Rollbacks    uint32        `json:"rollbacks"`
+	ETASeconds   *float64      `json:"eta_seconds"` // null if it can't be estimated
+	Error        string        `json:"error"`
+	WaitsFor     string        `json:"waits_for,omitempty"` // why a running job does not go on
+	Report       *model.Report `json:"report"`              // of a job that is done
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
@@ -44,7 +50,8 @@ func StatusOf(st *taxonv1.JobStatus) Status {
 	d := Status{
 		Job: st.GetJob(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
 		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
-		WorkersLost: st.GetWorkersLost(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
+		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(), Replicas: st.GetReplicas(),
+		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
 		CapsBefore: CapsBefore(st), WaitsFor: st.GetWaitsFor(), ETASeconds: etaOf(st.GetEtaSeconds()),
 	}
 	if st.GetState().Ended() {
@@ -129,6 +136,7 @@ type Worker struct {
 	Name      string `json:"name"`
 	State     string `json:"state"` // up, draining, lost, left
 	Slots     uint32 `json:"slots"`
+	Cores     uint32 `json:"cores"` // of its host; 0: not told
 	Running   uint32 `json:"running"`
 	TasksDone uint64 `json:"tasks_done"`
 	Memory    uint64 `json:"memory_bytes"`
@@ -137,7 +145,7 @@ type Worker struct {
 
 // WorkerOf is a worker as a document.
 func WorkerOf(w *taxonv1.WorkerInfo) Worker {
-	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(),
+	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(), Cores: w.GetCores(),
 		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes(), Version: w.GetVersion()}
 }
 

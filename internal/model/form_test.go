@@ -230,8 +230,8 @@ func TestSoftmax(t *testing.T) {
 				all += math.Exp(s.Score)
 			}
 			for _, s := range r.Best(i) {
-				sum += r.Shown(i, s.Score)
-				if got, want := r.Shown(i, s.Score), math.Exp(s.Score)/all; math.Abs(got-want) > 1e-12 {
+				sum += r.Shown(i, s)
+				if got, want := r.Shown(i, s), math.Exp(s.Score)/all; math.Abs(got-want) > 1e-12 {
 					t.Errorf("%v is shown as %v, want %v", s, got, want)
 				}
 			}
@@ -240,7 +240,7 @@ func TestSoftmax(t *testing.T) {
 			}
 		}
 	}
-	if got := (&Result{link: modelform.Logistic}).Shown(0, math.Log(3)); math.Abs(got-0.75) > 1e-12 {
+	if got := (&Result{link: modelform.Logistic}).Shown(0, Scored{Score: math.Log(3)}); math.Abs(got-0.75) > 1e-12 {
 		t.Errorf("logistic link: %v", got)
 	}
 }
@@ -370,7 +370,7 @@ func TestDraws(t *testing.T) {
 						}
 						want += own / total / draws
 					}
-					got := r.Shown(i, s.Score)
+					got := r.Shown(i, s)
 					if sum += got; math.Abs(got-want) > 1e-12 {
 						t.Errorf("row %d, node %d: %g, want %g", i, s.Node, got, want)
 					}

@@ -199,6 +199,8 @@ func (m *Meta) validate() error {
 	if m.Calibration != nil {
 		if err := m.Calibration.Check(); err != nil {
 			errs = append(errs, err)
+		} else if n := len(m.Calibration.Powers); n > 0 && (m.Tree == nil || n != int(m.Tree.MaxDepth())+1) {
+			add("calibration: %d powers, which are not the hierarchy's levels", n)
 		}
 	}
 	return errors.Join(errs...)

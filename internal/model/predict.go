@@ -126,7 +126,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		if c.Joint {
 			p.scale = c.Slope
 		}
-		if c.Sums() {
+		if c.Sums() || c.Kind == calibration.Levels {
 			p.keep = m.Terminals()
 		}
 	case p.link == modelform.Softmax:
@@ -159,6 +159,8 @@ type Result struct {
 	total   []float64 // sum of all terminals' raw probabilities, where the calibration needs it
 
 	calibration *calibration.Calibration
+	down        []float64 // rows x nodes: probabilities, where the calibration is by levels
+	nodes       int
 }
 
 // Best are the k best terminals of row i, best first.
@@ -190,6 +192,8 @@ type Scorer struct {
 	joint    []terminalScores
 	variance []float64 // by row, predictive only: x' Psi_n x of the present terminal
 
+	way *calibration.Way // where the calibration is by levels
+
 	table  []float64 // for rankers: scores of all rows, node by node
 	lead   []Scored  // row -> the first of its ranking, which no list holds
 	best   []int32   // for descent: node+1 -> its best child, 0 -> the best root
@@ -214,6 +218,7 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	r.top = s.p.o.Top
 	r.best, r.set, r.setEnds = r.best[:0], r.set[:0], r.setEnds[:0]
 	r.link, r.calibration, r.norm, r.total = s.p.link, s.p.calibration, r.norm[:0], r.total[:0]
+	r.down, r.nodes = r.down[:0], s.p.m.Tree.Len()
 	if s.p.average != nil {
 		s.scoreDraws(b)
 		s.collect(b.Rows(), r)
@@ -382,7 +387,20 @@ func (s *Scorer) collect(rows int, r *Result) {
 		if s.p.scale > 0 {
 			r.norm = append(r.norm, s.mass[i].log())
 		}
-		if c := s.p.calibration; c != nil && c.Sums() {
+		if c := s.p.calibration; c != nil && c.Kind == calibration.Levels {
+			if s.way == nil {
+				s.way = calibration.NewWay(s.p.m.Tree.Parent)
+			}
+			first := len(r.down)
+			r.down = slices.Grow(r.down, r.nodes)[:first+r.nodes]
+			row := r.down[first:]
+			clear(row)
+			for _, t := range best {
+				row[t.Node] = c.Raw(t.Score, r.norm[i])
+			}
+			s.way.Down(c.Powers, row)
+			best = best[:s.p.o.Top]
+		} else if c != nil && c.Sums() {
 			total := 0.0
 			for _, t := range best {
 				total += c.Raw(t.Score, r.norm[i])

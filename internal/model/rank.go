@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/internal/calibration"
 	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
 )
@@ -167,10 +168,14 @@ func (m *mass) add(x float64) {
 
 func (m *mass) log() float64 { return m.most + math.Log(m.sum) }
 
-// Shown is how a score of row i is shown: the score itself, or the probability that the model's
+// Shown is how a label of row i is shown: by its score itself, or the probability that the model's
 // calibration or link makes of it.
-func (r *Result) Shown(i int, score float64) float64 {
+func (r *Result) Shown(i int, label Scored) float64 {
+	score := label.Score
 	if c := r.calibration; c != nil {
+		if c.Kind == calibration.Levels {
+			return r.down[i*r.nodes+int(label.Node)]
+		}
 		norm, total := 0.0, 1.0
 		if c.Joint {
 			norm = r.norm[i]

@@ -201,11 +201,11 @@ type labels struct {
 }
 
 // shown is the number that is written beside a label.
-func (l *labels) shown(r *model.Result, i int, score float64) float64 {
+func (l *labels) shown(r *model.Result, i int, label model.Scored) float64 {
 	if l.sure != nil {
-		return score
+		return label.Score
 	}
-	return r.Shown(i, score)
+	return r.Shown(i, label)
 }
 
 func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
@@ -240,7 +240,7 @@ func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []
 			l.answer.ID = &b.IDs[i]
 		}
 		for _, s := range set {
-			l.answer.Labels = append(l.answer.Labels, named{l.names[s.Node], l.shown(r, i, s.Score), l.paths[s.Node]})
+			l.answer.Labels = append(l.answer.Labels, named{l.names[s.Node], l.shown(r, i, s), l.paths[s.Node]})
 		}
 		return l.to.write(&l.answer)
 	}
@@ -251,7 +251,7 @@ func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []
 		}
 		l.line = append(l.line, l.names[s.Node]...)
 		if l.scores {
-			l.line = strconv.AppendFloat(append(l.line, ':'), l.shown(r, i, s.Score), 'g', -1, 64)
+			l.line = strconv.AppendFloat(append(l.line, ':'), l.shown(r, i, s), 'g', -1, 64)
 		}
 	}
 	_, err := w.Write(append(l.line, '\n'))

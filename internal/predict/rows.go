@@ -51,6 +51,8 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 		o.Text = m.Data.Text
 	}
 	switch {
+	case m.Data.Text && !o.Text && m.Data.Table != nil:
+		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with --data-format, or add --text and give LABEL<TAB>text lines", m.Dir, o.Path)
 	case m.Data.Text && !o.Text:
 		return nil, exit.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
 	case !m.Data.Text && o.Text:

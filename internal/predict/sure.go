@@ -34,7 +34,7 @@ type Sure struct {
 // NewSure prepares it for a model with probabilities.
 func NewSure(m *model.Model) (*Sure, error) {
 	if !m.HasProbabilities() {
-		return nil, exit.Usagef("%s gives no probabilities: train with --calibrate temperature or isotonic, or by a method with a logistic loss", m.Dir)
+		return nil, exit.Usagef("%s gives no probabilities: train with --calibrate temperature, isotonic or levels, or by a method with a logistic loss", m.Dir)
 	}
 	s := &Sure{of: make([]int32, m.Tree.Len()), joint: !m.Data.MultiLabel() && !m.Form.Sets()}
 	place := map[string]int32{}
@@ -120,7 +120,7 @@ func (s *Sure) Take(r *model.Result, i int) {
 	s.top = model.Scored{Node: -1}
 	total := 0.0
 	for _, c := range r.Best(i) {
-		total += r.Shown(i, c.Score)
+		total += r.Shown(i, c)
 	}
 	join := func(at int32, p float64) {
 		if s.joint {
@@ -130,7 +130,7 @@ func (s *Sure) Take(r *model.Result, i int) {
 		}
 	}
 	for _, c := range r.Best(i) {
-		p := r.Shown(i, c.Score)
+		p := r.Shown(i, c)
 		if s.joint && total > 0 {
 			p /= total
 		}

@@ -58,7 +58,11 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 		return chartHeight - chartBottom - (y-loY)/(hiY-loY)*(chartHeight-chartBottom-chartTop)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<figure><figcaption>%s</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, html.EscapeString(title), chartWidth, chartHeight, html.EscapeString(title+": "+told(lines, logY)))
+	fmt.Fprintf(&b, `<figure><figcaption>%s`, html.EscapeString(title))
+	for k := 0; k < len(lines) && len(lines) > 1; k++ {
+		fmt.Fprintf(&b, ` <span class="key k%d">%s</span>`, k%4, html.EscapeString(lines[k].name))
+	}
+	fmt.Fprintf(&b, `</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(title+": "+told(lines, logY)))
 	for _, y := range ticks(loY, hiY, logY) {
 		label := strconv.FormatFloat(y, 'g', 4, 64)
 		if logY {
@@ -76,9 +80,6 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 			points = append(points, fmt.Sprintf("%.1f,%.1f", px(s.x[i]), py(s.y[i])))
 		}
 		fmt.Fprintf(&b, `<polyline class="line l%d" points="%s"/>`, k%4, strings.Join(points, " "))
-		if len(lines) > 1 {
-			fmt.Fprintf(&b, `<text class="t%d" x="%.1f" y="%.1f">%s</text>`, k%4, chartLeft+8+130*float64(k), chartTop+8, html.EscapeString(s.name))
-		}
 	}
 	b.WriteString("</svg></figure>")
 	return template.HTML(b.String()) //nolint:gosec // all text is escaped
@@ -109,8 +110,9 @@ func ticks(lo, hi float64, whole bool) (out []float64) {
 	if whole {
 		step = max(1, math.Ceil(step))
 	}
-	for x := math.Ceil(lo/step-1e-9) * step; x <= hi+1e-9*step; x += step {
-		out = append(out, x)
+	first := math.Ceil(lo/step - 1e-9)
+	for k := 0.0; (first+k)*step <= hi+1e-9*step; k++ {
+		out = append(out, (first+k)*step+0) // + 0: no -0
 	}
 	return out
 }

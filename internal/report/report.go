@@ -129,6 +129,7 @@ type place struct {
 	Inside           int64 // mistakes here and below
 	Pairs            []string
 	Below            []*place
+	Top              bool // it has none above it
 }
 
 type worst struct {
@@ -206,6 +207,9 @@ func describe(m *model.Model, name string) *view {
 	add("Features", "%s", human.Count(int64(r.Features)))
 	add("Classes", "%s, in a structure of %s", human.Count(int64(r.Terminals)), human.Counted(int64(r.Nodes), "node", "nodes"))
 	add("Stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
+	if c := r.Calibration; c != nil {
+		add("Probabilities", "by %s, fitted on %s held out", c.Kind, human.Counted(int64(m.Calibration.HeldOut.Instances), "instance", "instances"))
+	}
 	add("Time", "%s, %s of CPU", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds))
 	add("Memory", "%s at most", human.Bytes(r.PeakRSSBytes))
 	add("Data fingerprint", "%s", m.Data.Fingerprint)
@@ -224,8 +228,9 @@ func describe(m *model.Model, name string) *view {
 
 // curves draws the trace.
 func curves(trace []model.TraceRow) (out []template.HTML) {
-	var gapSweep, gapTime, primal, dual, micro, macro series
+	var gapSweep, gapTime, primal, dual, micro, macro, microTime, macroTime series
 	primal.name, dual.name, micro.name, macro.name = "objective", "bound", "micro-F1", "macro-F1"
+	microTime.name, macroTime.name = micro.name, macro.name
 	add := func(s *series, x float64, y *float64, by float64) {
 		if y != nil {
 			s.x, s.y = append(s.x, x), append(s.y, by**y)
@@ -238,6 +243,8 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 		add(&dual, float64(t.Sweep), t.Dual, 1)
 		add(&micro, float64(t.Sweep), t.MicroF1, 100)
 		add(&macro, float64(t.Sweep), t.MacroF1, 100)
+		add(&microTime, t.Seconds, t.MicroF1, 100)
+		add(&macroTime, t.Seconds, t.MacroF1, 100)
 	}
 	gapSweep.name, gapTime.name = "gap", "gap"
 	for _, c := range []template.HTML{
@@ -245,6 +252,7 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 		lineChart("Relative gap by second", "seconds", "gap", true, gapTime),
 		lineChart("Objective and bound", "sweep", "", true, primal, dual),
 		lineChart("F1 on test data by sweep", "sweep", "%", false, micro, macro),
+		lineChart("F1 on test data by second", "seconds", "%", false, microTime, macroTime),
 	} {
 		if c != "" {
 			out = append(out, c)
@@ -385,8 +393,9 @@ func (o *observed) confusion() []*place {
 	left := maxPlaces
 	root.sort(&left)
 	if root.Parts == 0 && len(root.Below) == 1 {
-		return root.Below
+		root = root.Below[0]
 	}
+	root.Top = true
 	return []*place{root}
 }
 
@@ -472,6 +481,9 @@ func again(m *model.Model, o Options) []string {
 		}
 		if text := p.Text(raw); text != "" && text != p.Default {
 			train = append(train, fmt.Sprintf("--%s %s", p.Name, human.ShellWord(text)))
+			if p.Name == "eval-every" {
+				train = append(train, "--test TEST")
+			}
 		}
 	}
 	separator := ""
@@ -483,6 +495,9 @@ func again(m *model.Model, o Options) []string {
 	}
 	if m.Structure != nil && !fromPaths(m.Structure, separator) {
 		train = append(train, "--hierarchy HIERARCHY")
+	}
+	if c := m.Calibration; c != nil {
+		train = append(train, "--calibrate "+c.Kind)
 	}
 	if m.Data.Text && (m.Data.Table == nil || len(m.Data.Table.Text) == 0) {
 		train = append(train, "--text")

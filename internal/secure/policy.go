@@ -39,6 +39,7 @@ func DefaultPolicy() Policy {
 		"ListJobs": {Submit, ReadOnly, Store}, // a shard that was away asks what it missed
 		"Logs":     {Submit, ReadOnly},
 		"Workers":  {Submit, ReadOnly},
+		"Timeline": {Submit, ReadOnly},
 		"Describe": {Submit, ReadOnly, Store},
 		"Stores":   anyRole, // everybody who reads or writes values needs them
 		"Drain":    {Admin}, // it affects everybody's jobs

@@ -232,7 +232,7 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 	if value.Kind() == '[' && width > 0 || width > 1 {
 		var list []float32
 		if err := json.Unmarshal(value, &list); err != nil || len(list) != width {
-			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers", name, width))
+			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers, finite in float32", name, width))
 		}
 		for k, x := range list {
 			v.given = append(v.given, feature{first + uint32(k), x})

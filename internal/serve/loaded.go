@@ -158,7 +158,7 @@ func (l *loaded) predict(q *question) error {
 		set := s.rule.Of(&s.result, k)
 		out[i].Labels = make([]Label, len(set))
 		for j, c := range set {
-			out[i].Labels[j] = Label{l.m.Tree.Name[c.Node], s.result.Shown(k, c.Score), l.path[c.Node]}
+			out[i].Labels[j] = Label{l.m.Tree.Name[c.Node], s.result.Shown(k, c), l.path[c.Node]}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -172,8 +173,12 @@ func (r *Reader) findColumns() error {
 			return -1
 		}
 		k := r.in.find(name)
+		have := r.in.columns()
 		if k < 0 && need {
-			errs = append(errs, missing(name, r.in.columns()))
+			errs = append(errs, missing(name, have))
+		}
+		if at := slices.Index(have, name); at >= 0 && slices.Contains(have[at+1:], name) {
+			errs = append(errs, fmt.Errorf("column %q stands twice: rename one of them", name))
 		}
 		return k
 	}

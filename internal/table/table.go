@@ -80,7 +80,7 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	for _, packed := range []string{".gz", ".zst", ".xz"} {
 		name = strings.TrimSuffix(name, packed)
 	}
-	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy", ".npz": "npz"} {
+	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow", ".npy": "npy", ".npz": "npz"} {
 		if strings.HasSuffix(name, ending) {
 			return format
 		}
@@ -115,6 +115,9 @@ func (o Options) Over(remembered *Schema) Options {
 func (c *Columns) Check() error {
 	seen := map[string]bool{}
 	for _, name := range append(slices.Clone(c.Text), c.Features...) {
+		if name != "" && name == c.Label {
+			return fmt.Errorf("column %q: it is the label's, and can't be what the label is predicted from", name)
+		}
 		if name == "" || seen[name] {
 			return fmt.Errorf("column %q: name each column once", name)
 		}

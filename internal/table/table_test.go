@@ -118,6 +118,7 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "", text, 1, "the table is empty"},
 		{"a.csv", "t,l\n", text, 0, "no row in it"},
 		{"a.csv", "tt,l\na,b\n", text, 1, `no column "t": there are "`},
+		{"a.csv", "t,l,t\na,b,c\n", text, 1, `column "t" stands twice`},
 		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1, `no column "title": did you mean "titles"?`},
 		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `--label-column NAME; its columns are "x", "y"`},
 		{"a.csv", "x,y\na,b\n", Columns{Label: "y"}, 1, "say what to learn from"},
@@ -316,7 +317,7 @@ func TestAgainstWriter(t *testing.T) {
 
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]string{"a.csv": "csv", "b/A.CSV.GZ": "csv", "x.tsv.zst": "tsv", "x.ndjson": "jsonl", "hdfs://h/x.jsonl.xz": "jsonl",
-		"dir/*.parquet": "parquet", "a.svm": "", "-": "", "csv": "", "a.csv.bak": ""} {
+		"dir/*.parquet": "parquet", "a.arrows": "arrow", "a.svm": "", "-": "", "csv": "", "a.csv.bak": ""} {
 		if got := (&Options{}).FormatOf(name, false); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -324,6 +325,15 @@ func TestFormatOf(t *testing.T) {
 	o := Options{Format: "lines"}
 	if o.FormatOf("a.csv", false) != "" || (&Options{}).FormatOf("a.tsv", true) != "" || (&Options{Columns: text}).FormatOf("a.tsv", true) != "tsv" || (&Options{Format: "csv"}).FormatOf("-", false) != "csv" {
 		t.Error("what is said counts before the name")
+	}
+}
+
+// A label is not predicted from itself.
+func TestCheckColumns(t *testing.T) {
+	for _, c := range []Columns{{Text: []string{"t"}, Label: "t"}, {Text: []string{"t", "t"}, Label: "l"}, {Features: []string{"a", "l"}, Label: "l"}} {
+		if c.Check() == nil {
+			t.Errorf("%+v passes", c)
+		}
 	}
 }
 

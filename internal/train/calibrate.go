@@ -78,7 +78,7 @@ func (h *holdOut) calibration(ctx context.Context) (*calibration.Calibration, er
 			return nil, err
 		}
 	}
-	return calibration.Fit(s, h.o.Calibrate, h.joint())
+	return calibration.Fit(s, h.o.Calibrate, h.joint(), calibration.NewWay(h.Tree.Parent), h.Tree.Terminals())
 }
 
 // joint says whether the probabilities of an instance's classes sum to 1.

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"taxon/internal/model"
@@ -15,7 +17,7 @@ func TestCalibrate(t *testing.T) {
 		t.Fatal(plain, err)
 	}
 	sums := map[string]string{}
-	for _, kind := range []string{"temperature", "isotonic"} {
+	for _, kind := range []string{"temperature", "isotonic", "levels"} {
 		o.Calibrate = kind
 		for _, threads := range []int{1, 3} {
 			if o.Threads = threads; threads == 3 {
@@ -32,6 +34,9 @@ func TestCalibrate(t *testing.T) {
 			if !m.HasProbabilities() || m.Calibration.HeldOut.Instances != 300 || !m.Calibration.Joint || m.Calibration.HeldOut.LogLoss > 1.8 { // ln 6 = 1.79
 				t.Errorf("%s: %+v", kind, m.Calibration)
 			}
+			if got := probabilitySum(t, m); math.Abs(got-1) > 1e-12 {
+				t.Errorf("%s: the probabilities of a row sum to %g", kind, got)
+			}
 			for _, f := range m.Manifest.Files {
 				if f.Name != "calibration.json" {
 					continue
@@ -45,7 +50,29 @@ func TestCalibrate(t *testing.T) {
 			o.Force = false
 		}
 	}
-	if len(sums) != 2 {
+	if len(sums) != 3 {
 		t.Error(sums)
 	}
+	o.Hierarchy, o.Out = "", t.TempDir()
+	if _, err := Run(t.Context(), o, &heard{}); err == nil || !strings.Contains(err.Error(), "needs a hierarchy") {
+		t.Errorf("levels without a hierarchy: %v", err)
+	}
+}
+
+// probabilitySum is the sum of the probabilities of all classes for one row.
+func probabilitySum(t *testing.T, m *model.Model) (sum float64) {
+	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: m.Terminals()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b model.Batch
+	var r model.Result
+	b.Add([]uint32{0, 1}, []float32{1, 2})
+	if err := p.NewScorer().Predict(&b, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Best(0) {
+		sum += r.Shown(0, s)
+	}
+	return sum
 }

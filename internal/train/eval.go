@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"sync"
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
@@ -18,6 +19,7 @@ import (
 	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/model"
 	"taxon/internal/modelform"
 	"taxon/internal/table"
@@ -79,7 +81,9 @@ type sweepScores struct {
 	engine    *engine.Engine
 	stopping  context.Context // ends when the user interrupts
 	cancelled chan struct{}   // closed once the job has been cancelled after that
-	bySweep   map[int]sweepScore
+
+	mu      sync.Mutex // guards bySweep: a page may read while the training runs
+	bySweep map[int]sweepScore
 }
 
 func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
@@ -144,7 +148,9 @@ func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error 
 			return err
 		}
 	}
+	s.mu.Lock()
 	s.bySweep[row.Sweep] = row
+	s.mu.Unlock()
 	return s.keep(row)
 }
 
@@ -165,13 +171,17 @@ func (s *sweepScores) keep(row sweepScore) error {
 	return fs.Explain(s.path(), f.Close())
 }
 
-// into copies the scores into the trace rows of their sweeps.
-func (s *sweepScores) into(rows []model.TraceRow) {
+// trace are the rows of a job's trace, with the scores of their sweeps.
+func (t *Training) trace(st *taxonv1.JobStatus) []model.TraceRow {
+	rows, s := jobs.TraceOf(st), t.scores
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range rows {
 		if score, ok := s.bySweep[rows[i].Sweep]; ok {
 			rows[i].MicroF1, rows[i].MacroF1 = &score.MicroF1, &score.MacroF1
 		}
 	}
+	return rows
 }
 
 // TestTable are the options of tables for the test data.

@@ -78,8 +78,9 @@ type Options struct {
 	Elsewhere Elsewhere // nil: the tasks run in this process
 
 	// Watch is called with the interface to the jobs when the training itself begins, and with
-	// nil when it is over; may be nil.
-	Watch func(taxonv1.JobsClient)
+	// nil when it is over; may be nil. trace makes the rows of a job's trace, with what
+	// evaluations have measured.
+	Watch func(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any)
 }
 
 // FromLabels as Hierarchy means that labels are paths, which make the hierarchy.

@@ -14,12 +14,12 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/calibration"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/jobs"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -159,6 +159,9 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 	}
 	defer t.Close()
 	t.work = work
+	if o.Calibrate == calibration.Levels && (!t.joint() || t.Tree.MaxDepth() < 1) {
+		return nil, exit.Usagef("train: --calibrate levels needs a hierarchy that the method uses, and one label an instance: choose temperature or isotonic")
+	}
 	for _, path := range []string{o.Test, o.EarlyStop} {
 		if err := t.checkTest(ctx, path); err != nil {
 			return nil, err
@@ -502,8 +505,8 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		err = errors.Join(err, e.Close())
 	}()
 	if t.o.Watch != nil {
-		t.o.Watch(e.Jobs)
-		defer t.o.Watch(nil)
+		t.o.Watch(e.Jobs, func(st *taxonv1.JobStatus) any { return t.trace(st) })
+		defer t.o.Watch(nil, nil)
 	}
 	if t.o.Elsewhere != nil {
 		if err := t.o.Elsewhere.Started(e); err != nil {
@@ -529,9 +532,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.Elsewhere != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
-	trace := jobs.TraceOf(st)
-	t.scores.into(trace)
-	return t.publish(context.WithoutCancel(ctx), e, st, trace) // the training is over: an interrupt no longer stops it
+	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st)) // the training is over: an interrupt no longer stops it
 }
 
 func (t *Training) engineConfig() engine.Config {

@@ -25,7 +25,7 @@ const probe = `
 setInterval(async () => {
   const column = (id, k) => [...$(id).tBodies[0].rows].map(r => r.cells[k].firstChild?.textContent ?? "");
   const r = await fetch("probe", { method: "POST", body: JSON.stringify({ state: $("state").textContent, jobs: column("jobs", 1), names: column("jobs", 0), stores: column("stores", 1), workers: column("workers", 1),
-    curves: $("charts").querySelectorAll("polyline").length }) });
+    curves: $("charts").querySelectorAll("polyline").length, lines: $("workers").querySelectorAll("path.k-done").length }) });
   const press = await r.text();
   if (press) { const b = document.querySelector(press); b.focus(); b.click(); }
 }, 100);`
@@ -34,7 +34,7 @@ setInterval(async () => {
 type seen struct {
 	State                        string
 	Jobs, Names, Stores, Workers []string
-	Curves                       int
+	Curves, Lines                int // Lines: workers that have done tasks
 }
 
 func (s seen) count(list []string, what string) (n int) {
@@ -142,7 +142,7 @@ func TestPageJourney(t *testing.T) {
 		return s.count(s.Jobs, "running") == 3 && s.count(s.Stores, "up") == 2 && s.count(s.Workers, "up") == 2 && s.State == "live"
 	})
 	press <- `#jobs tbody th button`
-	until("the curves of a job", func(s seen) bool { return s.Curves > 0 })
+	until("the curves of a job, and what each worker ran", func(s seen) bool { return s.Curves > 0 && s.Lines == 2 })
 	press <- `#jobs button[aria-label="cancel ` + jobs[1] + `"]`
 	until("a job that is cancelled", func(s seen) bool {
 		at := slices.Index(s.Names, jobs[1])

@@ -206,6 +206,17 @@ def test_calibrated(data, families, method, kind):
     compare(m, families[0], predicted(data / "m", data / "x.svm", len(shown)), shown)
 
 
+@pytest.mark.parametrize("method", ("rr-svm", "td"))
+def test_calibrated_by_levels(data, families, method):
+    """Probabilities may rank classes otherwise than scores; predictions stay those of the scores."""
+    train(data, method, "--calibrate", "levels")
+    m = taxon.load(data / "m")
+    shown = m.probabilities(families[0])
+    assert m.calibration is not None and len(m.calibration["powers"]) > 1
+    assert shown.sum(axis=1) == pytest.approx(1)
+    compare(m, families[0], predicted(data / "m", data / "x.svm", len(shown)), shown)
+
+
 @pytest.mark.parametrize("columns", (["--text-column", "words", "--text-column", "more"], ["--feature-columns", "price,same,v"],
                                      ["--text-column", "words", "--feature-columns", "v,price,same"]))
 def test_tables(tmp_path, columns):

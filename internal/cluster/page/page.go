@@ -35,12 +35,18 @@ const every = time.Second
 // mostLines is how many lines of a log are shown.
 const mostLines = 200
 
+// mostSpans bounds what is told of the workers' past, some 100 bytes each.
+const mostSpans = 4000
+
 // Page answers browsers.
 type Page struct {
 	mu    sync.Mutex
 	calls taxonv1.JobsClient
+	trace func(*taxonv1.JobStatus) any
 	shown *state
 	at    time.Time // of shown
+	past  []byte    // the timeline as JSON
+	then  time.Time // of past
 }
 
 // state is what an event carries.
@@ -54,15 +60,16 @@ type state struct {
 
 // Store is a shard, as `taxon stores --json` has it in short.
 type Store struct {
-	Store    string `json:"store"`
-	Addr     string `json:"addr"`
-	State    string `json:"state"`
-	Values   uint64 `json:"values"`
-	Bytes    uint64 `json:"bytes"`
-	Free     uint64 `json:"free_bytes"`
-	Reserve  uint64 `json:"reserve_bytes"`
-	Capacity uint64 `json:"capacity_bytes"`
-	Version  string `json:"version"` // of its taxon
+	Store    string   `json:"store"`
+	Addr     string   `json:"addr"`
+	State    string   `json:"state"`
+	Values   uint64   `json:"values"`
+	Bytes    uint64   `json:"bytes"`
+	Free     uint64   `json:"free_bytes"`
+	Reserve  uint64   `json:"reserve_bytes"`
+	Capacity uint64   `json:"capacity_bytes"`
+	Jobs     []string `json:"jobs"`    // that have values on it, at most 100
+	Version  string   `json:"version"` // of its taxon
 }
 
 // Job is a job with its curves.
@@ -72,25 +79,54 @@ type Job struct {
 	Log   []jobs.LogLine `json:"log"`   // the last lines
 }
 
+// Timeline is what the workers run and ran last.
+type Timeline struct {
+	Now     int64        `json:"now"` // as Begun
+	Workers []WorkerPast `json:"workers"`
+}
+
+// WorkerPast is a worker in a Timeline.
+type WorkerPast struct {
+	Worker string `json:"worker"`
+	Spans  []Span `json:"spans"` // oldest first
+}
+
+// Span is the time of a task on a worker, or of several that it took together.
+type Span struct {
+	Job    string `json:"job"`
+	Sweep  uint32 `json:"sweep"`
+	Phase  string `json:"phase"`
+	Step   uint32 `json:"step"`
+	Task   uint32 `json:"task"` // the first one
+	Tasks  uint32 `json:"tasks"`
+	Begun  int64  `json:"begun"`  // milliseconds since 1970
+	Ended  int64  `json:"ended"`  // 0: it runs
+	Result string `json:"result"` // done, lost, failed, returned, revoked, missing, away; empty: it runs
+}
+
 // New makes the page of a coordinator, or of one that Use names later.
 func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
 
 // Use has the page show another coordinator's jobs. With nil calls are refused until the next Use,
 // and watchers keep what they have seen.
-func (p *Page) Use(jobs taxonv1.JobsClient) {
+// trace makes the rows of a job's curves; nil: of what its status tells.
+func (p *Page) Use(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls, p.at = jobs, time.Time{}
+	p.calls, p.trace, p.at, p.then = jobs, trace, time.Time{}, time.Time{}
 }
 
 // jobs are the calls of the coordinator that is shown.
-func (p *Page) jobs() (taxonv1.JobsClient, error) {
+func (p *Page) jobs() (calls taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls == nil {
-		return nil, errIdle
+		return nil, nil, errIdle
 	}
-	return p.calls, nil
+	if trace = p.trace; trace == nil {
+		trace = func(st *taxonv1.JobStatus) any { return jobs.TraceOf(st) }
+	}
+	return p.calls, trace, nil
 }
 
 var errIdle = status.Error(codes.Unavailable, "nothing is trained at the moment: the training has not begun, or is over")
@@ -108,12 +144,13 @@ func (p *Page) Extra() metrics.Extra {
 			mux.HandleFunc("GET /api/v1/jobs", p.show("jobs"))
 			mux.HandleFunc("GET /api/v1/workers", p.show("workers"))
 			mux.HandleFunc("GET /api/v1/stores", p.show("stores"))
+			mux.HandleFunc("GET /api/v1/timeline", p.timeline)
 			mux.HandleFunc("GET /api/v1/jobs/{job}", p.job)
 			mux.HandleFunc("POST /api/v1/jobs/{call}", p.act)
 			mux.HandleFunc("GET /api/v1/events", p.events)
 		},
 		Policy: secure.Policy{"/": anyone, "/page.js": anyone, "/page.css": anyone, "/api/v1/jobs": read, "/api/v1/jobs/": read, "POST /api/v1/jobs/": write,
-			"/api/v1/workers": read, "/api/v1/stores": read, "/api/v1/events": read},
+			"/api/v1/workers": read, "/api/v1/stores": read, "/api/v1/timeline": read, "/api/v1/events": read},
 	}
 }
 
@@ -161,7 +198,7 @@ func (p *Page) now(ctx context.Context) (*state, error) {
 	}
 	for _, k := range stores.GetShards() {
 		s.Stores = append(s.Stores, Store{Store: k.GetId(), Addr: k.GetAddr(), State: jobs.MemberState(k.GetState()), Values: k.GetValues(), Bytes: k.GetBytes(),
-			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity(), Version: k.GetVersion()})
+			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity(), Jobs: append([]string{}, k.GetJobs()...), Version: k.GetVersion()})
 	}
 	s.texts = map[string][]byte{}
 	for name, part := range map[string]any{"jobs": s.Jobs, "workers": s.Workers, "stores": s.Stores} {
@@ -184,9 +221,49 @@ func (p *Page) show(part string) http.HandlerFunc {
 	}
 }
 
+// timeline answers with the last spans of each worker, asked for at most so often for all together.
+func (p *Page) timeline(w http.ResponseWriter, r *http.Request) {
+	text, err := p.spans(r.Context())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(text) // a browser that is gone wants no answer
+}
+
+func (p *Page) spans(ctx context.Context) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.then) < every/2 {
+		return p.past, nil
+	}
+	if p.calls == nil {
+		return nil, errIdle
+	}
+	all, err := p.calls.Timeline(ctx, &taxonv1.TimelineRequest{Most: mostSpans})
+	if err != nil {
+		return nil, err
+	}
+	out := Timeline{Now: all.GetNowUnixMs(), Workers: []WorkerPast{}}
+	for _, worker := range all.GetWorkers() {
+		line := WorkerPast{Worker: worker.GetWorker()}
+		for _, s := range worker.GetSpans() {
+			line.Spans = append(line.Spans, Span{Job: s.GetJob(), Sweep: s.GetSweep(), Phase: s.GetPhase(), Step: s.GetStep(), Task: s.GetTask(), Tasks: s.GetTasks(),
+				Begun: s.GetBegunUnixMs(), Ended: s.GetEndedUnixMs(), Result: s.GetResult()})
+		}
+		out.Workers = append(out.Workers, line)
+	}
+	if p.past, err = json.Marshal(out); err == nil {
+		p.then = time.Now()
+	}
+	return p.past, err
+}
+
 func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
-	calls, err := p.jobs()
+	calls, trace, err := p.jobs()
 	if err != nil {
 		refuse(w, err)
 		return
@@ -196,7 +273,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	out := Job{Status: jobs.StatusOf(st), Trace: jobs.TraceOf(st), Log: []jobs.LogLine{}}
+	out := Job{Status: jobs.StatusOf(st), Trace: trace(st), Log: []jobs.LogLine{}}
 	stream, err := calls.Logs(r.Context(), &taxonv1.LogsRequest{Job: name})
 	for err == nil {
 		var lines *taxonv1.LogLines
@@ -221,7 +298,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, what, _ := strings.Cut(r.PathValue("call"), ":")
-	calls, err := p.jobs()
+	calls, _, err := p.jobs()
 	if err != nil {
 		refuse(w, err)
 		return

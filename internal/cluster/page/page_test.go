@@ -52,6 +52,13 @@ func (c *cluster) Stores(context.Context, *taxonv1.StoresRequest, ...grpc.CallOp
 	return &taxonv1.StoresResult{Shards: []*taxonv1.Shard{{Id: "shard-9", Addr: "host:1"}}}, nil
 }
 
+func (c *cluster) Timeline(context.Context, *taxonv1.TimelineRequest, ...grpc.CallOption) (*taxonv1.TimelineResult, error) {
+	now := time.Now().UnixMilli()
+	return &taxonv1.TimelineResult{NowUnixMs: now, Workers: []*taxonv1.WorkerTimeline{{Worker: "w-1", Spans: []*taxonv1.Span{
+		{Job: "job-1", Sweep: 2, Phase: "solve", Step: 5, Task: 7, Tasks: 3, BegunUnixMs: now - 9000, EndedUnixMs: now - 5000, Result: "lost"},
+		{Job: "job-1", Sweep: 3, Phase: "reduce", Step: 6, Tasks: 1, BegunUnixMs: now - 4000}}}}}, nil
+}
+
 func (c *cluster) Status(_ context.Context, r *taxonv1.StatusRequest, _ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
 	if r.GetJob() != "job-1" {
 		return nil, status.Error(codes.NotFound, "no such job")
@@ -112,7 +119,7 @@ func TestEndpoints(t *testing.T) {
 		must(t, err)
 		return r.StatusCode, string(b), r.Header
 	}
-	for path, want := range map[string]string{"/api/v1/jobs": `"gap":0.25`, "/api/v1/workers": `"name":"node7"`, "/api/v1/stores": `"store":"shard-9"`, "/api/v1/jobs/job-1": `"text":"a worker was lost"`} {
+	for path, want := range map[string]string{"/api/v1/jobs": `"gap":0.25`, "/api/v1/workers": `"name":"node7"`, "/api/v1/stores": `"store":"shard-9"`, "/api/v1/timeline": `"task":7,"tasks":3`, "/api/v1/jobs/job-1": `"text":"a worker was lost"`} {
 		if code, body, _ := get(path); code != http.StatusOK || !json.Valid([]byte(body)) || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, %s; want %s", path, code, body, want)
 		}
@@ -183,6 +190,7 @@ func TestInBrowser(t *testing.T) {
 		_, _ = io.WriteString(w, `
 document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "slow.css" }));
 setTimeout(() => document.querySelector("#jobs tbody th button").click(), 1500);
+setTimeout(() => document.querySelector("#workers tbody th button").click(), 1500);
 setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 2500);`)
 	})
 	mux.HandleFunc("/slow.css", func(w http.ResponseWriter, r *http.Request) { // the browser waits for it before it shows what there is
@@ -201,7 +209,7 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", web.URL).CombinedOutput()
 	must(t, err)
 	page := string(out)
-	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline"} {
+	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -1824,6 +1824,7 @@ type WorkerInfo struct {
 	MemoryBytes   uint64                 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // as registered; 0: not told
 	TasksDone     uint64                 `protobuf:"varint,8,opt,name=tasks_done,json=tasksDone,proto3" json:"tasks_done,omitempty"`
 	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // of its taxon; empty: not told
+	Cores         uint32                 `protobuf:"varint,10,opt,name=cores,proto3" json:"cores,omitempty"`   // of its host; 0: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1921,6 +1922,13 @@ func (x *WorkerInfo) GetVersion() string {
 	return ""
 }
 
+func (x *WorkerInfo) GetCores() uint32 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
 type WorkersResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workers       []*WorkerInfo          `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
@@ -1965,6 +1973,263 @@ func (x *WorkersResult) GetWorkers() []*WorkerInfo {
 	return nil
 }
 
+type TimelineRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Most          uint32                 `protobuf:"varint,1,opt,name=most,proto3" json:"most,omitempty"` // spans of all workers together: each has its last ones, an equal part, at least 4; 0: all that are kept
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimelineRequest) Reset() {
+	*x = TimelineRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimelineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimelineRequest) ProtoMessage() {}
+
+func (x *TimelineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimelineRequest.ProtoReflect.Descriptor instead.
+func (*TimelineRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *TimelineRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type TimelineResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workers       []*WorkerTimeline      `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"` // as in WorkersResult; those without any span are left out
+	NowUnixMs     int64                  `protobuf:"varint,2,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimelineResult) Reset() {
+	*x = TimelineResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimelineResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimelineResult) ProtoMessage() {}
+
+func (x *TimelineResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimelineResult.ProtoReflect.Descriptor instead.
+func (*TimelineResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *TimelineResult) GetWorkers() []*WorkerTimeline {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *TimelineResult) GetNowUnixMs() int64 {
+	if x != nil {
+		return x.NowUnixMs
+	}
+	return 0
+}
+
+type WorkerTimeline struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Spans         []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerTimeline) Reset() {
+	*x = WorkerTimeline{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerTimeline) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerTimeline) ProtoMessage() {}
+
+func (x *WorkerTimeline) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerTimeline.ProtoReflect.Descriptor instead.
+func (*WorkerTimeline) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *WorkerTimeline) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+func (x *WorkerTimeline) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+// Span is the time of a task on a worker, or of several that it took together.
+type Span struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Sweep         uint32                 `protobuf:"varint,2,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	Phase         string                 `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
+	Step          uint32                 `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`
+	Task          uint32                 `protobuf:"varint,5,opt,name=task,proto3" json:"task,omitempty"` // the first one
+	Tasks         uint32                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	BegunUnixMs   int64                  `protobuf:"varint,7,opt,name=begun_unix_ms,json=begunUnixMs,proto3" json:"begun_unix_ms,omitempty"`
+	EndedUnixMs   int64                  `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0: it runs
+	Result        string                 `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`                                 // done, lost, failed, returned, revoked, missing or away; of several the first that is not done; empty: it runs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Span) Reset() {
+	*x = Span{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Span) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Span) ProtoMessage() {}
+
+func (x *Span) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Span.ProtoReflect.Descriptor instead.
+func (*Span) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Span) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Span) GetSweep() uint32 {
+	if x != nil {
+		return x.Sweep
+	}
+	return 0
+}
+
+func (x *Span) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *Span) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Span) GetTask() uint32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *Span) GetTasks() uint32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *Span) GetBegunUnixMs() int64 {
+	if x != nil {
+		return x.BegunUnixMs
+	}
+	return 0
+}
+
+func (x *Span) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
+}
+
+func (x *Span) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -1974,7 +2239,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2251,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[25]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2264,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{25}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DrainRequest) GetWorker() string {
@@ -2030,7 +2295,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2307,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[26]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2320,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{26}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Shard) GetId() string {
@@ -2150,7 +2415,7 @@ type StoresRequest struct {
 
 func (x *StoresRequest) Reset() {
 	*x = StoresRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2427,7 @@ func (x *StoresRequest) String() string {
 func (*StoresRequest) ProtoMessage() {}
 
 func (x *StoresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[27]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2440,7 @@ func (x *StoresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresRequest.ProtoReflect.Descriptor instead.
 func (*StoresRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{27}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
 }
 
 type ForgetStoreRequest struct {
@@ -2188,7 +2453,7 @@ type ForgetStoreRequest struct {
 
 func (x *ForgetStoreRequest) Reset() {
 	*x = ForgetStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2465,7 @@ func (x *ForgetStoreRequest) String() string {
 func (*ForgetStoreRequest) ProtoMessage() {}
 
 func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[28]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2478,7 @@ func (x *ForgetStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetStoreRequest.ProtoReflect.Descriptor instead.
 func (*ForgetStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{28}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForgetStoreRequest) GetId() string {
@@ -2241,7 +2506,7 @@ type StoresResult struct {
 
 func (x *StoresResult) Reset() {
 	*x = StoresResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2518,7 @@ func (x *StoresResult) String() string {
 func (*StoresResult) ProtoMessage() {}
 
 func (x *StoresResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[29]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2531,7 @@ func (x *StoresResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoresResult.ProtoReflect.Descriptor instead.
 func (*StoresResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{29}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoresResult) GetShards() []*Shard {
@@ -2300,7 +2565,7 @@ type JoinStoreRequest struct {
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2577,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[30]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2590,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{30}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2402,7 +2667,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2679,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[31]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2692,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{31}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2460,7 +2725,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2472,7 +2737,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[32]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2485,7 +2750,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{32}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2503,7 +2768,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2780,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[33]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2793,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{33}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2549,7 +2814,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2826,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2839,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2653,7 +2918,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +2930,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +2943,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2723,7 +2988,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +3000,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +3013,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -2799,7 +3064,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +3076,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +3089,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -2906,7 +3171,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3183,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3196,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -3248,7 +3513,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3525,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3538,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -3311,13 +3576,14 @@ type RegisterRequest struct {
 	MemoryBytes   uint64                 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that its tasks may take; 0: not told
 	Previous      string                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`                           // id of the worker of this name whose process was killed: what it held is taken back at once
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`                             // of its taxon
+	Cores         uint32                 `protobuf:"varint,6,opt,name=cores,proto3" json:"cores,omitempty"`                                // of its host; 0: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3595,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3608,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3380,6 +3646,13 @@ func (x *RegisterRequest) GetVersion() string {
 	return ""
 }
 
+func (x *RegisterRequest) GetCores() uint32 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
 type RegisterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -3392,7 +3665,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3404,7 +3677,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3417,7 +3690,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3457,7 +3730,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3742,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3755,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3500,7 +3773,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3785,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3798,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 type JobRequest struct {
@@ -3537,7 +3810,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3822,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3835,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3586,7 +3859,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3871,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3884,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3653,7 +3926,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3938,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3951,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3711,7 +3984,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3996,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +4009,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -3778,7 +4051,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +4063,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +4076,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -3840,7 +4113,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3852,7 +4125,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3865,7 +4138,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Input) GetValue() string {
@@ -3917,7 +4190,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4202,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3942,7 +4215,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Lease) GetJob() string {
@@ -4047,7 +4320,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4332,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4345,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -4109,7 +4382,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4394,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4407,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -4182,7 +4455,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +4467,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +4480,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -4234,7 +4507,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4519,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4532,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4286,7 +4559,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4571,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4584,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Sums) GetValues() []float64 {
@@ -4345,7 +4618,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4357,7 +4630,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4370,7 +4643,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4496,7 +4769,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4508,7 +4781,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4521,7 +4794,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4691,7 +4964,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06worker\x18\t \x01(\tR\x06worker\"3\n" +
 	"\bLogLines\x12'\n" +
 	"\x05lines\x18\x01 \x03(\v2\x11.taxon.v1.LogLineR\x05lines\"\x10\n" +
-	"\x0eWorkersRequest\"\x93\x02\n" +
+	"\x0eWorkersRequest\"\xa9\x02\n" +
 	"\n" +
 	"WorkerInfo\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n" +
@@ -4704,9 +4977,29 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\a \x01(\x04R\vmemoryBytes\x12\x1d\n" +
 	"\n" +
 	"tasks_done\x18\b \x01(\x04R\ttasksDone\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\"?\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12\x14\n" +
+	"\x05cores\x18\n" +
+	" \x01(\rR\x05cores\"?\n" +
 	"\rWorkersResult\x12.\n" +
-	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"&\n" +
+	"\aworkers\x18\x01 \x03(\v2\x14.taxon.v1.WorkerInfoR\aworkers\"%\n" +
+	"\x0fTimelineRequest\x12\x12\n" +
+	"\x04most\x18\x01 \x01(\rR\x04most\"d\n" +
+	"\x0eTimelineResult\x122\n" +
+	"\aworkers\x18\x01 \x03(\v2\x18.taxon.v1.WorkerTimelineR\aworkers\x12\x1e\n" +
+	"\vnow_unix_ms\x18\x02 \x01(\x03R\tnowUnixMs\"N\n" +
+	"\x0eWorkerTimeline\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\x12$\n" +
+	"\x05spans\x18\x02 \x03(\v2\x0e.taxon.v1.SpanR\x05spans\"\xe2\x01\n" +
+	"\x04Span\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
+	"\x05sweep\x18\x02 \x01(\rR\x05sweep\x12\x14\n" +
+	"\x05phase\x18\x03 \x01(\tR\x05phase\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\rR\x04step\x12\x12\n" +
+	"\x04task\x18\x05 \x01(\rR\x04task\x12\x14\n" +
+	"\x05tasks\x18\x06 \x01(\rR\x05tasks\x12\"\n" +
+	"\rbegun_unix_ms\x18\a \x01(\x03R\vbegunUnixMs\x12\"\n" +
+	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\x12\x16\n" +
+	"\x06result\x18\t \x01(\tR\x06result\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xb6\x02\n" +
 	"\x05Shard\x12\x0e\n" +
@@ -4836,13 +5129,14 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
 	"max_sweeps\x18\x03 \x01(\rR\tmaxSweeps\x12\x1f\n" +
 	"\vmax_seconds\x18\x04 \x01(\x01R\n" +
-	"maxSeconds\"\x94\x01\n" +
+	"maxSeconds\"\xaa\x01\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12!\n" +
 	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\x12\x1a\n" +
 	"\bprevious\x18\x04 \x01(\tR\bprevious\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\"\x93\x01\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x14\n" +
+	"\x05cores\x18\x06 \x01(\rR\x05cores\"\x93\x01\n" +
 	"\x0eRegisterResult\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x19\n" +
 	"\blease_ms\x18\x02 \x01(\rR\aleaseMs\x12'\n" +
@@ -4946,7 +5240,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x052\xf7\x05\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x052\xb8\x06\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -4956,7 +5250,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\aRestore\x12\x18.taxon.v1.RestoreRequest\x1a\x13.taxon.v1.JobStatus\x12?\n" +
 	"\bListJobs\x12\x19.taxon.v1.ListJobsRequest\x1a\x18.taxon.v1.ListJobsResult\x123\n" +
 	"\x04Logs\x12\x15.taxon.v1.LogsRequest\x1a\x12.taxon.v1.LogLines0\x01\x12<\n" +
-	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x125\n" +
+	"\aWorkers\x12\x18.taxon.v1.WorkersRequest\x1a\x17.taxon.v1.WorkersResult\x12?\n" +
+	"\bTimeline\x12\x19.taxon.v1.TimelineRequest\x1a\x18.taxon.v1.TimelineResult\x125\n" +
 	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
 	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x12<\n" +
 	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x125\n" +
@@ -4986,7 +5281,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),           // 0: taxon.v1.MemberState
 	(JobState)(0),              // 1: taxon.v1.JobState
@@ -5015,39 +5310,43 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*WorkersRequest)(nil),     // 24: taxon.v1.WorkersRequest
 	(*WorkerInfo)(nil),         // 25: taxon.v1.WorkerInfo
 	(*WorkersResult)(nil),      // 26: taxon.v1.WorkersResult
-	(*DrainRequest)(nil),       // 27: taxon.v1.DrainRequest
-	(*Shard)(nil),              // 28: taxon.v1.Shard
-	(*StoresRequest)(nil),      // 29: taxon.v1.StoresRequest
-	(*ForgetStoreRequest)(nil), // 30: taxon.v1.ForgetStoreRequest
-	(*StoresResult)(nil),       // 31: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),   // 32: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),    // 33: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil),  // 34: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),   // 35: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),         // 36: taxon.v1.FailedTask
-	(*TaskCounts)(nil),         // 37: taxon.v1.TaskCounts
-	(*Certificate)(nil),        // 38: taxon.v1.Certificate
-	(*SweepRecord)(nil),        // 39: taxon.v1.SweepRecord
-	(*JobStatus)(nil),          // 40: taxon.v1.JobStatus
-	(*PastCaps)(nil),           // 41: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),    // 42: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),     // 43: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),       // 44: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),        // 45: taxon.v1.LeaveResult
-	(*JobRequest)(nil),         // 46: taxon.v1.JobRequest
-	(*JobResult)(nil),          // 47: taxon.v1.JobResult
-	(*LeaseRequest)(nil),       // 48: taxon.v1.LeaseRequest
-	(*Refs)(nil),               // 49: taxon.v1.Refs
-	(*Ref)(nil),                // 50: taxon.v1.Ref
-	(*Input)(nil),              // 51: taxon.v1.Input
-	(*Lease)(nil),              // 52: taxon.v1.Lease
-	(*LeaseResult)(nil),        // 53: taxon.v1.LeaseResult
-	(*LeaseId)(nil),            // 54: taxon.v1.LeaseId
-	(*RenewRequest)(nil),       // 55: taxon.v1.RenewRequest
-	(*RenewResult)(nil),        // 56: taxon.v1.RenewResult
-	(*Sums)(nil),               // 57: taxon.v1.Sums
-	(*ReportRequest)(nil),      // 58: taxon.v1.ReportRequest
-	(*ReportResult)(nil),       // 59: taxon.v1.ReportResult
+	(*TimelineRequest)(nil),    // 27: taxon.v1.TimelineRequest
+	(*TimelineResult)(nil),     // 28: taxon.v1.TimelineResult
+	(*WorkerTimeline)(nil),     // 29: taxon.v1.WorkerTimeline
+	(*Span)(nil),               // 30: taxon.v1.Span
+	(*DrainRequest)(nil),       // 31: taxon.v1.DrainRequest
+	(*Shard)(nil),              // 32: taxon.v1.Shard
+	(*StoresRequest)(nil),      // 33: taxon.v1.StoresRequest
+	(*ForgetStoreRequest)(nil), // 34: taxon.v1.ForgetStoreRequest
+	(*StoresResult)(nil),       // 35: taxon.v1.StoresResult
+	(*JoinStoreRequest)(nil),   // 36: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 37: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 38: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 39: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 40: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 41: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 42: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 43: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 44: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 45: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 46: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 47: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 48: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 49: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 50: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 51: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 52: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 53: taxon.v1.Refs
+	(*Ref)(nil),                // 54: taxon.v1.Ref
+	(*Input)(nil),              // 55: taxon.v1.Input
+	(*Lease)(nil),              // 56: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 57: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 58: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 59: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 60: taxon.v1.RenewResult
+	(*Sums)(nil),               // 61: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 62: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 63: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.Options.own:type_name -> taxon.v1.OptionValue
@@ -5060,88 +5359,92 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	10, // 7: taxon.v1.Plan.families:type_name -> taxon.v1.Family
 	6,  // 8: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 9: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	38, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	42, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
 	19, // 11: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
 	18, // 12: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
 	22, // 13: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
 	0,  // 14: taxon.v1.WorkerInfo.state:type_name -> taxon.v1.MemberState
 	25, // 15: taxon.v1.WorkersResult.workers:type_name -> taxon.v1.WorkerInfo
-	0,  // 16: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
-	28, // 17: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	28, // 18: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	38, // 19: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 20: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	38, // 21: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	37, // 22: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	39, // 23: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	36, // 24: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	2,  // 25: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	41, // 26: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	19, // 27: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
-	39, // 28: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	28, // 29: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 30: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 31: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	28, // 32: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	49, // 33: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
-	51, // 34: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
-	52, // 35: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	52, // 36: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	54, // 37: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	54, // 38: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	54, // 39: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	57, // 40: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	50, // 41: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	58, // 42: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	52, // 43: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	52, // 44: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	11, // 45: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	13, // 46: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	13, // 47: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	14, // 48: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	15, // 49: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	16, // 50: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	17, // 51: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	21, // 52: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	24, // 53: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	27, // 54: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	29, // 55: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	30, // 56: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
-	46, // 57: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	32, // 58: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	34, // 59: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	42, // 60: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	46, // 61: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	48, // 62: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	55, // 63: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	58, // 64: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	44, // 65: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	12, // 66: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	40, // 67: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	40, // 68: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	40, // 69: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	40, // 70: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	40, // 71: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	20, // 72: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	23, // 73: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	26, // 74: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	25, // 75: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	31, // 76: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	28, // 77: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
-	47, // 78: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	33, // 79: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	35, // 80: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	43, // 81: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	47, // 82: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	53, // 83: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	56, // 84: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	59, // 85: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	45, // 86: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	66, // [66:87] is the sub-list for method output_type
-	45, // [45:66] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	29, // 16: taxon.v1.TimelineResult.workers:type_name -> taxon.v1.WorkerTimeline
+	30, // 17: taxon.v1.WorkerTimeline.spans:type_name -> taxon.v1.Span
+	0,  // 18: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
+	32, // 19: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
+	32, // 20: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	42, // 21: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 22: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	42, // 23: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	41, // 24: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	43, // 25: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	40, // 26: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 27: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	45, // 28: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	19, // 29: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	43, // 30: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	32, // 31: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 32: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 33: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	32, // 34: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	53, // 35: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	55, // 36: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	56, // 37: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	56, // 38: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	58, // 39: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	58, // 40: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	58, // 41: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	61, // 42: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	54, // 43: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	62, // 44: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	56, // 45: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	56, // 46: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	11, // 47: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	13, // 48: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	13, // 49: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	14, // 50: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	15, // 51: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	16, // 52: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	17, // 53: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	21, // 54: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	24, // 55: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	27, // 56: taxon.v1.Jobs.Timeline:input_type -> taxon.v1.TimelineRequest
+	31, // 57: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	33, // 58: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	34, // 59: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	50, // 60: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	36, // 61: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	38, // 62: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	46, // 63: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	50, // 64: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	52, // 65: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	59, // 66: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	62, // 67: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	48, // 68: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	12, // 69: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	44, // 70: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	44, // 71: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	44, // 72: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	44, // 73: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	44, // 74: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	20, // 75: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	23, // 76: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	26, // 77: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	28, // 78: taxon.v1.Jobs.Timeline:output_type -> taxon.v1.TimelineResult
+	25, // 79: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	35, // 80: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	32, // 81: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	51, // 82: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	37, // 83: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	39, // 84: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	47, // 85: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	51, // 86: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	57, // 87: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	60, // 88: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	63, // 89: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	49, // 90: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	69, // [69:91] is the sub-list for method output_type
+	47, // [47:69] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -5156,7 +5459,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   58,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

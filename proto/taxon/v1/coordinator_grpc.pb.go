@@ -35,6 +35,7 @@ const (
 	Jobs_ListJobs_FullMethodName    = "/taxon.v1.Jobs/ListJobs"
 	Jobs_Logs_FullMethodName        = "/taxon.v1.Jobs/Logs"
 	Jobs_Workers_FullMethodName     = "/taxon.v1.Jobs/Workers"
+	Jobs_Timeline_FullMethodName    = "/taxon.v1.Jobs/Timeline"
 	Jobs_Drain_FullMethodName       = "/taxon.v1.Jobs/Drain"
 	Jobs_Stores_FullMethodName      = "/taxon.v1.Jobs/Stores"
 	Jobs_ForgetStore_FullMethodName = "/taxon.v1.Jobs/ForgetStore"
@@ -65,6 +66,9 @@ type JobsClient interface {
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogLines], error)
 	// Workers lists the registered workers, and the last ones lost.
 	Workers(ctx context.Context, in *WorkersRequest, opts ...grpc.CallOption) (*WorkersResult, error)
+	// Timeline tells what the workers run, and what each of them ran last. It is kept in memory
+	// only, so much that it stays small with many workers.
+	Timeline(ctx context.Context, in *TimelineRequest, opts ...grpc.CallOption) (*TimelineResult, error)
 	// Drain takes a worker out: it finishes its tasks and gets no more.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*WorkerInfo, error)
 	// Stores lists the store shards that have joined and are not forgotten, in order of joining.
@@ -192,6 +196,16 @@ func (c *jobsClient) Workers(ctx context.Context, in *WorkersRequest, opts ...gr
 	return out, nil
 }
 
+func (c *jobsClient) Timeline(ctx context.Context, in *TimelineRequest, opts ...grpc.CallOption) (*TimelineResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TimelineResult)
+	err := c.cc.Invoke(ctx, Jobs_Timeline_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobsClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*WorkerInfo, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(WorkerInfo)
@@ -256,6 +270,9 @@ type JobsServer interface {
 	Logs(*LogsRequest, grpc.ServerStreamingServer[LogLines]) error
 	// Workers lists the registered workers, and the last ones lost.
 	Workers(context.Context, *WorkersRequest) (*WorkersResult, error)
+	// Timeline tells what the workers run, and what each of them ran last. It is kept in memory
+	// only, so much that it stays small with many workers.
+	Timeline(context.Context, *TimelineRequest) (*TimelineResult, error)
 	// Drain takes a worker out: it finishes its tasks and gets no more.
 	Drain(context.Context, *DrainRequest) (*WorkerInfo, error)
 	// Stores lists the store shards that have joined and are not forgotten, in order of joining.
@@ -301,6 +318,9 @@ func (UnimplementedJobsServer) Logs(*LogsRequest, grpc.ServerStreamingServer[Log
 }
 func (UnimplementedJobsServer) Workers(context.Context, *WorkersRequest) (*WorkersResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Workers not implemented")
+}
+func (UnimplementedJobsServer) Timeline(context.Context, *TimelineRequest) (*TimelineResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Timeline not implemented")
 }
 func (UnimplementedJobsServer) Drain(context.Context, *DrainRequest) (*WorkerInfo, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
@@ -483,6 +503,24 @@ func _Jobs_Workers_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_Timeline_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TimelineRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Timeline(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Timeline_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Timeline(ctx, req.(*TimelineRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Jobs_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -589,6 +627,10 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Workers",
 			Handler:    _Jobs_Workers_Handler,
+		},
+		{
+			MethodName: "Timeline",
+			Handler:    _Jobs_Timeline_Handler,
 		},
 		{
 			MethodName: "Drain",

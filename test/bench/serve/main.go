@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -152,6 +153,7 @@ func measure(ctx context.Context, s settings, name string, srv server, rows []ro
 		latency := ""
 		if batch == 1 {
 			took := make([]float64, s.calls)
+			before := debug.SetGCPercent(-1) // the caller's pauses are none of the server's
 			for i := range took {
 				began := time.Now()
 				if err := calls[i%len(calls)](ctx); err != nil {
@@ -159,6 +161,7 @@ func measure(ctx context.Context, s settings, name string, srv server, rows []ro
 				}
 				took[i] = time.Since(began).Seconds() * 1e3
 			}
+			debug.SetGCPercent(before)
 			slices.Sort(took)
 			latency = fmt.Sprintf("%.3f | %.3f", took[len(took)/2], took[len(took)*99/100])
 		} else {

@@ -60,29 +60,36 @@ func startTaxon(ctx context.Context, s settings) (web, rpc server, end func() er
 	return web, rpc, func() error { return errors.Join(dialer.Close(), c.Process.Signal(syscall.SIGTERM), c.Wait()) }, nil
 }
 
-// overHTTP prepares calls of one connection.
+// overHTTP prepares calls of one connection, without an http.Client: its goroutines would be timed too.
 func overHTTP(addr string, top int) func([]row) (func(context.Context) error, error) {
-	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1, DisableCompression: true}}
+	var conn net.Conn
+	var in *bufio.Reader
+	var out bytes.Buffer
 	return func(rows []row) (func(context.Context) error, error) {
 		type instance struct {
 			Features map[uint32]float32 `json:"features"`
 		}
-		in := make([]instance, len(rows))
+		list := make([]instance, len(rows))
 		for i, r := range rows {
-			in[i].Features = map[uint32]float32{}
+			list[i].Features = map[uint32]float32{}
 			for k, n := range r.index {
-				in[i].Features[n] = r.value[k]
+				list[i].Features[n] = r.value[k]
 			}
 		}
-		body, err := json.Marshal(map[string]any{"instances": in, "top": top})
-		var out bytes.Buffer
+		body, err := json.Marshal(map[string]any{"instances": list, "top": top})
+		request := fmt.Appendf(nil, "POST /v1/models/model:predict HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
 		return func(ctx context.Context) error {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/models/model:predict", bytes.NewReader(body))
-			if err != nil {
+			if conn == nil {
+				var dialer net.Dialer
+				if conn, err = dialer.DialContext(ctx, "tcp", addr); err != nil {
+					return err
+				}
+				in = bufio.NewReader(conn)
+			}
+			if _, err := conn.Write(request); err != nil {
 				return err
 			}
-			r.Header.Set("Content-Type", "application/json")
-			answer, err := client.Do(r)
+			answer, err := http.ReadResponse(in, nil)
 			if err != nil {
 				return err
 			}

@@ -307,8 +307,7 @@ class Model:
             return np.asarray(e / e.sum(axis=1, keepdims=True))
         raise ValueError(f"models of {self.report.get('method')} have scores, and no probabilities")
 
-    @staticmethod
-    def _calibrated(s: np.ndarray, c: dict[str, Any]) -> np.ndarray:
+    def _calibrated(self, s: np.ndarray, c: dict[str, Any]) -> np.ndarray:
         z = c["slope"] * s
         if c["joint"]:
             e = np.exp(z - z.max(axis=1, keepdims=True))
@@ -319,7 +318,37 @@ class Model:
             q = np.interp(q, c["x"], c["y"])
             if c["joint"]:
                 q = q / q.sum(axis=1, keepdims=True)
+        elif c["kind"] == "levels":
+            q = self._down(q, c["powers"])
+        elif c["kind"] != "temperature":
+            raise ValueError(f"calibration: kind {c['kind']!r} is not known here: install a newer taxon")
         return np.asarray(q)
+
+    def _down(self, q: np.ndarray, powers: list[float]) -> np.ndarray:
+        """Probabilities as they come down the hierarchy: at each node those of its children, and of its own class, to their level's power."""
+        n, p = len(self.parent), np.zeros((len(q), len(self.parent)))
+        p[:, self.nodes] = q
+        level = np.zeros(n, np.int64)
+        for k in range(n):
+            level[k] = 0 if self.parent[k] < 0 else level[self.parent[k]] + 1
+        mass, leaf = p.copy(), np.ones(n, bool)
+        for k in range(n - 1, -1, -1):
+            if self.parent[k] >= 0:
+                mass[:, self.parent[k]] += mass[:, k]
+                leaf[self.parent[k]] = False
+        power = np.power(mass, np.array(powers)[level])
+        own = np.where(leaf, 0, np.power(p, np.array([*powers, 1.0])[level + 1]))
+        total = np.zeros((len(q), n + 1))
+        for k in range(n):
+            total[:, self.parent[k] + 1] += power[:, k]
+            total[:, k + 1] += own[:, k]
+        total[total == 0] = 1
+        reach, out = np.zeros_like(p), np.zeros_like(p)
+        for k in range(n):
+            above = reach[:, self.parent[k]] if self.parent[k] >= 0 else 1.0
+            reach[:, k] = above * power[:, k] / total[:, self.parent[k] + 1]
+            out[:, k] = reach[:, k] if leaf[k] else reach[:, k] * own[:, k] / total[:, k + 1]
+        return out[:, self.nodes]
 
     def predict(self, X: Any) -> list[str]:
         """Predict the best class of each row.

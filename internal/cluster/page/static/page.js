@@ -1,7 +1,7 @@
 "use strict";
 const $ = id => document.getElementById(id);
 const most = 500; // jobs in the table
-let token = "", data = { jobs: [], workers: [], stores: [] }, chosen = "", seen = "";
+let token = "", data = { jobs: [], workers: [], stores: [] }, chosen = "", seen = "", past = { now: 0, workers: [] }, worker = "";
 
 function call(path, options = {}) {
   const headers = { ...(options.headers || {}), ...(token ? { Authorization: "Bearer " + token } : {}) };
@@ -13,8 +13,9 @@ async function json(path, options) {
   return JSON.parse(text);
 }
 const size = n => n >= 2 ** 30 ? (n / 2 ** 30).toFixed(1) + " GiB" : n >= 2 ** 20 ? (n / 2 ** 20).toFixed(0) + " MiB" : n ? (n / 1024).toFixed(0) + " KiB" : "";
-const time = s => s == null ? "" : s >= 3600 ? (s / 3600).toFixed(1) + " h" : s >= 60 ? (s / 60).toFixed(1) + " min" : s.toFixed(0) + " s";
-const gap = g => g == null ? "" : g.toPrecision(3);
+const time = s => s == null ? "" : s >= 3600 ? (s / 3600).toFixed(1) + " h" : s >= 60 ? (s / 60).toFixed(1) + " min" : s >= 10 || s === 0 ? s.toFixed(0) + " s" : s >= 1 ? s.toFixed(1) + " s" : (1000 * s).toFixed(0) + " ms";
+const gap = g => g == null ? "" : g && Math.abs(g) < 1e-3 ? g.toExponential(2) : g.toPrecision(3);
+const clock = t => t.slice(0, 19).replace("T", " ");
 
 function row(cells) {
   const tr = document.createElement("tr");
@@ -32,62 +33,155 @@ function button(text, does, link) {
   b.type = "button"; b.textContent = text; b.onclick = does; if (link) b.className = "link";
   return b;
 }
-// fill replaces a table's rows and leaves the focus where it was.
-function fill(id, rows) {
-  const body = $(id).tBodies[0], focus = body.contains(document.activeElement) ? [...body.querySelectorAll("button")].indexOf(document.activeElement) : -1;
-  body.replaceChildren(...rows);
-  if (focus >= 0) body.querySelectorAll("button")[focus]?.focus();
+// fill brings a table up to date. Rows of items that have not changed stay as they are, and the focus stays where it was.
+const rows = {};
+function fill(id, items, key, make) {
+  const body = $(id).tBodies[0], old = rows[id] || new Map(), now = rows[id] = new Map(), keys = new Set(items.map(key));
+  const focus = body.contains(document.activeElement) ? document.activeElement : null, at = focus && [...focus.closest("tr").querySelectorAll("button")].indexOf(focus), of = focus && focus.closest("tr").dataset.key;
+  for (const [k, r] of old) if (!keys.has(k)) r.tr.remove();
+  let place = body.firstElementChild;
+  for (const item of items) {
+    const text = JSON.stringify(item), k = key(item);
+    let r = old.get(k);
+    if (!r || r.text !== text) { const tr = make(item); tr.dataset.key = k; if (r) { if (r.tr === place) place = place.nextElementSibling; r.tr.remove(); } r = { text, tr }; }
+    now.set(k, r);
+    if (r.tr === place) place = place.nextElementSibling; else body.insertBefore(r.tr, place);
+  }
+  if (focus && document.activeElement !== focus) (now.get(of)?.tr.querySelectorAll("button")[at] || body.closest(".wide")).focus();
 }
 async function act(job, what) {
-  try { await json(`api/v1/jobs/${encodeURIComponent(job)}:${what}`, { method: "POST", headers: { "X-Taxon": "1" } }); }
-  catch (e) { $("state").textContent = e.message; }
+  try { await json(`api/v1/jobs/${encodeURIComponent(job)}:${what}`, { method: "POST", headers: { "X-Taxon": "1" } }); $("message").textContent = ""; }
+  catch (e) { $("message").textContent = e.message; }
+}
+const open = j => j.state === "running" || j.state === "queued";
+function jobRow(j) {
+  const does = open(j) ? button("cancel", () => act(j.job, "cancel")) : j.resumable ? button("resume", () => act(j.job, "resume")) : "";
+  if (does) does.setAttribute("aria-label", `${does.textContent} ${j.job}`);
+  const r = row([button(j.name ? `${j.job} (${j.name})` : j.job, () => choose(j.job), true), state(j.state), j.phase, n(j.sweep), n(gap(j.gap)), n(time(j.eta_seconds)), clock(j.submitted), does]);
+  if (j.error) { const e = document.createElement("div"); e.className = "error"; e.textContent = j.error; r.cells[1].append(e); }
+  return r;
+}
+function workerRow(w) {
+  const r = row([button(w.name || w.worker, () => { worker = w.worker; drawPast(); }, true), state(w.state), n(`${w.running} of ${w.slots}`), { text: "", class: "line" }, "", n(w.tasks_done), n(w.cores || ""), n(size(w.memory_bytes)), w.version]);
+  r.cells[3].onmousemove = e => { r.cells[3].title = spansAt(w.worker, e); };
+  return r;
 }
 function draw(part) {
   if (part === "jobs") {
-    const want = $("which").value, open = j => j.state === "running" || j.state === "queued", count = {},
+    const want = $("which").value, count = {},
       shown = data.jobs.filter(j => !want || j.state.startsWith(want)).reverse().sort((a, b) => open(b) - open(a)); // what goes on, then what ended, the newest first
     for (const j of data.jobs) { const s = j.state.split(" ")[0]; count[s] = (count[s] || 0) + 1; }
     $("counts").textContent = (Object.entries(count).map(([s, k]) => `${k} ${s}`).join(", ") || "none yet") + (shown.length > most ? `; ${most} are shown` : "");
-    fill("jobs", shown.slice(0, most).map(j => {
-      const does = j.state === "running" || j.state === "queued" ? button("cancel", () => act(j.job, "cancel")) : j.resumable ? button("resume", () => act(j.job, "resume")) : "";
-      if (does) does.setAttribute("aria-label", `${does.textContent} ${j.job}`);
-      const r = row([button(j.name ? `${j.job} (${j.name})` : j.job, () => choose(j.job), true), state(j.state), j.phase, n(j.sweep), n(gap(j.gap)), n(time(j.eta_seconds)), j.submitted.replace("T", " ").replace("Z", ""), does]);
-      if (j.error) { const e = document.createElement("div"); e.className = "error"; e.textContent = j.error; r.cells[1].append(e); }
-      return r;
-    }));
+    fill("jobs", shown.slice(0, most), j => j.job, jobRow);
     const line = data.jobs.find(j => j.job === chosen), now = JSON.stringify(line);
     if (line && now !== seen) { seen = now; refresh(); }
-  } else if (part === "workers") fill("workers", data.workers.map(w => row([w.name || w.worker, state(w.state), n(`${w.running} of ${w.slots}`), n(w.tasks_done), n(size(w.memory_bytes)), w.version])));
-  else fill("stores", data.stores.map(s => row([s.store, state(s.state), s.addr, n(s.values), n(size(s.bytes)), n(size(s.free_bytes)), s.version])));
+  } else if (part === "workers") { fill("workers", data.workers, w => w.worker, workerRow); drawTimeline(); }
+  else fill("stores", data.stores, s => s.store, s => row([s.store, state(s.state), s.addr, n(s.values), n(size(s.bytes)), n(size(s.free_bytes)), n(s.jobs.length), s.version]));
 }
 function choose(job) { chosen = job; seen = ""; draw("jobs"); }
 
+const svgNS = "http://www.w3.org/2000/svg";
+function element(name, at, text) {
+  const e = document.createElementNS(svgNS, name);
+  for (const k in at) e.setAttribute(k, at[k]);
+  if (text) e.textContent = text;
+  return e;
+}
+// The timeline: a lane for each task that runs beside others.
+const width = 600, kind = s => !s.ended ? "runs" : s.result === "done" ? "done" : s.result === "revoked" || s.result === "returned" ? "void" : "bad";
+function lanes(spans) {
+  const ends = [];
+  return spans.map(s => {
+    let lane = ends.findIndex(e => e <= s.begun);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = s.ended || Infinity;
+    return lane;
+  });
+}
+const what = s => `${s.job} sweep ${s.sweep} ${s.phase}, task ${s.tasks > 1 ? `${s.task} and ${s.tasks - 1} more` : s.task}`;
+const lasts = (s, now) => (Math.max(0, (s.ended || now) - s.begun)) / 1000;
+function drawTimeline() {
+  const of = new Map(past.workers.map(w => [w.worker, w.spans])), seconds = Number($("span").value), from = past.now - 1000 * seconds;
+  for (const [id, r] of rows.workers || []) {
+    const all = of.get(id) || [], spans = all.filter(s => !s.ended || s.ended >= from), lane = lanes(spans), count = Math.max(1, ...lane.map(l => l + 1)), high = count > 16 ? 3 : count > 6 ? 5 : 8;
+    const paths = {}, tally = {};
+    spans.forEach((s, k) => {
+      const x = Math.max(0, (s.begun - from) / 1000 / seconds * width), end = Math.min(width, ((s.ended || past.now) - from) / 1000 / seconds * width), c = kind(s);
+      paths[c] = (paths[c] || "") + `M${x.toFixed(1)} ${lane[k] * high}h${Math.max(1, end - x).toFixed(1)}v${high - 1}h${-Math.max(1, end - x).toFixed(1)}z`;
+      tally[c] = (tally[c] || 0) + s.tasks;
+    });
+    const text = JSON.stringify(paths);
+    if (r.line === text) continue;
+    r.line = text;
+    const runs = spans.filter(s => !s.ended), names = [...new Set(runs.map(s => `${s.job} ${s.phase}`))].join(", ");
+    const told = Object.entries({ done: "done", runs: "under way", bad: "lost or failed", void: "not counted" }).filter(([c]) => tally[c]).map(([c, t]) => `${tally[c]} ${t}`).join(", ") || "none";
+    const svg = element("svg", { viewBox: `0 0 ${width} ${count * high}`, preserveAspectRatio: "none", height: count * high, role: "img", "aria-label": `tasks in ${time(seconds)}: ${told}` });
+    for (const c in paths) svg.append(element("path", { d: paths[c], class: "k-" + c }));
+    r.tr.cells[3].replaceChildren(svg);
+    r.tr.cells[4].textContent = names;
+  }
+  drawPast();
+}
+// spansAt says what a worker ran where the mouse points.
+function spansAt(id, e) {
+  const box = e.currentTarget.getBoundingClientRect(), seconds = Number($("span").value), at = past.now - 1000 * seconds * (1 - (e.clientX - box.left) / box.width), slack = 1000 * seconds / box.width;
+  return (past.workers.find(w => w.worker === id)?.spans || []).filter(s => s.begun - slack <= at && at <= (s.ended || past.now) + slack).slice(0, 8).map(s => `${what(s)}: ${s.result || "under way"}, ${time(lasts(s, past.now))}`).join("\n");
+}
+// drawPast lists the tasks of the worker that was chosen.
+function drawPast() {
+  const w = data.workers.find(w => w.worker === worker);
+  $("past").hidden = !w;
+  if (!w) return;
+  const spans = past.workers.find(p => p.worker === worker)?.spans || [];
+  $("h-past").textContent = `Last tasks of ${w.name || w.worker}`;
+  fill("spans", [...spans].reverse(), s => `${s.job} ${s.step} ${s.task} ${s.begun}`, s => row([clock(new Date(s.begun).toISOString()), n(s.ended ? time(lasts(s)) : ""), state(s.result || "under way"), s.job, n(s.sweep), s.phase, n(s.step), n(s.tasks > 1 ? `${s.task} and ${s.tasks - 1} more` : s.task)]));
+}
+async function follow() {
+  for (;;) {
+    if (!document.hidden && data.workers.length) try { past = await json("api/v1/timeline"); drawTimeline(); } catch {} // listen says that nobody answers
+    await new Promise(go => setTimeout(go, 2000));
+  }
+}
+
 // chart draws lines of points; log: a logarithmic axis.
-function chart(title, lines, log) {
+function chart(title, names, lines, log) {
   const f = log ? Math.log10 : y => y, points = lines.flat().filter(p => p[1] != null && isFinite(f(p[1])));
   if (points.length < 2) return null;
   const xs = points.map(p => p[0]), ys = points.map(p => f(p[1])), x0 = Math.min(...xs), x1 = Math.max(...xs), y0 = Math.min(...ys), y1 = Math.max(...ys);
-  const px = x => 52 + (x - x0) / (x1 - x0 || 1) * 350, py = y => 150 - (f(y) - y0) / (y1 - y0 || 1) * 135, back = y => (log ? 10 ** y : y).toPrecision(3);
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg"), add = (name, at, text) => { const e = document.createElementNS(svg.namespaceURI, name); for (const k in at) e.setAttribute(k, at[k]); if (text) e.textContent = text; svg.append(e); };
-  svg.setAttribute("viewBox", "0 0 410 175"); svg.setAttribute("role", "img"); svg.setAttribute("aria-label", `${title}: from ${back(ys[0])} to ${back(ys[ys.length - 1])}`);
-  lines.forEach((line, k) => add("polyline", { class: k ? "two" : "one", points: line.filter(p => p[1] != null && isFinite(f(p[1]))).map(p => px(p[0]).toFixed(1) + "," + py(p[1]).toFixed(1)).join(" ") }));
-  add("text", { x: 46, y: 154, "text-anchor": "end" }, back(y0)); add("text", { x: 46, y: 19, "text-anchor": "end" }, back(y1));
-  add("text", { x: 52, y: 170 }, String(x0)); add("text", { x: 402, y: 170, "text-anchor": "end" }, String(x1));
+  const px = x => 62 + (x - x0) / (x1 - x0 || 1) * 340, py = y => 150 - (f(y) - y0) / (y1 - y0 || 1) * 135, back = y => gap(log ? 10 ** y : y);
+  const told = names.map((name, k) => { const l = lines[k].filter(p => p[1] != null); return l.length ? `${name} ${gap(l[l.length - 1][1])}` : ""; }).filter(Boolean).join(", ");
+  const svg = element("svg", { viewBox: "0 0 410 175", role: "img", "aria-label": `${title}, at last ${told}` });
+  lines.forEach((line, k) => svg.append(element("polyline", { class: k ? "two" : "one", points: line.filter(p => p[1] != null && isFinite(f(p[1]))).map(p => px(p[0]).toFixed(1) + "," + py(p[1]).toFixed(1)).join(" ") })));
+  svg.append(element("text", { x: 56, y: 154, "text-anchor": "end" }, back(y0)), element("text", { x: 56, y: 19, "text-anchor": "end" }, back(y1)),
+    element("text", { x: 62, y: 170 }, String(x0)), element("text", { x: 402, y: 170, "text-anchor": "end" }, String(x1)));
   const figure = document.createElement("figure"), caption = document.createElement("figcaption");
-  caption.textContent = title; figure.append(caption, svg);
+  caption.append(title + ": ");
+  names.forEach((name, k) => { if (k) caption.append(", "); const s = document.createElement("span"); s.className = k ? "two" : "one"; s.textContent = (k ? "- - " : "— ") + name; caption.append(s); });
+  figure.append(caption, svg);
   return figure;
+}
+function summary(pairs) {
+  $("summary").replaceChildren(...pairs.filter(p => p[1] !== "" && p[1] != null).map(([name, text, full]) => {
+    const div = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
+    dt.textContent = name; dd.textContent = text; if (full) div.className = "full";
+    div.append(dt, dd);
+    return div;
+  }));
 }
 async function refresh() {
   const job = chosen;
   let j;
-  try { j = await json(`api/v1/jobs/${encodeURIComponent(job)}`); } catch (e) { $("state").textContent = e.message; return; }
+  try { j = await json(`api/v1/jobs/${encodeURIComponent(job)}`); } catch (e) { $("message").textContent = e.message; return; }
   if (job !== chosen) return;
   $("one").hidden = false; $("h-one").textContent = job;
-  $("summary").textContent = [j.state, j.phase, `sweep ${j.sweep}`, j.gap == null ? "" : `gap ${gap(j.gap)}`, `tasks: ${j.tasks.done} done, ${j.tasks.running} under way, ${j.tasks.waiting} waiting, ${j.tasks.retried} repeated`,
-    j.workers_lost ? `${j.workers_lost} workers lost` : "", j.waits_for || "", j.error].filter(Boolean).join("; ");
+  summary([["State", j.state], ["Phase", j.phase], ["Sweep", j.sweep], ["Gap", gap(j.gap)], ["To go", j.state === "running" ? time(j.eta_seconds) : ""], ["Time", time(j.seconds)],
+    ["Tasks of the step", `${j.tasks.done} done, ${j.tasks.running} under way, ${j.tasks.waiting} waiting`], ["Tasks repeated", j.tasks.retried + j.recomputed], ["Second attempts", j.duplicates], ["Workers lost", j.workers_lost], ["Rollbacks", j.rollbacks],
+    ["Read from the store", size(j.bytes_read)], ["Written", size(j.bytes_written)], ["Copies of each value", j.replicas], ["Waits for", j.waits_for, true], ["Error", j.error, true]]);
   const t = j.trace || [], of = key => t.filter(r => r[key] != null).map(r => [r.sweep, r[key]]);
-  $("charts").replaceChildren(...[chart("Gap by sweep", [of("gap")], true), chart("Objective and its bound by sweep", [of("objective"), of("dual")], true), chart("Micro- and macro-F1 by sweep", [of("micro_f1"), of("macro_f1")])].filter(Boolean));
-  $("log").textContent = j.log.map(l => `${l.time.slice(0, 19).replace("T", " ")}  ${l.level}  ${l.text}`).join("\n");
+  $("charts").replaceChildren(...[chart("By sweep", ["gap"], [of("gap")], true), chart("By sweep", ["objective", "its bound"], [of("objective"), of("dual")], true), chart("By sweep", ["micro-F1", "macro-F1"], [of("micro_f1"), of("macro_f1")])].filter(Boolean));
+  const log = $("log"), atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+  log.textContent = j.log.map(l => `${clock(l.time)}  ${l.level}  ${l.text}`).join("\n");
+  if (atEnd) log.scrollTop = log.scrollHeight;
 }
 // listen reads server-sent events by fetch, which can send a token.
 async function listen() {
@@ -114,5 +208,7 @@ async function listen() {
   }
 }
 $("which").onchange = () => draw("jobs");
+$("span").onchange = drawTimeline;
 $("login").onsubmit = e => { e.preventDefault(); token = $("token").value; listen(); };
 listen();
+follow();

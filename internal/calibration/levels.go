@@ -1,0 +1,185 @@
+package calibration
+
+import (
+	"errors"
+	"math"
+)
+
+// Way is a hierarchy as probabilities come down it. Children stand behind their parents.
+type Way struct {
+	parent []int32 // node -> parent; -1: at the top
+	level  []int32 // node -> 0 at the top, then 1, ...
+	leaf   []bool
+	depth  int // levels that a choice is made at
+
+	mass, power, own, sum []float64 // working memory by node; sum[n+1] is of n's children, sum[0] of the top
+}
+
+// NewWay prepares a hierarchy.
+func NewWay(parent []int32) *Way {
+	n := len(parent)
+	w := &Way{parent: parent, level: make([]int32, n), leaf: make([]bool, n),
+		mass: make([]float64, n), power: make([]float64, n), own: make([]float64, n), sum: make([]float64, n+1)}
+	for k, p := range parent {
+		w.leaf[k] = true
+		if p >= 0 {
+			w.level[k], w.leaf[p] = w.level[p]+1, false
+		}
+	}
+	for k := range parent {
+		w.depth = max(w.depth, int(w.level[k])+1)
+	}
+	return w
+}
+
+// Depth is the number of levels.
+func (w *Way) Depth() int { return w.depth }
+
+// gather sums the probabilities p of classes (node -> p, 0 where none) at and below each node.
+func (w *Way) gather(p []float64) {
+	copy(w.mass, p)
+	for n := len(p) - 1; n >= 0; n-- {
+		if up := w.parent[n]; up >= 0 {
+			w.mass[up] += w.mass[n]
+		}
+	}
+}
+
+// Down makes the probabilities of classes anew, in place: at each node those of its children, and of the node's
+// own class if it has one, are raised to the power of their level and divided by their sum; a class has the
+// product along its path.
+func (w *Way) Down(powers, p []float64) {
+	w.gather(p)
+	clear(w.sum)
+	for n, m := range w.mass {
+		w.power[n] = math.Pow(m, powers[w.level[n]])
+		w.sum[w.parent[n]+1] += w.power[n]
+		if !w.leaf[n] {
+			w.own[n] = math.Pow(p[n], powers[w.level[n]+1])
+			w.sum[n+1] += w.own[n]
+		}
+	}
+	share := func(x float64, of int32) float64 {
+		if w.sum[of+1] == 0 { // nothing comes there
+			return 0
+		}
+		return x / w.sum[of+1]
+	}
+	for n := range p {
+		reach := share(w.power[n], w.parent[n])
+		if up := w.parent[n]; up >= 0 {
+			reach *= w.mass[up] // by now how much comes to it
+		}
+		w.mass[n], p[n] = reach, reach
+		if !w.leaf[n] {
+			p[n] = reach * share(w.own[n], int32(n))
+		}
+	}
+}
+
+// choice is what one row has to choose from at one level: logarithms of probabilities, the first is right.
+type choice struct {
+	x      []float64
+	weight float64
+}
+
+// choices lists those of rows at all levels, by a temperature's probabilities.
+func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
+	children := make([][]int32, len(w.parent)+1)
+	for n, p := range w.parent {
+		children[p+1] = append(children[p+1], int32(n))
+	}
+	class := make([]float64, len(w.parent))
+	row := make([]float64, s.Classes)
+	out := make([][]choice, w.depth)
+	log := func(p float64) float64 { return math.Log(max(p, 1e-300)) }
+	for i, truth := range s.Truth {
+		if len(truth) != 1 {
+			continue
+		}
+		copy(row, s.row(i))
+		c.Row(row)
+		for k, n := range nodes {
+			class[n] = row[k]
+		}
+		w.gather(class)
+		add := func(right, of int32) { // right is of the children of a node, or the node itself
+			level := 0
+			if of >= 0 {
+				level = int(w.level[of]) + 1
+			}
+			k := choice{weight: s.Weight[i]}
+			first := 0.0
+			if right == of {
+				first = log(class[of])
+			} else {
+				first = log(w.mass[right])
+				if of >= 0 && class[of] > 0 {
+					k.x = append(k.x, log(class[of]))
+				}
+			}
+			for _, n := range children[of+1] {
+				if n != right {
+					k.x = append(k.x, log(w.mass[n]))
+				}
+			}
+			if k.x = append([]float64{first}, k.x...); len(k.x) > 1 {
+				out[level] = append(out[level], k)
+			}
+		}
+		n := nodes[truth[0]]
+		if !w.leaf[n] {
+			add(n, n)
+		}
+		for ; n >= 0; n = w.parent[n] {
+			add(n, w.parent[n])
+		}
+	}
+	return out
+}
+
+// choiceLoss is the summed log-loss of choices raised to a power, and its derivative by that.
+func choiceLoss(list []choice, power float64) (loss, rise float64) {
+	for _, k := range list {
+		norm := logSum(power, k.x)
+		mean := 0.0
+		for _, x := range k.x {
+			mean += float64(math.Exp(float64(power*x)-norm) * x)
+		}
+		loss += float64(k.weight * (norm - float64(power*k.x[0])))
+		rise += float64(k.weight * (mean - k.x[0]))
+	}
+	return loss, rise
+}
+
+// powers are those of the levels. One is fitted where that is better than 1 on rows that it was not fitted
+// on: each half by the other's.
+func (s *Sample) powers(c *Calibration, w *Way, nodes []int32) ([]float64, error) {
+	if w.depth < 2 {
+		return nil, errors.New("by levels: the hierarchy has only one")
+	}
+	out := make([]float64, w.depth)
+	fit := func(list []choice) float64 {
+		return bisect(func(a float64) float64 { _, rise := choiceLoss(list, a); return rise })
+	}
+	for level, list := range s.choices(c, w, nodes) {
+		out[level] = 1
+		var halves [2][]choice
+		for i, k := range list {
+			halves[i%2] = append(halves[i%2], k)
+		}
+		gain := 0.0
+		for h := range halves {
+			if len(halves[h]) == 0 || len(halves[1-h]) == 0 {
+				continue
+			}
+			fitted, _ := choiceLoss(halves[1-h], fit(halves[h]))
+			plain, _ := choiceLoss(halves[1-h], 1)
+			gain += plain - fitted
+		}
+		if gain > 0 {
+			out[level] = fit(list)
+		}
+	}
+	return out, nil
+}
