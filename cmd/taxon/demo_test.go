@@ -139,7 +139,7 @@ func subtreeMeans(set *dataset.Set, tree *taxonomy.Tree) [][]float32 {
 func runDemoVerb(t *testing.T, train func(context.Context, demo.Training) (*model.Report, error), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	all := verbs()
-	all[0] = func(a *app) *cobra.Command { return newDemoCmd(a, train) }
+	all[0].build = func(a *app) *cobra.Command { return newDemoCmd(a, train) }
 	var out, errw bytes.Buffer
 	code = executeVerbs(t.Context(), all, append([]string{"demo"}, args...), strings.NewReader(""), &out, &errw)
 	return code, out.String(), errw.String()

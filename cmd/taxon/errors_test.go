@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,9 +48,12 @@ func newTryCmd(run func(cmd *cobra.Command) error) verb {
 	}
 }
 
+// runVerb is execute with one more verb, in the place of one of its name.
 func runVerb(ctx context.Context, v verb, args ...string) (code int, stdout, stderr string) {
 	var out, errw bytes.Buffer
-	code = executeVerbs(ctx, append(verbs(), v), args, strings.NewReader(""), &out, &errw)
+	more := named{v(&app{}).Name(), v}
+	others := slices.DeleteFunc(verbs(), func(o named) bool { return o.name == more.name })
+	code = executeVerbs(ctx, append(others, more), args, strings.NewReader(""), &out, &errw)
 	return code, out.String(), errw.String()
 }
 
@@ -229,6 +233,11 @@ func TestFullStandardOutput(t *testing.T) {
 // Each verb's help holds what the contract promises, and its examples parse.
 func TestHelp(t *testing.T) {
 	a := &app{ui: console.New(&bytes.Buffer{}), stdout: &bytes.Buffer{}}
+	for _, v := range verbs() {
+		if got := v.build(a).Name(); got != v.name {
+			t.Errorf("verb %s is listed as %s", got, v.name)
+		}
+	}
 	root := newRootCmd(a, verbs())
 	for _, cmd := range root.Commands() {
 		t.Run(cmd.Name(), func(t *testing.T) {

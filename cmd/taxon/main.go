@@ -78,7 +78,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	return executeVerbs(ctx, verbs(), args, in, out, errw)
 }
 
-func executeVerbs(ctx context.Context, verbs []verb, args []string, in io.Reader, out, errw io.Writer) (code int) {
+func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
 	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw), style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	defer func() {
@@ -145,44 +145,50 @@ func panicPlace() string {
 // verb builds the command of one verb over the app.
 type verb = func(*app) *cobra.Command
 
+// named is a verb with the name of its command.
+type named struct {
+	name  string
+	build verb
+}
+
 // verbs lists the verbs in the order of the help: one line for each file.
-func verbs() []verb {
-	return []verb{
-		newDemoVerb,
-		newTrainVerb,
-		newTuneCmd,
-		newPredictCmd,
-		newVectorsCmd,
-		newEvalCmd,
-		newExportCmd,
-		newExplainCmd,
-		newMethodsCmd,
-		newServeCmd,
-		newReportCmd,
-		newRunsCmd,
-		newIngestCmd,
-		newInfoCmd,
-		newCheckCmd,
-		newGenerateCmd,
-		newTreeCmd,
-		newCertsCmd,
-		newSubmitCmd,
-		newJobsCmd,
-		newStatusCmd,
-		newLogsCmd,
-		newCancelCmd,
-		newRmCmd,
-		newResumeCmd,
-		newRestoreCmd,
-		newWorkersCmd,
-		newDrainCmd,
-		newStoresCmd,
-		newClusterCmd,
-		newYarnCmd,
-		newCoordinatorCmd,
-		newStoreCmd,
-		newWorkerCmd,
-		newMapReduceTaskCmd,
-		newVersionCmd,
+func verbs() []named {
+	return []named{
+		{"demo", newDemoVerb},
+		{"train", newTrainVerb},
+		{"tune", newTuneCmd},
+		{"predict", newPredictCmd},
+		{"vectors", newVectorsCmd},
+		{"eval", newEvalCmd},
+		{"export", newExportCmd},
+		{"explain", newExplainCmd},
+		{"methods", newMethodsCmd},
+		{"serve", newServeCmd},
+		{"report", newReportCmd},
+		{"runs", newRunsCmd},
+		{"ingest", newIngestCmd},
+		{"info", newInfoCmd},
+		{"check", newCheckCmd},
+		{"generate", newGenerateCmd},
+		{"tree", newTreeCmd},
+		{"certs", newCertsCmd},
+		{"submit", newSubmitCmd},
+		{"jobs", newJobsCmd},
+		{"status", newStatusCmd},
+		{"logs", newLogsCmd},
+		{"cancel", newCancelCmd},
+		{"rm", newRmCmd},
+		{"resume", newResumeCmd},
+		{"restore", newRestoreCmd},
+		{"workers", newWorkersCmd},
+		{"drain", newDrainCmd},
+		{"stores", newStoresCmd},
+		{"cluster", newClusterCmd},
+		{"yarn", newYarnCmd},
+		{"coordinator", newCoordinatorCmd},
+		{"store", newStoreCmd},
+		{"worker", newWorkerCmd},
+		{"mapreduce-task", newMapReduceTaskCmd},
+		{"version", newVersionCmd},
 	}
 }

@@ -102,7 +102,7 @@ const (
 
 // newRootCmd builds the command tree over a. It holds no state beyond a, so tests
 // build one per command line.
-func newRootCmd(a *app, verbs []verb) *cobra.Command {
+func newRootCmd(a *app, verbs []named) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
 		Use:           "taxon",
@@ -153,8 +153,8 @@ func newRootCmd(a *app, verbs []verb) *cobra.Command {
 	root.SetFlagErrorFunc(a.flagErrors(func() error { return nil }))
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(a.stdout, a.style, cmd) })
 	root.SetHelpCommand(newHelpCmd(a, root))
-	for i, newCmd := range verbs {
-		cmd := newCmd(a)
+	for i, v := range verbs {
+		cmd := v.build(a)
 		cmd.Annotations = map[string]string{orderAnnotation: fmt.Sprintf("%03d", i)}
 		finish(cmd)
 		root.AddCommand(cmd)
@@ -226,8 +226,7 @@ func addCompletion(root *cobra.Command) {
 }
 
 // runRoot parses args and runs the verb they name.
-func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
-	root := newRootCmd(a, verbs)
+func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	if _, err := mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return exit.Usagef("%s: %v", program.KernelVariable, err)
 	}
@@ -237,6 +236,11 @@ func runRoot(ctx context.Context, a *app, verbs []verb, args []string) error {
 	if at := slices.Index(args, "--"+tuneFlag); at > 0 && args[0] == "submit" { // a search, with the flags of one
 		args = append([]string{"tune", "--submit"}, slices.Delete(slices.Clone(args), at, at+1)[1:]...)
 	}
+	// The verb that is run alone is built: the flags of all take as long as all else at the start.
+	if at := slices.IndexFunc(verbs, func(v named) bool { return len(args) > 0 && v.name == args[0] }); at >= 0 {
+		verbs = verbs[at : at+1]
+	}
+	root := newRootCmd(a, verbs)
 	root.SetArgs(args)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		// Asked before the flags are parsed: a mistyped verb must not be reported

@@ -38,11 +38,6 @@ func run(m *testing.M) int {
 		log.Print(err)
 		return 1
 	}
-	// The processes that the tests start are many and small: most of what they take is the collector's.
-	if err := os.Setenv("GOGC", "1600"); err != nil {
-		log.Print(err)
-		return 1
-	}
 	return m.Run()
 }
 
