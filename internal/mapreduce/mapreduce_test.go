@@ -146,7 +146,7 @@ func TestSameBytes(t *testing.T) {
 		d := data{1, 150, 30, 0}
 		j := d.job()
 		o := jobs.Defaults()
-		o.Gap, o.MaxSweeps = 0.05, 6
+		o.Gap, o.MaxSweeps = 0.05, 4
 		change(o, j)
 		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Schedule, o.Loss), func(t *testing.T) {
 			t.Parallel()
@@ -182,8 +182,8 @@ func TestSoftmax(t *testing.T) {
 	for _, o := range []*taxonv1.Options{
 		chains,
 		{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}, tied,
-		{Method: "hiermult", Loss: "crammer-singer", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},
-		{Method: "ot", Loss: "hinge", C: 100, Bias: 1, Gap: 1e-3, Prune: "empty"},
+		{Method: "hiermult", Loss: "crammer-singer", C: 100, Bias: 1, Gap: 1e-3, MaxSweeps: 3, Prune: "empty"},
+		{Method: "ot", Loss: "hinge", C: 100, Bias: 1, Gap: 1e-3, MaxSweeps: 3, Prune: "empty"},
 	} {
 		j := d.job()
 		if o.Method != "mlr" {

@@ -120,7 +120,7 @@ var trainings = []training{
 	{"rows multi-class C 0.01 gap 1e-4", "--data @rows.svm --method msvm --C 0.01 --gap 1e-4 --bias 0 --threads 2"},
 	{"rows flatmult", "--data @rows.svm --method flatmult --C 1000"},
 	{"rows hiermult", "--data @rows.svm --hierarchy @rows.txt --method hiermult --C 1000 --threads 2"},
-	{"rows hsvm", "--data @rows.svm --hierarchy @rows.txt --method hsvm --C 1000"},
+	{"rows hsvm", "--data @fewrows.svm --hierarchy @rows.txt --method hsvm --C 1000"},
 	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --rescale margin --C 1000 --bias 0 --threads 2"},
 	{"rows transfer", "--data @rows.svm --hierarchy @rows.txt --method transfer --C 1000"},
 	{"rows ot", "--data @rows.svm --hierarchy @rows.txt --method ot --C 1000 --gap 1e-2"},
@@ -129,7 +129,7 @@ var trainings = []training{
 	{"rows correlated", "--data @fewrows.svm --hierarchy @rows.txt --method corrmnl --iterations 12 --burn-in 4 --leapfrog 2 --threads 2"},
 	{"text", onText},
 	{"text squared", onText + "--loss squared-hinge"},
-	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2"},
+	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2 --gap 5e-2"},
 
 	// Hierarchical Bayesian logistic regression.
 	{"hblr m1", onTree + "--method hblr-m1 --max-sweeps 6"},
@@ -179,7 +179,7 @@ var outputs = []training{
 	{"export precisions", "export --model %hblr_m2_two_threads --what precision --out -"},
 	{"predict predictive", "predict --model %hblr_m1 --data @tree.svm --predictive --scores --top 3"},
 	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm --predictive --scores --top 3"},
-	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @rows.svm --predictive --scores --top 3"},
+	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @fewrows.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"predict sets", "predict --model %nested_labels_squared --data @dag.svm --scores"},
 	{"predict paths", "predict --model %paths --data @inner.svm --scores"},
