@@ -367,9 +367,10 @@ func (r *Reader) fill() (err error) {
 			return err
 		}
 		if len(r.cells) > 0 {
-			*c.to = strings.TrimSpace(r.cells[0])
+			*c.to = r.cells[0] // an id as it stands: what is written is joined by it
 		}
 	}
+	row.Weight = strings.TrimSpace(row.Weight)
 	if r.label < 0 {
 		return nil
 	}

@@ -83,7 +83,7 @@ func TestRows(t *testing.T) {
 		{"quotes.csv", "t,l\n\"a, \"\"b\"\"\n\nc\",\"d, e\"\nf,g\n", text, []string{"2  d, e|a, \"b\"\n\nc", "5  g|f"}},
 		{"line ends within, CRLF.csv", "\"t\",\"l\"\r\n\"a\r\nb\",c\r\nd,e\r\n", text, []string{"2  c|a\nb", "4  e|d"}},
 		{"empty cells and lines.csv", "t,l\n,\n\na,\n,b\n", text, []string{"2  |", "4  |a", "5  b|"}},
-		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n8,,c,A > D; E ;,0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3 8 A > D+E|c@0.5"}},
+		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n 8,,c,A > D; E ;, 0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3  8 A > D+E|c@0.5"}},
 		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|", "4  z| 1:1 2:0"}},
 		{"tabs.tsv", "t\tl\n5\" disk, big\tc\n\"a\tb\"\td\n", text, []string{"2  c|5\" disk, big", "3  d|a\tb"}},
 		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n", text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
