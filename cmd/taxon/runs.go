@@ -13,13 +13,13 @@ import (
 )
 
 func newRunsCmd(a *app) *cobra.Command {
-	by, table := "dir", false
+	by, table, traces := "dir", false, false
 	cmd := &cobra.Command{
 		Use:     "runs DIR",
 		GroupID: groupModel,
 		Short:   "list the models in a folder side by side",
 		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size.",
-		Example: "taxon runs models\ntaxon runs models --sort macro_f1 --csv",
+		Example: "taxon runs models\ntaxon runs models --sort macro_f1 --csv\ntaxon runs models --traces > traces.csv",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -29,6 +29,8 @@ func newRunsCmd(a *app) *cobra.Command {
 			switch {
 			case err != nil:
 				return err
+			case traces:
+				return runs.WriteTraces(a.stdout, all)
 			case table:
 				return runs.WriteCSV(a.stdout, all)
 			}
@@ -46,6 +48,7 @@ func newRunsCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &by, "sort", by, runs.Sorts, "sort by `KEY`: "+strings.Join(runs.Sorts, ", "))
 		f.BoolVar(&table, "csv", false, "write a CSV table")
+		f.BoolVar(&traces, "traces", false, "write a CSV table of the models' sweeps: objective, bound, gap and F1 by sweep and second, for other programs' pictures")
 	})
 	return cmd
 }

@@ -38,6 +38,8 @@ type Run struct {
 	CPU       float64   `json:"cpu_seconds"`
 	Bytes     int64     `json:"bytes"`
 	Made      time.Time `json:"made"`
+
+	trace []model.TraceRow
 }
 
 // Sorts are the keys to sort by.
@@ -123,11 +125,10 @@ func read(base, path string) (*Run, error) {
 	if info, err := os.Stat(filepath.Join(path, "manifest.json")); err == nil {
 		out.Made = info.ModTime().UTC().Truncate(time.Second)
 	}
-	trace, err := model.ReadTrace(path)
-	if err != nil {
+	if out.trace, err = model.ReadTrace(path); err != nil {
 		return nil, err
 	}
-	for _, t := range trace {
+	for _, t := range out.trace {
 		if t.MicroF1 != nil {
 			out.MicroF1, out.MacroF1 = t.MicroF1, t.MacroF1
 		}
@@ -143,16 +144,32 @@ func Percent(x *float64) string {
 	return fmt.Sprintf("%.1f", 100**x)
 }
 
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// maybe is a number as text; "": there is none.
+func maybe(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return number(*x)
+}
+
+// WriteTraces writes a table of the sweeps of all models, whose header has the keys of trace.jsonl.
+func WriteTraces(w io.Writer, all []Run) error {
+	c := csv.NewWriter(w)
+	_ = c.Write([]string{"dir", "sweep", "phase", "seconds", "objective", "dual", "gap", "bound", "micro_f1", "macro_f1"})
+	for _, r := range all { // w.Error has write errors
+		for _, t := range r.trace {
+			_ = c.Write([]string{r.Dir, strconv.Itoa(t.Sweep), t.Phase, number(t.Seconds), maybe(t.Objective), maybe(t.Dual), maybe(t.Gap), maybe(t.Bound), maybe(t.MicroF1), maybe(t.MacroF1)})
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
 // WriteCSV writes a table whose header has the keys of the JSON.
 func WriteCSV(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	maybe := func(x *float64) string {
-		if x == nil {
-			return ""
-		}
-		return number(*x)
-	}
 	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made"})
 	for _, r := range all { // w.Error has write errors
 		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes), maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),

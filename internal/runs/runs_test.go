@@ -50,6 +50,11 @@ func TestFind(t *testing.T) {
 	if len(rows) != 3 || rows[1][0] != "deep/er/y" || len(rows[0]) != len(rows[1]) {
 		t.Errorf("%v", rows)
 	}
+	b.Reset()
+	must(t, WriteTraces(&b, all))
+	if rows, err = csv.NewReader(&b).ReadAll(); err != nil || len(rows) < 3 || rows[1][0] != "deep/er/y" || rows[len(rows)-1][0] != "x" || rows[1][6] == "" || len(rows[0]) != len(rows[1]) {
+		t.Errorf("%v, %v", rows, err)
+	}
 	for _, bad := range [][2]string{{dir, "size"}, {filepath.Join(dir, "none"), "dir"}, {data, "dir"}} {
 		if _, err := Find(bad[0], bad[1]); err == nil {
 			t.Errorf("%v is taken", bad)
