@@ -2,6 +2,8 @@ package hm3
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"taxon/mapper"
 )
@@ -23,18 +25,24 @@ type Sums struct {
 
 const (
 	// A solve ends at a share of the gap that it began with, or at the one that is wanted.
-	aimShare, aimOfGap = 0.1, 0.3
+	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
 	// maxVisits bounds the time of a solve, to about half a minute.
 	maxVisits = 1 << 32
 	// An instance has so many passes over the edges at a visit ([JMLR] Figure 3: few are best).
 	passes = 3
 	// everyPass visits all instances, other passes those whose gap matters.
 	everyPass = 8
+	// leapFrom is the pass from which on a solve goes on along where its passes lead. Leaps lift rounding, by which
+	// edges do not agree on the node between them: so none is longer than longestLeap or takes more than mostBack of the
+	// way before, and all is made to agree after so many.
+	leapFrom, longestLeap, mostBack, leapsUntilSettled = 4, 1e4, 10, 25
+	// tiny is a share of P that rounding hides.
+	tiny = 1e-15
 	// nothing is a mass, relative to C, that rounding left.
 	nothing = 1e-14
 )
 
-// Solver owns the memory of solves: 32 bytes a feature and microlabel, and an instance and
+// Solver owns the memory of solves: 96 bytes a feature and microlabel, and an instance and
 // microlabel. For one goroutine.
 type Solver struct {
 	p     *Problem
@@ -42,7 +50,11 @@ type Solver struct {
 	step  int       // four labelings of each microlabel's edge
 	end   []int32   // microlabel -> end of its subtree
 	w     []float64 // w_e^(a,b) of feature f stands at f*step + 4j + 2a + b, j the edge's child
+	all   []float64 // mu, one after the other
 	mu    [][]float64
+
+	last, along point // where the last leap ended, and its direction; nil: there was none
+	leaps       int   // since the marginals were settled
 
 	s, coef []float64    // scores of an instance at all vectors, and what its moves add to w
 	best    [][2]float64 // by a microlabel's value, of the part below it: of the best labeling,
@@ -51,6 +63,9 @@ type Solver struct {
 	flow    [][2]float64
 	way     []float64
 }
+
+// point are marginals, or a change of them, and the vectors that follow.
+type point struct{ mu, w []float64 }
 
 // NewSolver is a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
@@ -86,16 +101,16 @@ func (s *Solver) score(i int) {
 }
 
 // add is w += coef x_i.
-func (s *Solver) add(i int) {
+func (s *Solver) add(i int, w []float64) {
 	index, value := s.p.Rows.X.Row(i)
 	for c, by := range s.coef {
 		if by == 0 {
 			continue
 		}
 		for k, f := range index {
-			s.w[int(f)*s.step+c] += float64(by * float64(value[k]))
+			w[int(f)*s.step+c] += float64(by * float64(value[k]))
 		}
-		s.w[(s.width-1)*s.step+c] += float64(by * float64(s.p.Rows.Bias))
+		w[(s.width-1)*s.step+c] += float64(by * float64(s.p.Rows.Bias))
 	}
 }
 
@@ -250,7 +265,7 @@ func (s *Solver) visit(i int, enough float64) (gap float64) {
 		}
 	}
 	if moved {
-		s.add(i)
+		s.add(i, s.w)
 	}
 	return gap
 }
@@ -279,9 +294,9 @@ func (s *Solver) settle(i int) {
 func (s *Solver) open(st *State) {
 	n := len(s.p.On)
 	if len(s.mu) == 0 {
-		all := make([]float64, n*s.step)
+		s.all = make([]float64, n*s.step)
 		for i := range n {
-			s.mu = append(s.mu, all[i*s.step:(i+1)*s.step])
+			s.mu = append(s.mu, s.all[i*s.step:(i+1)*s.step])
 		}
 	}
 	for i, mu := range s.mu {
@@ -314,7 +329,7 @@ func (s *Solver) rebuild() {
 			moved = moved || s.coef[at] != 0
 		}
 		if s.coef[0], s.coef[1] = 0, 0; moved {
-			s.add(i)
+			s.add(i, s.w)
 		}
 	}
 }
@@ -363,6 +378,118 @@ func (s *Solver) price(sums *Sums) *State {
 	return st
 }
 
+// product is that of two vectors.
+func product(a, b []float64) (sum float64) {
+	b = b[:len(a)]
+	for k, x := range a {
+		sum += float64(x * b[k])
+	}
+	return sum
+}
+
+// cost is the loss of a change of the marginals.
+func (s *Solver) cost(mu []float64) (sum float64) {
+	for i, truth := range s.p.On {
+		for n, m := range mu[i*s.step:][:s.step] {
+			if m != 0 {
+				sum += float64(m * s.p.cost(truth, int32(n/4), n/2%2, n%2))
+			}
+		}
+	}
+	return sum
+}
+
+// leap raises D along the way that the passes since the last leap have come. Passes move one instance at a
+// time, by steps of gain/K(x, x), so they creep where C is large and instances hold each other: of equal rows with unlike
+// labels all masses have to grow together. The way is made conjugate to the one before, as of conjugate gradients, whose
+// gradient the passes stand for. It ends at the maximum of D, or where a marginal becomes 0.
+func (s *Solver) leap() {
+	if s.leaps++; s.last.mu == nil || s.leaps > leapsUntilSettled {
+		for i := range s.mu {
+			s.settle(i)
+		}
+		s.rebuild()
+		s.leaps, s.last, s.along = 0, point{slices.Clone(s.all), make([]float64, len(s.w))}, point{}
+		return
+	}
+	for k, m := range s.all {
+		s.last.mu[k] = m - s.last.mu[k]
+	}
+	s.free(s.last)
+	back := math.Inf(1)
+	if s.along.mu == nil {
+		s.along = point{make([]float64, len(s.all)), make([]float64, len(s.w))}
+	} else if square := product(s.along.w, s.along.w); square > 0 {
+		back = product(s.last.w, s.along.w) / square
+	}
+	if math.Abs(back) <= mostBack {
+		for k, d := range s.last.mu {
+			s.along.mu[k] = d - float64(back*s.along.mu[k])
+		}
+		s.free(s.along)
+	}
+	if !(math.Abs(back) <= mostBack && s.walk(s.along)) { // begin anew with the passes' own way
+		copy(s.along.mu, s.last.mu)
+		copy(s.along.w, s.last.w)
+		s.walk(s.along)
+	}
+	copy(s.last.mu, s.all)
+}
+
+// free drops instances from a way that could not go it once more, and makes its vectors.
+func (s *Solver) free(d point) {
+	clear(d.w)
+	for i, mu := range s.mu {
+		way, some := d.mu[i*s.step:][:s.step], false
+		for n, x := range way {
+			if some = some || x != 0; mu[n] < -x {
+				clear(way)
+				some = false
+				break
+			}
+		}
+		if some {
+			for n, x := range way {
+				s.coef[n] = -x
+			}
+			s.coef[0], s.coef[1] = 0, 0 // the root has no vectors
+			s.add(i, d.w)
+		}
+	}
+}
+
+// walk goes along d as far as D rises. false: it can't go anywhere.
+func (s *Solver) walk(d point) bool {
+	slope, curve := s.cost(d.mu)-product(s.w, d.w), product(d.w, d.w)
+	if slope <= 0 {
+		return false
+	}
+	t := float64(longestLeap)
+	for k, x := range d.mu {
+		if x < 0 {
+			t = min(t, s.all[k]/-x)
+		}
+	}
+	if curve > 0 {
+		t = min(t, slope/curve)
+	}
+	if t == 0 {
+		return false
+	}
+	for i, mu := range s.mu {
+		least := nothing * s.p.Rows.RowC(i)
+		for n, x := range d.mu[i*s.step:][:s.step] {
+			if x != 0 {
+				if mu[n] += float64(t * x); mu[n] < least {
+					mu[n] = 0
+				}
+			}
+		}
+	}
+	axpy(s.w, t, d.w)
+	return true
+}
+
 // Solve improves the marginals by passes over the instances and prices what it got. warm nil:
 // from nothing. Only ctx's cancellation is an error. The result shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
@@ -372,7 +499,9 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	if warm == nil || warm.Primal == 0 {
 		warm = s.price(&first)
 	}
+	s.last, s.along = point{}, point{}
 	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
+	within := aim // what the instances' gaps, each at its visit, are to add up to
 	each := (s.p.Rows.X.NNZ + int64(n)) / int64(max(n, 1)) * int64(len(s.p.Parent))
 	order, gaps := []uint32(nil), make([]float64, n)
 	for epoch := range o.MaxEpochs {
@@ -381,22 +510,33 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		}
 		order = order[:0]
 		for i := range n {
-			if epoch%everyPass == 0 || gaps[i] > 0.5*aim/float64(n) {
+			if epoch%everyPass == 0 || gaps[i] > 0.5*within/float64(n) {
 				order = append(order, uint32(i))
 			}
 		}
 		mapper.Shuffle(order, o.Seed, uint64(epoch))
 		for _, i := range order {
-			gaps[i] = s.visit(int(i), 0.1*aim/float64(n))
+			gaps[i] = s.visit(int(i), 0.1*within/float64(n))
 			sums.Visits += each
+		}
+		if epoch >= leapFrom {
+			s.leap()
 		}
 		left := 0.0
 		for _, g := range gaps {
 			left += g
 		}
-		if sums.Epochs++; left <= aim || sums.Visits >= maxVisits {
-			break
+		sums.Epochs++
+		last := epoch+1 == o.MaxEpochs || sums.Visits >= maxVisits
+		if left > within && !last {
+			continue
 		}
+		// An instance's gap at its visit is small where others will move the vectors again.
+		sums.Primal, sums.Dual, sums.Moved = 0, 0, 0
+		if st := s.price(&sums); last || sums.Primal-sums.Dual <= aim || within < tiny*sums.Primal {
+			return st, sums, nil
+		}
+		within *= aimAgain
 	}
 	st := s.price(&sums)
 	return st, sums, nil

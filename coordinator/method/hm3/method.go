@@ -111,13 +111,13 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	d, nodes := p.Spec.GetData(), uint64(plan.Nodes)
 	rows := d.GetInstances()
 	duals := uint64(9*marginals*float64(rows*nodes)) + 1
-	vectors := 32 * nodes * (d.GetFeatures() + 1)
+	vectors := 96 * nodes * (d.GetFeatures() + 1)
 	e := method.Estimate{
 		Data: method.DataBytes(d), WorkerShared: method.TreeBytes(plan.Nodes) + rows*(48+nodes/8),
-		WorkerSlot: vectors + 32*rows*nodes + 3*duals, Coordinator: method.TreeBytes(plan.Nodes),
+		WorkerSlot: vectors + 96*rows*nodes + 3*duals, Coordinator: method.TreeBytes(plan.Nodes),
 		StoreSweep: duals, StoreJob: 2 * duals, StoreLocal: 2 * duals, TrafficSweep: 2 * duals,
 		Dense:     true,
-		SlotHolds: fmt.Sprintf("weights of four labelings of %d edges over %d features, in float64", nodes, d.GetFeatures()),
+		SlotHolds: fmt.Sprintf("weights of four labelings of %d edges over %d features, and two changes of them, in float64", nodes, d.GetFeatures()),
 		Sweeps:    sweeps,
 	}
 	e.SecondsSweep = []float64{visitSeconds * epochs * float64(d.GetNonzeros()+rows) * float64(nodes)}

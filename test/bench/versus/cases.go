@@ -86,6 +86,8 @@ func claims() []claim {
 		claim{name: "flat-hinge-proteins", set: "proteins", peer: "liblinear", loss: "hinge", goal: 12},
 		claim{name: "flat-hinge-embeddings", set: "embeddings", peer: "liblinear", loss: "hinge", goal: 15, reach: 30},
 		claim{name: "rr-1e-2-embeddings", what: jointTime, set: "embeddings", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2, goal: 0.2, reach: 0.1},
+		claim{name: "multiclass-news20", set: "news20", peer: "liblinear", loss: "crammer-singer", goal: 4, reach: 8},
+		claim{name: "multiclass-clef", set: "clef", peer: "liblinear", loss: "crammer-singer", goal: 4, reach: 8},
 		claim{name: "logistic-dual-wordnet-freq", set: "wordnet-freq", peer: "liblinear", loss: "logistic", goal: 4, reach: 8},
 		claim{name: "logistic-primal-wordnet-freq", set: "wordnet-freq", peer: "liblinear_primal", loss: "logistic", goal: 4, reach: 8},
 		claim{name: "rr-1e-2-wordnet-freq", what: jointTime, set: "wordnet-freq", peer: "liblinear", loss: "hinge", args: joint, gap: 1e-2, goal: 0.08, reach: 0.05},

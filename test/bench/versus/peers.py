@@ -2,8 +2,8 @@
 
 CPU seconds are of the call that trains, user and system, on one thread; reading the file
 is not in them unless the peer reads it itself (omikuji). Objectives are those of the
-one-versus-rest problem sum_c 1/2 |w_c|^2 + C sum_i loss, bias regularised, computed here
-from the weights in double precision.
+one-versus-rest problem sum_c 1/2 |w_c|^2 + C sum_i loss, or with the loss of Crammer and Singer, bias
+regularised, computed here from the weights in double precision.
 """
 
 import argparse
@@ -56,6 +56,11 @@ def cpu():
 def objective(x, y, w, loss, c):
     """P of weights w, features x classes, the bias in the last row of both."""
     total = 0.5 * float(np.einsum("ij,ij->", w, w, dtype=np.float64))
+    if loss == "crammer-singer":
+        score = x @ w
+        own = score[np.arange(len(y)), y].copy()
+        score[np.arange(len(y)), y] -= 1
+        return total + c * float(np.sum(1 + score.max(axis=1) - own))
     step = max(1, int(2e7 // x.shape[0]))
     for lo in range(0, w.shape[1], step):
         score = x @ w[:, lo : lo + step]
@@ -117,7 +122,7 @@ def liblinear(a, x, y, labels, primal=False):
     pointers = (nodes.ctypes.data + start * nodes.itemsize).astype(np.uint64)
     target = (y + 1).astype(np.float64)
     problem = Problem(rows, columns + (a.bias > 0), target.ctypes.data, pointers.ctypes.data, a.bias)
-    solver = {"hinge": 3, "squared-hinge": 1, "logistic": 0 if primal else 7}[a.loss]
+    solver = {"hinge": 3, "squared-hinge": 1, "logistic": 0 if primal else 7, "crammer-singer": 4}[a.loss]
     parameter = Parameter(solver, 0.01 if primal else a.eps, a.c, 0, None, None, 0.1, None)
     lib.train.restype = ctypes.POINTER(Model)
     began = cpu()
@@ -219,7 +224,7 @@ def main():
     p.add_argument("peer", choices=["liblinear", "liblinear_primal", "sklearn", "pecos", "omikuji"])
     p.add_argument("train")
     p.add_argument("--test")
-    p.add_argument("--loss", default="hinge", choices=["hinge", "squared-hinge", "logistic"])
+    p.add_argument("--loss", default="hinge", choices=["hinge", "squared-hinge", "logistic", "crammer-singer"])
     p.add_argument("--c", type=float, default=1)
     p.add_argument("--bias", type=float, default=1)
     p.add_argument("--eps", type=float, default=0.1)

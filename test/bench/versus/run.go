@@ -118,9 +118,9 @@ func (b *bench) train(ctx context.Context, f *files, c claim, gap float64, flags
 // have an objective P, a closer solve of ours has P' that no optimum exceeds, so its gap
 // is at least (P-P')/P. Our timed runs certify that or less.
 func (b *bench) flat(ctx context.Context, c claim, f *files, r *result) error {
-	method := "bsvm"
-	if c.loss == "logistic" {
-		method = "blr"
+	method := map[string]string{"logistic": "blr", "crammer-singer": "msvm"}[c.loss]
+	if method == "" {
+		method = "bsvm"
 	}
 	c.args = append([]string{"--method", method}, c.args...)
 	f.tree = ""
