@@ -44,6 +44,7 @@ type family struct {
 	start    Point
 	best     *rung   // in the present stage; nil: not tried
 	failed   string  // why it can't be trained
+	lost     []Point // whose trainings failed
 	estimate float64 // CPU seconds of a training on all rows, within a factor of three,
 	sampled  float64 // and on the sample
 }
@@ -79,6 +80,8 @@ const (
 	// At most maxRefined families climb along all options, maxMoved continue from a sample, and
 	// maxFinal points are compared on the last folds.
 	maxRefined, maxMoved, maxFinal = 3, 5, 8
+	// maxLost is how many failed trainings end a family.
+	maxLost = 3
 	// dropStdErrs: a family this many standard errors behind the best no longer climbs.
 	dropStdErrs = 2
 	// maxFirst is the share of the whole time that the first training may take.
@@ -173,7 +176,10 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 
 // ascend tries all families and climbs, with cheap trainings first.
 func (c *climb) ascend(ctx context.Context) error {
-	for _, may := range shares {
+	before := c.short
+	for _, may := range shares { // the last round leaves out what there is no time for
+		c.short = before
+		c.untried = slices.DeleteFunc(c.untried, func(u Untried) bool { return u.late == c.stage })
 		if c.sampled == nil { // else the sample has shown which families are worth it
 			c.share = may.begin
 			if err := c.begin(ctx); err != nil {
@@ -327,7 +333,7 @@ func (c *climb) again(ctx context.Context) error {
 	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
 	for _, r := range short {
-		if r.family.failed != "" || !c.fitsTime(r.family, r.base) {
+		if r.family.failed != "" || slices.ContainsFunc(r.family.lost, r.base.Equal) || !c.fitsTime(r.family, r.base) {
 			continue
 		}
 		next := &rung{base: r.base, family: r.family}
@@ -386,7 +392,7 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*rung
 	for _, base := range bases {
-		if f.failed != "" || slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
+		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
 			continue
 		}
 		if _, err := c.features(ctx, base); err != nil {
@@ -490,7 +496,7 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 		return err
 	}
 	for i, r := range rungs {
-		if r.family.failed == "" {
+		if r.family.failed == "" && !slices.ContainsFunc(r.family.lost, r.base.Equal) {
 			if err := c.measure(ctx, r, results[i], to); err != nil {
 				return err
 			}
@@ -525,8 +531,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			r.family.failed = err.Error()
-			c.skip(r.family.start, r.family.failed)
+			c.lose(r, err.Error())
 			return nil, nil
 		}
 		return nil, err
@@ -535,6 +540,20 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 		b.add(results[0].CPUSeconds, c.clock.now().Sub(began).Seconds()-results[0].Seconds)
 	}
 	return results, nil
+}
+
+// lose leaves out a point whose training failed; its family, too, if nothing of it was trained yet or
+// this is the last of a few.
+func (c *climb) lose(r *rung, why string) {
+	f := r.family
+	if slices.ContainsFunc(f.lost, r.base.Equal) { // on another fold
+		return
+	}
+	f.lost = append(f.lost, r.base)
+	if f.best == nil || len(f.lost) == maxLost {
+		f.failed = why
+	}
+	c.skip(r.base, why)
 }
 
 // measure adds a rung's results on folds up to `to`, and finds its best point over all folds.

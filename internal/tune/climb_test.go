@@ -301,6 +301,23 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
+// TestLose: a training that fails ends its point; its family only if nothing of it was trained, or at the third.
+func TestLose(t *testing.T) {
+	start := Point{Method: "rr-svm", Values: map[string]string{"C": "1"}}
+	c := &climb{search: &search{}}
+	f := &family{start: start}
+	c.lose(&rung{base: start, family: f}, "no")
+	if f.failed != "no" || len(c.untried) != 1 {
+		t.Errorf("%+v, %v", f, c.untried)
+	}
+	f = &family{start: start, best: &rung{}}
+	for i, cost := range []string{"10", "10", "30", "100"} {
+		if c.lose(&rung{base: start.with("C", cost), family: f}, "no"); (f.failed != "") != (i == 3) {
+			t.Errorf("after %d failures: %q", i+1, f.failed)
+		}
+	}
+}
+
 // TestStarts: a climb on a graph begins where options say, at what was given before that, and on a
 // tree at the defaults of what has no effect there.
 func TestStarts(t *testing.T) {

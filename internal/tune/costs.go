@@ -197,17 +197,24 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	if !known {
 		may, left = may*breakOffFactor, left*breakOffFactor
 	}
-	c.short = c.short || need > may || need+last > left
+	why := ""
 	switch {
 	case may <= 0:
-		c.skip(p, fmt.Sprintf("about %s, and no time was left", human.Seconds(need)))
+		why = fmt.Sprintf("about %s, and no time was left", human.Seconds(need))
 	case need > may:
-		c.skip(p, fmt.Sprintf("about %s, where one training may take %s", human.Seconds(need), human.Seconds(max(c.cap(), 0))))
+		why = fmt.Sprintf("about %s, where one training may take %s", human.Seconds(need), human.Seconds(max(c.cap(), 0)))
 	case need+last > left:
-		c.skip(p, fmt.Sprintf("its model would take about %s, where %s are left", human.Seconds(last), human.Seconds(max(c.clock.left(0)-need, 0))))
+		why = fmt.Sprintf("its model would take about %s, where %s are left", human.Seconds(last), human.Seconds(max(c.clock.left(0)-need, 0)))
 	default:
 		return true
 	}
+	c.skip(p, why)
+	for i := range c.untried {
+		if c.untried[i].Equal(p) {
+			c.untried[i].late = c.stage
+		}
+	}
+	c.short = true
 	return false
 }
 

@@ -344,11 +344,11 @@ func (s *search) rememberLargest(t *train.Training) {
 func (s *search) skip(p Point, why string) {
 	for i := range s.untried {
 		if s.untried[i].Equal(p) {
-			s.untried[i].Why = why
+			s.untried[i] = Untried{Point: p, Why: why}
 			return
 		}
 	}
-	s.untried = append(s.untried, Untried{p, why})
+	s.untried = append(s.untried, Untried{Point: p, Why: why})
 }
 
 // threads is how many there are.

@@ -45,6 +45,8 @@ type Table struct {
 type Untried struct {
 	Point
 	Why string `json:"why"`
+
+	late *stage // in which there was no time for it; nil: it was something else
 }
 
 // MarshalJSON writes both as one object.
