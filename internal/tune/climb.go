@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/coordinator/method"
+	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -34,6 +35,7 @@ type climb struct {
 	sampled  []*rung // rungs of the stage on a sample
 	rungs    []*rung // rungs of the stage on whole folds, by their first trial
 	share    float64 // of the time left that one training may take
+	meets    bool    // the best points meet on the last folds
 	kept     float64 // seconds reserved for later stages
 	line     tell.Progress
 	mu       sync.Mutex // guards the progress line while trainings run side by side
@@ -149,7 +151,7 @@ func (c *climb) run(ctx context.Context) error {
 	if c.rungs = c.stage.rungs; err != nil || c.stage == sample {
 		return err
 	}
-	c.kept, c.share = 0, 1
+	c.kept, c.share, c.meets = 0, 1, true
 	return c.final(ctx)
 }
 
@@ -349,6 +351,8 @@ func (c *climb) again(ctx context.Context) error {
 		c.stage.rungs[slices.Index(c.stage.rungs, r)] = next
 		if r.family.best == r || c.gains(next, r.family.best) {
 			r.family.best = next
+		} else {
+			c.forget(next)
 		}
 		if err := c.save(); err != nil {
 			return err
@@ -410,6 +414,7 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	was := f.best
 	err := c.trials(ctx, fresh, c.stage.from, c.stage.to)
 	for _, r := range fresh { // in this order, whichever ended first
 		if r.lead == nil {
@@ -420,10 +425,33 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 			f.best = r
 		}
 	}
+	for _, r := range append(fresh, was) { // only the best one is begun at
+		if r != nil && r != f.best {
+			c.forget(r)
+		}
+	}
 	if err == nil {
 		err = c.save()
 	}
 	return err
+}
+
+// before is the point whose weights a training of a rung begins at: the best of its family, where it differs
+// by a smaller C alone. It takes half of the time then, and comes nearer to where it would end
+// (docs/decisions/0025-one-search.md). nil: it begins at nothing.
+func (c *climb) before(r *rung) *Point {
+	best := r.family.best
+	if best == nil || best.base.Path() != r.base.Path() || best.base.C() >= r.base.C() {
+		return nil
+	}
+	return &best.base
+}
+
+// forget removes what a rung's trainings have left to begin at, unless their time has cut one short.
+func (c *climb) forget(r *rung) {
+	for f := c.stage.from; f < c.stage.to && !r.stopped; f++ {
+		_ = fs.RemoveAll(c.record.state(r.base, f)) // another run of the search begins at nothing there
+	}
 }
 
 // gains says whether a is better than b by more than chance explains.
@@ -517,7 +545,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
 	defer cancel()
-	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
+	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{before: c.before(r), next: !c.meets, keep: true, seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
 		gap := ""
 		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
 			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
