@@ -4,19 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"taxon/coordinator/method"
-	"taxon/internal/fs"
-	"taxon/internal/human"
 	"taxon/internal/tell"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // climb is the strategy of a search without lists of values. It tries all methods that fit the
@@ -436,24 +430,6 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	return err
 }
 
-// before is the point whose weights a training of a rung begins at: the best of its family, where it differs
-// by a smaller C alone. It takes half of the time then, and comes nearer to where it would end
-// (docs/decisions/0025-one-search.md). nil: it begins at nothing.
-func (c *climb) before(r *rung) *Point {
-	best := r.family.best
-	if best == nil || best.base.Path() != r.base.Path() || best.base.C() >= r.base.C() {
-		return nil
-	}
-	return &best.base
-}
-
-// forget removes what a rung's trainings have left to begin at, unless their time has cut one short.
-func (c *climb) forget(r *rung) {
-	for f := c.stage.from; f < c.stage.to && !r.stopped; f++ {
-		_ = fs.RemoveAll(c.record.state(r.base, f)) // another run of the search begins at nothing there
-	}
-}
-
 // gains says whether a is better than b by more than chance explains.
 func (c *climb) gains(a, b *rung) bool {
 	d := difference(a.lead.jack, b.lead.jack)
@@ -495,131 +471,6 @@ func (r *rung) in() (in []*candidate) {
 		}
 	}
 	return in
-}
-
-// trials trains rungs without each of the folds, side by side. It measures their points on these
-// folds, and together with the stage's earlier folds.
-func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
-	bounded, cancel := c.clock.bound(ctx, c.reserve())
-	defer cancel()
-	group, within := errgroup.WithContext(bounded)
-	group.SetLimit(c.together)
-	b := c.costs.batch(c.clock.now())
-	// A training that is cut short is worth little, so each may take as long as the roughest
-	// estimate with which it could begin.
-	may := breakOffFactor * c.cap() * min(1, float64(c.together)/float64(to-from))
-	results := make([][][]*result, len(rungs)) // by rung and fold
-	for i, r := range rungs {
-		results[i] = make([][]*result, to-from)
-		for f := from; f < to; f++ {
-			group.Go(func() (err error) {
-				results[i][f-from], err = c.trial(within, r, f, may, b)
-				return err
-			})
-		}
-	}
-	err := c.clock.ended(ctx, bounded, group.Wait())
-	b.end(c.clock.now(), min(c.together, len(rungs)*(to-from)))
-	if err != nil {
-		return err
-	}
-	for i, r := range rungs {
-		if r.family.failed == "" && !slices.ContainsFunc(r.family.lost, r.base.Equal) {
-			if err := c.measure(ctx, r, results[i], to); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// trial trains a rung without a fold, and measures its points on the fold. If a training fails
-// only its family ends.
-func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *batch) ([]*result, error) {
-	var points []Point
-	for _, p := range r.in() {
-		points = append(points, p.point)
-	}
-	h := c.folds.take(c.vectorsOf(r.base), fold)
-	defer c.folds.release(h)
-	began := c.clock.now()
-	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
-	defer cancel()
-	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{before: c.before(r), next: !c.meets, keep: true, seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
-		gap := ""
-		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
-			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
-		}
-		c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
-	}})
-	if err != nil {
-		if ctx.Err() == nil {
-			if errors.Is(c.clock.ended(ctx, within, err), errTimeUp) {
-				err = fmt.Errorf("nothing came of it in %s", human.Seconds(2*may))
-			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.lose(r, err.Error())
-			return nil, nil
-		}
-		return nil, err
-	}
-	if !old {
-		b.add(results[0].CPUSeconds, c.clock.now().Sub(began).Seconds()-results[0].Seconds)
-	}
-	return results, nil
-}
-
-// lose leaves out a point whose training failed; its family, too, if nothing of it was trained yet or
-// this is the last of a few.
-func (c *climb) lose(r *rung, why string) {
-	f := r.family
-	if slices.ContainsFunc(f.lost, r.base.Equal) { // on another fold
-		return
-	}
-	f.lost = append(f.lost, r.base)
-	if f.best == nil || len(f.lost) == maxLost {
-		f.failed = why
-	}
-	c.skip(r.base, why)
-}
-
-// measure adds a rung's results on folds up to `to`, and finds its best point over all folds.
-func (c *climb) measure(ctx context.Context, r *rung, folds [][]*result, to int) (err error) {
-	in := r.in()
-	r.lead = nil
-	for k, p := range in {
-		for _, of := range folds {
-			p.results = append(p.results, of[k])
-		}
-		if p.jack, err = c.meter.jackknife(ctx, p.point, c.stage.from, to, c.group); err != nil {
-			return err
-		}
-		if p.first == nil {
-			p.first = p.jack
-		}
-		if r.lead == nil || Better(p.jack[0], r.lead.jack[0], c.goal.Low) {
-			r.lead = p
-		}
-	}
-	for _, of := range folds {
-		r.cpu, r.bytes = max(r.cpu, of[0].CPUSeconds), of[0].Bytes
-		r.stopped = r.stopped || of[0].StoppedBy == method.StoppedByMaxTime
-	}
-	r.first = r.lead.first
-	c.tell("%s: %s", r.lead.point.Name(), c.goal.Words(r.lead.jack[0]))
-	return nil
-}
-
-// tell shows what happened, after the best value so far.
-func (c *climb) tell(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
-	if best := c.leader(); best != nil {
-		text = fmt.Sprintf("best so far %s, %s; %s", best.point.Name(), c.goal.Words(best.jack[0]), text)
-	}
-	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
 }
 
 // ladder is the ladder of a family's option; nil: it has no values, or no effect on these data.
