@@ -491,6 +491,10 @@ func (j *job) published(s *step, result method.Outcome, place func(n uint32) tax
 			out[name] = append([]places{next}, out[name][:family.Versions-1]...)
 		}
 	}
+	for _, name := range result.Forget {
+		last := len(out[name]) - 1
+		out[name] = append(slices.Clone(out[name][:last]), make(places, len(out[name][last])))
+	}
 	return out
 }
 

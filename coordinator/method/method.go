@@ -228,6 +228,7 @@ const (
 // Outcome says what a committed step means.
 type Outcome struct {
 	Drop      []string // families whose values, written by the step, do not count
+	Forget    []string // families whose oldest version no step reads any more
 	SweepDone bool     // the sweep that the step belongs to is committed
 	Phase     string   // of the step, in the sweep's line of the trace; "": Step.Phase
 	Certified bool     // and its certificate is Progress().Certificate

@@ -26,6 +26,24 @@ func GammaEM(a, b, k, _, variance, rest float64) float64 {
 	return (a + k/2) / (b + (variance+rest)/2)
 }
 
+const (
+	slowest, quickest = 0.1, 50
+	quicken           = 1.5
+	farthest          = 1 // a factor of e
+)
+
+// Pace is how much of its step the logarithm of a precision makes, and that step. It grows while steps keep their
+// sign and hardly shrink, as where a precision crosses from one state to another, and is halved when they turn.
+func Pace(pace, step, before float64) (next, move float64) {
+	switch {
+	case step*before < 0:
+		pace = max(pace/2, slowest)
+	case math.Abs(step) > math.Abs(before)/2 && before != 0:
+		pace = min(pace*quicken, quickest)
+	}
+	return pace, max(min(float64(pace*step), farthest), -farthest)
+}
+
 // Rule is Gamma or GammaEM.
 type Rule func(a, b, k, alpha, variance, rest float64) float64
 

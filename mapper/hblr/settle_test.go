@@ -42,3 +42,25 @@ func TestSettle(t *testing.T) {
 		}
 	}
 }
+
+// TestPace: a precision that crosses from one state to another by small, steady steps is there within a few
+// dozen rounds, where the steps themselves take some 900; one whose steps overshoot three times as far comes
+// to rest.
+func TestPace(t *testing.T) {
+	rounds := func(from, to float64, step func(x float64) float64) (n int) {
+		x, pace, before := from, 1.0, 0.0
+		for ; math.Abs(x-to) > 1e-6 && n < 10000; n++ {
+			f, move := step(x), 0.0
+			pace, move = Pace(pace, f, before)
+			x, before = x+move, f
+		}
+		return n
+	}
+	plateau := func(x float64) float64 { return -0.02 * math.Tanh(x) } // -0.02 from 9 down to 1
+	if n := rounds(9, 0, plateau); n > 120 {
+		t.Errorf("%d rounds across a plateau", n)
+	}
+	if n := rounds(1, 0, func(x float64) float64 { return -4 * x }); n > 100 {
+		t.Errorf("%d rounds where steps overshoot", n)
+	}
+}

@@ -171,6 +171,42 @@ func TestHBLRNarrow(t *testing.T) {
 	}
 }
 
+// TestHBLRPieces: the weights are the same whether leaves are solved and points moved in one step or in
+// several, for any number of threads, and when three programs run the tasks without the machine.
+func TestHBLRPieces(t *testing.T) {
+	from, tasks := hblr.NarrowFrom, hblr.PieceTasks
+	defer func() { hblr.NarrowFrom, hblr.PieceTasks = from, tasks }()
+	hblr.NarrowFrom = 0
+	for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
+		j := jobs.Small(5, 200, 40)
+		spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { _, o.MaxSweeps = o.Set("tolerance", "1e-2"), 6 }))
+		var whole string
+		for _, hblr.PieceTasks = range []uint64{tasks, 1} {
+			prepared, err := registry.Prepare(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := hblr.Detail(prepared.Plan.Detail)
+			if err != nil || !plan.Narrow || (plan.Pieces > 1) != (hblr.PieceTasks == 1) {
+				t.Fatalf("%+v, %v", plan, err)
+			}
+			r, _, nodes := trained(t, j, spec, 3)
+			_, _, again := trained(t, j, spec, 1)
+			direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := nodes.Hash()
+			if whole == "" {
+				whole = h
+			}
+			if h != whole || h != again.Hash() || h != direct.Hash() {
+				t.Errorf("%s in %d pieces: weights of three threads %s, of one %s, of three programs %s; in one step %s", m, plan.Pieces, h, again.Hash(), direct.Hash(), whole)
+			}
+		}
+	}
+}
+
 // TestHBLRBytes: several blocks and ranges; the weights are the same for any number of threads,
 // and when three programs run the tasks without the machine.
 func TestHBLRBytes(t *testing.T) {

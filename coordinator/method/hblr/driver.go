@@ -40,9 +40,9 @@ const (
 	boundLeafTolerance                 = 1e-7  // variational: what inexact leaves take from the bound is far below minFall
 	minFall                            = 1e-12 // relative: the bound has fallen, by more than rounding
 	stationaryChange, stationaryRounds = 1e-13, 20
-	// lost is after how many sweeps without half of the residual hblr-m2 goes over to the paper's own step,
-	// as it is for so many sweeps, then extrapolated; twice as many the next time.
-	lost, plain = 30, 100
+	// lost is after how many sweeps without half of the residual hblr-m2 lets each precision go at its own pace,
+	// for so many sweeps; twice as many the next time.
+	lost, paced = 30, 100
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
@@ -51,11 +51,12 @@ type state struct {
 	Stage          stage  // of the step under way
 	TimeUp         bool   `json:",omitempty"`
 	Points         int    // points that the values tell of, the current one included
+	Piece          uint32 `json:",omitempty"` // of the stage's tasks, that the step under way runs
 	History        history
 	Mix            []float64 `json:",omitempty"`
 	Products       [Memory + 1]float64
 	Norm           float64 // ||means of internals||^2
-	Length         float64 // of the means: squared length of the last move
+	Length         float64 // squared length of the last move
 	Objective      float64
 	Moved          float64 // relative change of M2's precisions in this round
 	Change         float64 // that the last round made
@@ -65,8 +66,7 @@ type state struct {
 	Rest           uint32  // sweeps in a row whose change was rounding
 	Least          float64 // squared residual: the last one that was less than half of those before,
 	LeastAt        uint32  // and its sweep
-	Paper          bool    `json:",omitempty"` // M2: precisions by the paper's own step
-	Plain, Span    uint32  `json:",omitempty"` // sweeps without an extrapolation: still to go, and of the last time
+	Paced, Span    uint32  `json:",omitempty"` // M2: sweeps in which each precision goes at a pace of its own: still to go, and of the last time
 	Certified      bool
 	Last           float64 // objective of the last certificate
 	Back           Back    // the last point was thrown away; which part moved from the one before
@@ -133,7 +133,7 @@ func (d *driver) Progress() method.Progress {
 // Next implements method.Driver. A time that is up before the next point is made ends the job
 // at this one.
 func (d *driver) Next() (method.Step, bool) {
-	if d.state.TimeUp && d.Stage == stageMove && d.Back == 0 {
+	if d.state.TimeUp && d.Stage == stageMove && d.Piece == 0 && d.Back == 0 {
 		d.Sweep--
 		d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageSummary
 	}
@@ -153,6 +153,23 @@ func (d *driver) kind() string {
 		return method.LowerBound
 	}
 	return method.Stationarity
+}
+
+// pieces is in how many steps the stage's tasks run: a step's values are dropped together, so that those
+// which it makes anew lie in the store twice only for a piece.
+func (d *driver) pieces() uint32 {
+	if d.Stage == stageLeaves || d.Stage == stageMove {
+		return d.plan.Pieces
+	}
+	return 1
+}
+
+// piece leaves of a list's tasks those of the piece under way.
+func (d *driver) piece(tasks *method.Tasks) {
+	if n := d.pieces(); n > 1 {
+		first := tasks.Count * d.Piece / n
+		tasks.First, tasks.Count = first, tasks.Count*(d.Piece+1)/n-first
+	}
 }
 
 // m2 says whether the precisions lie with the means, by feature range.
@@ -180,6 +197,7 @@ func (d *driver) Step() (method.Step, bool) {
 			set := int(d.Stage) / 2
 			blocks.First, blocks.Count = d.plan.Sets[set], d.plan.Sets[set+1]-d.plan.Sets[set]
 		}
+		d.piece(&blocks)
 		if d.Partition != nil {
 			d.softmax(&blocks)
 		}
@@ -197,7 +215,7 @@ func (d *driver) Step() (method.Step, bool) {
 			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2, Past: d.past()}
 		}
 		ranges.Op, ranges.Params = OpInternals, method.Encode(p)
-		ranges.Reads = []method.Read{{Value: Pull, All: true}, alphas, {Value: X}, {Value: X, Back: 1}}
+		ranges.Reads = []method.Read{{Value: Pull, All: true}, alphas, {Value: X}}
 		if p.Half {
 			ranges.Reads = append(ranges.Reads, method.Read{Value: Half})
 		}
@@ -206,8 +224,6 @@ func (d *driver) Step() (method.Step, bool) {
 			if d.plan.Fitted && d.m2() {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: Rate, All: true})
 			}
-			p.Paper = d.Paper
-			ranges.Params = method.Encode(p)
 			for back := range p.Past {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: F, Back: back})
 			}
@@ -219,7 +235,7 @@ func (d *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{ranges}
 	case stageGamma:
 		whole.Op, whole.Params = OpGamma, method.Encode(Gamma{Past: d.past()})
-		whole.Reads = []method.Read{{Value: Trace, All: true}, {Value: Part, All: true}, {Value: XAlpha}, {Value: XAlpha, Back: 1}}
+		whole.Reads = []method.Read{{Value: Trace, All: true}, {Value: Part, All: true}, {Value: XAlpha}}
 		for back := range d.past() {
 			whole.Reads = append(whole.Reads, method.Read{Value: FAlpha, Back: back})
 		}
@@ -232,21 +248,29 @@ func (d *driver) Step() (method.Step, bool) {
 		}
 		s.Tasks = []method.Tasks{whole}
 	case stageMove:
-		params := method.Encode(Move{d.Mix, d.Back})
+		params := method.Encode(Move{d.Mix, d.Back, d.Paced > 0})
 		ranges.Op, ranges.Params, ranges.Writes = OpMove, params, []string{X, Above}
 		whole.Op, whole.Params, whole.Writes = OpMove, params, []string{XAlpha}
+		ranges.Reads, whole.Reads = []method.Read{{Value: X}}, []method.Read{{Value: XAlpha}}
 		for back := range d.Mix {
 			ranges.Reads = append(ranges.Reads, method.Read{Value: G, Back: back})
 			whole.Reads = append(whole.Reads, method.Read{Value: GAlpha, Back: back})
 		}
 		if d.Back > 0 {
-			ranges.Reads = []method.Read{{Value: X, Back: 1}, {Value: G, Back: 1}}
-			whole.Reads = []method.Read{{Value: XAlpha, Back: 1}, {Value: EMAlpha, Back: 1}}
+			ranges.Reads = []method.Read{{Value: X}, {Value: X, Back: 1}, {Value: G, Back: 1}}
+			whole.Reads = []method.Read{{Value: XAlpha}, {Value: XAlpha, Back: 1}, {Value: EMAlpha, Back: 1}}
 			if d.m2() {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: EM, Back: 1})
 			}
 		}
-		s.Tasks = []method.Tasks{ranges, whole}
+		if d.Paced > 0 {
+			ranges.Reads = append(ranges.Reads, method.Read{Value: F}, method.Read{Value: F, Back: 1}, method.Read{Value: Pace})
+			ranges.Writes = append(ranges.Writes, Pace)
+		}
+		d.piece(&ranges)
+		if s.Tasks = []method.Tasks{ranges}; d.Piece+1 == d.pieces() {
+			s.Tasks = append(s.Tasks, whole)
+		}
 	case stageSummary:
 		whole.Op, whole.Params, whole.Reads = OpSummary, method.Encode(struct{}{}), []method.Read{alphas}
 		if d.m2() {
@@ -312,6 +336,14 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		}
 		most = max(most, s[SumChange])
 	}
+	if d.Stage == stageMove {
+		d.Length += total[SumStep]
+	}
+	if d.Piece++; d.Piece < d.pieces() {
+		d.Objective += total[SumObjective]
+		return method.Outcome{}, nil
+	}
+	d.Piece = 0
 	switch d.Stage {
 	case stageLeaves, stageLeaves2:
 		d.Objective += total[SumObjective]
@@ -331,13 +363,19 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			return method.Outcome{}, nil
 		}
 		d.Objective += total[SumObjective]
-		d.Norm, d.Length, d.Moved = total[SumNorm], total[SumStep], most
+		d.Norm, d.Moved = total[SumNorm], most
 		copy(d.Products[:], total[sumProducts:])
 		d.Stage = stageGamma
 	case stageGamma:
 		return d.close(total)
 	case stageMove:
+		if d.Paced > 0 {
+			if d.Paced--; d.Paced == 0 {
+				d.LeastAt = d.Sweep
+			}
+		}
 		d.open()
+		return method.Outcome{Forget: []string{G, F}}, nil
 	case stageEvaluate:
 		d.stopOrMove()
 		return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
@@ -366,7 +404,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 		products[j] = d.Products[j] + total[Product(j)]
 	}
 	past := d.past()
-	d.History.accept(products, past, d.Length+total[SumStep])
+	d.History.accept(products, past, d.Length)
 	d.Change, d.Means = max(d.Moved, total[SumChange]), total[SumMeans]
 	d.Before, d.Reached = d.Reached, 0
 	if d.Change == 0 {
@@ -388,24 +426,23 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 }
 
-// follow sees whether the residual still falls. MacKay's step may turn about a fixed point of M2 that
-// the paper's own goes to, slowly, and the extrapolation then never catches it.
+// follow sees whether the residual still falls. Of M2's many precisions a few may cross from one state to
+// another by small, steady steps, or turn about a fixed point. An extrapolation that is one for all of them
+// only throws these back and forth.
 func (d *driver) follow() {
 	if r := d.History.FF[0][0]; d.LeastAt == 0 || r < d.Least/4 {
 		d.Least, d.LeastAt = r, d.Sweep
 	}
-	if d.m2() && !d.plan.Bounded && d.Plain == 0 && d.Sweep-d.LeastAt >= lost {
-		d.Paper, d.LeastAt, d.Reached = true, 0, 0
-		d.History = history{}
-		d.Span = max(plain, 2*d.Span)
-		d.Plain = d.Span
+	if d.m2() && !d.plan.Bounded && d.Paced == 0 && d.Sweep-d.LeastAt >= lost {
+		d.Span = max(paced, 2*d.Span)
+		d.Paced = d.Span
 	}
 }
 
 // goBack throws a point away where the bound has fallen. One part of the point before it moves
 // instead, the others held: by that the bound never falls.
 func (d *driver) goBack() {
-	d.Objective, d.Mix, d.Stage = 0, nil, stageMove
+	d.Objective, d.Length, d.Mix, d.Stage = 0, 0, nil, stageMove
 	if d.Back = BackMeans; d.Turn {
 		d.Back = BackPrecisions
 	}
@@ -427,11 +464,8 @@ func (d *driver) move() {
 	if d.plan.Narrow {
 		far = narrowRunaway
 	}
-	d.Mix, d.Stage = d.History.mix(far), stageMove
-	if d.Plain > 0 {
-		if d.Plain--; d.Plain == 0 {
-			d.LeastAt = d.Sweep
-		}
+	d.Mix, d.Stage, d.Length = d.History.mix(far), stageMove, 0
+	if d.Paced > 0 {
 		d.Mix = []float64{1}
 	}
 	d.Sweep++
@@ -440,7 +474,7 @@ func (d *driver) move() {
 // open goes to the first step of the sweep, at the point that has been moved to.
 func (d *driver) open() {
 	d.Points = min(len(d.Mix), d.plan.Memory) + 1
-	if d.Back > 0 || d.LeastAt == 0 { // residuals before are of another step
+	if d.Back > 0 {
 		d.Points = 1
 	}
 	d.Mix = nil

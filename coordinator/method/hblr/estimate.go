@@ -28,15 +28,16 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	vector := 8 * columns
 	blocks, ranges := uint64(plan.Items[Blocks].Count), uint64(plan.Items[Ranges].Count)
 	leaves, internals := uint64(plan.Terminals), uint64(plan.Internals)
-	parents, point, pull := leaves, internals, uint64(2) // of a block's leaves, at most
-	parents = min(parents, internals+blocks)
+	parents, point, pull := leaves, internals, uint64(2) // of blocks' leaves
 	if m.variant() == "m2" {
 		point, pull = 2*internals, 4
 	}
 	detail, err := Detail(plan.Detail)
 	pastRounds := uint64(Memory)
+	pieces := uint64(1)
 	if err == nil {
-		pastRounds = uint64(detail.Memory)
+		pastRounds, pieces = uint64(detail.Memory), uint64(detail.Pieces)
+		parents = detail.parents(p.Tree.Parent)
 	}
 	stored := vector // in the store
 	if err == nil && detail.Narrow {
@@ -71,7 +72,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	solved, moved, round := softmax+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a step each
+	solved, moved, round := softmax+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a stage each
 	sweep := solved + moved + round
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
@@ -79,7 +80,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			vector*point*(pastRounds+2*pull+6)/ranges),
 		Coordinator: 64*(4*blocks+(2*pastRounds+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
-		// A step's values are written anew while the old ones are there.
+		// Values are written anew while the old ones are there: of stages that run in pieces, those of a piece.
 		StoreJob:     solved + 2*moved + (pastRounds+1)*round + max(solved, moved, round),
 		TrafficSweep: 2*sweep + stored*point*3*(pastRounds+1),
 		Dense:        true,
@@ -88,6 +89,24 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		Sweeps:       rounds,
 		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
 	}
-	e.StoreLocal = e.StoreJob
+	switch {
+	case settings.Inference == Variational:
+		moved *= 2
+	case m.variant() == "m2":
+		moved += stored * internals // paces
+	}
+	e.StoreLocal = solved + moved + max(solved/pieces+pastRounds*round, moved/pieces+(pastRounds+1)*round)
 	return e
+}
+
+// parents is how many parents the leaves of all blocks have, each counted once a block.
+func (p *Plan) parents(parent []int32) (n uint64) {
+	for b := range len(p.Begin) - 1 {
+		seen := map[int32]bool{-1: true}
+		for _, leaf := range p.Block(b) {
+			seen[parent[leaf]] = true
+		}
+		n += uint64(len(seen) - 1)
+	}
+	return n
 }

@@ -212,13 +212,16 @@ const (
 	// Points of more numbers are extrapolated from fewer past rounds, which all lie in the store.
 	someEntries, somePastRounds = 1 << 19, 6
 	manyEntries, fewPastRounds  = 1 << 23, 2
+	mostEntries                 = 1 << 26 // one past round
+	// Large jobs solve leaves and move points in so many steps at most, of PieceTasks tasks at least.
+	maxPieces = 8
 	// narrowTolerance is the least that points in float32 are good for.
 	narrowTolerance = 1e-4
 )
 
 // NarrowFrom is how many numbers the means of leaves and one point have where they are stored as
-// float32. Tests lower it.
-var NarrowFrom uint64 = 1 << 25
+// float32; such jobs run in pieces. Tests lower both.
+var NarrowFrom, PieceTasks uint64 = 1 << 25, 48
 
 // Plan implements method.Method.
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
@@ -238,6 +241,8 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	ranges := min(max((entries+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns), 1), maxRanges, columns)
 	detail := Plan{Variant: m.variant(), Width: uint32((columns + ranges - 1) / ranges), Memory: Memory}
 	switch {
+	case entries > mostEntries:
+		detail.Memory = 1
 	case entries > manyEntries:
 		detail.Memory = fewPastRounds
 	case entries > someEntries:
@@ -255,11 +260,18 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	for b := range cost {
 		cost[b] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(detail.Block(b)))
 	}
-	history := detail.Memory + 1
+	history, points := detail.Memory+1, 1
+	if detail.Bounded { // a point at which the bound has fallen is thrown away
+		points = 2
+	}
+	ranges = (columns + uint64(detail.Width) - 1) / uint64(detail.Width)
+	if detail.Pieces = 1; detail.Narrow && settings.Schedule == twoblock {
+		detail.Pieces = uint32(min(max(min(uint64(blocks), ranges)/PieceTasks, 1), maxPieces))
+	}
 	plan := &method.Plan{
 		Items: []method.Items{
 			Blocks: {Kind: method.Terminals, Count: blocks, Cost: cost, Members: detail.Block},
-			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
+			Ranges: {Kind: method.Ranges, Count: int(ranges)},
 			Whole:  {Kind: method.Whole, Count: 1},
 		},
 		Values: []method.Value{
@@ -269,16 +281,19 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			{Name: Above, Items: Ranges, Versions: 1, Whole: true, Cut: true, By: Blocks},
 			{Name: Half, Items: Ranges, Versions: 1, Whole: true},
 			{Name: Part, Items: Ranges, Versions: 1, Whole: true},
-			{Name: X, Items: Ranges, Versions: 2, Whole: true},
+			{Name: X, Items: Ranges, Versions: points, Whole: true},
 			{Name: G, Items: Ranges, Versions: history, Whole: true},
 			{Name: F, Items: Ranges, Versions: history, Whole: true},
-			{Name: XAlpha, Items: Whole, Versions: 2},
+			{Name: XAlpha, Items: Whole, Versions: points},
 			{Name: GAlpha, Items: Whole, Versions: history},
 			{Name: FAlpha, Items: Whole, Versions: history},
 		},
 		Sums:  sumNames(),
 		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: int(internals),
 		Detail: method.Encode(detail),
+	}
+	if m.variant() == "m2" && !detail.Bounded {
+		plan.Values = append(plan.Values, method.Value{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
 	}
 	if detail.Softmax {
 		plan.Values = append(plan.Values,

@@ -48,6 +48,8 @@ const (
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
 	// EM are the precisions by the paper's own step, of a range (M2); EMAlpha of the whole.
 	EM, EMAlpha = "em", "emalpha"
+	// Pace is, of M2, of a range: how much of its steps each precision makes (mapper/hblr.Pace).
+	Pace = "pace"
 )
 
 // OffsetMemory is how many older offsets their extrapolation remembers.
@@ -62,7 +64,7 @@ const (
 	SumObjective = iota // leaves, partition, internals: their shares of the negative log posterior
 	SumChange           // partition: the greatest change of an offset; gamma: relative, the greatest of any mean or precision; internals: of any precision
 	SumMeans            // gamma: relative, the greatest change of any mean
-	SumStep             // internals, gamma: ||x - the point before||^2
+	SumStep             // move: ||x - the point before||^2
 	SumNorm             // internals: ||means||^2
 	SumPasses           // leaves: passes over the data
 	SumLow              // summary: least, median and greatest precision
@@ -105,8 +107,6 @@ type Internals struct {
 	Half bool `json:",omitempty"` // begin where the other set's update ended
 	End  bool // the round ends: make G and F, with the products of so many past rounds
 	Past int
-
-	Paper bool `json:",omitempty"` // M2: precisions by the paper's own step
 }
 
 // Gamma are the parameters of OpGamma.
@@ -118,8 +118,9 @@ type Gamma struct {
 // Back, the last point is thrown away: the next one is that before it, with means by G or
 // precisions by the paper's step in their place.
 type Move struct {
-	Mix  []float64
-	Back Back `json:",omitempty"`
+	Mix   []float64
+	Back  Back `json:",omitempty"`
+	Paced bool `json:",omitempty"` // M2: each precision goes at a pace of its own
 }
 
 // Back says which part of a point moves.
@@ -143,6 +144,7 @@ type Plan struct {
 	Sets    []uint32 // parity: blocks of set s are [Sets[s], Sets[s+1]); else all are of set 0
 	Memory  int      // older points that the extrapolation remembers
 	Narrow  bool     `json:",omitempty"` // means, pulls and points are stored as float32
+	Pieces  uint32   // steps in which leaves are solved, and points moved
 }
 
 // Block is the leaves that block b is about.
@@ -154,7 +156,7 @@ func Detail(detail []byte) (*Plan, error) {
 	if err := method.Decode(detail, p); err != nil {
 		return nil, err
 	}
-	if p.Width == 0 || len(p.Begin) < 2 || p.Memory < 0 || p.Memory > Memory {
+	if p.Width == 0 || len(p.Begin) < 2 || p.Memory < 1 || p.Memory > Memory || p.Pieces == 0 {
 		return nil, fmt.Errorf("blocks or ranges without members: written by another version of taxon")
 	}
 	return p, nil

@@ -83,18 +83,14 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		}
 		part = j.shape(at, g, x, columns)
 		if j.m2() {
-			rule := hblr.Gamma
-			if p.Paper {
-				rule = hblr.GammaEM
-			}
-			next := j.tree.UpdateByFeature(rule, alpha, prior, at, pull, scale)
+			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, prior, at, pull, scale)
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 				g = append(g, hblr.Log(a))
 			}
 		}
 	})
-	values, err := k.residual(ctx, sums, x, g, params.X, params.G, params.F, p.Past)
+	values, err := k.residual(ctx, sums, x, g, params.G, params.F, p.Past)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +112,8 @@ func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 }
 
 // residual makes the values G and F = G - x of a point x, and adds to the sums F_0.F_j with so
-// many past rounds and the length of the move that led to x.
-func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, xName, gName, fName string, past int) ([]store.Value, error) {
+// many past rounds.
+func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, gName, fName string, past int) ([]store.Value, error) {
 	f := subtract(g, x)
 	if past > params.Memory {
 		return nil, program.Deterministic(fmt.Errorf("%s of item %d: %d past rounds", k.Op, k.Item, past))
@@ -129,18 +125,6 @@ func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, x
 			return nil, err
 		}
 		sums[params.Product(back+1)] = dot(f, past)
-	}
-	if past > 0 {
-		last, err := k.own(ctx, xName, 1, len(x), func() []float64 {
-			if xName == params.X {
-				return k.job.start(k.Item)
-			}
-			return k.job.startAlpha()
-		})
-		if err != nil {
-			return nil, err
-		}
-		sums[params.SumStep] = squared(subtract(x, last))
 	}
 	return []store.Value{k.value(gName, g), k.value(fName, f)}, nil
 }
@@ -251,7 +235,7 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 			}
 		}
 	}
-	values, err := k.residual(ctx, sums, x, g, params.XAlpha, params.GAlpha, params.FAlpha, p.Past)
+	values, err := k.residual(ctx, sums, x, g, params.GAlpha, params.FAlpha, p.Past)
 	if err != nil {
 		return nil, err
 	}

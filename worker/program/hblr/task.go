@@ -130,9 +130,9 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	if err := k.item(k.List, items, &p); err != nil {
 		return nil, err
 	}
-	size := len(j.tree.Parent)
+	size, start := len(j.tree.Parent), j.startAlpha
 	if to == params.X {
-		size = j.size(k.Item)
+		size, start = j.size(k.Item), func() []float64 { return j.start(k.Item) }
 	}
 	x, err := make([]float64, size), error(nil)
 	for back, c := range p.Mix {
@@ -149,11 +149,49 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 			return nil, err
 		}
 	}
-	values := []store.Value{k.value(to, x)}
+	last, err := k.own(ctx, to, 0, size, start)
+	if err != nil {
+		return nil, err
+	}
+	sums := make(method.Sums, params.Figures)
+	var values []store.Value
+	if p.Paced && to == params.X {
+		pace, err := k.pace(ctx, x, last)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, k.value(params.Pace, pace))
+	}
+	sums[params.SumStep] = squared(subtract(x, last))
+	values = append(values, k.value(to, x))
 	if to == params.X {
 		values = append(values, k.above(x)...)
 	}
-	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
+	return sums, k.Put(ctx, values, nil)
+}
+
+// pace moves, in x, the logarithms of M2's precisions on from the last point, each at its own pace, and
+// gives the paces.
+func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
+	half := len(x) / 2
+	before, err := k.own(ctx, params.Pace, 0, half, func() []float64 { return slices.Repeat([]float64{1}, half) })
+	if err != nil {
+		return nil, err
+	}
+	steps := make([][]float64, 2) // of this round and the one before
+	for back := range steps {
+		if steps[back], err = k.own(ctx, params.F, back, len(x), func() []float64 { return make([]float64, len(x)) }); err != nil {
+			return nil, err
+		}
+		steps[back] = steps[back][half:]
+	}
+	out := make([]float64, half)
+	for i, pace := range before {
+		var step float64
+		out[i], step = hblr.Pace(pace, steps[0][i], steps[1][i])
+		x[half+i] = last[half+i] + step
+	}
+	return out, nil
 }
 
 // back is the point before the last one, with one part of it moved.
