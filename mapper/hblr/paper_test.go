@@ -260,7 +260,7 @@ func TestPaperEq5(t *testing.T) {
 }
 
 // TestPaperEq6: Gamma's fixed point is that of the paper's step, (a + k/2)/(b + 1/2 sum e) with
-// the 1/2 that it lacks, and so is the step by feature.
+// the 1/2 that it lacks.
 func TestPaperEq6(t *testing.T) {
 	const a, b, k, rest = 2, 0.3, 5.0, 1.7
 	variance := func(alpha float64) float64 { // children whose losses have such curvatures
@@ -279,7 +279,147 @@ func TestPaperEq6(t *testing.T) {
 	}
 }
 
-// TestPrior: [TKDD] 3.4: leaves (1, [I^-1]_ii), I with the share of the class in p's place;
+// TestPaperEq6ByVariant: the paper's step of each variant is tau/ups by their definitions, e_c = Psi_n + Psi_c +
+// (mu_n - mu_c)^2 summed over features and children (M1), children (M2), features (M3).
+func TestPaperEq6ByVariant(t *testing.T) {
+	scale := []float64{0.7, 0.2, 1.3, 0.4}
+	for _, v := range []Variant{M1, M2, M3} {
+		tree, r, columns := forest(), rand.New(rand.NewPCG(uint64(v), 9)), len(scale)
+		a := randomAlpha(tree, v, columns, r)
+		p := tree.NewPrior([]float64{0, 0, 3, 4, 0, 0, 5, 6, 7}, 25)
+		mu, psi := make([][]float64, len(tree.Parent)), make([][]float64, len(tree.Parent))
+		m, pull := make([]float64, len(tree.Nodes)*columns), NewPull(v, len(tree.Nodes)*columns)
+		below := Below{Variance: make([]float64, len(mu)), Distance: make([]float64, len(mu))}
+		mean := 0.0
+		for n := range mu {
+			mu[n], psi[n] = make([]float64, columns), make([]float64, columns)
+			for j := range columns {
+				mu[n][j] = r.NormFloat64()
+				if i := tree.Internal[n]; i >= 0 {
+					m[int(i)*columns+j], psi[n][j] = mu[n][j], tree.Variance(v, a, int32(n), columns, j)
+				} else {
+					psi[n][j] = 1 / (r.ExpFloat64() + tree.Precision(v, a, int32(n), columns).At(j))
+					pull.Add(int(tree.above(int32(n)))*columns+j, 1, mu[n][j]-mu[tree.Parent[n]][j], 1, psi[n][j])
+					below.Variance[n] += psi[n][j]
+				}
+				if up := tree.Parent[n]; up >= 0 {
+					below.Distance[n] += (mu[n][j] - mu[up][j]) * (mu[n][j] - mu[up][j])
+				}
+			}
+		}
+		for _, s := range scale {
+			mean += s / float64(columns)
+		}
+		e := func(c int32, j int) float64 {
+			n := tree.Parent[c]
+			return psi[n][j] + psi[c][j] + (mu[n][j]-mu[c][j])*(mu[n][j]-mu[c][j])
+		}
+		check := func(n int32, k, b, sum, got float64) {
+			t.Helper()
+			if want := (p.Shape[n] + k/2) / (b + sum/2); math.Abs(got-want) > 1e-12*want {
+				t.Errorf("M%d node %d: alpha %g, want %g", v, n, got, want)
+			}
+		}
+		if v == M2 {
+			got := tree.UpdateByFeature(GammaEM, a, p, m, pull, scale)
+			for i, n := range tree.Nodes {
+				for j, s := range scale {
+					sum := 0.0
+					for _, c := range tree.Children[n] {
+						sum += e(c, j)
+					}
+					check(n, float64(len(tree.Children[n])), p.Weight[n]*s, sum, got[i*columns+j])
+				}
+			}
+			continue
+		}
+		got := tree.Update(GammaEM, v, a, p, below, columns, mean)
+		for n := range int32(len(tree.Parent)) {
+			if !tree.Owns(v, n) {
+				continue
+			}
+			of := tree.Children[n]
+			if v == M3 {
+				of = []int32{n}
+			}
+			sum := 0.0
+			for _, c := range of {
+				for j := range columns {
+					sum += e(c, j)
+				}
+			}
+			check(n, float64(len(of)*columns), p.Weight[n]*mean, sum, got[n])
+		}
+	}
+}
+
+// TestPaperEq4: Bouchard's bound on the soft-max ([TKDD] eq. 4), as the blocks and the rows' step compute it
+// from xi^2 = x' Psi x + (w.x - beta)^2: with lambda by its definition it is above log sum exp, and Beta
+// is where it is least. The bound for map (Gopal & Yang, ICML 2013) is tight at the offset that LogSums gives.
+func TestPaperEq4(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for _, leaves := range []int{2, 3, 16} {
+		score, spread := make([]float64, leaves), make([]float64, leaves)
+		for l := range score {
+			score[l], spread[l] = 3*r.NormFloat64(), r.ExpFloat64()
+		}
+		exact := 0.0
+		for _, f := range score {
+			exact += math.Exp(f)
+		}
+		exact = math.Log(exact)
+		xi := make([]float64, leaves)
+		bound := func(beta float64) float64 {
+			sum := beta
+			for l, f := range score {
+				u := f - beta
+				sum += (u-xi[l])/2 + lambdaOf(xi[l])*(u*u-xi[l]*xi[l]) + math.Log1p(math.Exp(xi[l]))
+			}
+			return sum
+		}
+		beta := r.NormFloat64()
+		for range 20 {
+			s := &Bounded{lanes: leaves, score: make([]float64, leaves), variance: spread}
+			for l, f := range score {
+				s.score[l] = f - beta
+				xi[l] = math.Sqrt(spread[l] + (f-beta)*(f-beta))
+			}
+			var tau, pull [1]float64
+			s.Share(tau[:], pull[:])
+			next := Beta(beta, tau[0], pull[0], leaves)
+			best, sum, weight := bound(next), (float64(leaves)/2-1)/2, 0.0
+			for l, f := range score {
+				sum += lambdaOf(xi[l]) * f
+				weight += lambdaOf(xi[l])
+			}
+			if want := sum / weight; math.Abs(next-want) > 1e-10*(1+math.Abs(want)) {
+				t.Errorf("%d leaves: beta %g, want %g", leaves, next, want)
+			}
+			for _, at := range []float64{beta, next - 1e-3, next + 1e-3} {
+				if bound(at) < best-1e-12 {
+					t.Errorf("%d leaves: the bound is %g at %g, and %g at the best beta %g", leaves, bound(at), at, best, next)
+				}
+			}
+			if best < exact {
+				t.Errorf("%d leaves: the bound %g is below log sum exp %g", leaves, best, exact)
+			}
+			beta = next
+		}
+		z := make([]float64, 1)
+		LogSums([][]float64{{logSum(score[:1])}, {logSum(score[1:])}}, z)
+		for _, at := range []float64{z[0], z[0] - 1, z[0] + 1} {
+			sum := at - 1
+			for _, f := range score {
+				sum += math.Exp(f - at)
+			}
+			if at == z[0] && math.Abs(sum-exact) > 1e-12*(1+math.Abs(exact)) || sum < exact-1e-12*(1+math.Abs(exact)) {
+				t.Errorf("%d leaves: the bound at %g is %g, log sum exp %g", leaves, at, sum, exact)
+			}
+		}
+	}
+}
+
+// TestPrior: [TKDD] eq. 8 and 3.4: leaves (1, [I^-1]_ii), I with the share of the class in p's place;
 // internals the sums.
 func TestPrior(t *testing.T) {
 	r := sample(1, 30, 7, true)

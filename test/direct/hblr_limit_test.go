@@ -59,6 +59,50 @@ func TestHBLRLimits(t *testing.T) {
 	}
 }
 
+// TestHBLRLimitBLR: with every precision held at 1 and the root's mean at 0, the leaves below it are blr at
+// C = 1; with the root's own prior N(0, I) they are not.
+func TestHBLRLimitBLR(t *testing.T) {
+	j := jobs.Awkward(3, 60, 6)
+	j.Structure = nil
+	blr := j.Spec(&taxonv1.Options{Method: "blr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11, MaxSweeps: 4000, Prune: "empty"})
+	_, _, nodes := trained(t, j, blr, 2)
+	flat, _, err := jobspec.Tree(blr, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := hblr.Rows{X: j.Set.Matrix, Bias: 1}
+	positive := func(label int32) []uint32 {
+		return j.Set.PosRows[j.Set.PosBegin[label]:j.Set.PosBegin[label+1]]
+	}
+	parent, leaf := []int32{-1}, []bool{false} // the same classes, below a root
+	for range flat.Len() {
+		parent, leaf = append(parent, 0), append(leaf, true)
+	}
+	free := fixedPrecisions(t, hblr.NewTree(parent, leaf), rows, func(n int) []uint32 { return positive(flat.Label[n-1]) })
+	apart := 0.0
+	for n := range flat.Len() {
+		w := make([]float64, rows.Columns())
+		var s hblr.Scratch
+		s.Open(rows, &hblr.Block{Positive: [][]uint32{positive(flat.Label[n])}, Above: [][]float64{nil}, Precision: []hblr.Precision{hblr.Unit}})
+		if _, err := s.Solve(context.Background(), rows, w, 1e-12); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]float64, len(w))
+		for k, f := range nodes.Columns[n] {
+			want[f] = float64(nodes.Values[n][k])
+		}
+		for f, x := range w {
+			if math.Abs(x-want[f]) > 1e-5 {
+				t.Errorf("class %d, feature %d: %g, blr's %g", n, f, x, want[f])
+			}
+			apart = max(apart, math.Abs(free[n+1][f]-want[f]))
+		}
+	}
+	if apart < 1e-2 {
+		t.Errorf("below a free root the means are blr's, too: %g apart", apart)
+	}
+}
+
 // fixedPrecisions runs the updates of the means alone, all precisions 1.
 func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive func(n int) []uint32) [][]float64 {
 	t.Helper()
