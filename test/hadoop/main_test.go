@@ -20,7 +20,7 @@ func startCluster(t *testing.T, o Options) *Cluster {
 	if mode == "" {
 		t.Skip("skipped: set TAXON_HADOOP=1 to run it against real Hadoop (make hadoop-short)")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	lib, err := Install(ctx)
 	if errors.Is(err, ErrMissing) && mode != "required" {

@@ -23,7 +23,7 @@ func TestProof(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		y.job = slices.Concat(data, []string{"60"}) // enough for all that happens to it
 		sum, export := y.embedded(t)
-		y.compare(t, nil, y.some(t), sum, export, 6*time.Minute)
+		y.compare(t, nil, y.some(t), sum, export, 12*time.Minute)
 		y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
 	})
 	t.Run("mapreduce", func(t *testing.T) {

@@ -207,7 +207,7 @@ func TestYARN(t *testing.T) {
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum, export := y.embedded(t)
 	elsewhere := y.c.URL("/elsewhere/gw") // the other verbs ask YARN for it
-	y.compare(t, []string{"--data-root", set, "--dir", elsewhere}, y.everything(t), sum, export, 6*time.Minute)
+	y.compare(t, []string{"--data-root", set, "--dir", elsewhere}, y.everything(t), sum, export, 12*time.Minute)
 	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, elsewhere, sum) })
 }
 
@@ -314,7 +314,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	wantRefused(t, y.taxon, "give --stores 2 or more", placed("gw", "--stores", "1", "--dir", dir)...)
 	y.taxon.run(t, 0, placed("gw", "--workers", "1", "--stores", "2", "--data-root", set, "--dir", dir)...)
 	y.scale(t, "gw", 2)
-	if got := y.done(t, "second", 6*time.Minute); got != sum {
+	if got := y.done(t, "second", 12*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
 	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--dir", y.c.URL("/gen"))
