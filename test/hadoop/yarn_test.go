@@ -158,7 +158,7 @@ func (y *yarnCase) scale(t *testing.T, name string, workers int) {
 func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
 	t.Helper()
 	var s yarnStatus
-	for range 300 {
+	for range 900 {
 		if s = y.status(t, name); s.Answers && s.Workers == workers && s.Stores == stores && len(s.Containers) == 1+workers+stores {
 			return
 		}
