@@ -192,7 +192,7 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	cpu, known := c.predictCost(f, p)
 	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes), c.clock.left(0)
 	if c.vectorsOf(p) == nil {
-		need += c.reading * bigramSize
+		need, last = need+c.reading*bigramSize, last+c.reading*(bigramSize-1) // read here, and for the model
 	}
 	if !known {
 		may, left = may*breakOffFactor, left*breakOffFactor

@@ -72,6 +72,9 @@ func (o *Options) checkText() error {
 	}
 	for _, t := range textOptions {
 		values := o.Grid.Values[t.Name]
+		if len(values) > 0 && train.Ingested(o.Train.Data) {
+			return exit.Usagef("tune: --%s: the data are ingested already: give the text itself, for the search to try other words", t.Name)
+		}
 		if len(values) > 0 && !o.readsText() {
 			return exit.Usagef("tune: --%s is for --text: add that, or leave it out", t.Name)
 		}
