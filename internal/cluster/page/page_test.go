@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,6 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/metrics"
+	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -146,6 +150,41 @@ func TestEndpoints(t *testing.T) {
 	}
 	if a, b, x := post("/api/v1/jobs/job-1:cancel", "X-Taxon"), post("/api/v1/jobs/job-1:resume", "X-Taxon"), post("/api/v1/jobs/job-1:burn", "X-Taxon"); a != 200 || b != 200 || x != 404 || strings.Join(c.calls, ",") != "cancel job-1,resume job-1" {
 		t.Errorf("%d %d %d, %v", a, b, x, c.calls)
+	}
+}
+
+// Everyone gets the page, which says nothing by itself; who may read gets the data, and who may submit cancels.
+func TestWhoMay(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	must(t, os.WriteFile(tokens, []byte("read-only read-read-read-read-read\nworker work-work-work-work-work\nsubmit send-send-send-send-send\n"), 0o600))
+	c := &cluster{state: taxonv1.JobState_JOB_STATE_RUNNING}
+	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"}, secure.Options{TokenFile: tokens}, nil, New(c).Extra())
+	must(t, err)
+	defer func() { must(t, shown.Close()) }()
+	const read, cancel = "/api/v1/timeline", "/api/v1/jobs/job-1:cancel"
+	for _, r := range []struct {
+		token, method, path string
+		want                int
+	}{
+		{"", http.MethodGet, "/", 200}, {"", http.MethodGet, "/page.js", 200}, {"", http.MethodGet, read, 401}, {"work-work-work-work-work", http.MethodGet, read, 403},
+		{"read-read-read-read-read", http.MethodGet, read, 200}, {"read-read-read-read-read", http.MethodGet, "/api/v1/jobs", 200},
+		{"read-read-read-read-read", http.MethodPost, cancel, 403}, {"", http.MethodPost, cancel, 401}, {"send-send-send-send-send", http.MethodPost, cancel, 200},
+	} {
+		q, err := http.NewRequest(r.method, "http://"+shown.Addr+r.path, nil)
+		must(t, err)
+		q.Header.Set("X-Taxon", "1")
+		if r.token != "" {
+			q.Header.Set("Authorization", "Bearer "+r.token)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != r.want {
+			t.Errorf("%s %s by %q: %d, want %d", r.method, r.path, r.token, answer.StatusCode, r.want)
+		}
+	}
+	if len(c.calls) != 1 {
+		t.Errorf("%v", c.calls)
 	}
 }
 
