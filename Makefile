@@ -124,7 +124,15 @@ hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, 
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
 # Two at a time (make -j2), what waits for Hadoop or for the network meets what computes.
-ci-long: hadoop-short lint generate-check deploy-check race test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
+ci-long: hadoop-short lint generate-check deploy-check pictures race test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
+
+# Where the pictures of the tests that open browsers are kept.
+PICTURES ?= $(or $(TMPDIR),/tmp)/taxon-pictures
+
+pictures: ## the report (light, dark, PDF) and the cluster's page as the browser tests see them, kept in PICTURES (/tmp/taxon-pictures)
+	@mkdir -p $(PICTURES)
+	go test -count=1 -artifacts -outputdir $(PICTURES) -run InBrowser ./internal/report ./internal/cluster/page
+	@find $(PICTURES) -name '*.png' -o -name '*.pdf'
 
 deploy-check: ## Kubernetes manifests, alerts, dashboard, systemd units, strictly and against each other (no cluster needed)
 	go -C test/deploy test -count=1 .
@@ -181,4 +189,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check ci-long bench race-plot convergence papers results accuracy warm search overhead tour clean
+.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check pictures ci-long bench race-plot convergence papers results accuracy warm search overhead tour clean

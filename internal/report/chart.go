@@ -70,7 +70,7 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 		}
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartLeft, chartWidth-chartRight, py(y), py(y), chartLeft-6, py(y)+4, label)
 	}
-	for _, x := range ticks(loX, hiX, false) {
+	for _, x := range ticks(loX, hiX, xName == "sweep") {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, px(x), chartHeight-chartBottom+16, strconv.FormatFloat(x, 'g', 4, 64))
 	}
 	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text><text x="4" y="10">%s</text>`, chartWidth-chartRight, chartHeight-4, html.EscapeString(xName), html.EscapeString(yName))

@@ -3,6 +3,8 @@ package report
 import (
 	"bytes"
 	"context"
+	"image/color"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,13 +103,31 @@ func TestModelCard(t *testing.T) {
 	}
 }
 
-// A browser shows it: sorting and the filter work, and nothing is complained of.
+// A browser shows it: sorting and the filter work, nothing is complained of, the dark form is dark, and it prints.
+// Pictures of it are kept by go test -artifacts.
 func TestInBrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("there is no chromium here: CI has it")
 	}
 	file, page := written(t)
+	take := func(flags ...string) {
+		t.Helper()
+		text, err := exec.Command(browser, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2400", "file://"+file)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	light, dark, paper := filepath.Join(t.ArtifactDir(), "report-light.png"), filepath.Join(t.ArtifactDir(), "report-dark.png"), filepath.Join(t.ArtifactDir(), "report.pdf")
+	take("--screenshot=" + light)
+	take("--screenshot="+dark, "--blink-settings=preferredColorScheme=0")
+	take("--print-to-pdf=" + paper)
+	if l, d := brightness(t, light), brightness(t, dark); l < 0.8 || d > 0.3 {
+		t.Errorf("the light form has brightness %.2f, the dark one %.2f", l, d)
+	}
+	if printed, err := os.ReadFile(paper); err != nil || !bytes.HasPrefix(printed, []byte("%PDF")) {
+		t.Errorf("it does not print: %v", err)
+	}
 	probe := `<script>
 const head = document.querySelectorAll("#table th button")[6]; head.click();
 const first = document.querySelector("#table tbody tr td:nth-child(7)").textContent; head.click();
@@ -125,6 +145,23 @@ document.body.dataset.probe = [Number(first) >= Number(second), first !== second
 	if complaint := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).Find(out); complaint != nil {
 		t.Errorf("the browser complains: %s", complaint)
 	}
+}
+
+// brightness is a picture's, from 0 to 1.
+func brightness(t *testing.T, path string) float64 {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	p, err := png.Decode(f)
+	must(t, err)
+	sum, size := 0.0, p.Bounds()
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			sum += float64(color.GrayModel.Convert(p.At(x, y)).(color.Gray).Y)
+		}
+	}
+	return sum / 255 / float64(size.Dx()*size.Dy())
 }
 
 func TestTicks(t *testing.T) {

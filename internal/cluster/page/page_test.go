@@ -245,7 +245,9 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 		mux.ServeHTTP(plain{w}, r)
 	}))
 	defer web.Close()
-	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", web.URL).CombinedOutput()
+	// go test -artifacts keeps the picture.
+	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", "--window-size=1300,1500",
+		"--screenshot="+filepath.Join(t.ArtifactDir(), "page.png"), web.URL).CombinedOutput()
 	must(t, err)
 	page := string(out)
 	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more"} {
