@@ -391,3 +391,13 @@ func TestPriced(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkSolve(b *testing.B) {
+	p := small(1, 400, 30, 12, 1, 1)
+	s := p.NewSolver()
+	for b.Loop() {
+		if _, _, err := s.Solve(context.Background(), nil, Options{Gap: 1e-3, MaxEpochs: 100}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

