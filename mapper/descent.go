@@ -87,7 +87,7 @@ func (d *descent[T]) compact(t *dualSolver) {
 	d.order = kept
 }
 
-// crowded says whether so many of the running lanes look at the rows that the tile is the faster way.
+// crowded says whether the tile is the faster way: many of the running lanes look at each row.
 func (d *descent[T]) crowded(t *dualSolver, running uint16) bool {
 	looks := 0
 	for _, k := range d.order {
@@ -132,8 +132,8 @@ func (d *descent[T]) weigh(t *dualSolver, k uint32) {
 	}
 }
 
-// shrinkBounds are the bounds of the epoch behind one with these largest and smallest
-// projected gradients.
+// shrinkBounds returns the bounds of the next epoch, given the largest and the smallest projected
+// gradient of this one.
 func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
 	if upper, lower = largest, smallest; upper <= 0 {
 		upper = T(math.Inf(1))
@@ -153,9 +153,9 @@ func Shuffle(order []uint32, seed, epoch uint64) {
 	}
 }
 
-// narrowLanes classes or fewer descend in float32 on a tile of their own, a quarter as large,
-// to equal bits: a visit waits for the tile, and from 32,000 features on the wide one does
-// not fit into a second-level cache of 2 MB.
+// narrowLanes classes or fewer descend in float32 on a tile of their own, a quarter as large. The
+// results are equal bits. A visit waits for the tile, and the wide tile of many features does not
+// fit into a second-level cache.
 const narrowLanes = 4
 
 // narrowTile holds the weights of few lanes.

@@ -4,8 +4,9 @@
 //
 // # The problem
 //
-// Given a terminal n with parent vector y (the mean m_n of its neighbours on a tree
-// leaf, S_n = 1), instances x_i and signs y_in ([TKDD] eq. 15):
+// Given are a terminal n (a node with a loss), the vector y, instances x_i and signs y_in.
+// On a tree y is the vector of n's parent. On a graph it is m_n, the mean of n's neighbours
+// ([TKDD] eq. 15):
 //
 //	min_w  1/2 ||w - y||^2 + C sum_i loss(y_in w.x_i)
 //
@@ -32,16 +33,17 @@
 //
 // # How it is solved
 //
-// A Problem is what all blocks share; a Solver owns the memory for one block at a time. Its
-// type follows from the loss, and what it is made of from the data's shape:
+// A Problem is what all blocks share. A Solver owns the memory for one block at a time. The
+// loss decides its type, and the shape of the data decides which methods it uses:
 //
 //	hingeSolver     descent; laneDescent where rows have few zeros
 //	squaredSolver   descent; newton where columns are few
 //	logisticSolver  Newton's method in the primal, by conjugate gradients over the rows in doubt
 //
-// Sixteen classes ("lanes") share each pass of a descent over a row's nonzeros. A bit mask per
-// row says which lanes still look at it: shrinking per class (Hsieh et al. 2008). Up to four
-// lanes descend on a narrower tile.
+// Sixteen classes ("lanes") share each pass of a descent over a row's nonzeros. Their weights
+// are a tile: one line of sixteen numbers a feature. A bit mask per row says which lanes still
+// visit it, which is shrinking per class (Hsieh et al. 2008). Up to four lanes descend on a
+// narrower tile.
 //
 // Between pricing passes only a working set is visited: rows that are positive, have a dual,
 // or lie within Options.Band of the margin. A pricing pass scores every row, gives the

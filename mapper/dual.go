@@ -12,8 +12,8 @@ import (
 )
 
 // dualSolver is what the solvers of both hinge losses share: duals over a working list, the
-// descents that improve them, and the pricing pass that certifies them. 196 bytes a feature
-// and 240 bytes a visited row.
+// descents that improve them, and the pricing pass that certifies them. It takes 196 bytes a
+// feature and 240 bytes a visited row.
 type dualSolver struct {
 	tile
 	list                      // the working list
@@ -185,8 +185,8 @@ func (t *dualSolver) roundDuals() {
 	}
 }
 
-// startWeights sets the float32 tile to y + v where listed rows look: their features and
-// the bias. A descent continues from there; what it ends at is added up anew, in float64.
+// startWeights sets the float32 tile to y + v at the features of the listed rows and at the bias.
+// A descent starts from there. Its result is summed again in float64.
 func (t *dualSolver) startWeights() {
 	if t.findNeeded(); t.needsMost() {
 		t.fillParents()
@@ -207,8 +207,8 @@ func (t *dualSolver) addList(w [][Lanes]float32) {
 	}
 }
 
-// findNeeded lists the features of the listed rows and the bias, ascending. If they are
-// many the list may be cut short: all are as good.
+// findNeeded lists the features of the listed rows and the bias, ascending. It may stop early
+// when the features are many: callers then take all features.
 func (t *dualSolver) findNeeded() {
 	t.needed = t.needed[:0]
 	entries := 0
@@ -234,7 +234,7 @@ func (t *dualSolver) findNeeded() {
 	t.needed = append(t.needed, uint32(last))
 }
 
-// needsMost says whether so many features are needed that taking all of them costs less.
+// needsMost says whether so many features are needed that it is cheaper to take all.
 func (t *dualSolver) needsMost() bool { return len(t.needed) > len(t.w)/3 }
 
 // fillNeeded is fillParents at the needed features alone.
@@ -338,8 +338,8 @@ func (t *dualSolver) result(sums Sums, priced bool, curvature func(f uint32, lan
 	return r
 }
 
-// save gathers the state: rows that have work or duals. Where no pricing pass has drawn the
-// working set all rows are visited anyway, and only duals are kept.
+// save gathers the state: the rows that have work or duals. If no pricing pass has drawn a
+// working set, all rows are visited anyway, and only duals are kept.
 func (t *dualSolver) save(priced bool) State {
 	s := State{Priced: priced, Rounding: t.rounding}
 	rows, duals := 0, 0

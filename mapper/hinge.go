@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// hingeSolver solves blocks with the hinge. Its descents go on lane by lane where rows have
-// few zeros, and precise ones choose how the weights are rounded.
+// hingeSolver solves blocks with the hinge. Where rows have few zeros, its descents continue lane
+// by lane. Precise descents also choose how the weights are rounded.
 type hingeSolver struct{ dualSolver }
 
 func newHingeSolver(p *Problem) *hingeSolver {
@@ -41,13 +41,15 @@ func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Option
 	return h.result(sums, o.Price || priced, func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) }), nil
 }
 
-// roundingBias is a share by which w = y + v is enlarged before it is rounded to float32:
-// (1+bias) w, on the features that v touches, which are all features of its support. The
-// hinge's corner makes P feel rounding at first order: a margin of 1 that comes out as
-// 1 - 1e-8 costs C 1e-8, which is 1e-5 of a small P at C = 100. A bias lifts each margin of 1
-// beyond the corner, whatever share of it y has. It costs its share of the sum of the free
-// duals, by first-order optimality. The greater ones are for features whose products are
-// large beside their sum.
+// roundingBias lists the factors 1+bias by which w = y + v may be enlarged before it is rounded
+// to float32. The enlarged features are those that v touches, which are all features of its
+// support.
+//
+// At the hinge's corner rounding changes P at first order: a margin of 1 that becomes 1 - 1e-8
+// costs C 1e-8, which is 1e-5 of a small P at C = 100. A bias moves each such margin beyond the
+// corner, whatever share of it comes from y. By first-order optimality it costs its share of the
+// sum of the free duals. The larger biases are for features whose products are large compared
+// with their sum.
 var roundingBias = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20, 0x1p-19, 0x1p-18, 0x1p-17, 0x1p-16}
 
 // ValidRounding says whether the state's roundings are known ones: to check what was read.

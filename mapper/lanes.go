@@ -133,7 +133,7 @@ func (n *laneDescent[T]) layWeights(d *descent[T], group uint16) {
 	}
 }
 
-// pass is an epoch over the rows in order; those that their lanes dropped are gone from it.
+// pass is an epoch over the rows in order. It removes the rows that their lanes dropped.
 func (n *laneDescent[T]) pass() {
 	inf := T(math.Inf(1))
 	for l := range Lanes {
@@ -190,7 +190,7 @@ type laneArgs[T real] struct {
 	n     int          //
 	kept  *uint32      // out: those that stay; may be order itself
 	left  int          // out: how many
-	x     *[16]float32 // y_i x_i of each row, the bias behind it, filled up with zeros
+	x     *[16]float32 // y_i x_i of each row, then the bias, filled up with zeros
 	lines int          // sixteens of a row
 	rows  *laneRow[T]
 	w     *[16]T // of each lane, as long as a row

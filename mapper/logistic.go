@@ -10,8 +10,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// logisticSolver solves blocks with the logistic loss. 448 bytes more a feature and 256 bytes
-// a row, and 320 a feature and 192 a row of the near ones.
+// logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes
+// a row more than the tile, and another 320 a feature and 192 a row for the near rows.
 type logisticSolver struct {
 	tile
 	loops                     loops
@@ -50,15 +50,15 @@ const (
 	startShare = 1e-3
 )
 
-// Solve improves v = w - y by Newton's method with conjugate gradients (trust is
-// by line search; Lin, Weng, Keerthi 2008 for the flat problem) on
+// Solve improves v = w - y by Newton's method with conjugate gradients and a line search (Lin,
+// Weng, Keerthi 2008 for the flat problem) on
 //
 //	min_v  f(v) = 1/2 ||v||^2 + sum_i C_i log(1 + exp(-y_i (y + v).x_i))
 //	f'(v) = v - G,  G = sum_i a_i y_i x_i,  a_i = C_i / (1 + exp(y_i w.x_i))
 //
-// sixteen lanes sharing both products X p and X'(D X p) of an iteration. f is strongly
-// convex, so f - f* <= 1/2 ||f'||^2, and that is also the duality gap at the duals a: the
-// lanes end at it.
+// Sixteen lanes share both products of an iteration, X p and X'(D X p). f is strongly convex, so
+// f - f* <= 1/2 ||f'||^2, which is also the duality gap at the duals a. A lane ends when it is
+// small enough.
 func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error) {
 	e.open(b)
 	defer e.close()
@@ -110,7 +110,7 @@ func (e *logisticSolver) fillSmooth() {
 	}
 }
 
-// gradients sets r = -f' = G - v and decides which lanes go on.
+// gradients sets r = -f' = G - v and decides which lanes continue.
 func (e *logisticSolver) gradients(o Options, epoch int) {
 	var norm, size [Lanes]float64
 	e.loops.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
@@ -190,8 +190,8 @@ func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64
 	}
 }
 
-// search moves v along d, halving a lane's step until f falls enough, and leaves the
-// scores, duals and curvatures of where it stands.
+// search moves v along d. A lane's step is halved until f falls enough. The scores, duals and
+// curvatures are those of the new point.
 func (e *logisticSolver) search(sums *Sums) {
 	e.scoreAll(e.p.X, e.d, e.move, sums)
 	var vd, dd, slope, before [Lanes]float64
@@ -340,9 +340,8 @@ func expNegative(x float32) float32 {
 	return y * math.Float32frombits(uint32(n+127)<<23)
 }
 
-// price adds up the certificate at the tile's weights: scores in float64, a_i at its
-// best for them, a_i = C_i p_i, at which C loss + conjugate is all of the margin's product,
-// so that
+// price adds up the certificate at the tile's weights. Scores are float64, and a_i = C_i p_i is
+// the best dual for them. There C loss + conjugate equals the product with the margin, so that
 //
 //	D(a) = P - 1/2 ||w - y - G||^2
 //

@@ -6,13 +6,13 @@ import (
 	"taxon/internal/sparse"
 )
 
-// startBias begins a fresh block at the bias that is best while all other weights are the parent's
-// zeros: classes are rare, and from p = 1/2 in every row the first sweeps would do nothing else.
-// It is where
+// startBias begins a fresh block at the best bias while all other weights are zero beside the
+// parent's. Classes are rare: from p = 1/2 in every row the first sweeps would do nothing but
+// find the bias. It solves
 //
 //	b + B (C n- p - C+ n+ (1-p)) = 0,  p = 1/(1+exp(-B (y + b)))
 //
-// n- and n+ being the negative and the positive rows.
+// n- and n+ are the numbers of negative and positive rows.
 func (e *logisticSolver) startBias() {
 	bias, last := float64(e.p.Bias), len(e.v)-1
 	if bias == 0 {
@@ -38,19 +38,20 @@ func (e *logisticSolver) startBias() {
 // biasSteps is the number of bisections of startBias: from millions to float32's digits.
 const biasSteps = 48
 
-// nearRows is the part of a Newton step's Hessian that takes the time, on a matrix of its own: rows of
-// which some lane is in doubt, and their features alone, numbered anew. The gradient, the loss and
-// the line search stay those of all rows, so that only a step's direction is approximate.
+// nearRows is the expensive part of a Newton step's Hessian: the rows of which some lane is in
+// doubt, and only their features, as a matrix of its own. The gradient, the loss and the line
+// search use all rows, so that only a step's direction is approximate.
 //
-// The rows left out are negative in all lanes, with small duals a_i and nearly the curvature a_i.
-// Together they weigh about as much as the near ones. Their Hessian sum a_i x_i x_i' is bounded
-// from below by u u'/L, u = sum a_i x_i, L = sum a_i (Cauchy-Schwarz), which is exact along the
-// bias and wherever these rows are alike; u is what the near rows leave of -G. So a step solves
+// The other rows are far. They are negative in all lanes, with small duals a_i and curvatures
+// close to a_i. Together they weigh about as much as the near rows. Their Hessian sum a_i x_i
+// x_i' has the lower bound u u'/L with u = sum a_i x_i and L = sum a_i (Cauchy-Schwarz). The
+// bound is exact along the bias and wherever these rows are alike. u is what the near rows leave
+// of -G. So a step solves
 //
 //	(I + X' D X + u u'/L) d = r        X: the near rows
 //
-// On the features that no near row has, d = r - u s/L with s = u.d. Put into the rest, with q the
-// squared length of u there and t = u.r there,
+// On the features that no near row has, d = r - u s/L with s = u.d. Let q be the squared length
+// of u on these features, and t = u.r there. Inserted into the other equations this gives
 //
 //	(I + X' D X + u u'/(L+q)) d = r - u t/(L+q),   s/L = (u.d + t)/(L+q)
 type nearRows struct {
@@ -67,7 +68,8 @@ type nearRows struct {
 // nearShares of C are the curvatures from which on a row is near: the least that leaves few.
 var nearShares = [...]float64{1e-3, 1e-2}
 
-// nearMost: one row in so many may be near, else leaving out the others does not pay.
+// nearMost: at most one row in nearMost may be near. With more, leaving out the others does not
+// pay.
 const nearMost = 4
 
 // draw finds the near rows; it reports whether they are few.

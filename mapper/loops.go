@@ -85,7 +85,7 @@ func scoreRow[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T,
 	}
 }
 
-// scoreTwo scores lanes l and k: eight chains are what registers hold.
+// scoreTwo scores lanes l and k. Its eight chains of additions fit into the registers.
 func scoreTwo[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T, l, k int) (T, T) {
 	l, k = l&15, k&15
 	p := &w[len(w)-1]

@@ -78,10 +78,10 @@ func (l Loss) kernelC(c float64) float64 {
 	return c
 }
 
-// relaxation divides ||x_i||^2 in the squared hinge's steps (successive over-relaxation): they
-// go (||x_i||^2 + 1/(2C)) / (||x_i||^2/relaxation + 1/(2C)) times as far as the minimum along
-// a dual. That is less than twice, so no step lowers D. A lane's steps stay its own, whatever
-// the C of others.
+// relaxation divides ||x_i||^2 in the squared hinge's steps (successive over-relaxation). A step
+// is (||x_i||^2 + 1/(2C)) / (||x_i||^2/relaxation + 1/(2C)) times as long as the one to the
+// minimum along a dual. That is less than twice, so no step lowers D. A lane's steps do not
+// depend on the C of others.
 const relaxation = 1.35
 
 // scale is what a step's length follows from: 1/||x_i||^2, or with the squared hinge
@@ -93,8 +93,8 @@ func (l Loss) scale(norm float64) float32 {
 	return 1 / float32(norm)
 }
 
-// ZeroRowDual is the dual of an instance without any nonzero: it cannot move w, so it
-// stands at its optimum, and its constant loss C counts in both P and D.
+// ZeroRowDual is the dual of an instance without any nonzero. It cannot move w, so it is at its
+// optimum from the start, and its constant loss C counts in both P and D.
 func (l Loss) ZeroRowDual(c float64) float64 {
 	if l == SquaredHinge {
 		return 2 * c

@@ -25,9 +25,9 @@ const (
 	newtonHalvings = 20
 )
 
-// fewColumns says whether a squared hinge goes on by Newton's method when descent has found out
-// the rows within the margin. On few columns without many zeros descent takes hundreds of
-// epochs: every row moves every weight.
+// fewColumns says whether a squared hinge is solved by Newton's method once descent has found the
+// rows within the margin. On few columns with few zeros descent takes hundreds of epochs, because
+// every row moves every weight.
 func (p *Problem) fewColumns() bool { return p.X.Cols < newtonColumns && p.X.Rows >= newtonRows }
 
 // newton is the memory of Newton's method on the listed rows, for sixteen lanes.
@@ -92,7 +92,7 @@ func newNewton(d int) *newton {
 	return n
 }
 
-// open makes room for so many listed rows.
+// open makes room for this many listed rows.
 func (n *newton) open(rows int) {
 	for l := range n.hessian {
 		clear(n.hessian[l])
@@ -101,8 +101,8 @@ func (n *newton) open(rows int) {
 	clear(n.held)
 }
 
-// newtonScores scores the listed rows at the float64 tile: at its weights rounded to
-// float32, then at what the rounding left, which duals of large C would feel.
+// newtonScores scores the listed rows at the float64 tile, in two parts: at its weights rounded
+// to float32, and at the rounding's remainder, which matters to duals of a large C.
 func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 	for f := range t.w64 {
 		for l, x := range &t.w64[f] {
@@ -279,8 +279,8 @@ func inner(x, y []float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// stepNewton moves the lanes by their steps, halved until P falls; lanes that none makes
-// fall are at rest, and left out of those returned.
+// stepNewton moves the lanes by their steps, halved until P falls. It returns the lanes that
+// moved. The others have no step along which P falls.
 func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	n := t.newton
 	for m := lanes; m != 0; m &= m - 1 {

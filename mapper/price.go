@@ -10,14 +10,14 @@ import (
 // stay in the nearest cache.
 const scoreChunk = 256
 
-// price scores every row at the tile's weights, w = y + v rounded to float32, and
-// leaves the exact float64 sums of the certificate in sums and the next working set in
-// the list: positives, rows with a dual, rows with margin below 1+band, less the fall
-// that is expected of a lane's scores (nil: none is).
+// price scores every row at the tile's weights, w = y + v rounded to float32. sums gets the exact
+// float64 sums of the certificate. The list gets the next working set: positives, rows with a
+// dual, and rows with a margin below 1+band. fall is how far a lane's scores are expected to
+// fall, and lowers that bound; nil: not at all.
 //
-// A float32 pass finds the (row, lane) pairs that can matter: a score that is further
-// from the margin than its rounding bound has loss zero for certain. Only the others
-// are scored again in float64, so the sums are exact at float32's cost.
+// A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin
+// than its rounding bound has loss zero for certain. Only the others are scored again in float64,
+// so the sums are exact at float32's cost.
 func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float64, sums *Sums) error {
 	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds()}
 	if fall != nil {
@@ -60,7 +60,7 @@ type pricing struct {
 // gamma_n ||x||, gamma_n ~ n 2^-24, twice that for safety.
 func rounding(n int, q float64) float64 { return float64(n+3) * 0x1p-23 * math.Sqrt(q) }
 
-// takeRows takes rows from..to-1, which lie in one shard.
+// takeRows prices rows from..to-1, which lie in one shard.
 func (q *pricing) takeRows(from, to int) {
 	slack := float64(q.p.slack[from/scoreChunk])
 	for l := range Lanes {

@@ -33,8 +33,8 @@ type Problem struct {
 	negative bool      // some value is below zero
 }
 
-// StartRows bounds the rows that a fresh block begins with, beside its positives. An even
-// sample settles the bias and the common words; the first pricing pass finds the other rows.
+// StartRows is the most rows that a fresh block visits besides its positives. An even sample of
+// the rows settles the bias and the common words. The first pricing pass finds the other rows.
 const StartRows = 8192
 
 // NewProblem computes the rows' squared norms (bias included).
@@ -138,11 +138,11 @@ type Block struct {
 	C        float64     // of these terminals; 0: Problem.C
 }
 
-// State is what a block keeps between sweeps: its nonzero duals and its working set,
-// sparse. The zero value is a fresh block: no duals, every row to be looked at.
+// State is what a block keeps between sweeps: its nonzero duals and its working set, sparse. The
+// zero value is a fresh block: no duals, and every row is visited.
 //
-// Rows are ascending. Work[k] says which lanes visit row Rows[k]; Live[k], a subset of
-// the lanes, which have a nonzero dual there; their values stand in Dual row by row,
+// Rows are ascending. Work[k] is the mask of the lanes that visit row Rows[k]. Live[k], a subset
+// of them, is the mask of the lanes with a nonzero dual there. Dual holds the values row by row,
 // lowest lane first. A row that is not listed has neither.
 type State struct {
 	Priced   bool // a pricing pass has drawn the working set; false: visit all rows

@@ -8,8 +8,8 @@ import (
 	"taxon/internal/coupling"
 )
 
-// squaredSolver solves blocks with the squared hinge. On few columns it goes on by Newton's
-// method. 64 bytes more a feature with a hierarchy.
+// squaredSolver solves blocks with the squared hinge. On few columns it continues by Newton's
+// method. A hierarchy takes 64 more bytes a feature.
 type squaredSolver struct {
 	dualSolver
 	newton *newton          // nil: descent alone
@@ -53,7 +53,7 @@ func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Opti
 	return q.result(sums, o.Price || priced, curvature), nil
 }
 
-// improve descends, and goes on by Newton's method where that is faster.
+// improve descends, and continues by Newton's method where that is faster.
 func (q *squaredSolver) improve(ctx context.Context, o Options, sums *Sums) error {
 	if q.newton == nil || o.MaxEpochs < newtonAfter {
 		_, err := q.descend(ctx, o, sums)
@@ -119,21 +119,22 @@ func degree(h float32) float32 {
 // units is a sum of degrees in units of 1/coupling.Unit, rounded up.
 func units(sum float32) uint8 { return uint8(math.Ceil(float64(sum * coupling.Unit))) }
 
-// sampleStride is the distance of the rows that a fresh block begins with, beside its positives.
+// sampleStride is the distance between the sampled rows of a fresh block.
 func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
 
-// predictBiasShift tells a pricing pass behind descents on the sample alone how far biases have
-// yet to fall; nil: they don't. All rows pull a lane's bias down sampleStride times as hard as the
-// sample's do, so that scores of rows without support will fall by b, where
+// predictBiasShift predicts how far the biases will still fall after descents on the sample
+// alone, for the pricing pass that follows them. nil: they will not. All rows together pull a
+// lane's bias down sampleStride times as hard as the sample does. So the scores of rows without
+// support will fall by b, where
 //
 //	stride sum_i max(0, a_i - 2C b) = sum_i a_i + b/Bias^2
 //
-// over the sample's negatives with a dual: the squared hinge's a_i = 2C(1 - m_i) follow their
-// margins m_i, and the bias gives back what its own regulariser asks. Rows whose margin is
-// 1+band-b or more are not listed.
+// over the sample's negatives with a dual. The squared hinge's duals a_i = 2C(1 - m_i) follow the
+// margins m_i, and the last term is the regulariser of the bias. Rows whose margin is 1+band-b or
+// more are not listed.
 //
-// Rows with weights count as if each had their mean. A wrong guess costs sweeps, nothing
-// else: the next pricing lists what this one missed.
+// Rows with weights count as if each had the mean weight. A wrong prediction costs sweeps and
+// nothing else: the next pricing pass lists what this one missed.
 func (q *squaredSolver) predictBiasShift() *[Lanes]float64 {
 	stride := float64(q.p.sampleStride())
 	if stride == 1 || q.p.Bias == 0 {
@@ -155,10 +156,10 @@ func (q *squaredSolver) predictBiasShift() *[Lanes]float64 {
 	return fall
 }
 
-// simplexThreshold is the u >= 0 with stride sum_i max(0, a_i - u) = sum_i a_i + give u, for
-// stride >= 1 and give >= 0. Duals at or below the value reached stay out, until none is:
-// the value grows, and never beyond the solution (Michelot's projection onto a simplex). a is
-// used up.
+// simplexThreshold solves stride sum_i max(0, a_i - u) = sum_i a_i + give u for u >= 0, given
+// stride >= 1 and give >= 0 (Michelot's projection onto a simplex). Each round drops the duals at
+// or below the current u, until none is. u grows, and never beyond the solution. a is
+// overwritten.
 func simplexThreshold(a []float64, stride, give float64) (u float64) {
 	sum := 0.0
 	for _, x := range a {

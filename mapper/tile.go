@@ -115,8 +115,8 @@ func (t *tile) fillParents() {
 	}
 }
 
-// scoreRows scores n rows of x from row `from` on, which lie in one shard, at the weights w, and
-// leaves in t.low the lanes whose score is not below t.score.floor.
+// scoreRows scores the n rows of x from row `from` on, which lie in one shard, at the weights w.
+// t.low gets the lanes whose score is not below t.score.floor.
 func (t *tile) scoreRows(x *sparse.Matrix, w [][Lanes]float32, from, n int, out *[Lanes]float32) {
 	e, shard := t.score, &x.Shards[from>>sparse.RowShift]
 	floor := e.floor
@@ -140,7 +140,7 @@ func (t *tile) exactScores(i int) {
 	t.p.Kernel.exact(e)
 }
 
-// resized is a slice of n elements, whatever they hold.
+// resized returns a slice of n elements with undefined values.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n+n/8)[:n]

@@ -17,9 +17,9 @@ type rowRef struct {
 	pos    uint16  // lanes for which it is positive
 }
 
-// visitArgs is the argument of a visiting kernel: a pass of dual coordinate descent over the
-// rows in order. Kernels in assembly know its layout: sizes and offsets stand in
-// internal/tools/kernelgen, and TestLayout holds both together.
+// visitArgs is the argument of a visiting kernel: a pass of dual coordinate descent over the rows
+// in order. Kernels in assembly know its layout. The sizes and offsets are in
+// internal/tools/kernelgen, and TestLayout compares both.
 type visitArgs[T real] struct {
 	order    *uint32   // n indices into rows and dual
 	n        int       //
@@ -78,8 +78,8 @@ func visitRows[T real](e *visitArgs[T], loss Loss) {
 func visitHinge[T real](e *visitArgs[T])   { visitRows(e, Hinge) }
 func visitSquared[T real](e *visitArgs[T]) { visitRows(e, SquaredHinge) }
 
-// step takes the lanes of mask at row r, given their scores: it moves their duals a and
-// says which changed, and what is to be added to w per unit of x.
+// step updates the duals a of the lanes in mask at row r, given their scores. It returns which
+// changed. delta gets what is to be added to w per unit of x.
 func (e *visitArgs[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, delta *[Lanes]T) (changed uint16) {
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros16(mask) & 15

@@ -36,10 +36,10 @@ func (c *column) cut(n int) {
 	c.diag, c.w, c.keep = c.diag[:n], c.w[:n], c.keep[:n]
 }
 
-// layOut lists feature lo+f's nodes (all that hold or get a value and their ancestors;
-// all nodes for the dense rules) in preorder and sets x and prev (the parent's where not
-// overridden), y, V and the curvature. It merges the sorted lists; missing ancestors come
-// in before the first node that needs them, which is where preorder has them.
+// layOut lists the nodes of feature lo+f in preorder: all that hold or get a value, and their
+// ancestors; for the dense rules all nodes. It sets x and prev (the parent's value if not
+// overridden), y, V and the curvature. It merges the sorted lists, and inserts missing ancestors
+// before the first node that needs them, which is their place in preorder.
 func (r *run) layOut(f int32) {
 	const end = math.MaxInt32
 	c := &r.col
@@ -111,7 +111,7 @@ func (r *run) layOut(f int32) {
 	c.cut(n)
 }
 
-// position is where node p stands among the first n of the column; -1: it does not.
+// position is the index of node p among the first n of the column, or -1.
 func (r *run) position(p int32, n int) int32 {
 	if i := r.at[p]; int(i) < n && r.col.node[i] == p {
 		return i
@@ -119,7 +119,7 @@ func (r *run) position(p int32, n int) int32 {
 	return -1
 }
 
-// place puts node p, whose parent stands at up, at position n, with nothing of its own.
+// place inserts node p at position n. Its parent is at position up. p has no value of its own.
 func (r *run) place(p, up int32, n int) {
 	c := &r.col
 	r.at[p] = int32(n)
@@ -154,8 +154,8 @@ func (r *run) ancestors(p int32, n int) int {
 	return n
 }
 
-// emit writes x+ as overrides: a node is kept if it differs from its parent or if a
-// kept node lies below it.
+// emit writes x+ as overrides. A node is kept if it differs from its parent or if a kept node
+// lies below it.
 func (r *run) emit(f int32) {
 	c := &r.col
 	clear(c.keep)

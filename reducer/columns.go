@@ -71,8 +71,8 @@ func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32) {
 	}
 }
 
-// places turns counts, shifted by one, into where each feature's entries begin, and returns a copy
-// to count up while they are placed.
+// places turns counts, shifted by one, into the begin of each feature's entries. It returns a
+// copy, which counts up while the entries are placed.
 func (s *Scratch) places(begin []int32) []int32 {
 	for i := 1; i < len(begin); i++ {
 		begin[i] += begin[i-1]
@@ -88,7 +88,7 @@ type builder struct {
 	count []int64 // per node
 }
 
-// reset makes an empty builder for so many nodes and features.
+// reset makes an empty builder for these numbers of nodes and features.
 func (b *builder) reset(nodes, features int) {
 	b.begin, b.entry, b.count = zeroed(b.begin, features+1), b.entry[:0], zeroed(b.count, nodes)
 }

@@ -4,9 +4,10 @@
 //
 // # The problem
 //
-// Given each parent p's sum V_p of its terminals' v_n, and their curvature s_p on each
-// feature, find the internals' next vectors. Curvature says how much a terminal resists a
-// move of its parent: not at all where it has no support, for there it follows. The rules:
+// Given are, for each parent p and feature, the sum V_p of its terminals' v_n and their
+// curvature s_p. Find the internals' next vectors. Curvature says how much a terminal resists
+// a move of its parent. Where a terminal has no support it follows its parent, and does not
+// resist at all. The rules:
 //
 //	Support  the support-aware system (methods: "variable metric twoblock"):
 //	         (deg_p + s_p) w_p - sum_{internal q~p} w_q = s_p y_p + V_p
@@ -19,10 +20,10 @@
 //	         ([TKDD] eq. 11)
 //	Jacobi   the mean for all nodes at once from the last values, damped
 //
-// deg_p counts the internal neighbours and the root's zero parent, each edge between two
-// internal nodes Forest.Inner times. Terminals stand at w_n = y_p + v_n where they were
-// solved. On a graph (Forest.Graph) the terminals that share their neighbours, a leaf group,
-// stand where a parent does, and the systems are those of type Graph.
+// deg_p counts the internal neighbours and the root's zero parent. An edge between two
+// internal nodes counts Forest.Inner times. A solved terminal's vector is w_n = y_p + v_n. On a
+// graph (Forest.Graph) a leaf group, the terminals with the same neighbours, takes the place
+// of a parent's terminals, and the systems are those of type Graph.
 //
 // # Sparse vectors
 //
@@ -30,7 +31,8 @@
 // Where no terminal below p has support, the support-aware system makes p follow its
 // parent exactly, so the internals stay as sparse as the duals are.
 //
-// Symbols: x_p is Vectors (current), xPrev the update before, y = x + beta (x - xPrev)
-// the extrapolated point (FISTA), U_n the sum of v over the subtree of n. With them
-// D(a) = sum a - 1/2 sum_n ||U_n||^2, because w_n(a) = sum of U over n's ancestors.
+// Symbols: x_p is Vectors (the current values), xPrev those of the previous update,
+// y = x + beta (x - xPrev) the extrapolated point (FISTA), and U_n the sum of v over the
+// subtree of n. With them D(a) = sum a - 1/2 sum_n ||U_n||^2, because w_n(a) is the sum of U
+// over n and its ancestors.
 package reducer

@@ -4,12 +4,14 @@ import (
 	"math"
 )
 
-// equations solves the internals' system of one feature after another, A(s) w = right, s
-// being the curvature of each leaf group. Where no terminal has any, and where all have it in
-// full, all features have the same matrix, and its factorisation (Graph.withNone, Graph.withAll).
-// Between the two an LDL' factorisation of the feature's own is cheap on trees and what is
-// like them; where it fills in, the graph is well connected, and conjugate gradients with
-// the diagonal as preconditioner need some 20 to 50 products. equations is the scratch of one task.
+// equations solves the internals' system A(s) w = right, one feature after another. s is the
+// curvature of each leaf group.
+//
+// Where no terminal has curvature, and where all have it in full, all features have the same
+// matrix and share its factorisation (Graph.withNone, Graph.withAll). Between the two, an LDL'
+// factorisation of the feature's own is cheap on trees and similar graphs. Where it fills in, the
+// graph is well connected: conjugate gradients with the diagonal as preconditioner converge fast.
+// equations is the scratch of one task.
 type equations struct {
 	g         *Graph
 	n         int       // nodes; the leaf groups' means follow as unknowns n, n+1, ...
@@ -23,7 +25,8 @@ func newEquations(g *Graph, n int) *equations {
 	return &equations{g: g, n: n, x: make([]float64, n+len(g.LeafGroups))}
 }
 
-// follow is M_g, how many of the leaf group's terminals follow its mean; curvature nil: all of them.
+// follow is M_g, the number of the leaf group's terminals that follow its mean. With curvature
+// nil it is all of them.
 func (g *Graph) follow(curvature []float64, group int32) float64 {
 	if curvature == nil {
 		return g.LeafGroups[group].Terminals
@@ -78,12 +81,11 @@ func (s *equations) solve(curvature, right, w []float64) {
 	}
 }
 
-// fewSteps is how many steps of conjugate gradients a factorisation must cost for them to
-// be tried first.
+// fewSteps: conjugate gradients are tried first if a factorisation costs more than this many of
+// their steps.
 const fewSteps = 60
 
-// stepsWorth is how many such steps one factorisation is worth, by nanoseconds measured on
-// graphs of 459 to 3,000 nodes.
+// stepsWorth is the number of steps of conjugate gradients that cost as much as a factorisation.
 func (g *Graph) stepsWorth() int {
 	factorisation := 0.75*g.order.work + 12*float64(g.order.fill())
 	product := 5*len(g.degree) + 2*len(g.Edges)
@@ -93,7 +95,7 @@ func (g *Graph) stepsWorth() int {
 	return int(min(factorisation/(1.1*float64(product)), conjugateSteps))
 }
 
-// iterate reports whether conjugate gradients got there within the steps.
+// iterate reports whether conjugate gradients converged within the steps.
 func (s *equations) iterate(curvature, right, w []float64, steps int) bool {
 	if s.conjugate == nil {
 		s.conjugate = newConjugate(s.n)
@@ -124,15 +126,15 @@ func newConjugate(n int) *conjugate {
 	return c
 }
 
-// Conjugate gradients stop at this share of the right-hand side in the preconditioner's
-// norm, or after as many steps.
+// Conjugate gradients stop at this share of the right-hand side in the preconditioner's norm, or
+// after conjugateSteps steps.
 const (
 	conjugateShare = 1e-13
 	conjugateSteps = 2000
 )
 
-// solve sets w to the solution of A(curvature) w = right, from what w is, the diagonal as
-// preconditioner; not ok when the steps did not do.
+// solve sets w to the solution of A(curvature) w = right, starting from w, with the diagonal as
+// preconditioner. ok is false if it did not converge within the steps.
 func (s *conjugate) solve(g *Graph, curvature, right, w []float64, steps int) (ok bool) {
 	s.prepare(g, curvature)
 	copy(s.r, right)

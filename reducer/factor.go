@@ -17,8 +17,8 @@ type factor struct {
 	dense  bool    // the fill is too large: conjugate gradients instead
 }
 
-// maxFill bounds the entries of L: beyond it a feature's factor costs more than some
-// dozens of products with the matrix.
+// maxFill bounds the entries of L. Beyond it a feature's factor costs more than dozens of
+// products with the matrix.
 const maxFill = 4_000_000
 
 // newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending.
@@ -70,8 +70,8 @@ func (d *degrees) Pop() any {
 	return last
 }
 
-// minimumDegree eliminates unknowns by least degree, ties by number, joining each one's
-// neighbours; not ok when the fill passes maxFill.
+// minimumDegree eliminates unknowns by least degree, ties by number, and connects the neighbours
+// of each. ok is false when the fill exceeds maxFill.
 func minimumDegree(adjacent [][]int32) (order []int32, ok bool) {
 	n := len(adjacent)
 	near := make([]map[int32]struct{}, n)
@@ -151,7 +151,7 @@ func (g *Graph) entries(curvature []float64, i int32, visit func(j int32, v floa
 			visit(p, -m)
 		}
 		if m == 0 {
-			return 1 // nobody asks for this mean
+			return 1 // this mean is never read
 		}
 		return m * g.LeafGroups[group].Pull
 	}

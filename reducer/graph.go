@@ -1,18 +1,18 @@
 package reducer
 
-// Graph is what a Forest lacks when the classes form a graph: all Parents of the forest
-// are -1 then, and every vector is stored whole.
+// Graph is what a Forest needs in addition when the classes form a graph. All Parents of the
+// forest are -1 then, and every vector is stored whole.
 //
-// With the terminals of leaf group g (those with the same neighbours, K_g of them, each with
-// pull S'_g = number of neighbours + Anchor) at w_n = m_g + v_n, m_g = sum_{j in g} w_j / S'_g,
-// the internals' system on one feature is, M_g of the leaf group's terminals following its mean,
+// Leaf group g is the K_g terminals with the same neighbours. Each has the pull S'_g = number of
+// neighbours + Anchor, and the vector w_n = m_g + v_n, m_g = sum_{j in g} w_j / S'_g. Let M_g =
+// K_g - s_g of the group's terminals follow its mean (docs/methods.md, Graphs). Then the
+// internals' system on one feature is
 //
 //	(deg_p + Anchor) w_p - sum_{internal q~p} b w_q - sum_{g at p} M_g m_g(w) = sum_{g at p} (V_g + s_g m_g_old)
 //
-// M_g = K_g - s_g (methods.md section 1, graph form); deg_p counts the terminals too. The
-// leaf group's mean enters as an unknown of its own, M_g S'_g u_g - M_g sum_{j in g} w_j = 0,
-// which keeps the matrix as sparse as the graph; it is factored in an order of minimum
-// degree that is found once (see equations).
+// deg_p counts the terminals too. The leaf group's mean is an unknown of its own, M_g S'_g u_g -
+// M_g sum_{j in g} w_j = 0, so that the matrix stays as sparse as the graph. It is factored in an
+// order of minimum degree that is found once (see equations).
 type Graph struct {
 	Edges      [][2]int32 // between internal nodes, smaller number first
 	Weight     float64    // b of these edges
@@ -36,9 +36,9 @@ type LeafGroup struct {
 	Pull      float64 // S'_g
 }
 
-// ridge is the weight of a term ridge ||w - y||^2 / 2 that stands in for the anchor when there
-// is none: the system of a feature on which a component has no curvature would be singular.
-// At a fixed point w = y, so the solution is unchanged.
+// ridge is the weight of a term ridge ||w - y||^2 / 2 that replaces the anchor where there is
+// none. Without it the system of a feature on which a component has no curvature would be
+// singular. At a fixed point w = y, so the solution is unchanged.
 const ridge = 1e-4
 
 // Prepare computes what all tasks share. nodes is the number of internals.
@@ -86,10 +86,10 @@ func (g *Graph) pattern(nodes int) [][]int32 {
 	return adjacent
 }
 
-// MeanAt is a leaf group's mean vector at one feature: the one rounding that everybody uses.
+// MeanAt is a leaf group's mean vector at one feature. All use this one rounding.
 func MeanAt(sum, pull float64) float32 { return float32(sum/pull) + 0 }
 
-// hold is the diagonal term of node p beside its degree.
+// diagonalShift is what the diagonal has at node p beyond the degree.
 func (g *Graph) diagonalShift(p int32) float64 {
 	switch {
 	case !g.Linked[p]:
@@ -232,8 +232,8 @@ func (q *graphRun) solve() {
 	}
 }
 
-// neighbours moves the nodes of one set, or all of them damped, to the (anchored) mean of
-// their neighbours; terminals stand where they were solved last.
+// neighbours moves the nodes of one set, or all of them damped, to the (anchored) mean of their
+// neighbours. Terminals stay at their last solutions.
 func (q *graphRun) neighbours() {
 	for p := range q.next {
 		q.next[p] = q.x[p]
@@ -268,14 +268,14 @@ func (q *graphRun) momentum() {
 	}
 }
 
-// certify adds the feature's share of P(W) at W = y and, if there is an anchor, of D(a).
-// The terminals' shares are the blocks'. With V_p the sum of v'_n over p's terminals and A
-// the system without curvature, sum_n w_n(a).v_n = sum S'_n ||v'_n||^2 + V'A^-1 V, and for any w
+// certify adds the feature's share of P(W) at W = y and, if there is an anchor, of D(a). The
+// blocks add the terminals' shares. Let V_p be the sum of v'_n over p's terminals, and A the
+// system without curvature. Then sum_n w_n(a).v_n = sum S'_n ||v'_n||^2 + V'A^-1 V, and for any w
 //
 //	V'A^-1 V <= 2 V.w - w'Aw + ||V - Aw||^2 / Anchor
 //
-// as A's eigenvalues are at least Anchor: a bound, whatever the solver's rounding did.
-// For a smooth loss it is the same bound of r'A^-1 r, r = Ay - V, that P lies above D.
+// because A's eigenvalues are at least Anchor. This is a bound whatever the solver rounded. For a
+// smooth loss the same bound of r'A^-1 r, r = Ay - V, is P - D.
 func (q *graphRun) certify() {
 	g, primal := q.g, 0.0
 	for _, e := range g.Edges {

@@ -14,9 +14,8 @@ func (r *run) mean() {
 	}
 }
 
-// jacobi moves all nodes at once towards the mean of the neighbours' last values: the
-// terminals stand where they were solved in the step before, at prev_p + v_n. Undamped
-// it need not converge.
+// jacobi moves all nodes at once towards the mean of the neighbours' last values. The terminals
+// are at prev_p + v_n, where the step before solved them. Undamped it need not converge.
 func (r *run) jacobi() {
 	c := &r.col
 	r.neighbours(c.x, c.prev)

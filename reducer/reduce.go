@@ -42,7 +42,7 @@ type Task struct {
 	Beta    float32
 	Unit    float64 // what a unit of the contributions' curvature counts; 0: 1, a terminal
 	Smooth  bool    // the certificate is that of a smooth loss: see certify
-	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean, Jacobi and what prices them)
+	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
 }
 
 // Sums are the range's shares of the joint figures.
@@ -66,7 +66,7 @@ type Scratch struct {
 	x, prev  columns
 	in, grad inputs
 	out      builder
-	at       []int32 // node -> position in the column, if it stands there
+	at       []int32 // node -> its position in the column, if it has one
 	path     []int32
 	next     []int32 // of counting sorts
 	col      column
@@ -106,8 +106,9 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 	return s.out.vectors(t.Lo), r.sums
 }
 
-// split parts the contributions of a smooth loss: those of v and, under the parents'
-// numbers and as many more, those of G, that a priced block sends for the certificate.
+// split separates the contributions of a smooth loss. Those with a parent's number are of v.
+// Those with a parent's number plus the number of nodes are of G, which a priced block sends for
+// the certificate.
 func (t Task) split(in []coupling.Contribution) (v, g []coupling.Contribution) {
 	parents := int32(len(t.Forest.Parent))
 	if t.Forest.Graph != nil {

@@ -9,8 +9,8 @@ type Internals struct {
 	Parts []*Vectors
 }
 
-// Place is where node p's lists stand in each part; ok is false for a node that is not of
-// the group: it overrides nothing.
+// Place is the index of node p's lists in each part. ok is false for a node outside of the group:
+// it overrides nothing.
 func (v *Internals) Place(p int32) (int, bool) {
 	if int(p) < len(v.Nodes) && v.Nodes[p] == p { // most groups hold every internal
 		return int(p), true
@@ -24,9 +24,8 @@ func (v *Vectors) list(i int) ([]uint32, []float32) {
 	return v.Feature[lo:hi], v.Value[lo:hi]
 }
 
-// Walk walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev)
-// of the node it stands at. Going down overrides entries and logs what was there; going
-// up undoes.
+// Walk walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev) of the
+// current node. Going down overrides entries and logs their old values. Going up restores them.
 type Walk struct {
 	x, prev *Internals // what the entries came from
 	beta    float32
@@ -38,8 +37,9 @@ type Walk struct {
 	down    []int32 // scratch of Move
 }
 
-// walkEntry is one feature of the vectors: in the undo log what it was, in dense what it is
-// (and feature and y are then unused: y lies apart, to be copied whole).
+// walkEntry is one feature of the vectors: in the undo log its old values, in dense its current
+// ones. In dense, feature and y are unused: y is an array of its own, so that it can be copied
+// whole.
 type walkEntry struct {
 	feature    uint32
 	x, prev, y float32
@@ -75,7 +75,7 @@ func (w *Walk) Move(f *Forest, p int32) {
 	}
 }
 
-// enter goes down to node p, a child of the one it stands at.
+// enter goes down to node p, a child of the current one.
 func (w *Walk) enter(p int32) {
 	w.nodes, w.logs = append(w.nodes, p), append(w.logs, len(w.undo))
 	at, ok := w.x.Place(p)

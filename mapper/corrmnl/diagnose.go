@@ -6,18 +6,18 @@ import "math"
 type Diagnosis struct {
 	RHat   float64 // the largest split R-hat (Gelman et al. 2013, 11.4) of all that is watched; 0: too few draws
 	ESS    float64 // the smallest effective sample size, by batch means; 0: too few batches
-	Draws  int     // behind the burn-in, of all chains
+	Draws  int     // after the burn-in, of all chains
 	Energy float64 // mean of -log of the posterior's density over them
 }
 
 // leastBatches is how many are needed for a variance of their means.
 const leastBatches = 8
 
-// Diagnose goes by the batches of the chains' draws. A half chain is half of its batches; the
-// middle one of an odd number counts as its first half's.
+// Diagnose compares the chains by the batches of their draws. A half chain is half of its
+// batches. Of an odd number the middle one belongs to the first half.
 //
-//	R-hat^2 = ((n-1)/n W + B/n) / W      W the mean variance within halves of n draws, B/n that of their means
-//	ESS     = N s^2 / v                  s^2 the numerator, v the variance of batch means times a batch's draws
+//	R-hat^2 = ((n-1)/n W + B/n) / W      W: mean variance within halves of n draws; B/n: variance of their means
+//	ESS     = N s^2 / v                  s^2: the numerator; v: variance of batch means, times the draws of a batch
 func Diagnose(chains []*State) (d Diagnosis) {
 	var halves [][]Batch
 	batches, watched := 0, 0
@@ -87,7 +87,8 @@ func Diagnose(chains []*State) (d Diagnosis) {
 	return d
 }
 
-// Mean is the mean of phi over all draws; without any, over where the chains stand.
+// Mean is the mean of phi over all draws. Without draws it is the mean of the chains' current
+// points.
 func Mean(chains []*State) []float64 {
 	out, draws := make([]float64, len(chains[0].Phi)), 0
 	for _, c := range chains {

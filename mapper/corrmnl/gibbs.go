@@ -6,11 +6,11 @@ import (
 	"taxon/mapper/hblr"
 )
 
-// What the likelihood does not see is drawn exactly, without a pass over the data: trajectories are slow there,
-// as nothing but the prior holds the chain, which is wide.
+// What the likelihood does not see is drawn exactly, without a pass over the data. Trajectories
+// are slow there: only the wide prior holds the chain.
 
-// shift draws, for each node above branches and each column, the shift that raises the node's own
-// coefficient (the root has none) and lowers its branches' by as much: a normal number.
+// shift draws, for each node above branches and each column, a normal number. The node's own
+// coefficient rises by it (the root has none), and the coefficients of its branches fall by it.
 func (c *chain) shift() {
 	at, columns := &c.st.Point, c.p.Columns()
 	for p := -1; p < len(c.p.Parent); p++ {
@@ -40,12 +40,13 @@ func (c *chain) shift() {
 	}
 }
 
-// someFeatures is how many features' scales an iteration draws.
+// someFeatures is the number of features whose scales an iteration draws.
 const someFeatures = 4
 
-// scale draws u of e^u phi and e^-2u times its precision, for the coefficients of each level, of some
-// features and of the bias. The prior of phi stays, so the density is that of likelihood(u) - e^-2u T - 2u.
-// Where the data say little, precisions given phi, and phi given precisions, hardly move; this does.
+// scale draws u, multiplies the coefficients phi of a group by e^u and their precision by e^-2u.
+// The groups are each level, some features, and the bias. The prior of phi stays the same, so the
+// density is that of likelihood(u) - e^-2u T - 2u. Where the data say little, drawing precisions
+// given phi and phi given precisions hardly moves the chain. This does.
 func (c *chain) scale(likelihood float64, sums *Sums) float64 {
 	at, p, features := &c.st.Point, c.p, c.p.Features()
 	for l := range at.T {
@@ -61,8 +62,8 @@ func (c *chain) scale(likelihood float64, sums *Sums) float64 {
 	return likelihood
 }
 
-// scaled is a Metropolis step of scale for one precision. Steps are of a random width: which one is
-// good depends on the data.
+// scaled is a Metropolis step of scale for one precision. Its width is random, because the right
+// one depends on the data.
 func (c *chain) scaled(likelihood float64, precision *float64, of func(j, f int) bool, sums *Sums) float64 {
 	u := c.r.normal() * [...]float64{0.03, 0.1, 0.3, 1}[c.r.IntN(4)]
 	copy(c.last, c.st.Phi)
@@ -119,8 +120,8 @@ func (c *chain) precisions() {
 // balanceSteps is how many Metropolis steps balance makes.
 const balanceSteps = 8
 
-// balance draws u of T e^u and S e^-u, of which the products stay: its density is that of
-// exp(-e^u sum T - e^-u sum S + (levels - features) u), by Metropolis steps.
+// balance draws u of T e^u and S e^-u, whose products stay the same. The density is exp(-e^u sum
+// T - e^-u sum S + (levels - features) u). It makes balanceSteps Metropolis steps.
 func (c *chain) balance() {
 	at := &c.st.Point
 	t, s, lean := 0.0, 0.0, float64(len(at.T)-len(at.S))

@@ -42,7 +42,7 @@ func (p *Problem) Prepare() {
 	}
 }
 
-// Point is where a chain stands.
+// Point is the current point of a chain.
 type Point struct {
 	Phi  []float64 // branch by branch
 	T, S []float64 // precisions of levels and features

@@ -8,11 +8,11 @@ import (
 	"taxon/mapper/hblr"
 )
 
-// State is a chain: where it stands, how its step size was fitted, and what is kept of its draws.
+// State is a chain: its current point, the fit of its step size, and what is kept of its draws.
 type State struct {
 	Point
 	Adaptation
-	Draws   int         // behind the burn-in
+	Draws   int         // after the burn-in
 	Batches []Batch     // of Draws: what Diagnose goes by
 	Kept    [][]float32 // the nodes' vectors at some draws, evenly
 }
@@ -30,8 +30,8 @@ type Adaptation struct {
 	Count                           int
 }
 
-// wanted is the acceptance that the step size aims at, trajectory how long one is at most, in
-// units in which a normal posterior's deviation is 1.
+// wanted is the acceptance that the step size aims at. trajectory is the greatest length of a
+// trajectory, in standard deviations of a normal posterior.
 const (
 	wanted     = 0.8
 	trajectory = math.Pi / 2
@@ -65,7 +65,7 @@ type Options struct {
 	Seed       uint64
 }
 
-// Sums is what Sample tells.
+// Sums are the figures of a call of Sample.
 type Sums struct {
 	Iterations, Gradients, Values int     // passes for gradients and for the likelihood alone
 	Energy                        float64 // sum of -log of the posterior's density over the iterations
@@ -118,7 +118,7 @@ func (r *source) gamma(shape, rate float64) float64 {
 	}
 }
 
-// Start is where a chain begins: precisions at 1 and phi wider than the posterior, so that chains
+// Start is the beginning of a chain: precisions of 1, and phi wider than the posterior. So chains
 // that agree have come from far apart.
 func (p *Problem) Start(seed uint64) *State {
 	r := newSource(seed, 1)
@@ -139,7 +139,7 @@ func ones(n int) []float64 {
 	return out
 }
 
-// Sample goes on with a chain, which it changes.
+// Sample continues a chain, which it changes.
 func (s *Solver) Sample(ctx context.Context, st *State, o Options) (Sums, error) {
 	c := &chain{Solver: s, st: st, r: newSource(o.Seed, 2), o: o, mass: make([]float64, len(st.Phi)), momentum: make([]float64, len(st.Phi)), last: make([]float64, len(st.Phi)), below: make([][]int32, len(s.p.Parent)+1)}
 	for j, a := range s.p.Parent {
@@ -190,7 +190,7 @@ func (s *Solver) Vectors(phi []float64) []float32 {
 	return out
 }
 
-// Watched is how many numbers are.
+// Watched is the number of watched quantities.
 func (p *Problem) Watched() int {
 	n := len(p.Parent)*p.Columns() + p.Levels + p.Features() + 2
 	if p.Rows.Bias > 0 {
@@ -199,7 +199,7 @@ func (p *Problem) Watched() int {
 	return n
 }
 
-// watch calls visit with each.
+// watch calls visit with each of them.
 func (p *Problem) watch(at *Point, likelihood, posterior float64, visit func(k int, x float64)) {
 	k := 0
 	next := func(x float64) { visit(k, x); k++ }
@@ -251,7 +251,7 @@ func (c *chain) kick(h float64) {
 	}
 }
 
-// move runs a trajectory, and gives the log-likelihood where the chain stands then.
+// move runs a trajectory. It returns the log-likelihood of the chain's new point.
 func (c *chain) move(sums *Sums) float64 {
 	st, columns := c.st, c.p.Columns()
 	for j := range c.p.Parent {

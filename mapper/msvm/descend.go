@@ -9,18 +9,18 @@ import (
 	"taxon/mapper"
 )
 
-// Where a solve ends: its duals are as good as the gap that is wanted, or as a share of the
-// gap that it began with.
+// A solve ends when the duals' gap is as small as wanted, or at a share of the gap that it began
+// with.
 const (
 	aimShare   = 0.1
 	aimOfGap   = 0.3
 	firstShare = 0.05 // of P at zero
-	// maxVisits bounds the time of a solve, to about half a minute.
+	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 33
 )
 
-// Solve improves the duals by passes over the working sets and prices what it got. warm nil:
-// from nothing. Only ctx's cancellation is an error. The result shares no memory with warm.
+// Solve improves the duals by passes over the working sets, and prices the result. warm nil is a
+// fresh start. Only ctx's cancellation is an error. The result shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	if warm == nil {
@@ -81,11 +81,11 @@ func (s *Solver) open() {
 // candidate is a class in an instance's problem.
 type candidate struct {
 	at    int     // its place among the instance's classes; -1: the instance's own
-	score float64 // G, less what the duals as they are have done to it
+	score float64 // G, without the effect of the present duals
 }
 
-// pass visits every instance that still has something to look at, once, in order, and returns
-// the sum of their gaps as they were met.
+// pass visits every instance with live classes once, in order. It returns the sum of the gaps
+// that it found on the way.
 func (s *Solver) pass(sums *Sums) (estimate float64) {
 	left := 0
 	for _, row := range s.order {
@@ -149,7 +149,7 @@ func (s *Solver) visit(i int, sums *Sums) (gap float64, stays bool) {
 	return gap, true
 }
 
-// costs sets g to what the classes cost, G, and returns what the instance's own costs.
+// costs sets g to the classes' costs G, and returns the cost of the instance's own class.
 func (s *Solver) costs(i int, classes []uint32, g []float64) (own float64) {
 	if s.t != nil {
 		s.costsTree(i, classes, g)
@@ -162,9 +162,9 @@ func (s *Solver) costs(i int, classes []uint32, g []float64) (own float64) {
 	return own
 }
 
-// improve solves the problem of instance i exactly: with a = ||x_i||^2, A_m = b_m + G_m/a for
-// others and A_y = G_y/a - b_i + c, the new duals are max(A_m - beta, 0), beta such that with
-// the own class's max(A_y - beta, 0), which is c - b_i, they add up to c.
+// improve solves the problem of instance i exactly. Let a = ||x_i||^2, A_m = b_m + G_m/a for the
+// others, and A_y = G_y/a - b_i + c. The new duals are max(A_m - beta, 0). beta is such that they
+// and max(A_y - beta, 0), which is c - b_i, add up to c.
 func (s *Solver) improve(i int, mine float64, g []float64, class []uint32, b []float64, c float64) {
 	a := s.p.Rows.Norm(i)
 	sub := append(s.sub[:0], candidate{-1, mine/a + (c - s.total[i])})
@@ -207,7 +207,7 @@ func (s *Solver) sum(i int, b []float64, c float64) {
 	s.total[i] = min(total, c) // by rounding it may be more
 }
 
-// resized is a slice of n elements, whatever they hold.
+// resized returns a slice of n elements with undefined values.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

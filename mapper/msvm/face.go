@@ -2,22 +2,22 @@ package msvm
 
 import "math"
 
-// Passes settle which duals are above zero long before they settle their values, where C is large
-// or labels are noisy. There climb takes over: with the others left at zero D is a quadratic,
-// whose maximum conjugate gradients find.
+// Where C is large or labels are noisy, passes settle which duals are above zero long before they
+// settle their values. climb takes over then. With the other duals fixed at zero D is a
+// quadratic, and conjugate gradients find its maximum.
 const (
 	climbFrom  = 60 // passes of a sweep, which most problems do not need
 	climbEvery = 15
 	climbSteps = 300   // conjugate gradients at most
 	climbEnds  = 1e-14 // share of the residual's squared norm at which they end
-	// A climb takes no more than the passes before it, but for small problems.
+	// Except on small problems, a climb takes no longer than the passes before it.
 	smallWeights = 1 << 20
 	smallVisits  = 1 << 24
 	leastSteps   = 10 // conjugate gradients that a climb must have room for
 )
 
-// tight: a row whose sum is so near to C, relatively, can't grow. flat: a direction of so small a
-// share of its parts' own curvature has none.
+// tight: a row whose sum is this close to C, relatively, can't grow. flat: a direction with less
+// than this share of its parts' own curvature has none.
 const (
 	tight = 1e-11
 	flat  = 1e-13
@@ -56,7 +56,7 @@ func (s *Solver) openFace() *face {
 	return f
 }
 
-// margins sets out to s m of the face's entries at the vectors at hand.
+// margins sets out to s m of the face's entries at the current vectors.
 func (s *Solver) margins(f *face, out []float64) {
 	for r, i := range f.rows {
 		from, to := f.begin[r], f.begin[r+1]
@@ -117,8 +117,8 @@ func (s *Solver) at(f *face, b []float64) {
 	s.fill()
 }
 
-// climb raises D over the duals above zero: to the maximum there, or on the way to it up to where a
-// dual becomes zero, or a row's sum C; then over those that are left, on and on.
+// climb raises D over the duals above zero. It goes towards the maximum, and stops where a dual
+// becomes zero or a row's sum becomes C. Then it continues with the duals that are left.
 func (s *Solver) climb(sums *Sums, spent int64) {
 	if len(s.w) <= smallWeights {
 		spent = max(spent, smallVisits)
@@ -128,7 +128,7 @@ func (s *Solver) climb(sums *Sums, spent int64) {
 	}
 }
 
-// climbOnce is a way of climb. more: it ended early.
+// climbOnce is one such step of climb. more: it stopped early.
 func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	f := s.openFace()
 	n := len(f.at)

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// band: a class joins an instance's working set from this far below its least score on.
+	// band: a class joins an instance's working set if its score is at most this far below the
+	// least score of the set.
 	band = 0.1
-	// joinAtMost classes without a dual are in a working set, those of the greatest scores.
+	// joinAtMost classes without a dual join a working set, those with the greatest scores.
 	joinAtMost = 16
 )
 
@@ -122,7 +123,8 @@ func (s *Solver) priceRow(i int, r *priced, first int, low uint16, slack float64
 	}
 }
 
-// add lets a class join, in the place of the one with the lowest score if there are many.
+// add lets a class join. If there are joinAtMost already, it replaces the one with the lowest
+// score.
 func (r *priced) add(j joined) {
 	if len(r.join) < joinAtMost {
 		r.join = append(r.join, j)
@@ -149,7 +151,7 @@ func (s *Solver) close(rows []priced, sums *Sums) *State {
 	var list []dual
 	for i := range rows {
 		r, c := &rows[i], s.p.Rows.RowC(i)
-		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual stands at the bound
+		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual is at the bound
 			if s.t != nil {
 				c *= s.t.lost(s.p.Class[i])
 			}

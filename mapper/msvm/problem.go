@@ -62,11 +62,11 @@ type Sums struct {
 	Visits       int64 // nonzeros times classes touched
 }
 
-// startClasses is how many classes an instance begins with where there are more.
+// startClasses is the number of classes that an instance begins with if there are more.
 const startClasses = 16
 
-// start is the state before the first solve: a few classes an instance, others for others,
-// so that all are there.
+// start is the state before the first solve. Each instance has a few classes, and together they
+// cover all.
 func (p *Problem) start() *State {
 	if p.Tree != nil {
 		return p.startTree()
@@ -98,7 +98,7 @@ type Solver struct {
 	scorer *mapper.Scorer
 	out    [mapper.ScoreRows][mapper.Lanes]float32
 
-	// The state at work. Classes of an instance that shrank away stand behind the live ones.
+	// The state being improved. Classes that an instance dropped come after the live ones.
 	state *State
 	live  []uint32 // how many of each instance's classes are looked at
 	total []float64
@@ -118,7 +118,7 @@ func (p *Problem) NewSolver() *Solver {
 	return s
 }
 
-// rebuild adds w up from the state's duals, instance by instance.
+// rebuild computes w from the state's duals, instance by instance.
 func (s *Solver) rebuild() {
 	if s.t != nil && s.t.form == Orthogonal {
 		s.sign()
@@ -126,7 +126,7 @@ func (s *Solver) rebuild() {
 	s.fill()
 }
 
-// fill is rebuild with Orthogonal's signs as they are.
+// fill is rebuild with the signs of Orthogonal unchanged.
 func (s *Solver) fill() {
 	if clear(s.w); s.t != nil {
 		if s.sumUp(); s.t.form != Paths {
@@ -165,12 +165,12 @@ func (s *Solver) Weights(st *State) []mapper.Override {
 	return out
 }
 
-// Carry makes duals of a problem with one C the start of a problem with another. All are
-// scaled alike: by the quotient of the two, but for a greater C only as far as D rises, and not
-// at all where the problem has a tree.
+// Carry makes the duals of a problem with one C the start of a problem with another C. All are
+// scaled by the same factor, the quotient of the two C. For a greater C it is limited to what
+// still raises D, and with a tree to 1.
 func (s *State) Carry(from, to float64, tree bool) {
 	sum, by := 0.0, to/from
-	if tree { // what D is made of is not known
+	if tree { // the parts of D are not known
 		by = min(by, 1)
 	}
 	for _, b := range s.Value {

@@ -14,12 +14,13 @@ func (t *nodes) sign(signs []float64) {
 	}
 }
 
-// turn raises D in the signs, the duals b fixed, makes w anew, and returns what they leave of the gap:
+// turn raises D in the signs at fixed duals b, recomputes w, and returns the gap that the signs
+// leave:
 //
 //	sum over pairs of Alpha (|w_n.w_a| - S_na w_n.w_a)
 //
-// With Gram = v v' the nodes below one of level 1 have D(S) = -1/2 tr(Gram M(S)^-1), which is
-// concave, with the gradient Alpha W_na, W = M^-1 Gram M^-1 the products of the w.
+// With Gram = v v' the nodes below one of level 1 have D(S) = -1/2 tr(Gram M(S)^-1). It is
+// concave with the gradient Alpha W_na, where W = M^-1 Gram M^-1 holds the products of the w.
 func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
 	s.sumUp()
 	t := s.t
@@ -63,7 +64,8 @@ func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
 	return left
 }
 
-// pair is a node and an ancestor, counted from the node of level 1 above them, and their place.
+// pair is a node and an ancestor, both numbered within their tree below level 1, and the pair's
+// index.
 type pair struct{ n, a, at int }
 
 // Steps of the signs of a part of the tree.
@@ -73,7 +75,7 @@ const (
 	armijo        = 1e-4
 )
 
-// raise takes projected Newton steps in the signs below node k until they leave less than aim.
+// raise makes projected Newton steps in the signs below node k until they leave less than aim.
 func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64) {
 	size := t.below[k]
 	var pairs []pair
@@ -139,8 +141,9 @@ func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64
 	return left
 }
 
-// newton sets step to the solution of -D” step = gradient over the free pairs, by conjugate
-// gradients with the diagonal before them. -D” of two pairs (i, a) and (j, b) is
+// newton sets step to the solution of H step = gradient over the free pairs, H being the Hessian
+// of -D, by conjugate gradients with the diagonal as preconditioner. The entry of H of two pairs
+// (i, a) and (j, b) is
 //
 //	Alpha^2 (W_ij G_ab + W_ib G_aj + W_aj G_ib + W_ab G_ij),   G = M^-1
 func (t *nodes) newton(k int32, pairs []pair, w, gradient, step []float64, free []bool) {

@@ -132,7 +132,7 @@ func newNodes(p *Problem) *nodes {
 	return t
 }
 
-// invert makes the factors and M^-1 anew.
+// invert recomputes the factors and M^-1.
 func (t *nodes) invert() {
 	for k := 1; k < len(t.Parent); k = int(t.end[k]) {
 		t.invertBelow(k)
@@ -324,15 +324,15 @@ func (t *nodes) cross(p, q int32) float64 {
 	return t.at(a, b) - t.at(a, q) - t.at(p, b) + t.at(p, q)
 }
 
-// Steps of an instance's problem end at a share of the violation that it began with.
+// The steps on an instance's problem end at this share of the violation that it began with.
 const (
 	stepShare = 0.01
 	maxSteps  = 8 // times choices
 )
 
-// improveTree takes steps of the two choices that promise most, one gaining what the other
-// loses, until the problem of instance i is nearly solved. What b does not use is a choice, too,
-// at no cost.
+// improveTree solves the problem of instance i nearly. Each step takes the two choices that
+// promise most: one gains what the other loses. What b leaves unused counts as a choice at no
+// cost.
 func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c float64) {
 	t, y, n := s.t, s.p.Class[i], len(g)
 	a := s.p.Rows.Norm(i)
@@ -412,7 +412,7 @@ func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c 
 	s.flush(i, t.form != Paths)
 }
 
-// put adds to delta what a margin over r counts, times by.
+// put adds to delta the effect of a margin over r, times by.
 func (t *nodes) put(r int32, by float64) {
 	a := t.right(r)
 	if t.form != Paths {

@@ -45,8 +45,9 @@ func (s *Solver) cost(i int, r int32, z []float64) float64 {
 	return float64(scale * (e - (z[len(z)-1] - other)))
 }
 
-// priceTree is price: the choices are scored as classes are, and those that can matter again in
-// float64. Of Paths the vectors scored are the sums over the paths, one pass down the tree.
+// priceTree is price for a tree. Choices are scored as classes are, and those that can matter
+// again in float64. For Paths the scored vectors are the sums over the paths, computed in one
+// pass down the tree.
 func (s *Solver) priceTree(ctx context.Context, sums *Sums) (*State, error) {
 	t, x := s.t, s.p.Rows.X
 	rows, z := make([]priced, x.Rows), make([][]float64, x.Rows)

@@ -2,16 +2,16 @@ package msvm
 
 import "taxon/mapper"
 
-// interleaved: vectors of up to so many classes stand feature by feature, so that an instance's
-// classes share cache lines. Of more classes an instance looks at a small part, and they stand
-// one by one.
+// interleaved is the greatest number of classes whose vectors are stored feature by feature, so
+// that an instance's classes share cache lines. Of more classes an instance looks at a small
+// part, and the vectors are stored one after another.
 const interleaved = 128
 
 // vectors are those of all classes.
 type vectors struct {
 	rows        *mapper.Problem
 	width       int       // of a vector: the features and the bias
-	w           []float64 // feature f of class m stands at f*step + m*leap
+	w           []float64 // feature f of class m is at f*step + m*classStride
 	step        int
 	classStride int
 }
@@ -87,7 +87,8 @@ func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) 
 	return own
 }
 
-// product is x.w of one class whose vector stands by itself, without the bias, as four sums.
+// product is x.w without the bias, for a class whose vector is stored on its own. It has four
+// partial sums.
 func (s *vectors) product(m int, idx []uint32, val []float32) float64 {
 	w := s.w[m*s.classStride:][:s.classStride]
 	var a, b, c, d float64

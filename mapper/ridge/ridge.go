@@ -2,15 +2,15 @@
 //
 //	min_w  P(w) = 1/2 ||w||^2 + 1/2 sum_i C_i (y_i - w.x_i)^2
 //
-// Given rows with their C_i and bias, and the rows whose y_i is +1 (the others have -1). The
-// optimum is the closed form w = M^-1 sum_i C_i y_i x_i, M = I + sum_i C_i x_i x_i'. The system is
-// solved by conjugate gradients until its residual is rounding; M is written out where that makes
-// a product cheaper. The dual at a_i = C_i (y_i - w.x_i) certifies the result:
+// A target is given by its positive rows: y_i is +1 there and -1 elsewhere. The optimum is the
+// closed form w = M^-1 sum_i C_i y_i x_i, M = I + sum_i C_i x_i x_i'. Conjugate gradients solve
+// the system until the residual is rounding error. M is written out where that makes a product
+// cheaper. The dual at a_i = C_i (y_i - w.x_i) certifies the result:
 //
 //	D(a) = sum_i a_i y_i - 1/2 ||sum_i a_i x_i||^2 - 1/2 sum_i a_i^2 / C_i
 //
-// Cost: a pass over the rows, or width^2, an iteration; as many iterations as M has distinct
-// eigenvalues at most, in practice the root of its condition.
+// An iteration costs a pass over the rows, or width^2. There are at most as many iterations as M
+// has distinct eigenvalues, and in practice about the root of its condition number.
 package ridge
 
 import (
