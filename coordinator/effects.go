@@ -12,15 +12,15 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// effect is an action that the store or the checkpointer has to execute: in the machine's
-// order, and after the records before it are durable.
+// effect is an action for the store or the checkpointer. Effects are executed in the machine's
+// order, after the records before them are durable.
 type effect struct {
 	action machine.Effect
 	after  uint64 // journal record
 }
 
-// effects holds a queue for each job that has any. A goroutine executes it and ends with it:
-// a shard that is away holds up the jobs on it, not the others. A queue grows by two entries
+// effects holds a queue for each job that has any. A goroutine executes the queue and ends with
+// it. So a shard that is away delays the jobs on it, and no others. A queue grows by two entries
 // a step, and its job's steps stop when the store does.
 type effects struct {
 	mu     sync.Mutex
@@ -132,7 +132,8 @@ func (s *Server) run(a machine.Effect) {
 	}
 }
 
-// digest names the weights of a job, again and again while the store is away or the disk full.
+// digest computes the digest of a job's weights. It repeats while the store is away or the disk
+// is full.
 func (s *Server) digest(job string) {
 	d := s.config.Digester
 	if d == nil { // a journal of a server that had one

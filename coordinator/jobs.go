@@ -98,8 +98,8 @@ func (s *Server) await(ctx context.Context, changed <-chan struct{}) error {
 	return pause.For(ctx, watchEvery)
 }
 
-// verify reads the weights of a job that is done, if it is, and has it noted if they are
-// lost. Errors are those of a store that is away.
+// verify reads the weights of a job that is done. If they are lost it records that. Errors are
+// those of a store that is away.
 func (s *jobService) verify(ctx context.Context, job string) error {
 	if s.config.Digester == nil {
 		return nil
@@ -107,7 +107,7 @@ func (s *jobService) verify(ctx context.Context, job string) error {
 	s.mu.Lock()
 	there := s.machine.Exportable(job)
 	s.mu.Unlock()
-	if !there { // whoever asks is told what it is
+	if !there { // the answer says what state it is in
 		return nil
 	}
 	_, err := s.weights(ctx, job)
@@ -269,9 +269,9 @@ func rpcError(err error) error {
 // maxAvoided bounds the ids that are passed over for one job.
 const maxAvoided = 10000
 
-// reserve asks the checkpointer whether it can save a job: under the id that is wanted, unless
-// the machine has a job of that id, or under the next free one. avoid are the ids that were
-// passed over. confirm is to be called when the job was accepted.
+// reserve asks the checkpointer whether it can save a job under the id that was asked for. If the
+// machine has a job of that id, it asks for the next free one. avoid are the ids that could not
+// be used. confirm is to be called when the job was accepted.
 func (s *Server) reserve(ctx context.Context, id string, state []byte) (avoid []string, confirm func() error, err error) {
 	c, ok := s.config.Checkpointer.(Reserver)
 	if !ok {

@@ -87,7 +87,7 @@ func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1
 	return nil, status.Error(codes.NotFound, fmt.Sprintf("worker %s has left", r.GetWorker()))
 }
 
-// Shards describes the known store shards, and the version of what is told.
+// Shards describes the known store shards. The version changes with the description.
 func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,8 @@ func (s *Server) Healthy() error {
 	return s.broken
 }
 
-// JobShards describes the shards that a job's values lie on, and how many copies there
-// are of each: what a Store needs that serves several jobs.
+// JobShards describes the shards that a job's values lie on, and the number of copies of each
+// value. A Store that serves several jobs needs it.
 func (s *Server) JobShards(job string) (shards []*taxonv1.Shard, replicas uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// compactBytes is the journal's size at which it is replaced by a snapshot: some
-// thousand tasks' records, replayed in a fraction of a second.
+// compactBytes is the journal's size at which it is replaced by a snapshot: some thousand tasks'
+// records.
 const compactBytes = 4 << 20
 
 // tickEvery bounds how late an expired lease or the end of a job's time is noticed.
@@ -31,8 +31,8 @@ type Store interface {
 	Drop(ctx context.Context, job string, keep []uint32, before uint32) error
 }
 
-// Checkpointer saves what a job can continue from: the machine's state of it and the store's
-// values of the steps named. State goes to Server.SubmitCheckpoint.
+// Checkpointer saves what a job can continue from: the machine's state of the job, and the
+// store's values of the steps named. The state goes to Server.SubmitCheckpoint.
 type Checkpointer interface {
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
 }
@@ -45,8 +45,8 @@ type Restorer interface {
 	RestoreCheckpoint(ctx context.Context, job string) (state []byte, err error)
 }
 
-// Reserver is a Checkpointer that may have no room for a job, because something that is not the
-// job's lies in its place. The job is refused then, before anything is written.
+// Reserver is a Checkpointer that may have no room for a job, because files of something else are
+// in its place. Then the job is refused before anything is written.
 type Reserver interface {
 	// Reserve says why a job could not be saved; state is what it continues from, nil for a new
 	// one. confirm is called when the job was accepted.
@@ -55,29 +55,31 @@ type Reserver interface {
 
 // Digester reads the final weights of jobs. A job is done when it has named them.
 type Digester interface {
-	// Digest names the weights that a job's status tells of.
+	// Digest computes the digest of the weights for the job's status.
 	Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (machine.Digest, error)
-	// Passing says of an error that the weights may be there: it need not come again.
+	// Passing says whether the weights may be there in spite of an error, which may not occur
+	// again.
 	Passing(err error) bool
 }
 
-// ErrEarlyStop ends a training that an evaluation has found to be good enough.
+// ErrEarlyStop ends a training because an evaluation was good enough.
 var ErrEarlyStop = errors.New("early stop")
 
 // Config is what a Server works with. Store is required.
 type Config struct {
 	Store        Store
 	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
-	// Evaluate gets the weights of every options.eval_every-th sweep, as the status of a job
-	// that ended with them. The job continues when it returns, ends with these weights on
-	// ErrEarlyStop, and fails on another error. nil: no evaluations; such sweeps are priced all the same.
+	// Evaluate gets the weights of every options.eval_every-th sweep, with the status of a job
+	// that ended with them. Meanwhile the job waits. It continues when Evaluate returns nil, ends
+	// with these weights on ErrEarlyStop, and fails on another error. nil: no evaluations, but
+	// such sweeps are priced all the same.
 	Evaluate func(ctx context.Context, st *taxonv1.JobStatus) error
 	Digester Digester        // nil: a job is done without a digest of its weights
 	Journal  journal.Journal // nil: none; a Server closes it
 	Snapshot []byte          // what the journal held when it was opened
 	Records  [][]byte
 	Limits   machine.Limits
-	Failed   func(error) // told of failures that belong to no call (journal, store), each as it happens; nil: not told
+	Failed   func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
@@ -168,9 +170,9 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Wait returns nil when ctx ends, or why the server answers nothing any more. A process
-// whose journal can't be written should end: started again, it goes on where the journal
-// ends, as soon as there is room on the disk.
+// Wait returns nil when ctx ends, or the reason why the server has stopped answering. A process
+// whose journal can't be written should end. Started again, it continues from the end of the
+// journal as soon as there is room on the disk.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -191,8 +193,9 @@ func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
 	return r.job, nil
 }
 
-// State is what a checkpoint of a job would hold now, and the steps whose values the next
-// step would read: for Branch. The job should have ended, else the values go on changing.
+// State is the state of a job for Branch, as a checkpoint would hold it now, and the steps whose
+// values the next step would read. The job should have ended, because otherwise the values change
+// meanwhile.
 func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,8 +252,9 @@ func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 	return r.leases[0], r.leases[1:]
 }
 
-// step gives the machine events, one after the other, executes the actions and returns
-// the answer once all records are durable: it may tell of what another call has decided.
+// step gives the machine events one after the other, and executes the actions. It returns the
+// answer once all records are durable, because the answer may depend on what another call has
+// decided.
 func (s *Server) step(events ...machine.Event) reply {
 	r := s.stepNow(events...)
 	if err := s.sync(r.written); err != nil {
@@ -354,8 +358,8 @@ func (s *Server) sync(number uint64) error {
 	return nil
 }
 
-// fail stops the server from answering: what it says could not be relied on.
-// The caller holds mu.
+// fail makes the server stop answering, because its answers would not be reliable. The caller
+// holds mu.
 func (s *Server) fail(err error) {
 	if s.broken == nil {
 		s.broken = fmt.Errorf("coordinator can't write its journal: %w", err)
@@ -384,15 +388,15 @@ func (s *Server) repeat(do func()) {
 	}
 }
 
-// advanceClock lets the machine notice the passing of time. It waits for nothing: however slow
-// the journal is, who is silent is missed.
+// advanceClock lets the machine notice the passing of time. It waits for nothing: silent members
+// are noticed however slow the journal is.
 func (s *Server) advanceClock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stepLocked(machine.Time{Pending: s.written - s.durable})
 }
 
-// flushJournal makes durable what no call waits for, and keeps the journal short.
+// flushJournal makes records durable that no call waits for, and keeps the journal short.
 func (s *Server) flushJournal() {
 	s.mu.Lock()
 	last := s.written
@@ -402,10 +406,10 @@ func (s *Server) flushJournal() {
 	}
 }
 
-// compact replaces a long journal by a snapshot: when it has grown by as much as the last
-// snapshot took, so that the file is bounded by the state and writing it costs no more than
-// the records did. The machine stands still only while the snapshot is made, not while it
-// is written.
+// compact replaces a long journal by a snapshot. It does so when the journal has grown by the
+// size of the last snapshot. So the state bounds the size of the file, and writing snapshots
+// costs no more than writing the records. The machine is blocked only while the snapshot is made,
+// not while it is written.
 func (s *Server) compact() {
 	j := s.config.Journal
 	if j.Size() < max(compactBytes, s.compacted) {
@@ -426,7 +430,7 @@ func (s *Server) compact() {
 	}
 }
 
-// Lookahead tells how a job's step under way stands, and what follows it.
+// Lookahead describes the job's current step and the step after it.
 func (s *Server) Lookahead(id string) (machine.Lookahead, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	leaseMargin = 50 * time.Millisecond
 	// maxBatch bounds the tasks that a slot is given together.
 	maxBatch = 64
-	// drainPause slows a worker down that asks on although it was dismissed.
+	// drainPause slows a worker down that still asks for tasks after it was dismissed.
 	drainPause = 200 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) 
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	if ctx.Err() != nil { // nobody hears the answer
+	if ctx.Err() != nil { // nobody waits for the answer
 		s.stepNow(machine.Leave{Worker: a.worker})
 	}
 	out := &taxonv1.RegisterResult{Worker: a.worker, LeaseMs: uint32(s.config.Limits.Lease.Milliseconds())}
@@ -70,7 +70,7 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 			if ctx.Err() == nil {
 				return &taxonv1.LeaseResult{Lease: first, More: more}, nil
 			}
-			s.returnLeases(r.GetWorker(), a.leases) // nobody hears the answer
+			s.returnLeases(r.GetWorker(), a.leases) // nobody waits for the answer
 		}
 		if a.dismissed {
 			if err := pause.For(ctx, min(max(wait, 0), drainPause)); err != nil {
@@ -127,7 +127,7 @@ func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*ta
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
-	if ctx.Err() != nil { // nobody hears the answer
+	if ctx.Err() != nil { // nobody waits for the answer
 		s.returnLeases(r.GetWorker(), a.leases)
 	}
 	first, more := a.granted()

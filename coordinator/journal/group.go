@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Group is the part of a Journal that does not depend on where it lies: what several
-// callers append is written by one of them, at once. Journals embed it.
+// Group is the part of a Journal that does not depend on the medium. One caller writes what
+// several callers have appended. Journals embed it.
 type Group struct {
 	medium Medium
 
@@ -21,7 +21,7 @@ type Group struct {
 	synced uint64     // guarded by flush
 }
 
-// Medium is where a Group lies. One of its functions runs at a time.
+// Medium is the storage of a Group. One of its functions runs at a time.
 type Medium struct {
 	Write   func(entries []byte) error  // adds what was appended, durably
 	Replace func(snapshot []byte) error // leaves nothing but a snapshot, durably
@@ -30,7 +30,7 @@ type Medium struct {
 	Cost    int64  // what each Write counts for in Size
 }
 
-// NewGroup is a journal that has so many bytes since its last compaction.
+// NewGroup returns a journal that has grown by size bytes since its last compaction.
 func NewGroup(m Medium, size int64) *Group {
 	return &Group{medium: m, size: size}
 }
@@ -71,7 +71,7 @@ func (j *Group) Sync(number uint64) error {
 	return nil
 }
 
-// fail remembers a failure: nobody knows what was written.
+// fail remembers a failure. After it, nobody knows what was written.
 func (j *Group) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package journal keeps the records of a coordinator in a file, so that it continues where it
-// was when its process is started again. It knows nothing of what the records say.
+// Package journal keeps the records of a coordinator in a file, so that a restarted process
+// continues where it was. It does not interpret the records.
 //
-//   - File: a journal in a local folder, with the format and its checksums
-//   - Group: what all journals share: several callers' records become durable by one write
+// - File: a journal in a local folder, with its format and checksums
+// - Group: shared by all journals: one write makes several callers' records durable
 package journal
 
 import (
@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// Journal keeps records. Append orders a record behind all before it;
-// Sync returns when the record of that number, and so all before it, is durable.
-// All methods may be called from several goroutines.
+// Journal keeps records. Append adds a record after all others and returns its number. Sync
+// returns when this record, and so all before it, is durable. All methods may be called from
+// several goroutines.
 type Journal interface {
 	Append(record []byte) (number uint64)
 	Sync(number uint64) error
@@ -60,13 +60,12 @@ type File struct {
 	*Group
 	dir  string
 	lock *os.File
-	file *os.File // the next write goes behind its end
+	file *os.File // the next write goes to its end
 }
 
-// Open opens or makes the journal in dir and returns what it holds: a snapshot
-// (nil if there is none) and the records after it. An entry that the file's end cuts
-// short was never acknowledged and is removed; any other damage is an error that wraps
-// ErrDamaged.
+// Open opens or creates the journal in dir. It returns what the journal holds: a snapshot (nil if
+// there is none) and the records after it. An entry that is cut short at the end of the file was
+// never acknowledged, and is removed. Other damage is an error that wraps ErrDamaged.
 func Open(dir string) (j *File, snapshot []byte, records [][]byte, err error) {
 	j = &File{dir: dir}
 	if err := j.open(); err != nil {
@@ -95,8 +94,8 @@ func (j *File) open() (err error) {
 	return nil
 }
 
-// load reads the file, cuts off an end that was not written whole, and stands behind it; size
-// is its length.
+// load reads the file, removes an end that was not written whole, and positions the file at its
+// end. size is its length.
 func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error) {
 	data, err := io.ReadAll(j.file)
 	if err != nil {
@@ -134,9 +133,9 @@ func Encode(snapshot []byte) []byte {
 // Append adds a record to the bytes of a journal's file.
 func Append(out, record []byte) []byte { return appendEntry(out, kindRecord, record) }
 
-// Decode reads the bytes of a journal's file: a snapshot (nil if there is none),
-// the records behind it, and the length of what is whole. What follows that was cut short
-// and never acknowledged. Other damage is an error that wraps ErrDamaged.
+// Decode reads the bytes of a journal's file: a snapshot (nil if there is none), the records
+// after it, and the length of the whole entries. The rest was cut short and never acknowledged.
+// Other damage is an error that wraps ErrDamaged.
 func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
 	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes && strings.HasPrefix(magic, string(arrived)) {
 		return nil, nil, 0, nil // it was being made
@@ -174,8 +173,8 @@ func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err er
 	}
 }
 
-// readEntry decodes the entry that data begins with; n = 0: data ends before it does.
-// Some file systems lengthen a file before its bytes arrive: zeros to the end are an end too.
+// readEntry decodes the first entry of data. n = 0: data ends within it. Some file systems
+// lengthen a file before its bytes arrive, so zeros up to the end count as an end too.
 func readEntry(data []byte) (body []byte, n int64, err error) {
 	if len(data) < entryHeader || len(bytes.TrimLeft(data, "\x00")) == 0 {
 		return nil, 0, nil
@@ -197,9 +196,9 @@ func readEntry(data []byte) (body []byte, n int64, err error) {
 	return body, entryHeader + int64(length), nil
 }
 
-// torn says whether a bad entry is one that a crash cut: the file had been lengthened, and
-// only a part of the entry's bytes had arrived, so that it ends in the zeros that the file
-// ends in. Whatever had been acknowledged is whole.
+// torn says whether a crash has cut a bad entry: the file had been lengthened, and only a part of
+// the entry's bytes had arrived. Such an entry ends in the zeros that the file ends in. All
+// acknowledged entries are whole.
 func torn(data []byte) bool {
 	arrived := len(bytes.TrimRight(data, "\x00"))
 	if arrived <= entryHeader {
@@ -210,7 +209,7 @@ func torn(data []byte) bool {
 		uint64(arrived) < entryHeader+uint64(length)
 }
 
-// appendEntry codes an entry behind out.
+// appendEntry appends an encoded entry to out.
 func appendEntry(out []byte, kind byte, body []byte) []byte {
 	var head [entryHeader]byte
 	binary.LittleEndian.PutUint32(head[:], uint32(len(body)+1))
@@ -229,7 +228,7 @@ func (j *File) write(entries []byte) error {
 	return j.file.Sync()
 }
 
-// replace is the medium's Replace: the snapshot is written beside the file and renamed over it.
+// replace is the medium's Replace. It writes the snapshot into a second file and renames it.
 func (j *File) replace(snapshot []byte) error {
 	file, err := writeSnapshot(j.dir, snapshot)
 	if err != nil {

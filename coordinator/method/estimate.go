@@ -9,12 +9,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Estimate is what a plan takes, in bytes and seconds: rough, and meant to err on the large side.
-// All that is told, refused or sized by memory or time is worked out from it, here and in
+// Estimate is what a plan takes, in bytes and seconds. It is rough, and rather too large than too
+// small. Every figure and refusal that is about memory or time follows from it, here and in
 // package planinfo.
 type Estimate struct {
 	Data         uint64 // the instances, as each worker maps them (DataBytes)
-	WorkerShared uint64 // of a worker, whatever its slots, beside the data: the tree, the internals
+	WorkerShared uint64 // of a worker, whatever its slots, without the data: the tree, the internals
 	WorkerSlot   uint64 // of each slot
 	WorkerKept   uint64 // of all workers together: what their tasks wrote last, decoded
 	Coordinator  uint64 // references, plan and specification
@@ -23,37 +23,35 @@ type Estimate struct {
 	StoreLocal   uint64 // the same at its most in a job of one process, which need not make lost values again
 	TrafficSweep uint64 // bytes between workers and store in a sweep
 	// Dense: values are large vectors without pointers, which the garbage collector does not
-	// look into. To collect often costs nothing there.
+	// scan. So frequent collections cost little.
 	Dense bool
-	// SlotHolds says what a slot's memory is for, for the refusal of a job that is too large.
+	// SlotHolds names what a slot's memory is for, in the refusal of a job that is too large.
 	SlotHolds string
-	// Less is an option that takes less memory, for that refusal; "": there is none.
+	// Less names an option that takes less memory, for that refusal. "": there is none.
 	Less string
 
 	Sweeps       int       // to a gap of 1e-2 at C = 1
 	SecondsSweep []float64 // of one core: of the tasks of each list of items, by their numbers, in a sweep
 }
 
-// DataBytes is what the instances take as they are mapped, and TreeBytes what a tree of so
-// many nodes takes.
+// DataBytes is the size of the mapped instances, and TreeBytes that of a tree of this many nodes.
 func DataBytes(d *taxonv1.Data) uint64 { return 8*d.GetNonzeros() + 24*d.GetInstances() }
 
 // TreeBytes is described with DataBytes.
 func TreeBytes(nodes int) uint64 { return 200 * uint64(nodes) }
 
-// Worker is what a worker of so many slots holds for its tasks.
+// Worker is what a worker with these slots holds for its tasks.
 func (e Estimate) Worker(slots uint32) uint64 {
 	return e.Data + e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
 }
 
-// FirstSweeps is how many times as much the first sweep's values take as those of later ones.
+// FirstSweeps is the size of the first sweep's values, as a multiple of later ones.
 const FirstSweeps = 2
 
-// Figures of a process. Values wait in the outboxes of a slot's two batches, 8 MiB each
-// (worker/agent_work.go), and once more as messages; a store may have one of each slot's on its
-// way to the disk, few at a time of many. A Go heap grows to twice of what is live. Measured, in MiB, with 1, 2 and 4 slots
-// of one worker, are 477, 541, 812 on WordNet's frequent classes, and 465, 541, 745 on
-// generated data like LWIKI's (scale 0.003).
+// Figures of a process. Values wait in the outboxes of a slot's two batches
+// (worker/agent_work.go), and once more as messages. A store may be writing one value of each
+// slot to the disk, or fewer if slots are many. A Go heap grows to twice its live size.
+// docs/deploy.md compares the estimates with measurements.
 const (
 	programBytes = 64 << 20
 	outboxBytes  = 8 << 20
@@ -62,8 +60,8 @@ const (
 	movedShare   = 1.25 // a worker's share of what is kept: blocks that went to others are, too
 )
 
-// live is what a worker's process of so many slots holds where the cluster has `all` slots
-// (0: ever so many): blocks, and what is kept of them, are shared out by slots.
+// live is the live memory of a worker's process with these slots, on a cluster of `all` slots (0:
+// unlimited). Blocks and their values are shared out by slots.
 func (e Estimate) live(slots, all uint32) uint64 {
 	slots = max(slots, 1)
 	live := e.Worker(slots) + uint64(slots)*min(slotOutbox, 2*FirstSweeps*e.StoreSweep)
@@ -74,16 +72,15 @@ func (e Estimate) live(slots, all uint32) uint64 {
 	return live
 }
 
-// Process is the resident memory of a worker's process of so many of all slots, at most,
-// where nobody has said how much it may be.
+// Process is the most resident memory of a worker's process with these of all slots, if no limit
+// is given.
 func (e Estimate) Process(slots, all uint32) uint64 {
 	live := e.live(slots, all)
 	return programBytes + 2*live + live/4 // pages are given back late
 }
 
-// Needs is the memory that suffices if it is said (--memory): the process collects its
-// garbage in time to stay within it. With half of the memory that it took without a bound
-// WordNet's frequent classes took 2 % more CPU time.
+// Needs is the memory that suffices as a limit (--memory). The process then collects its garbage
+// in time to stay within it.
 func (e Estimate) Needs(slots, all uint32) uint64 {
 	live := e.live(slots, all)
 	return programBytes + live + live/4
@@ -98,9 +95,9 @@ type Memory struct {
 	Total   uint64 `json:"total_bytes"`
 }
 
-// Garbage of a training in one process. As much gathers as is live; dense values can be held
-// to DensePercent, which pays where they are large: then pages that the runtime gives back
-// late make it overDense (wordnet-freq: 4.5 GB live, 5.7 resident).
+// Garbage of a training in one process. Normally there is as much garbage as live memory. With
+// dense values it can be limited to DensePercent, which pays where they are large. The runtime
+// returns some pages late, which is overDense.
 const (
 	aloneBytes   = 40 << 20
 	DenseFrom    = 512 << 20
@@ -108,8 +105,7 @@ const (
 	overDense    = 30
 )
 
-// Alone is the resident memory of so many like trainings side by side in one process, with so
-// many threads.
+// Alone is the resident memory of equal trainings side by side in one process with these threads.
 func (e Estimate) Alone(threads, trainings uint32) Memory {
 	n := uint64(max(trainings, 1))
 	m := Memory{Data: n * e.Data, State: n * (e.WorkerShared + e.WorkerKept + e.StoreLocal + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
@@ -122,21 +118,21 @@ func (e Estimate) Alone(threads, trainings uint32) Memory {
 	return m
 }
 
-// beyondHeap is what a worker holds beside what Go's memory limit counts: pages of the
-// program, and of mapped data.
+// beyondHeap is what a worker holds besides the memory that Go's limit counts: pages of the
+// program and of mapped data.
 const beyondHeap = 40 << 20
 
-// HeapLimit is Go's memory limit for a process that shall stay within so many bytes.
+// HeapLimit is Go's memory limit for a process that must stay within this many bytes.
 func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2) }
 
-// Store is the resident memory of one of so many stores that keep a job's values in memory,
-// while so many slots write to them.
+// Store is the resident memory of one of the stores if they keep a job's values in memory, while
+// these slots write to them.
 func (e Estimate) Store(stores, slots uint32) uint64 {
 	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep, maxWriting)
 }
 
-// Fitting says how to start workers that have so much memory, or more, for the job on a
-// cluster of so many slots.
+// Fitting says how to start workers with at least this memory for the job, on a cluster of `all`
+// slots.
 func (e Estimate) Fitting(memory uint64, all uint32) string {
 	if one := e.Needs(1, all); memory >= one {
 		const most = 1 << 16

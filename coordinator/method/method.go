@@ -1,13 +1,13 @@
-// Package method is the seam between the coordinator and the methods that it trains by.
+// Package method is the interface between the coordinator and the methods that it trains by.
 //
-// The coordinator knows items, families of values, and steps: a step is a set of tasks that
-// do not depend on each other, a task does one operation to one item, reads values that
-// earlier steps have committed, and writes values. A Method says what the items and values
-// of a problem are, and its Driver which step comes next. Neither sees vectors: those stay
-// with the workers, whose side of the seam is worker/program.
+// The coordinator knows items, families of values, and steps. A step is a set of tasks that do
+// not depend on each other. A task applies one operation to one item: it reads values that
+// earlier steps have committed, and writes values. A Method says what the items and values of a
+// problem are. Its Driver decides which step comes next. Neither sees vectors: they stay with the
+// workers, whose side of the interface is worker/program.
 //
-// Everything here is pure: the same problem, options and sums give the same steps. A method
-// lives in a package below this one and is listed in method/registry.
+// Everything here is pure: the same problem, options and sums give the same steps. A method lives
+// in a package below this one and is listed in method/registry.
 package method
 
 import (
@@ -34,8 +34,8 @@ type Method interface {
 	Name() string
 	// About is one line of help: what is trained.
 	About() string
-	// Options are those that it has beside JobOptions. One of a name that other methods have,
-	// too, is of the same kind and group.
+	// Options are the method's own, in addition to JobOptions. An option with the name of another
+	// method's has the same kind and group.
 	Options() []Option
 	// Check reports why the problem can't be trained, all reasons joined; nil: it can. The
 	// options are what they are declared to be.
@@ -55,8 +55,8 @@ type Plan struct {
 	Sums   []Sum   // the figures that each task reports, in this order
 
 	Nodes, Terminals, Internals int // of the tree or graph
-	// Detail is what the method's workers need to know beside the specification, in the
-	// method's own encoding (Encode).
+	// Detail is what the method's workers need besides the specification, in the method's own
+	// encoding (Encode).
 	Detail []byte
 }
 
@@ -82,8 +82,8 @@ func (k Kind) String() string {
 type Items struct {
 	Kind  Kind
 	Count int
-	// Cost is the estimated cost of each item, in nonzero visits of one pass over the data;
-	// nil: nothing is known. It decides on the order of handing out, never on results.
+	// Cost is the estimated cost of each item, in nonzero visits of one pass over the data. nil:
+	// unknown. It decides the order of the tasks, and never the results.
 	Cost []float64
 	// Members lists the tree nodes of an item, for messages; nil: items are of no nodes.
 	Members func(item int) []uint32
@@ -139,7 +139,7 @@ type Tasks struct {
 	Params json.RawMessage `json:",omitempty"` // of the operation, for all tasks alike (Encode)
 	Reads  []Read          `json:",omitempty"`
 	Writes []string        `json:",omitempty"` // families that the tasks write values of
-	// Timed: how long a task takes tells how long its item will take the next time.
+	// Timed: the time of a task predicts the time of the item's next task.
 	Timed bool `json:",omitempty"`
 	// Late are the parameters of a task that no worker has when the time is up; see Driver.TimeUp.
 	Late json.RawMessage `json:",omitempty"`
@@ -158,31 +158,33 @@ type State = json.RawMessage
 // Driver is the scalar part of a method's iteration: which step is next, with what
 // parameters. It is deterministic, and not for several goroutines.
 type Driver interface {
-	// Next decides on the step to run, with nothing under way; false: nothing is left to do.
+	// Next decides on the next step, when no step is running. false: the job has nothing left to
+	// do.
 	Next() (Step, bool)
-	// Step is the step that Next decided on, for a driver that goes on in the middle of it.
+	// Step is the step that Next decided on. It is for a driver that continues in the middle of
+	// it.
 	Step() (Step, bool)
 	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
 	// Tasks that were left out have nil sums. An error ends the job.
 	Commit([]Sums) (Outcome, error)
-	// TimeUp tells whether the job's time is over: one whose time is up ends as soon as it
-	// can, with a certificate of what it has. It returns what becomes of the tasks of the step
-	// under way that no worker has yet.
+	// TimeUp tells the driver whether the job's time is up. If so, the job ends as soon as it
+	// can, with a certificate of its present state. The result says what becomes of the tasks of
+	// the current step that no worker has yet.
 	TimeUp(up bool) Late
-	// Resume has a job go on that its stopping criteria had ended, if those of the driver's
-	// options, which may be others by now, let it. retarget: the tolerance is another one.
+	// Resume continues a job that its stopping criteria had ended, if the driver's options allow
+	// it. The options may be others than before. retarget: the tolerance has changed.
 	Resume(retarget bool)
-	// WarmStart tells, before the first step, which families begin at values that are given.
+	// WarmStart says, before the first step, which families begin at given values.
 	WarmStart(families []string)
-	// Progress tells where the iteration stands.
+	// Progress is the state of the iteration.
 	Progress() Progress
 	State() State
 }
 
-// Lookahead is a Driver that may know the step after the one that Next gave before that has
-// ended, since the step's parameters do not depend on the sums.
+// Lookahead is a Driver that may know the next step before the step that Next gave has ended,
+// because the next step's parameters do not depend on its sums.
 type Lookahead interface {
-	// Ahead is that step. again: it may be run a second time, from the same inputs.
+	// Ahead is that step. again: it may run a second time from the same inputs.
 	Ahead() (next Step, again, known bool)
 }
 
@@ -191,26 +193,26 @@ type Modeller interface {
 	Form(*taxonv1.Options) modelform.Form
 }
 
-// Unstructured is a Method that may train without a structure: one that is given is for
+// Unstructured is a Method that may train without a structure. A structure given to it is for
 // evaluation only.
 type Unstructured interface {
 	Unstructured() bool
 }
 
-// Rooted is a Method that, without a structure, may hang the classes below a root all the same:
-// the root has a vector of its own. Its program says so too.
+// Rooted is a Method that may place the classes below a root even without a structure. The root
+// then has a vector of its own. The worker's program says so too.
 type Rooted interface {
 	Rooted() bool
 }
 
-// Separate is a Method that may train each class for itself, against all others: one sweep then
-// comes near the optimum.
+// Separate is a Method that may train each class for itself, against all others. One sweep then
+// comes close to the optimum.
 type Separate interface {
 	Separate() bool
 }
 
-// Populated is a Method that may train a class only on instances with it and without it. Trainings
-// on some of the rows leave out a class that these do not tell apart.
+// Populated is a Method that may train a class only on data with positive and negative instances
+// of it. Trainings on a subset of the rows leave out a class that does not have both there.
 type Populated interface {
 	Populated() bool
 }
@@ -260,15 +262,15 @@ func (c *Certificate) String() string {
 	return fmt.Sprintf("gap %.3g", c.Gap)
 }
 
-// Progress is where an iteration stands.
+// Progress is the state of an iteration.
 type Progress struct {
 	Sweep       uint32       // under way
 	Certificate *Certificate // the last one; nil: none yet
 	StoppedBy   string       // one of the reasons below; "": it goes on
 	Tolerance   float64      // the Gap that ends the job
 	MaxSweeps   uint32       // 0: no cap
-	// Report are the method's own figures for the job's report, a JSON object: its keys stand
-	// beside those that all reports have. nil: none, or not yet.
+	// Report holds the method's own figures for the job's report, a JSON object. Its keys are
+	// added to those that all reports have. nil: none, or not yet.
 	Report json.RawMessage `json:",omitempty"`
 }
 
@@ -278,11 +280,12 @@ const (
 	StoppedByMaxSweeps  = "max_sweeps"
 	StoppedByMaxTime    = "max_time"
 	StoppedByStationary = "stationary"
-	StoppedByEarlyStop  = "early_stop" // an evaluation said so
+	StoppedByEarlyStop  = "early_stop" // an evaluation was good enough
 	StoppedByCancelled  = "cancelled"
 )
 
-// StoppedBy is why a job ends behind a sweep, the tolerance first; "": it goes on. maxSweeps 0: no cap.
+// StoppedBy is the reason why a job ends after a sweep, the tolerance first. "": it continues.
+// maxSweeps 0: no limit.
 func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) string {
 	switch {
 	case reached:
@@ -347,7 +350,8 @@ func Restore[S ~uint8](s State, state any, stage *S, last S) error {
 	return nil
 }
 
-// ByCriteria says of the reason why a job stopped that it might continue with other stopping criteria.
+// ByCriteria says whether a job that stopped for this reason might continue with other stopping
+// criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
 }
@@ -378,7 +382,7 @@ func (p *Plan) List(n int) Items {
 	return p.Items[n]
 }
 
-// String says what there is to do in a sweep.
+// String describes the work of a sweep.
 func (p *Plan) String() string {
 	var out []string
 	for _, list := range p.Items {
@@ -409,7 +413,7 @@ func (p *Plan) Value(name string) *Value {
 	return nil
 }
 
-// Violations is all that errors have to say, in one line; nil: nothing.
+// Violations are the messages of all errors in one line. nil: none.
 func Violations(errs ...error) error {
 	err := errors.Join(errs...)
 	if err == nil {
@@ -426,9 +430,9 @@ func NoStructure(name string, p *Problem) error {
 	return nil
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label. `what` takes no
-// others, `instead` does. Descriptions of before do not count them; workers therefore ask once
-// more, of the data that they see.
+// OneLabelEach refuses data with an instance that does not have exactly one label. `what` is the
+// method that needs this, `instead` one that does not. Older descriptions of data do not count
+// such instances, so workers check again on the data itself.
 func OneLabelEach(d *taxonv1.Data, what, instead string) error {
 	if d.GetSeveralLabels() == 0 && d.GetNoLabel() == 0 {
 		return nil

@@ -13,16 +13,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Option declares an option of a method, or of all jobs, once. From it follow its flag and its
-// help, its key in job files, manifests and on the wire, what is refused, the comparison with
-// a training that is continued, and the values that tune searches.
+// Option is the only declaration of an option of a method, or of all jobs. Its flag, its help,
+// its key in job files, manifests and on the wire, its checks, the comparison with a training
+// that is continued, and the values that tune tries all follow from it.
 type Option struct {
 	Name string // of the flag
 	Key  string // in manifests and, in small letters, on the wire; "": Name with underscores
 	Kind OptionKind
 
 	Default string   // "": the method decides by itself
-	Choices []string // of a Choice; of a Float or an Int words that may stand in a number's place
+	Choices []string // of a Choice; of a Float or an Int, words that may be given instead of a number
 	Range   Range    // of Int and Float
 
 	Group string   // of flags in the help
@@ -30,10 +30,11 @@ type Option struct {
 	Grid  []string // values that tune tries in a grid; none: it searches no other
 	// Start is where a search without a grid begins; "": at the default.
 	Start string
-	// Ladder lists values besides the default that a search without a grid may climb along.
+	// Ladder lists values besides the default, in the order in which a search without a grid may
+	// try them.
 	Ladder []string
-	// Offset says how C goes along with a larger value where a search tries one: 1: it grows as much,
-	// -1: it falls; 0: it stays. Both are tried.
+	// Offset says how C changes when a search tries a larger value. 1: it grows as much; -1: it
+	// falls as much; 0: it stays. Both are tried.
 	Offset int
 
 	Effect  Effect
@@ -41,9 +42,9 @@ type Option struct {
 	Trees   bool      // graphs have no use for it
 	Learns  bool      // the trainer learns a structure by it, and none may be given
 	With    string    // as "schedule=colour": the option goes with that value of another one
-	Report  bool      // it stands in the training's report
+	Report  bool      // it is part of the training's report
 	Carried bool      // it is no part of the job: the trainer keeps it, and the method must be fit for it
-	// ZeroUnset: programs that leave the option's field out of a job mean the default by it.
+	// ZeroUnset: older programs leave the option's field out of a job and mean the default.
 	ZeroUnset bool
 }
 
@@ -133,8 +134,8 @@ func (r Range) Must(x float64) string {
 	return must
 }
 
-// Options that several methods have. Solvers keep duals (at most C) and products with the bias
-// in float32, and squares of them must stay far from its ends.
+// Options that several methods have. Solvers hold duals (at most C) and products with the bias in
+// float32. The squares of them must stay far from the limits of float32.
 var (
 	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15, Why: "duals are kept in float32"}, Group: GroupMethod,
 		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1", "10", "100", "1000"},
@@ -182,8 +183,8 @@ func (p *Option) WireKey() string {
 	return strings.ReplaceAll(p.Name, "-", "_")
 }
 
-// Idle says whether another value than the default would be refused, or change nothing: on such
-// a given structure, and beside the others' values.
+// Idle says whether another value than the default would be refused or have no effect, given the
+// structure and the values of the other options.
 func (p *Option) Idle(on Structure, values map[string]string) bool {
 	if p.Learns {
 		return on != Anything
@@ -267,7 +268,7 @@ func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
 	return p.On == Anything || spec.GetStructure() != nil && (p.On == Structured || spec.GetStructure().GetGraph())
 }
 
-// JSON is a value as it stands in manifests and reports.
+// JSON is a value as manifests and reports write it.
 func (p *Option) JSON(value string) json.RawMessage {
 	if p.Kind == Choice || len(p.Choices) > 0 || value == "" {
 		return Encode(value)
@@ -279,7 +280,7 @@ func (p *Option) JSON(value string) json.RawMessage {
 	return json.RawMessage(value)
 }
 
-// Text is the way back. Of no value it is Unset.
+// Text is the inverse of JSON. Without a value it is Unset.
 func (p *Option) Text(stored json.RawMessage) string {
 	text := string(stored)
 	if len(stored) > 0 && stored[0] == '"' {

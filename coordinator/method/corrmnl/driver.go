@@ -19,7 +19,7 @@ const (
 	stageEnd            // nothing is left to do
 )
 
-// Agreed is the largest R-hat at which chains count as one.
+// Agreed is the largest R-hat at which chains count as converged to the same distribution.
 const Agreed = 1.05
 
 // state is what a checkpoint holds of a driver.
@@ -55,10 +55,10 @@ func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver: there is none.
+// WarmStart implements method.Driver: there are no values to begin at.
 func (d *driver) WarmStart([]string) {}
 
-// params are those of the sweep under way.
+// params are those of the current sweep.
 func (d *driver) params() Sample {
 	p := Sample{Iterations: d.length, Leapfrog: d.Leapfrog}
 	p.Keep, p.Every = d.kept()
@@ -137,7 +137,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.Energy = all[0][SumEnergy]
 		}
 		if d.StoppedBy == method.StoppedByStationary && !d.agree() {
-			d.StoppedBy = method.StoppedByMaxSweeps // as many as --iterations makes
+			d.StoppedBy = method.StoppedByMaxSweeps // all sweeps of --iterations are done
 		}
 	case stageEmit:
 		d.Stage = stageEnd
@@ -145,7 +145,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// agree says whether the chains do.
+// agree says whether the chains agree.
 func (d *driver) agree() bool { return d.Figures[SumRHat] > 0 && d.Figures[SumRHat] <= Agreed }
 
 // endSweep commits the sweep, and ends the job or goes to the next one.
@@ -165,8 +165,8 @@ func (d *driver) stop() bool {
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver: a sweep that nobody has begun is left out, the first one is
-// made short.
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
+// one is only shortened.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up
 	switch {

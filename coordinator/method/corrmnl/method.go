@@ -1,14 +1,14 @@
 // Package corrmnl plans and drives the correlated multinomial logit of Shahbaba and Neal (2007),
-// a soft-max whose classes' coefficients are sums over their paths, by Markov chain Monte Carlo.
-// The model, its priors and the draws are those of mapper/corrmnl.
+// by Markov chain Monte Carlo. It is a soft-max whose classes' coefficients are sums over their
+// paths. mapper/corrmnl has the model, its priors and the draws.
 //
-//	sample   chains  some iterations of each chain, which goes on from where it stood
+//	sample   chains  some iterations of each chain, from its current point
 //	compare  whole   R-hat and effective sample sizes over all chains
 //	emit     whole   the mean of the draws, and those that are kept, as weights
 //
-// Chains are items, so they run side by side; a sweep is a batch of iterations of each. The first
-// sweeps are the burn-in, in which step sizes are fitted. There is no bound on anything: the job
-// ends with its iterations, and what it says of itself is how far the chains agree.
+// Chains are items, so they run side by side. A sweep is a batch of iterations of each. The first
+// sweeps are the burn-in, in which step sizes are fitted. There is no bound of any error. The job
+// ends after its iterations, and reports how far the chains agree.
 package corrmnl
 
 import (
@@ -67,11 +67,12 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// batches is how many sweeps the draws are cut into: what a variance of their means needs.
+// batches is the number of sweeps that the draws are cut into: the variance of their means needs
+// them.
 const batches = 30
 
-// cut says how the iterations make sweeps: so many of `length` draws each behind a burn-in, whose
-// last sweep may be shorter.
+// cut turns the iterations into sweeps: the burn-in, then sweeps of `length` draws each. The last
+// sweep may be shorter.
 func (s Settings) cut() (length, burnIn, sweeps uint32) {
 	draws := s.Iterations - s.BurnIn
 	length = max(draws/batches, 1)
@@ -79,7 +80,7 @@ func (s Settings) cut() (length, burnIn, sweeps uint32) {
 	return length, burnIn, (burnIn+length-1)/length + draws/length
 }
 
-// kept is how many draws of a chain the model holds, one of `every`.
+// kept is the number of a chain's draws that the model holds, one of `every`.
 func (s Settings) kept() (most, every uint32) {
 	length, burnIn, _ := s.cut()
 	draws := (s.Iterations - burnIn) / length * length

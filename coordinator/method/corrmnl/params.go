@@ -2,8 +2,7 @@ package corrmnl
 
 import "taxon/coordinator/method"
 
-// The lists of items, the family of values (of a chain: where it stands, and its draws), and the
-// operations.
+// The lists of items, the family of values (a chain's point and draws), and the operations.
 const (
 	Chains = 0
 	All    = 1 // one item: all chains
@@ -21,10 +20,10 @@ type Sample struct {
 	Adapt      bool   `json:",omitempty"` // burn-in
 	Leapfrog   uint32 // steps at most
 	Keep       uint32 // draws that are kept at most,
-	Every      uint32 // one of so many
+	Every      uint32 // one of this many
 }
 
-// Figures of a task, as they stand in method.Sums.
+// Figures of a task, in the order of method.Sums.
 const (
 	SumIterations = iota // sample
 	SumEnergy            // sample: of -log of the posterior's density, over the iterations; compare: its mean over all draws
@@ -34,7 +33,7 @@ const (
 	SumRHat              // compare: the largest; 0: not known
 	SumESS               // compare: the smallest; 0: not known
 	SumDraws             // compare: of all chains
-	SumKept              // compare: those that the model will hold
+	SumKept              // compare: draws that the model will hold
 	Figures
 )
 

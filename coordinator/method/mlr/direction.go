@@ -1,15 +1,15 @@
 package mlr
 
-// history is what the driver knows of the last points: inner products alone. The vectors are
-// those of Products. Entries beyond the number of older points mean nothing.
+// history is what the driver knows of the last points: their inner products, and no more. The
+// vectors are those of Products. Entries beyond the number of older points are undefined.
 type history struct {
-	Older int                             // points behind the current one
+	Older int                             // points before the current one
 	SG    [Memory + 1]float64             // s_j.g_0
 	SY    [Memory + 1][Memory + 1]float64 // s_i.y_j
 	E     [Memory + 1][Memory + 1]float64 // u_i.(u_j/h), symmetric
 }
 
-// accept takes the products of a new point with the so many older ones.
+// accept takes the products of a new point with this many older ones.
 func (h *history) accept(p *Products, older int) {
 	for i := older; i >= 2; i-- {
 		for j := older; j >= 2; j-- {
@@ -31,7 +31,7 @@ func (h *history) accept(p *Products, older int) {
 	}
 }
 
-// forget goes on as if the current point were the first.
+// forget drops the older points: the current point becomes the first.
 func (h *history) forget() { h.Older = 0 }
 
 // direction is that of L-BFGS, d = sum_j u[j] u_j/h + sum_j s[j] s_j, and its slope g_0.d.

@@ -23,14 +23,14 @@ const (
 var phases = [...]string{"move", "score", "gather", "evaluate", "emit", "end"}
 
 const (
-	// armijo is the share of the decrease promised by the slope that a step must bring.
+	// armijo is the share of the decrease predicted by the slope that a step must reach.
 	armijo = 1e-4
-	// rounding is the relative error that is granted to P: sums over all instances.
+	// rounding is the relative error that P, a sum over all instances, may have.
 	rounding = 1e-14
 	// maxTries bounds the steps that a line search tries before it gives up its direction.
 	maxTries = 30
-	// stationarySweeps is how many sweeps in a row may change neither the gap by a tenth nor P by
-	// more than its rounding.
+	// stationarySweeps is the number of sweeps in a row after which a job ends if none changes
+	// the gap by a tenth or P by more than its rounding.
 	stationarySweeps = 20
 )
 
@@ -63,7 +63,7 @@ type driver struct {
 	evalEvery    uint32
 }
 
-// newDriver stands before the first sweep.
+// newDriver makes a driver at the first sweep.
 func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
 	return &driver{
 		state: state{Sweep: 1, Stage: stageScore}, rows: uint32(plan.Items[Rows].Count), ranges: uint32(plan.Items[Ranges].Count),
@@ -74,7 +74,8 @@ func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver: the first trial point is there, and nothing else changes.
+// WarmStart implements method.Driver. The first trial point exists already, and nothing else
+// changes.
 func (d *driver) WarmStart([]string) {}
 
 // Progress implements method.Driver.
@@ -184,9 +185,9 @@ func (d *driver) goodEnough() bool {
 	return d.objective() <= last+float64(armijo*float64(d.Length*d.Slope))+float64(rounding*last)
 }
 
-// shorten tries a smaller step: the minimum of the parabola through what is known, within
-// bounds. A direction along which no step is good is replaced by the plain gradient's, and
-// where that has none either, the digits have ended.
+// shorten tries a smaller step: the minimum of the parabola through the known values, within
+// bounds. If no step along a direction is good, the negative gradient replaces it. If that has no
+// good step either, float64 has no more digits to offer.
 func (d *driver) shorten() method.Outcome {
 	if d.Tries++; d.Tries >= maxTries {
 		if d.History.Older == 0 {
@@ -207,10 +208,10 @@ func (d *driver) shorten() method.Outcome {
 	return method.Outcome{Drop: dropTrial}
 }
 
-// dropTrial drops what belongs to a trial point that is not accepted.
+// dropTrial drops the figures of a trial point that is not accepted.
 var dropTrial = []string{Trial, V}
 
-// giveUp ends the job at the last accepted point, whose sweep was the last one.
+// giveUp ends the job at the last accepted point. Its sweep was the last one.
 func (d *driver) giveUp(reason string) method.Outcome {
 	d.Sweep--
 	d.StoppedBy, d.Stage = reason, stageEmit
@@ -278,13 +279,13 @@ func (d *driver) aim() {
 	d.Length, d.Tries, d.Stage = 1, 0, stageMove
 }
 
-// leaves says whether the step under way is about a point that nothing depends on. The first
-// sweep's is not: without it there is no certificate.
+// leaves says whether nothing depends on the point of the current step. The first sweep's point
+// is needed: without it there is no certificate.
 func (d *driver) leaves() bool {
 	return d.Sweep > 1 && (d.Stage == stageMove || d.Stage == stageScore)
 }
 
-// TimeUp implements method.Driver: a trial point that is not accepted yet is given up.
+// TimeUp implements method.Driver. A trial point that is not accepted yet is dropped.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up
 	if up && d.leaves() {

@@ -43,10 +43,10 @@ const (
 // Loss is the one loss that the method has.
 const Loss = "softmax"
 
-// Method is soft-max regression. OnTree, its classes are the leaves of a tree, and R is that of
-// recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent it is 1/2 ||U||^2,
-// and a leaf's score the sum of u_n.x over its path: all else stays, W being U, and V having for an
-// inner node the sums of those below.
+// Method is soft-max regression. OnTree: its classes are the leaves of a tree, and R is that of
+// recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent this is 1/2
+// ||U||^2, and a leaf's score is the sum of u_n.x over its path. So the rest is the same with U
+// in the place of W. In V an inner node has the sum of the nodes below it.
 type Method struct{ OnTree bool }
 
 // Name implements method.Method.
@@ -96,7 +96,7 @@ func (m Method) Check(p *method.Problem) error {
 	return OneLabelEach(m.Name(), p.Spec.GetData())
 }
 
-// vectors is how many there are: of the classes, or of all nodes.
+// vectors is the number of vectors: classes, or all nodes of the tree.
 func (m Method) vectors(t *taxonomy.Tree) uint64 {
 	if m.OnTree {
 		return uint64(t.Len())

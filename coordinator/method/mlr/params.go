@@ -25,14 +25,13 @@ const (
 	G     = "g"     // of a range: their gradients
 )
 
-// Memory is how many changes of W and of its gradient L-BFGS remembers.
+// Memory is the number of changes of W and of its gradient that L-BFGS remembers.
 const Memory = 6
 
 // maxRanges bounds the tasks of a step.
 const maxRanges = 1 << 14
 
-// Figures of a task, as they stand in method.Sums. Behind them stand the inner products of
-// Products.
+// Figures of a task, in the order of method.Sums. The inner products of Products come after them.
 const (
 	SumLoss     = iota // score: C sum_i loss_i
 	SumNorm            // move: ||W||^2 of the trial; gather: of the point accepted

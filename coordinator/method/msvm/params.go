@@ -9,7 +9,7 @@ import (
 // looks at.
 const Dual = "dual"
 
-// Figures of a task, as they stand in method.Sums.
+// Figures of a task, in the order of method.Sums.
 const (
 	SumSupport = whole.Figures + iota // nonzero duals
 	SumWorking                        // instances and classes that the next sweep looks at

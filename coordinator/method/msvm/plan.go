@@ -101,7 +101,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return plan, nil
 }
 
-// leastEigenvalue that the comparison matrix is to have.
+// leastEigenvalue is the least that the comparison matrix is to have.
 const leastEigenvalue = 1e-6
 
 // convex halves alpha until the comparison matrix of K ([OT] eq. 6; K_nn on the diagonal, -alpha
@@ -122,8 +122,8 @@ func convex(tree *taxonomy.Tree, alpha float64) (used, least float64) {
 	}
 }
 
-// Figures of the estimate: an instance looks at some classes, each of which takes a dual, a
-// class and its share of the instance's figures.
+// Figures of the estimate. An instance has a working set of classes. Each takes a dual, a class,
+// and its share of the instance's figures.
 const (
 	workingClasses = 16
 	bytesPerDual   = 12

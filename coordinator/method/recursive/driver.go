@@ -11,9 +11,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// priced says whether a sweep passes over all data in float64 and yields a certificate:
-// the first ones often, as their working sets are guesses, then every fourth, and the one
-// that is expected to reach the tolerance.
+// priced says whether a sweep passes over all data in float64 and yields a certificate. The first
+// sweeps are priced often, because their working sets are guesses. Later every fourth is, and the
+// one that is expected to reach the tolerance.
 func (d *driver) priced(sweep uint32) bool {
 	switch {
 	case sweep == d.Aim:
@@ -28,12 +28,12 @@ func (d *driver) priced(sweep uint32) bool {
 	return regular(sweep)
 }
 
-// regular says whether a job from nothing prices the sweep, whatever its gap.
+// regular says whether a job without a warm start prices the sweep, whatever its gap.
 func regular(sweep uint32) bool {
 	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
 }
 
-// band is the width of the working sets that the sweep's pricing draws.
+// band is the width of the working sets that the sweep's pricing pass draws.
 func (d *driver) band() float64 {
 	switch {
 	case d.Safeguarded:
@@ -55,7 +55,7 @@ const (
 	stageSafeguard              // twoblock: stageReduce again with the curvature of whole families, as P rose
 	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
-	stageCertify                // behind it: sums of the internals, nothing moves
+	stageCertify                // after stagePrice: sums of the internals, nothing moves
 	stageEvaluate               // the weights of the sweep under way are written, to be evaluated
 	stageEmit                   // the final weights are written
 	stageEnd                    // nothing is left to do
@@ -83,7 +83,7 @@ type state struct {
 	MarkSweep   uint32
 	Worst       float64 // largest gap since BestSweep
 	Safeguarded bool    `json:",omitempty"` // steps use the full curvature, whose model bounds P from above, and working sets hold every row: slower, but it cannot cycle
-	WarmStarted bool    `json:",omitempty"` // the terminals began at duals that were given
+	WarmStarted bool    `json:",omitempty"` // the terminals began at given duals
 	Family      bool    // steps take the curvature of whole families: see Policy.StallShare
 	Primal      float64 // running sums of the certificate under way
 	Dual        float64
@@ -115,7 +115,7 @@ type driver struct {
 	report    json.RawMessage
 }
 
-// newDriver stands before the first sweep.
+// newDriver makes a driver at the first sweep.
 func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	o := spec.GetOptions()
 	d := &driver{
@@ -151,7 +151,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// restore goes to a state that State gave.
+// restore sets a state that State returned.
 func (d *driver) restore(s method.State) error {
 	var read state
 	if err := method.Restore(s, &read, &read.Stage, stageEnd); err != nil {
@@ -188,8 +188,8 @@ func (d *driver) openSweep(sweep uint32) {
 	}
 }
 
-// WarmStart implements method.Driver. What the terminals of a smooth loss begin with are no
-// duals: such a job goes on as if from nothing.
+// WarmStart implements method.Driver. With a smooth loss the terminals' starting values are not
+// duals. Such a job continues as if without a warm start.
 func (d *driver) WarmStart(families []string) {
 	d.WarmStarted = !d.smooth && slices.Contains(families, Dual)
 	d.openSweep(1)
@@ -242,13 +242,13 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-// allSets stands for the blocks of all independent sets.
+// allSets means the blocks of all independent sets.
 const allSets = -1
 
 func (d *driver) ranges() uint32 { return uint32(len(d.plan.RangeBegin) - 1) }
 
-// tasks are those of an operation on the blocks of a set. They write all that a solved block
-// leaves, and read that and the internals.
+// tasks are those of an operation on the blocks of a set. They read the internals and what a
+// solved block keeps, and write the latter.
 func (d *driver) tasks(op string, set int, params any) method.Tasks {
 	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(d.plan.BlockSet)), Params: method.Encode(params),
 		Reads: []method.Read{{Value: Dual}, {Value: X, All: true}, {Value: X, Back: 1, All: true}}, Writes: []string{Dual, V}}
@@ -295,8 +295,8 @@ func (d *driver) reduceTasks(r Reduce) method.Tasks {
 	return t
 }
 
-// Ahead implements method.Lookahead: the exact solve behind the blocks' step does not depend
-// on what they report. A priced one may be done again, with more caution.
+// Ahead implements method.Lookahead. The exact solve after the blocks' step does not depend on
+// what the blocks report. A priced one may run again, with more caution.
 func (d *driver) Ahead() (next method.Step, again, known bool) {
 	if d.Stage != stageSolve || !d.internals {
 		return method.Step{}, false, false
@@ -320,13 +320,13 @@ func (d *driver) rule() string {
 	return "support"
 }
 
-// innerGap is the absolute gap per terminal that inner solves aim at; 0: none known yet.
-// Below that share of the tolerance itself there is nothing to gain.
+// innerGap is the absolute gap per terminal that inner solves aim at. 0: not known yet. It does
+// not fall below a share of the tolerance itself, where nothing would be gained.
 func (d *driver) innerGap() float64 {
 	if !d.Certified || d.terminals == 0 {
 		return 0
 	}
-	if share := d.p.ToleranceShare; share > 0 { // nothing but the inner gaps make up the gap
+	if share := d.p.ToleranceShare; share > 0 { // the gap consists of the inner gaps alone
 		return share * d.gap * d.Last.Objective / float64(d.terminals)
 	}
 	total := max(d.Last.Objective-d.Last.Dual, d.gap*d.Last.Objective)
@@ -366,7 +366,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageReduce:
 		return d.commitReduce(restart > 0)
 	case stageSafeguard:
-		if d.state.TimeUp { // the certificate is of what the step began with
+		if d.state.TimeUp { // the certificate describes the weights at the beginning of the step
 			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
@@ -382,10 +382,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// dropX is what a step drops whose internals are not taken.
+// dropX drops the internals' values of a step that was not accepted.
 var dropX = []string{X}
 
-// certifies says whether the sums of the step under way are shares of the certificate.
+// certifies says whether the sums of the current step are shares of the certificate.
 func (d *driver) certifies() bool {
 	switch d.Stage {
 	case stageSolve, stageReduce:
@@ -394,9 +394,9 @@ func (d *driver) certifies() bool {
 	return d.Stage == stagePrice || d.Stage == stageCertify
 }
 
-// shows says whether the weights of the sweep under way are wanted for an evaluation.
-// They are written between the terminals' pricing and the internals' step, which is when
-// the vectors at hand are those that the certificate is about.
+// shows says whether an evaluation wants the weights of the current sweep. They are written
+// between the terminals' pricing and the internals' step, when the vectors are those that the
+// certificate describes.
 func (d *driver) shows() bool { return d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 }
 
 // measured continues from the pricing of the terminals.
@@ -430,11 +430,10 @@ func (d *driver) endPriced() (method.Outcome, error) {
 	return out, nil
 }
 
-// commitReduce ends twoblock's REDUCE step. If the job stops here the new internals are
-// dropped: the certificate is about the y that the terminals were solved at, and so is
-// what EMIT writes. If P rose, the step is done again from the same inputs with the
-// curvature of whole families, and the momentum restarts; if P rises again, full curvature
-// takes over until it has fallen.
+// commitReduce ends twoblock's REDUCE step. If the job stops here, the new internals are dropped.
+// The certificate describes the y at which the terminals were solved, and EMIT writes the same.
+// If P rose, the step runs again from the same inputs with the curvature of whole families, and
+// the momentum restarts. If P rises again, full curvature is used until it has fallen.
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
 		d.priceNow()
@@ -462,8 +461,8 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
-// commitSet goes to the next independent set, and behind the last one to the pricing
-// steps or the next sweep.
+// commitSet goes to the next independent set. After the last one it goes to the pricing steps or
+// to the next sweep.
 func (d *driver) commitSet() method.Outcome {
 	d.Set++
 	if d.Set < max(d.plan.Sets, 1) && d.schedule != jobspec.ScheduleJacobi && !d.state.TimeUp {
@@ -478,9 +477,9 @@ func (d *driver) commitSet() method.Outcome {
 	return method.Outcome{SweepDone: true}
 }
 
-// objectiveRose says whether P rose against the best accepted one. Unfinished inner solves raise
-// P as well, by at most their gap (rows that the working sets missed, most of all): what
-// they account for is no fault of the internals' step.
+// objectiveRose says whether P rose above the best accepted one. Unfinished inner solves raise P
+// too, by at most their gap, which comes mostly from rows outside of the working sets. That part
+// is not counted, because the internals' step did not cause it.
 func (d *driver) objectiveRose() bool {
 	low := d.Last.Objective - d.Inner
 	if d.Rises == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
@@ -494,10 +493,11 @@ func (d *driver) objectiveRose() bool {
 	return true
 }
 
-// advance moves the momentum past a sweep whose internals were taken and opens the next.
+// advance updates the momentum after a sweep whose internals were accepted, and opens the next
+// sweep.
 //
-// FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+;
-// gradient restart (O'Donoghue, Candes 2015) sets t = 1.
+// FISTA (Beck, Teboulle 2009): t+ = (1 + sqrt(1 + 4 t^2)) / 2, beta = (t - 1) / t+. Gradient
+// restart (O'Donoghue, Candes 2015) sets t = 1.
 func (d *driver) advance(restart bool) {
 	from, warmPlain := d.p.MomentumFrom, false
 	if d.WarmStarted {
@@ -513,9 +513,9 @@ func (d *driver) advance(restart bool) {
 	d.openSweep(d.Sweep + 1)
 }
 
-// Flat drives the terminals of one block as a problem of their own, over so many instances:
-// its steps are OpMap, whose sums have the figures named here, and at the end an emitting one.
-// Solves of a block that other methods make part of theirs thus end as a flat job does.
+// Flat drives the terminals of one block as a problem of their own, on data of this many
+// instances. Its steps are OpMap, whose sums have the figures named here, and an emitting step at
+// the end. Other methods use it for blocks of theirs, which then end as a flat job does.
 func Flat(o *taxonv1.Options, terminals int, instances uint64) method.Driver {
 	spec := &taxonv1.JobSpec{Options: o, Data: &taxonv1.Data{Instances: instances}}
 	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, false)

@@ -27,8 +27,8 @@ type state struct {
 	Dual      []float64
 }
 
-// driver has two steps: all problems, and their weights. A job that continues with other
-// stopping criteria solves its problems anew: nothing but the weights is kept of them.
+// driver has two steps: all problems, and their weights. A job that continues with other stopping
+// criteria solves its problems again, because only the weights are kept.
 type driver struct {
 	state
 	plan      *Plan
@@ -100,7 +100,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
-// certify adds the problems up.
+// certify adds up the problems' figures.
 func (d *driver) certify() error {
 	if d.Stage == stageSolve {
 		d.last, d.report = nil, nil
@@ -119,7 +119,7 @@ func (d *driver) certify() error {
 	return nil
 }
 
-// reason says why solved problems are not solved any further.
+// reason says why the problems are not solved further.
 func (d *driver) reason() string {
 	switch {
 	case d.last.Gap <= d.gap:
@@ -132,7 +132,7 @@ func (d *driver) reason() string {
 	return method.StoppedByStationary
 }
 
-// TimeUp implements method.Driver: blocks that no worker has yet are solved once, and roughly, so
+// TimeUp implements method.Driver. Blocks that no worker has yet are solved once, and roughly, so
 // that each has weights and a certificate.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up
@@ -155,7 +155,7 @@ func (d *driver) Resume(bool) {
 	d.last, d.report = nil, nil
 }
 
-// WarmStart implements method.Driver: nothing can be given.
+// WarmStart implements method.Driver: there are no values to begin at.
 func (d *driver) WarmStart([]string) {}
 
 // Progress implements method.Driver.

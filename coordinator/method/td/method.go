@@ -51,7 +51,8 @@ type td struct{ name string }
 // Name implements method.Method.
 func (m td) Name() string { return m.name }
 
-// nested: a problem for every class of the structure, and predictions of sets of labels.
+// nested: there is a problem for every class of the structure, and predictions are sets of
+// labels.
 func (m td) nested() bool { return m.name != Name }
 
 // About implements method.Method.
@@ -65,8 +66,8 @@ func (m td) About() string {
 	return "one-versus-rest among the children of each node; predictions descend from the root"
 }
 
-// Form implements method.Modeller: each node has a vector of its own; of td it is that of the
-// edge above it, and the root has none.
+// Form implements method.Modeller. Each node has a vector of its own. In td it belongs to the
+// edge above the node, and the root has none.
 func (m td) Form(*taxonv1.Options) modelform.Form {
 	if m.nested() {
 		return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Nested}
@@ -110,8 +111,8 @@ func (m td) Plan(p *method.Problem) (*method.Plan, error) {
 // blockChildren is the number of lanes of a solve (mapper.Lanes).
 const blockChildren = 16
 
-// newPlan lists the nodes that have something to decide, the root that is not written first,
-// and cuts their children into blocks. Nested methods have problems of all classes.
+// newPlan lists the nodes that have something to decide, and cuts their children into blocks. If
+// the root is not written, it comes first. Nested methods have problems of all classes.
 func (m td) newPlan(tree *taxonomy.Tree) *Plan {
 	children, least := make([][]uint32, tree.Len()+1), 2
 	for n, parent := range tree.Parent {
@@ -172,9 +173,8 @@ func costs(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	return cost
 }
 
-// Figures of the estimate: a weight takes some 6 bytes coded, and some time to code and
-// store; a child has the weights of the features of some dozens of rows; a problem is solved
-// in some twenty passes.
+// Figures of the estimate. They are rough: the bytes of an encoded weight and the time to encode
+// and store it, the features in which a child has weights, and the passes that a problem takes.
 const (
 	bytesPerWeight = 6
 	supportRows    = 64

@@ -14,7 +14,7 @@ const (
 // (program.EncodeWeights).
 const Weights = "w"
 
-// Figures of a task, as they stand in method.Sums.
+// Figures of a task, in the order of method.Sums.
 const (
 	SumPrimal  = iota // sum over children of 1/2||w||^2 + C sum loss
 	SumDual           // and of the dual
@@ -31,8 +31,8 @@ type Solve struct {
 	Once bool `json:",omitempty"` // one priced solve, whatever the gap is then
 }
 
-// Plan is the tree, cut into blocks: method.Plan.Detail. A node with two children or more
-// has a problem, which is that of one or more blocks. Node numbers are those of taxonomy.Tree.
+// Plan is the tree cut into blocks: method.Plan.Detail. Each node with two children or more has a
+// problem, which has one or more blocks. Node numbers are those of taxonomy.Tree.
 type Plan struct {
 	Node     []int32  // of each problem; -1: the root that is not written, of a flat structure
 	Name     []string // its name, - of a virtual root

@@ -1,9 +1,9 @@
-// Package whole drives problems that are solved whole: each is an item, and a sweep one step
-// with a task for each problem that is not solved yet. A task continues from what its problem's
-// last one left, a value of one family, and reports P and D. So several problems, and many
-// trainings, run side by side; a single problem runs on one thread.
+// Package whole drives methods whose problems are each solved by one task. Each problem is an
+// item. A sweep is one step, with a task for each problem that is not solved yet. A task
+// continues from the value that the problem's last task wrote, and reports P and D. So several
+// problems, and many trainings, run side by side. A single problem runs on one thread.
 //
-// Methods of such problems share the driver, and what it tells their programs: params.go.
+// Methods of such problems share the driver and the parameters of its tasks: params.go.
 package whole
 
 import (
@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	// sweepEpochs bounds the passes of a sweep. Dense data of few features take hundreds, and
-	// a pass over the working sets costs little beside one over all classes.
+	// sweepEpochs bounds the passes of a sweep. Dense data of few features take hundreds, and a
+	// pass over the working sets costs little compared with a pass over all classes.
 	sweepEpochs = 300
-	// stationarySweeps is how many sweeps in a row may neither lower the gap by a tenth nor raise D
-	// by a thousandth of it.
+	// stationarySweeps is the number of sweeps in a row after which a job ends if none lowers the
+	// gap by a tenth or raises D by a thousandth of it.
 	stationarySweeps = 10
 	stationaryRise   = 1e-3
 )
@@ -111,7 +111,7 @@ func (d *driver) report() json.RawMessage {
 	return method.Encode(out)
 }
 
-// open are runs of problems that are not solved yet: where they begin and end.
+// open lists the runs of problems that are not solved yet: their beginnings and ends.
 func (d *driver) open() (runs [][2]uint32) {
 	for k := range d.problems {
 		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.gap {
@@ -183,7 +183,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// fold takes the figures of the problems solved, and adds up those of all; ok: there are some.
+// fold takes the figures of the solved problems and adds up those of all. ok: all are known.
 func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
 	if d.Nodes == nil {
 		if len(all) != 1 || all[0] == nil {
@@ -211,7 +211,7 @@ func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
 	return p, dual, ok
 }
 
-// certify takes the certificate of the sweep.
+// certify sets the certificate of the sweep.
 func (d *driver) certify(p, dual float64) error {
 	gap := method.RelativeGap(p, dual)
 	if err := method.CheckFinite(p, gap); err != nil {
@@ -245,18 +245,18 @@ func (d *driver) stop() bool {
 	return d.StoppedBy != ""
 }
 
-// leaves says whether the step under way may be left out: not in the first sweep, without
-// which there is nothing.
+// leaves says whether the current step may be left out. The first sweep's may not: without it
+// there is no result.
 func (d *driver) leaves() bool { return d.Sweep > 1 && d.Stage == stageSolve }
 
-// giveUp ends the job with what the last sweep left.
+// giveUp ends the job with the result of the last sweep.
 func (d *driver) giveUp() {
 	d.Sweep--
 	d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 }
 
-// TimeUp implements method.Driver: a sweep that nobody has begun is left out, the first one is
-// made short.
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
+// one is only shortened.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up
 	switch {

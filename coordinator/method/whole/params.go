@@ -10,7 +10,7 @@ const (
 	OpEmit  = "emit"  // write its weights; no parameters
 )
 
-// Figures of a task, as they stand in method.Sums. A method's own come behind them.
+// Figures of a task, in the order of method.Sums. A method's own come after them.
 const (
 	SumPrimal = iota // P at the weights as they would be written
 	SumDual          // D
