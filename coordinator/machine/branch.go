@@ -11,11 +11,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Branch turns the state of a job (of Server.State or a checkpoint) into that of another
-// one, which begins at the values of the families given: for Server.SubmitCheckpoint, once the
-// values that the state names are in the store under the new id. The specifications may
-// differ in options that change no plan: C, gap, seed, weights, stopping criteria. Momentum
-// and certificate begin anew. Pure.
+// Branch turns the state of a job (from Server.State or a checkpoint) into the state of another
+// job, which begins at the values of the families given. Server.SubmitCheckpoint takes it once
+// the values that the state names are in the store under the new id. The specifications may
+// differ in options that do not change the plan: C, gap, seed, weights, stopping criteria.
+// Momentum and certificate are reset. Pure.
 func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) ([]byte, error) {
 	old, err := reviveJob(state)
 	if err != nil {
@@ -35,9 +35,10 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 	return p.warmStart(id, old.StepNo, families, func(v *method.Value) places { return old.Values[v.Name][0] })
 }
 
-// WarmStart is the state of a job that begins at given values of some families: for
-// Server.SubmitCheckpoint, once they are in the store, each as if attempt 1 of a task of the
-// step given had written it: one task an item, list after list of the plan. Pure.
+// WarmStart is the state of a job that begins at given values of some families.
+// Server.SubmitCheckpoint takes it once the values are in the store. They have the names that
+// attempt 1 of the tasks of the step given would have written, one task an item, list after list
+// of the plan. Pure.
 func WarmStart(id string, spec *taxonv1.JobSpec, step uint32, families []string) (state []byte, plan *taxonv1.Plan, err error) {
 	p, err := prepare(spec)
 	if err != nil {
@@ -53,8 +54,8 @@ func WarmStart(id string, spec *taxonv1.JobSpec, step uint32, families []string)
 	return state, p.message(), err
 }
 
-// warmStart is the state of a job whose families given begin at the places given. Its steps
-// are numbered behind the one given.
+// warmStart is the state of a job whose families given begin at the places given. Its step
+// numbers come after the one given.
 func (p *prepared) warmStart(id string, step uint32, families []string, at func(*method.Value) places) ([]byte, error) {
 	j, err := newJob(id, p)
 	if err != nil {
@@ -74,7 +75,7 @@ func (p *prepared) warmStart(id string, step uint32, families []string, at func(
 	return j.encode(), nil
 }
 
-// message is the plan as workers know it.
+// message is the plan as workers receive it.
 func (p *prepared) message() *taxonv1.Plan {
 	out := &taxonv1.Plan{Detail: p.plan.Detail}
 	for _, list := range p.plan.Items {
@@ -91,7 +92,7 @@ func (p *prepared) message() *taxonv1.Plan {
 	return out
 }
 
-// NewPlan is the plan of a specification, as workers are told it. Pure.
+// NewPlan is the plan of a specification, as workers receive it. Pure.
 func NewPlan(spec *taxonv1.JobSpec) (*taxonv1.Plan, error) {
 	p, err := prepare(spec)
 	if err != nil {
@@ -100,10 +101,10 @@ func NewPlan(spec *taxonv1.JobSpec) (*taxonv1.Plan, error) {
 	return p.message(), nil
 }
 
-// A snapshot of a job can be restored on another cluster than its own, with any number of
-// shards: its state names values by step, task and attempt, never by shard. On its own cluster
-// it replaces the job there, if that has failed or was cancelled. So a job whose shard is lost
-// for good continues on the others.
+// A snapshot of a job can be restored on another cluster than its own, with any number of shards:
+// its state names values by step, task and attempt, never by shard. On its own cluster it
+// replaces the job there, if that has failed or was cancelled. So a job that has lost a shard for
+// good continues on the other shards.
 
 // SavedState is what a checkpoint's state says of its job.
 type SavedState struct {
@@ -200,8 +201,8 @@ func (m *Machine) checkShards(ids []string, replicas uint32) error {
 	return nil
 }
 
-// supersede takes over what users have been told of a job whose place j takes, and the
-// numbers of its steps: none is used twice.
+// supersede takes over, from the job that j replaces, what users have seen of it, and its step
+// numbers: no number is used twice.
 func (m *Machine) supersede(j *job) {
 	old := m.find(j.ID)
 	if old == nil {

@@ -14,8 +14,8 @@ import (
 
 // StopCriteria are the options that say when a job ends. They may change while the job does not
 // run. Its final bytes may then differ from those of a job that had the new criteria from the
-// start: the last sweep that was allowed has been priced, and inner solves aim at the gap. Nil
-// fields stay as they are.
+// start, because the last allowed sweep was priced, and inner solves aim at the gap. Nil fields
+// stay the same.
 type StopCriteria struct {
 	Gap        *float64 `json:",omitempty"`
 	MaxSweeps  *uint32  `json:",omitempty"`
@@ -43,8 +43,8 @@ func (c StopCriteria) into(o *taxonv1.Options) {
 	}
 }
 
-// pastCriteria are the criteria that a job had until others replaced them behind Sweep. With
-// the options they say what a job's bytes depend on.
+// pastCriteria are criteria that a job had until others replaced them after the sweep Sweep. The
+// options and they decide the job's bytes.
 type pastCriteria struct {
 	Sweep      uint32
 	Gap        float64
@@ -56,7 +56,7 @@ func (p *pastCriteria) message() *taxonv1.PastCaps {
 	return &taxonv1.PastCaps{Sweep: p.Sweep, Gap: p.Gap, MaxSweeps: p.MaxSweeps, MaxSeconds: p.MaxSeconds}
 }
 
-// pastCriteria are the job's present criteria, for when they are replaced.
+// pastCriteria returns the job's present criteria, before they are replaced.
 func (j *job) pastCriteria() pastCriteria {
 	o := j.spec.GetOptions()
 	return pastCriteria{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}

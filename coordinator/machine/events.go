@@ -20,21 +20,21 @@ type (
 	}
 	// SubmitCheckpoint asks for a job that continues from the state of a SaveJob action.
 	SubmitCheckpoint struct{ State []byte }
-	// Restore asks for a job to continue from such a state over shards that hold its values
-	// already, in place of the one of its id, if that failed or was cancelled.
+	// Restore asks for a job to continue from such a state, whose values are on the shards
+	// already. It replaces the job of its id, if that failed or was cancelled.
 	Restore struct {
 		State    []byte
 		Shards   []string
 		Replicas uint32
 		revived  *job
 	}
-	// Resume asks for a cancelled or failed job to continue from its last committed step.
-	// With Criteria, one that its old ones have ended continues, too.
+	// Resume asks for a cancelled or failed job to continue from its last committed step. With
+	// Criteria, so does a job that its old criteria have ended.
 	Resume struct {
 		Job      string
 		Criteria StopCriteria
 	}
-	// Register is a worker that joins. Memory is what its tasks may take, in bytes; 0: not told.
+	// Register is a worker that joins. Memory is what its tasks may take, in bytes. 0: unknown.
 	Register struct {
 		Name   string
 		Slots  uint32
@@ -42,34 +42,35 @@ type (
 		Cores  uint32 // of its host; 0: not told
 		// Previous is the worker of this name whose process was killed; "": none.
 		Previous string
-		Version  string // of its taxon; "": not told
+		Version  string // of its taxon; "": unknown
 	}
-	// Drain takes a worker, named by id or name, out after the tasks that it has.
+	// Drain removes a worker, named by id or name, once it has finished its tasks.
 	Drain struct{ Worker string }
-	// JoinShard is a store shard that joins, or that lives still.
+	// JoinShard is a store shard that joins, or the heartbeat of one.
 	JoinShard struct {
 		ID, Addr        string
 		Bytes, Capacity uint64
 		Empty           bool // it holds no value at all
 		Values          uint64
 		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
-		Version         string // of its taxon; "": not told
+		Version         string // of its taxon; "": unknown
 	}
-	// ForgetShard takes a shard that is down out of the list; with Force though jobs have
-	// values on it.
+	// ForgetShard removes a shard that is down from the list. With Force it does so even if jobs
+	// have values on it.
 	ForgetShard struct {
 		ID    string
 		Force bool
 	}
-	// LeaveShard is a store shard that goes down in good order.
+	// LeaveShard is a store shard that shuts down.
 	LeaveShard struct{ ID string }
-	// Leave is a worker that goes in good order.
+	// Leave is a worker that shuts down.
 	Leave struct{ Worker string }
-	// RequestTask is a worker with a free slot. Most bounds the tasks that it takes together; 0: one.
+	// RequestTask is a worker with a free slot. Most bounds the tasks that it takes together. 0:
+	// one.
 	RequestTask struct {
 		Worker string
 		Most   uint32
-		Waits  bool // for a task since an earlier RequestTask: nothing new was heard of it
+		Waits  bool // for a task since an earlier RequestTask: this is no new sign of life
 	}
 	// Renew keeps leases of a worker alive.
 	Renew struct {
@@ -86,14 +87,14 @@ type (
 		Sums          method.Sums
 		CPUSeconds    float64
 		Read, Written uint64          // bytes from and to the store
-		Lost          []taxonv1.Place // with Error: values that the store must have and has not
+		Lost          []taxonv1.Place // with Error: values that the store should have and has not
 		Unavailable   bool            // with Error: the store was away
 		Unfit         bool            // with Error: this worker can't do the job's tasks, others may
 		Next          bool
-		Ahead         bool // with Next: the slot has work, what it gets now is for later
+		Ahead         bool // with Next: the slot has work, the new task is for later
 		Most          uint32
 	}
-	// Time tells that time has passed: leases expire, silent workers are lost, jobs run out of
+	// Time says that time has passed: leases expire, silent workers are lost, jobs run out of
 	// time. It does not wait for the journal: the last Pending records are not durable yet.
 	Time struct{ Pending uint64 }
 	// Cancel stops a job, keeping it resumable unless Discard is set.
@@ -114,10 +115,10 @@ type (
 		State []byte
 		Err   string
 	}
-	// WeightsLost tells that the weights of a job that is done are not in the store any more.
+	// WeightsLost says that the weights of a finished job are missing from the store.
 	WeightsLost struct{ Job, Reason string }
-	// Digested answers a DigestWeights action: the digest, or in Err why there is none. With
-	// Later it will be tried again, and is Refused if it need not be.
+	// Digested answers a DigestWeights action with the digest, or in Err with the reason why
+	// there is none. Later: it will be tried again. The answer is Refused if that is not needed.
 	Digested struct {
 		Job    string
 		Digest Digest
@@ -141,8 +142,8 @@ func (e Submit) Prepare() (Submit, error) {
 	return e, err
 }
 
-// Prepare reads and plans the job, and tells its id. It is to Restore what Submit.Prepare is
-// to Submit. Pure.
+// Prepare reads and plans the job, and returns its id. It does for Restore what Submit.Prepare
+// does for Submit. Pure.
 func (e Restore) Prepare() (prepared Restore, job string, err error) {
 	if e.revived, err = reviveJob(e.State); err != nil {
 		return e, "", err
@@ -171,8 +172,8 @@ func (Digested) event()         {}
 func (Evaluated) event()        {}
 func (Loaded) event()           {}
 
-// Action is what the shell must do, in order. Everything after a Persist action waits
-// until its record is durable.
+// Action is what the shell must do, in order. Everything after a Persist action waits until its
+// record is durable.
 type Action interface{ action() }
 
 type (
@@ -180,11 +181,12 @@ type (
 	Persist struct{ Record Record }
 	// Submitted answers Submit, SubmitCheckpoint and Restore.
 	Submitted struct{ Job string }
-	// WorkerDrained answers RequestTask of a worker that is being drained: it gets no more.
+	// WorkerDrained answers RequestTask of a worker that is being drained. It gets no more tasks.
 	WorkerDrained struct{}
 	// Registered answers Register and Drain.
 	Registered struct{ Worker string }
-	// Grant answers RequestTask, and Report with Next, once for each task; without one nothing waits.
+	// Grant answers RequestTask, and Report with Next, once for each task. Without one there is
+	// nothing to do.
 	Grant struct{ Lease *taxonv1.Lease }
 	// Lost answers Renew: the leases that are no longer held, and the version of the list of shards.
 	Lost struct {
@@ -195,21 +197,21 @@ type (
 	Accepted struct{}
 	// Refused answers an event that changed nothing.
 	Refused struct{ Err error }
-	// CommitStep tells the store which attempts of a step count (0: none).
+	// CommitStep sends the store the attempts of a step that count (0: none).
 	CommitStep struct {
 		Job      string
 		Step     uint32
 		Attempts []uint32
 	}
-	// DropSteps tells the store to delete the steps below Before that Keep does not name;
-	// Before of 2^32-1 with nothing to keep: the whole job.
+	// DropSteps makes the store delete the steps below Before that Keep does not name. Before of
+	// 2^32-1 with an empty Keep is the whole job.
 	DropSteps struct {
 		Job    string
 		Keep   []uint32
 		Before uint32
 	}
-	// SaveJob asks for a checkpoint; a Saved event must follow. No DropSteps that comes
-	// after it may be executed before it has ended.
+	// SaveJob asks for a checkpoint. A Saved event must follow. DropSteps actions after it must
+	// wait until it has ended.
 	SaveJob struct {
 		Job   string
 		Sweep uint32
@@ -217,32 +219,32 @@ type (
 		Keep  []uint32
 		Final bool // the job was cancelled and waits for it
 	}
-	// LoadJob asks for a job's last checkpoint: its values back into the store and its
-	// state. A Loaded event must follow.
+	// LoadJob asks for a job's last checkpoint: its values are put back into the store, and its
+	// state is returned. A Loaded event must follow.
 	LoadJob struct{ Job string }
-	// EvaluateWeights tells that a step has written the weights of a sweep, for an evaluation.
-	// The job, and its clock, stand still until a Evaluated event.
+	// EvaluateWeights asks for an evaluation: a step has written the weights of a sweep. The job
+	// and its clock stop until an Evaluated event.
 	EvaluateWeights struct {
 		Job      string
 		Sweep    uint32
 		Step     uint32
 		Attempts []uint32
 	}
-	// DigestWeights asks for the digest of the final weights of a job. A Digested event must
-	// follow; until then the job is not done.
+	// DigestWeights asks for the digest of a job's final weights. A Digested event must follow.
+	// Until then the job is not done.
 	DigestWeights struct{ Job string }
-	// Wake tells parked askers to ask again.
+	// Wake makes parked askers ask again.
 	Wake struct{}
-	// Changed tells watchers that some status changed.
+	// Changed says to watchers that some status changed.
 	Changed struct{}
-	// Ended tells that a job is over.
+	// Ended says that a job is over.
 	Ended struct {
 		Job   string
 		State taxonv1.JobState
 	}
 )
 
-// Effect is an action on the store or the checkpoints. The effects on a job are executed one
+// Effect is an action on the store or the checkpoints. The effects of a job are executed one
 // after the other, in their order.
 type Effect interface {
 	Action

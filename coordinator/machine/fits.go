@@ -12,14 +12,14 @@ import (
 // ErrTooLarge is wrapped by the refusal of a job that does not fit the memory given.
 var ErrTooLarge = errors.New("the job does not fit")
 
-// fits says whether a worker has the memory for a task of a job; one that did not tell its
-// memory always has. What a worker keeps of earlier blocks is not counted here, only when the
-// job is submitted: when workers leave, the others must be able to continue.
+// fits says whether a worker has the memory for a task of a job. If its memory is unknown, it
+// has. What a worker keeps of earlier blocks counts only when the job is submitted: when workers
+// leave, the others must be able to continue.
 func (m *Machine) fits(j *job, w *workerState) bool {
 	return w.memory == 0 || j.estimate.Needs(w.slots, 0) <= w.memory
 }
 
-// warnOfMemory notes in the logs of jobs that a worker which joins gets none of their tasks.
+// warnOfMemory notes in the logs of jobs that a joining worker is too small for their tasks.
 func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
@@ -29,9 +29,9 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	}
 }
 
-// checkFits refuses a job that no registered worker can hold, or not the stores together, and
-// says what would suffice. A process that has not told its memory, or has not joined yet, may
-// be large enough.
+// checkFits refuses a job if no registered worker can hold it, or if the stores together can't.
+// The error says what would suffice. A process that has not joined yet, or whose memory is
+// unknown, may be large enough.
 func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	best, all := uint64(0), uint32(m.slots())
 	for _, w := range m.workers {
@@ -64,14 +64,14 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	return nil
 }
 
-// atLeast is a need, rounded up, and atMost what there is, rounded down: so too little never
-// looks like enough.
+// atLeast is a requirement, rounded up. atMost is what there is, rounded down. So too little
+// never looks like enough.
 func atLeast(n uint64) string { return human.BytesRounded(n, math.Ceil) }
 func atMost(n uint64) string  { return human.BytesRounded(n, math.Floor) }
 
-// A worker may be unable to work for a job that others can work for: its cache is too small
-// for the data, or it does not see the folder where the data lies. Such a worker gets no
-// more of the job's tasks; the job fails only if it finds no worker at all to begin with.
+// A worker may be unable to work for a job that others can work for: its cache is too small for
+// the data, or it does not see the data's folder. Such a worker gets no more of the job's tasks.
+// The job fails only if no worker could begin with it.
 
 // unfit handles a report that a worker can't work for a job.
 func (m *Machine) unfit(l *lease, e Report) {

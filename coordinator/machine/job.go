@@ -29,20 +29,20 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
 }
 
-// maxItems bounds the items of a job that is read back: far above any plan.
+// maxItems bounds the items of a job that is read from a journal: far above any plan.
 const maxItems = 1 << 24
 
 // places are the places of one value per item of a list. Their JSON is run-length coded.
 type places []taxonv1.Place
 
-// values are the places of all families: of each its versions, the last one first.
+// values are the places of all families. Each family has its versions, the last one first.
 type values map[string][]places
 
 // stateVersion changes with the meaning of jobState.
 const stateVersion = 2
 
-// jobState is all of a job that its next step depends on, as it stands between two
-// steps: what a checkpoint holds, together with the values of keepSteps.
+// jobState is everything that a job's next step depends on, between two steps. It and the values
+// of keepSteps are the content of a checkpoint.
 type jobState struct {
 	Version int
 	ID      string
@@ -68,7 +68,7 @@ type jobState struct {
 	Name                      string   `json:",omitempty"` // given by the submitter
 	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
 	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
-	Dropped                   bool     `json:",omitempty"` // its values are gone from the store
+	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store
 	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
@@ -80,10 +80,10 @@ type jobState struct {
 	RolledTo              uint32            `json:",omitempty"`           // sweep that the last rollback went back to
 	Futile                uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
 	Failed                *failedTask       `json:",omitempty"`           // where it failed
-	Past                  []pastStep        `json:",omitempty"`           // steps that are referred to, see recompute.go
+	Past                  []pastStep        `json:",omitempty"`           // steps that are still referred to, see recompute.go
 	Recomputes            map[uint64]uint32 `json:"Remakes,omitempty"`    // how often a task was recomputed, by recomputeKey
 	Nodes, Terminals      int               `json:",omitempty"`           // of a job whose values were dropped
-	Lost                  bool              `json:",omitempty"`           // it was done, but its weights are gone from the store
+	Lost                  bool              `json:",omitempty"`           // it was done, but its weights are missing from the store
 	Digest                *Digest           `json:",omitempty"`           // of the weights of a job that is done
 	CriteriaBefore        []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
 }
@@ -135,9 +135,9 @@ const (
 // paused says whether the stage does not count as training time.
 func (s stage) paused() bool { return s == stageEvaluate || s == stageDigest }
 
-// history is what the last task of an item tells about the next one.
+// history is what the last task of an item predicts about the next one.
 type history struct {
-	seconds float64 // CPU time; 0: not known
+	seconds float64 // CPU time; 0: unknown
 	worker  string
 }
 
@@ -172,7 +172,7 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 	return j, nil
 }
 
-// errOldState refuses what an earlier version has written.
+// errOldState refuses the state of an earlier version.
 var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
 // reviveJob rebuilds a job from a serialised jobState.
@@ -247,7 +247,7 @@ func (j *job) encode() []byte {
 	return out
 }
 
-// progress is where the job's iteration stands.
+// progress is the state of the job's iteration.
 func (j *job) progress() method.Progress {
 	if j.driver == nil {
 		if j.Last == nil {
@@ -258,7 +258,7 @@ func (j *job) progress() method.Progress {
 	return j.driver.Progress()
 }
 
-// stoppedBy is the reason why the job stopped; "": it has not.
+// stoppedBy is the reason why the job stopped. "": it has not.
 func (j *job) stoppedBy() string {
 	if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
 		return method.StoppedByCancelled
@@ -270,8 +270,8 @@ func (j *job) stoppedBy() string {
 	return by
 }
 
-// keepSteps lists, ascending, the steps whose values are still to be read, or may have to
-// be to make those again.
+// keepSteps lists, ascending, the steps whose values are still needed, or may be needed to
+// recompute such values.
 func (j *job) keepSteps() []uint32 {
 	steps := append(j.referred(), j.FinalStep)
 	if planted("drop too early") {
@@ -331,13 +331,13 @@ func (j *job) ended() bool { return j.State.Ended() }
 // running says whether the job has a step whose tasks may be handed out.
 func (j *job) running() bool { return j.hasStep() && j.stage == stageTrain }
 
-// inFlight says whether the job is one of Limits.MaxRunning. One whose weights are digested
-// needs no workers.
+// inFlight says whether the job counts towards Limits.MaxRunning. A job whose weights are being
+// digested needs no workers and does not count.
 func (j *job) inFlight() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && j.stage != stageDigest
 }
 
-// hasStep says whether the job has a step under way.
+// hasStep says whether the job has a current step.
 func (j *job) hasStep() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && (j.stage == stageTrain || j.stage == stageEvaluate)
 }

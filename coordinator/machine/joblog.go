@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxLogLines bounds a job's log: the oldest lines are dropped. Lines keep their numbers, so a
-// reader sees that some are missing.
+// maxLogLines bounds a job's log. The oldest lines are dropped. Lines keep their numbers, so that
+// a reader sees the gap.
 const maxLogLines = 1000
 
 // maxLineBytes bounds a line's text: errors come from workers.
@@ -42,7 +42,7 @@ type jobLog struct {
 	Last  uint64    `json:",omitempty"`
 }
 
-// add appends a line. Amortised O(1): the list is cut when it is twice as long as kept.
+// add appends a line. Amortised O(1): the list is cut when it has twice the lines that are kept.
 func (l *jobLog) add(line logLine) {
 	l.Last++
 	line.Number, line.Text = l.Last, clip(line.Text, maxLineBytes)
@@ -74,7 +74,7 @@ func (j *job) note(at Tick, level, format string, args ...any) {
 	j.log.add(line)
 }
 
-// noteTask adds a line about an attempt of the step under way.
+// noteTask adds a line about an attempt of the current step.
 func (j *job) noteTask(at Tick, level string, l *lease, text string) {
 	j.log.add(logLine{At: at, Level: level, Text: text, Sweep: j.progress().Sweep, Step: l.step, Task: l.task,
 		Attempt: l.attempt, Worker: l.worker})

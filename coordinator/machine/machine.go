@@ -74,9 +74,8 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// Machine is the state of all jobs and workers. It is pure: no clock, no I/O, no
-// goroutines; the caller calls Step from one goroutine at a time and executes the actions
-// in their order.
+// Machine is the state of all jobs and workers. It is pure: no clock, no I/O, no goroutines. The
+// caller calls Step from one goroutine at a time, and executes the actions in their order.
 type Machine struct {
 	limits        Limits
 	jobs          []*job // in order of submission
@@ -95,8 +94,8 @@ type Machine struct {
 	now Tick
 	out []Action
 
-	listened, lastTick Tick   // how long others could be heard when Time came last, and when that was
-	records, durable   uint64 // how many were decided, and how many of them were durable then
+	listened, lastTick Tick   // how long others could be heard until the last Time event, and when that was
+	records, durable   uint64 // records decided so far, and how many of them were durable at that time
 }
 
 // workerState is a registered worker. seen and contact are not journaled: after a restart
@@ -120,11 +119,11 @@ type lease struct {
 	task    uint32
 	attempt uint32
 	epoch   uint64
-	batch   uint64 // epoch of the first lease of those handed out together
+	batch   uint64 // epoch of the first lease of those granted together
 	worker  string
 	granted Tick
 	contact contact
-	woken   bool // idle workers were told that it straggles
+	woken   bool // idle workers were woken because it straggles
 }
 
 // recomputing says whether the lease is of a task of a past step.
@@ -135,8 +134,8 @@ func New(limits Limits) *Machine {
 	return &Machine{limits: limits.WithDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{}, leases: map[uint64]*lease{}}
 }
 
-// maxWorkers bounds the workers that are registered at a time: each takes some hundred
-// bytes here and a few calls a lease.
+// maxWorkers bounds the registered workers. Each takes some hundred bytes here and a few calls a
+// lease.
 const maxWorkers = 16384
 
 // Errors in Refused actions.
@@ -243,7 +242,7 @@ func (m *Machine) addWorker(w *workerState) {
 
 func (m *Machine) alive(worker string) bool { return m.worker(worker) != nil }
 
-// slots is how many tasks the workers can have at a time.
+// slots is the number of tasks that the workers can have at a time.
 func (m *Machine) slots() int {
 	n := 0
 	for _, w := range m.workers {
@@ -254,7 +253,7 @@ func (m *Machine) slots() int {
 	return n
 }
 
-// heardFrom notes that a worker lives; an unknown one is refused.
+// heardFrom notes a worker's sign of life. An unknown worker is refused.
 func (m *Machine) heardFrom(id string) error {
 	w := m.worker(id)
 	if w == nil {
@@ -291,7 +290,7 @@ func (m *Machine) requestTask(e RequestTask) error {
 	return nil
 }
 
-// held is the live lease that an id names, if the worker holds it.
+// held is the live lease of an id, if the worker holds it.
 func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	l := m.leases[id.GetEpoch()]
 	if planted("skip fencing") {
@@ -324,8 +323,8 @@ func (m *Machine) renew(e Renew) error {
 	return nil
 }
 
-// report ends an attempt. A report under a lease that is no longer held changes nothing,
-// unless the very attempt was committed by an earlier copy of the report.
+// report ends an attempt. A report under a lease that is no longer held changes nothing, unless
+// an earlier copy of the same report has committed the attempt.
 func (m *Machine) report(e Report) error {
 	if err := m.heardFrom(e.Worker); err != nil {
 		return err

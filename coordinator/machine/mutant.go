@@ -2,6 +2,6 @@
 
 package machine
 
-// planted says whether a bug was planted on purpose, to see that the simulation finds it
-// (make sim-mutants). In this build none ever is, and the compiler drops the branches.
+// planted says whether a bug was planted on purpose, to test that the simulation finds it (make
+// sim-mutants). In this build it is always false, and the compiler removes the branches.
 func planted(string) bool { return false }

@@ -100,14 +100,14 @@ func (m *Machine) submitCheckpoint(e SubmitCheckpoint) error {
 	return nil
 }
 
-// resume queues a job again that was cancelled or failed, or that its old criteria have ended.
+// resume queues a job again that was cancelled, that failed, or that its old criteria have ended.
 func (m *Machine) resume(e Resume) error {
 	j := m.find(e.Job)
 	r := Record{Kind: recordResume, Job: e.Job}
 	switch {
 	case j == nil:
 		return fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob)
-	case !j.ended() && e.Criteria.empty(): // it goes on anyway
+	case !j.ended() && e.Criteria.empty(): // it continues anyway
 		return nil
 	case !j.ended():
 		return fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria)
@@ -188,7 +188,7 @@ func (m *Machine) saved(e Saved) {
 	}
 }
 
-// evaluated lets a job continue whose weights have been evaluated.
+// evaluated continues a job whose weights have been evaluated.
 func (m *Machine) evaluated(e Evaluated) {
 	j := m.find(e.Job)
 	switch {

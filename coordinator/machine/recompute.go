@@ -9,21 +9,21 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Values that the store has lost are recomputed. A task's bytes follow from what it reads, so
-// the attempt that counts runs once more, under its own number, and writes the same values.
-// Values that are still there are acknowledged as they are. For that a job keeps the layout of
-// the steps that it refers to, and with Limits.KeepInputs what they read. Where that is gone
-// too the job rolls back.
+// Values that the store has lost are recomputed. A task's bytes follow from what it reads. So the
+// attempt that counts runs once more under its own number, and writes the same values. Values
+// that the store still has are acknowledged unchanged. For this a job keeps the layout of the
+// steps that it refers to, and with Limits.KeepInputs what they read. If that is lost too, the
+// job rolls back.
 
 const (
-	// maxRecomputes bounds how often one task is recomputed: a store that keeps losing what it
-	// acknowledged is broken.
+	// maxRecomputes bounds how often one task is recomputed. A store that keeps losing
+	// acknowledged values is broken.
 	maxRecomputes = 5
 	// maxLost bounds the lost values of a report.
 	maxLost = 4096
 )
 
-// pastStep is a committed step as it was laid out: what it takes to run one of its tasks again.
+// pastStep is the layout of a committed step: what it takes to run one of its tasks again.
 type pastStep struct {
 	Number   uint32
 	Step     method.Step
@@ -51,7 +51,7 @@ func (j *job) past(number uint32) *pastStep {
 	return nil
 }
 
-// valid says whether a past step that was read back is one of the plan's.
+// valid says whether a past step from a journal is one of the plan's.
 func (p *pastStep) valid(plan *method.Plan) bool {
 	tasks := uint64(0)
 	for _, t := range p.Step.Tasks {
@@ -81,7 +81,7 @@ func (p *pastStep) step() *step {
 	return s
 }
 
-// keepPast notes a step that is being closed, and forgets those that nothing refers to any more.
+// keepPast notes a step that is being closed, and drops those that nothing refers to any more.
 func (j *job) keepPast(s *step, attempts []uint32) {
 	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Late: s.lateTasks()})
 	used := j.referred()
@@ -98,8 +98,8 @@ func (j *job) findRecompute(step, task uint32) *recompute {
 	return nil
 }
 
-// recomputeLost handles a report of lost values: they are recomputed if all of them can be,
-// else the job rolls back.
+// recomputeLost handles a report of lost values. They are recomputed if all of them can be.
+// Otherwise the job rolls back.
 func (m *Machine) recomputeLost(l *lease, e Report) {
 	j := l.job
 	lost := lostValues(e, j)
@@ -121,8 +121,8 @@ func (m *Machine) recomputeLost(l *lease, e Report) {
 	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Reason: clip(e.Error, maxLineBytes), Lost: lost})
 }
 
-// lostValues are the values of committed steps that a report says are lost. Others, as of
-// data that was uploaded, no task can make: they are errors like any.
+// lostValues are the values of committed steps among those that a report calls lost. No task can
+// recompute the others, such as uploaded data: they are ordinary errors.
 func lostValues(e Report, j *job) []taxonv1.Place {
 	lost := slices.Clone(e.Lost[:min(len(e.Lost), maxLost)])
 	return slices.DeleteFunc(lost, func(p taxonv1.Place) bool { return p.Step == 0 || p.Step >= j.StepNo })
@@ -131,7 +131,7 @@ func lostValues(e Report, j *job) []taxonv1.Place {
 // recomputeKey is the key of a task in jobState.Recomputes.
 func recomputeKey(step, task uint32) uint64 { return uint64(step)<<32 | uint64(task) }
 
-// applyMissing puts the tasks that made lost values up to be run again, before all others.
+// applyMissing queues the tasks that made lost values, before all others.
 func (m *Machine) applyMissing(j *job, r *Record) error {
 	l := m.leases[r.Epoch]
 	if l == nil || l.job != j {
@@ -154,8 +154,8 @@ func (m *Machine) applyMissing(j *job, r *Record) error {
 	return nil
 }
 
-// dropRecomputes gives up recomputes of steps that nothing refers to any more: the step under way
-// got done without them, by attempts that had read the values before they were lost.
+// dropRecomputes drops recomputations of steps that nothing refers to any more. The current step
+// was finished without them, by attempts that had read the values before they were lost.
 func (m *Machine) dropRecomputes(j *job, at Tick) {
 	j.recomputes = slices.DeleteFunc(j.recomputes, func(r recompute) bool {
 		if j.past(r.Step) != nil {
@@ -168,8 +168,8 @@ func (m *Machine) dropRecomputes(j *job, at Tick) {
 	})
 }
 
-// dueRecompute is the recomputation to hand out next: the last one, as those before it may need
-// its values.
+// dueRecompute is the recomputation to grant next. It is the last one, because those before it
+// may need its values.
 func (j *job) dueRecompute(now Tick) *recompute {
 	for i := len(j.recomputes) - 1; i >= 0; i-- {
 		if r := &j.recomputes[i]; r.Epoch == 0 && r.NotBefore <= now {
@@ -179,7 +179,7 @@ func (j *job) dueRecompute(now Tick) *recompute {
 	return nil
 }
 
-// recomputed ends a recomputation: the value is there again.
+// recomputed ends a recomputation: the store has the value again.
 func (m *Machine) recomputed(j *job, l *lease, at Tick) {
 	m.endLease(l, resultDone, at)
 	j.recomputes = slices.DeleteFunc(j.recomputes, func(r recompute) bool { return r.Step == l.step && r.Task == l.task })
@@ -207,10 +207,11 @@ func (m *Machine) loseRecompute(l *lease, how loss, at Tick) {
 	m.out = append(m.out, Wake{})
 }
 
-// A job whose committed values can't be recomputed goes back to its last checkpoint, or to its
-// beginning. Its final bytes are the same, as they never depend on when things were computed.
+// A job whose committed values can't be recomputed returns to its last checkpoint, or to its
+// beginning. Its final bytes are the same, because they never depend on when things were
+// computed.
 
-// rollBack takes a job's tasks back and asks for its last checkpoint.
+// rollBack revokes a job's tasks and asks for its last checkpoint.
 func (m *Machine) rollBack(j *job, reason string) {
 	if j.Futile >= m.limits.MaxRollbacks {
 		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, then resume the job", reason, j.Futile))
@@ -218,7 +219,7 @@ func (m *Machine) rollBack(j *job, reason string) {
 	}
 	again := j.Rollbacks > 0 && j.RolledTo == j.progress().Sweep
 	m.decide(Record{Kind: recordRollback, Job: j.ID, Reason: clip(reason, maxLineBytes)})
-	if again { // not one sweep since the last one: the checkpoint itself lacks values
+	if again { // not one sweep since the last rollback: the checkpoint itself lacks values
 		m.decide(Record{Kind: recordRolled, Job: j.ID})
 		return
 	}
@@ -260,8 +261,8 @@ func (m *Machine) loaded(e Loaded) {
 	m.decide(Record{Kind: recordRolled, Job: j.ID, Payload: e.State})
 }
 
-// applyRolled puts a job back to a checkpoint's state, or to its beginning. What users have been
-// told stays: the trace, the highest committed sweep. Step numbers never fall.
+// applyRolled resets a job to a checkpoint's state, or to its beginning. What users have seen
+// stays: the trace, and the highest committed sweep. Step numbers never fall.
 func (m *Machine) applyRolled(j *job, r *Record) error {
 	var back *job
 	var err error
@@ -293,8 +294,8 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	return nil
 }
 
-// outage handles a task that could not reach the store, or found it full: it is tried again,
-// until no task of its job has succeeded for Limits.MaxOutage. Then the job fails, resumable.
+// outage handles a task that found the store away or full. It is tried again until no task of its
+// job has succeeded for Limits.MaxOutage. Then the job fails, and can be resumed.
 func (m *Machine) outage(l *lease, e Report) bool {
 	j := l.job
 	away := m.listening() - j.awaySince

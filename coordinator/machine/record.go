@@ -10,9 +10,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Record is one transition of the machine: what the journal holds. The machine changes
-// its lasting state through apply(record) only, so replaying the records of a journal
-// rebuilds it. Which fields count depends on Kind.
+// Record is one transition of the machine, as the journal holds it. The machine changes its
+// lasting state through apply(record) only, so replaying a journal's records rebuilds it. Kind
+// decides which fields are used.
 type Record struct {
 	Kind     recordKind
 	At       Tick
@@ -26,14 +26,14 @@ type Record struct {
 	Step     uint32      `json:",omitempty"`
 	Task     uint32      `json:",omitempty"`
 	Epoch    uint64      `json:",omitempty"`
-	Batch    uint64      `json:",omitempty"` // grant: epoch of the first lease of those handed out together; 0: Epoch
+	Batch    uint64      `json:",omitempty"` // grant: epoch of the first lease of those granted together; 0: Epoch
 	Sums     method.Sums `json:",omitempty"`
 	CPU      float64     `json:",omitempty"`
 	Read     uint64      `json:",omitempty"` // done: bytes from the store
 	Written  uint64      `json:",omitempty"` // done: bytes to the store
 	Loss     loss        `json:",omitempty"`
 	Reason   string      `json:",omitempty"`
-	Last     Tick        `json:",omitempty"` // recover: the last moment that is known of the life before
+	Last     Tick        `json:",omitempty"` // recover: the last known moment before the restart
 	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
@@ -57,7 +57,7 @@ const (
 	recordStart     recordKind = "start"    // Job runs; its next step is laid out
 	recordRegister  recordKind = "register" // Worker joined
 	recordGone      recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
-	recordGrant     recordKind = "grant"    // Task handed out to Worker under Epoch
+	recordGrant     recordKind = "grant"    // Task granted to Worker under Epoch
 	recordDone      recordKind = "done"     // Task's attempt under Epoch committed
 	recordLost      recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
 	recordFail      recordKind = "fail"     // Job failed with Reason
@@ -84,8 +84,8 @@ const (
 type loss uint8
 
 const (
-	lossReturned loss = iota // given back by a worker that leaves: costs nothing
-	lossExpired              // the lease ran out, or its worker is gone
+	lossReturned loss = iota // returned by a worker that leaves: it does not count
+	lossExpired              // the lease expired, or its worker is lost
 	lossError                // the worker reported an error that need not come again
 	lossValue                // a value that it reads is missing: it is recomputed first
 	lossAway                 // the store was away
@@ -98,14 +98,14 @@ func (m *Machine) decide(r Record) {
 		m.out = append(m.out, Persist{Record: r})
 		m.records++
 	}
-	// What Step decides on is checked before; only a foreign journal can be inconsistent.
+	// Step checks everything before it decides. Only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
 		m.out = append(m.out, Refused{Err: err})
 	}
 }
 
-// apply makes one transition. An error means that the record does not fit the state:
-// the journal is not this machine's.
+// apply makes one transition. An error means that the record does not fit the state: the journal
+// belongs to another machine.
 func (m *Machine) apply(r *Record) error {
 	switch r.Kind {
 	case recordSubmit, recordRestore:
@@ -137,7 +137,7 @@ func (m *Machine) apply(r *Record) error {
 		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
 	}
 	if j.stage == stageDigest && (r.Kind == recordResume || r.Kind == recordDiscard || r.Kind == recordWeights) {
-		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At) // of a journal of before: the job was done without a digest
+		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At) // of an older journal: the job was done without a digest
 	}
 	switch r.Kind {
 	case recordStart:
@@ -227,7 +227,7 @@ func (m *Machine) applySubmit(r *Record) error {
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
 	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
 	if r.Kind == recordRestore {
-		if r.Replicas > 0 { // 0: the shards that are up, as many copies as it had
+		if r.Replicas > 0 { // 0: the shards that are up, and the previous number of copies
 			j.Replicas = r.Replicas
 			m.supersede(j)
 		}
@@ -349,7 +349,7 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 }
 
 // loseTask takes a task back from its attempt. It waits again, for a back-off that doubles with
-// each loss but the first.
+// each loss after the first.
 func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	if l.recomputing() {
 		m.loseRecompute(l, how, at)
@@ -366,7 +366,7 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	case lossAway:
 		t.away++
 	}
-	if t.live--; t.live > 0 { // the other attempt goes on
+	if t.live--; t.live > 0 { // the other attempt continues
 		return
 	}
 	s.live--
@@ -404,7 +404,7 @@ func (m *Machine) endLease(l *lease, result string, at Tick) {
 	}
 }
 
-// revoke takes all live leases of a job away.
+// revoke removes all live leases of a job.
 func (m *Machine) revoke(j *job, at Tick) {
 	for _, l := range m.leases {
 		if l.job == j {
@@ -413,15 +413,15 @@ func (m *Machine) revoke(j *job, at Tick) {
 	}
 }
 
-// noteRun notes how long a task took and who has its state in cache.
+// noteRun notes how long a task took, and which worker has its state in cache.
 func (j *job) noteRun(t *task, n uint32) {
 	if p, i := j.step.part(n); p.Timed {
 		j.lastRuns[p.Items][i] = history{t.cpu, t.worker}
 	}
 }
 
-// commitStep has the finished step committed and closes it, at once or when the weights
-// that it wrote have been evaluated.
+// commitStep commits the finished step and closes it, at once or after an evaluation of the
+// weights that it wrote.
 func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
 	attempts := make([]uint32, len(s.tasks))
@@ -471,8 +471,9 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	}
 }
 
-// published are the job's values after a step is committed: what the step wrote, at the places
-// given, becomes the last version, and the last one the one before. The job itself is unchanged.
+// published are the job's values after a step is committed. What the step wrote, at the places
+// given, becomes the last version, and the last one becomes the one before. The job itself is
+// unchanged.
 func (j *job) published(s *step, result method.Outcome, place func(n uint32) taxonv1.Place) values {
 	out := maps.Clone(j.Values)
 	for k := range s.parts {
@@ -501,7 +502,7 @@ func (j *job) published(s *step, result method.Outcome, place func(n uint32) tax
 // logSweep writes the line of a committed sweep.
 func (j *job) logSweep(s *step, result method.Outcome, at Tick) {
 	sweep := s.Sweep
-	if sweep <= j.Committed { // again, behind a rollback: users know of it
+	if sweep <= j.Committed { // again, after a rollback: users have seen it
 		return
 	}
 	line := traceRecord{Sweep: sweep, Phase: cmp.Or(result.Phase, s.Phase), Seconds: j.spentAt(at).Seconds()}
@@ -532,7 +533,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 }
 
 // failJob ends a job with an error. The values of its last committed step are kept, so that it
-// can be resumed when the cause is gone.
+// can be resumed when the cause is removed.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
 	if f := j.Failed; f != nil {
 		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep, Step: f.Step,
@@ -544,8 +545,8 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 	j.Error = reason
 }
 
-// endJob closes a job and lets the next one start. What the step under way has written is
-// dropped. Numbers of steps are never used again, so nothing written late is ever read.
+// endJob ends a job and lets the next one start. What the current step has written is dropped.
+// Step numbers are never used again, so late writes are never read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
 	j.enter(stageTrain, at)

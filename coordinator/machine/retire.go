@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keptStatuses bounds the ended jobs whose status is kept; those whose values are kept
-// too are bounded by Limits.KeepJobs and KeepFor.
+// keptStatuses bounds the ended jobs whose status is kept. Limits.KeepJobs and KeepFor bound
+// those whose values are kept too.
 const keptStatuses = 1000
 
-// keptLines and keptTrace bound the log and trace of a job whose values are gone.
+// keptLines and keptTrace bound the log and trace of a job whose values are deleted.
 const (
 	keptLines = 20
 	keptTrace = 20
@@ -42,7 +42,7 @@ func (m *Machine) retire() {
 	}
 }
 
-// kept says how long retire leaves a job its values; nil: it has not ended.
+// kept is how much longer retire keeps a job's values. nil: it has not ended.
 func (m *Machine) kept(j *job) *taxonv1.Kept {
 	switch {
 	case !j.ended():
@@ -59,7 +59,7 @@ func (m *Machine) kept(j *job) *taxonv1.Kept {
 	return &taxonv1.Kept{UntilUnixMs: (j.Ended + m.limits.KeepFor).Milliseconds(), Jobs: uint32(max(left, 1))}
 }
 
-// compact forgets all of an ended job but what its status says.
+// compact drops all of an ended job that its status does not need.
 func (j *job) compact() error {
 	d := j.spec.GetData()
 	spec := &taxonv1.JobSpec{Options: j.spec.GetOptions(), Data: &taxonv1.Data{Fingerprint: d.GetFingerprint(),
@@ -77,7 +77,7 @@ func (j *job) compact() error {
 	return nil
 }
 
-// reviveCompacted is what follows from the specification of a job whose values are gone.
+// reviveCompacted derives what it can from the specification of a job whose values are deleted.
 func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 	return &prepared{spec: spec, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
 }
@@ -85,5 +85,5 @@ func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 // forget removes a job for good.
 func (m *Machine) forget(id string) {
 	delete(m.byID, id)
-	m.jobs = slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ID == id }) // who lists them may forget some
+	m.jobs = slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ID == id }) // a clone, because a caller that lists them may forget some
 }

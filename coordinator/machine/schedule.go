@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// drain lets a worker finish what it has and gives it no more.
+// drain lets a worker finish its tasks and gives it no more.
 func (m *Machine) drain(id string) error {
 	w, err := m.namedWorker(id)
 	if err != nil {
@@ -19,7 +19,7 @@ func (m *Machine) drain(id string) error {
 	return nil
 }
 
-// leastUsed is what a job that starts begins with: no more rights than the others have.
+// leastUsed is the usage that a new job starts with: it has no more rights than the others.
 func (m *Machine) leastUsed(but *job) float64 {
 	least, found := but.used, false
 	for _, j := range m.jobs {
@@ -30,12 +30,12 @@ func (m *Machine) leastUsed(but *job) float64 {
 	return least
 }
 
-// grant hands a worker a task, or several short ones, at most so many. It takes the running
-// job that holds the fewest slots and has a task waiting; among equals the one that has used
-// the fewest slot-seconds, then the oldest. So each job has its share of the slots, over time
-// also where there are fewer slots than jobs. If nothing waits, a straggler may get a second
-// attempt. With ahead the slot has work still, and gets only what others can spare (see spare).
-// A job that waits for a shard gets no slot.
+// grant gives a worker a task, or several short ones, at most `most`. Among the running jobs with
+// a waiting task it takes the one that holds the fewest slots, then the one that has used the
+// fewest slot-seconds, then the oldest. So each job has its share of the slots. Where slots are
+// fewer than jobs, it has its share over time. A job that waits for a shard gets no slot. If no
+// task waits, a straggler may get a second attempt. With ahead the slot still has work, and gets
+// only what others can spare (see spare).
 func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	w := m.worker(worker)
 	if w.draining {
@@ -55,7 +55,7 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 		if ahead && (len(j.recomputes) > 0 || !j.step.spare(m.slots())) {
 			continue
 		}
-		if len(j.recomputes) > 0 { // others may need what is made again
+		if len(j.recomputes) > 0 { // others may need the recomputed values
 			if r := j.dueRecompute(m.now); r != nil {
 				m.handOut(j, r.Step, r.Task, worker, 0)
 				return
@@ -69,7 +69,7 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 			continue
 		}
 		m.handOut(j, s.number, n, worker, 0)
-		if s.tasks[n].attempt == 1 { // what was lost once goes alone: it may be to blame
+		if s.tasks[n].attempt == 1 { // a task that was lost once goes alone: it may be the cause
 			m.handOutMore(j, n, worker, most)
 		}
 		return
@@ -79,8 +79,8 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	}
 }
 
-// handOut leases a task of the step under way, or of a past one, to a worker: with those
-// of a batch, or (0) as the first one of its own.
+// handOut leases a task of the current step, or of a past one, to a worker. It joins the batch
+// given, or with 0 is the first of its own.
 func (m *Machine) handOut(j *job, number, n uint32, worker string, batch uint64) {
 	epoch := m.lastEpoch + 1
 	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch, Batch: batch})
@@ -102,8 +102,8 @@ func (m *Machine) epochs() []uint64 {
 	return out
 }
 
-// time handles what follows from the time alone: silent workers, expired leases, tasks whose
-// back-off is over, jobs whose time is up.
+// time handles what follows from time alone: silent workers, expired leases, tasks whose back-off
+// is over, jobs whose time is up.
 func (m *Machine) time() {
 	for _, w := range slices.Clone(m.workers) {
 		if m.silent(&w.contact) {
@@ -133,8 +133,8 @@ func (m *Machine) time() {
 	m.retire()
 }
 
-// checkLosses fails a job whose task loses every worker it goes to, and wakes askers for
-// tasks whose back-off is over.
+// checkLosses fails a job one of whose tasks loses every worker that takes it. It wakes askers
+// for tasks whose back-off is over.
 func (m *Machine) checkLosses(j *job) {
 	if j.step == nil { // its time was up, or it has failed
 		return
@@ -161,16 +161,16 @@ func (m *Machine) checkLosses(j *job) {
 	}
 }
 
-// What the tasks of a batch should take together. The calls around a task (report, lease,
-// writes to the store) cost some milliseconds of CPU; a batch makes them once.
+// The work of a batch. The calls around a task (report, lease, writes to the store) cost some
+// milliseconds of CPU; a batch makes them once.
 const (
-	batchSeconds = 0.1  // at most: a worker that is killed loses so much, and other slots may wait so long
-	minSeconds   = 0.01 // at least, near the end of a step: slots may end so far apart
+	batchSeconds = 0.1  // at most: a killed worker loses this much, and other slots may wait this long
+	minSeconds   = 0.01 // at least, near the end of a step: slots may end this far apart
 )
 
-// handOutMore gives a worker more tasks with the first one, while tasks are short and enough
-// are left for the other slots. Results do not depend on it: each task is computed and committed
-// on its own.
+// handOutMore gives a worker more tasks with the first one, while tasks are short and enough are
+// left for the other slots. Results do not depend on it, because each task is computed and
+// committed on its own.
 func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) {
 	s, batch := j.step, m.lastEpoch
 	part, _ := s.part(first)
@@ -187,10 +187,10 @@ func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) 
 	}
 }
 
-// batch is how many tasks like the first one a slot should take together: half a slot's share of
-// those that wait, so batches become smaller towards the step's end. It is at least minSeconds
-// of work, if a slot's share is so much, and at most batchSeconds. It is 1 while no times are
-// known.
+// batch is the number of tasks like the first one that a slot should take together. It is half of
+// a slot's share of the waiting tasks, so that batches become smaller towards the step's end. It
+// is at least minSeconds of work, if a slot's share has that much, and at most batchSeconds. It
+// is 1 while no times are known.
 func (s *step) batch(first uint32, slots int) uint32 {
 	each, known := s.expects(first)
 	if !known {
@@ -204,8 +204,8 @@ func (s *step) batch(first uint32, slots int) uint32 {
 	return uint32(max(n, 1))
 }
 
-// expects is how many CPU seconds a task should take, by what the step's finished ones
-// took, or by its own last time.
+// expects is the expected CPU time of a task in seconds, from the step's finished tasks or from
+// the item's last task.
 func (s *step) expects(n uint32) (seconds float64, known bool) {
 	p, _ := s.part(n)
 	if p.pace.units > 0 {
@@ -214,9 +214,8 @@ func (s *step) expects(n uint32) (seconds float64, known bool) {
 	return s.cost[n], p.timed
 }
 
-// spare says whether tasks of a step may go to a slot that has work still: they are short, and
-// so many wait that each slot can have two. So no slot idles while another one holds tasks that
-// it has not begun.
+// spare says whether tasks of a step may go to a slot that still has work: they are short, and
+// enough wait for two a slot. So no slot idles while another holds tasks that it has not begun.
 func (s *step) spare(slots int) bool {
 	if len(s.tasks)-s.done-s.live < 2*slots {
 		return false
@@ -229,12 +228,12 @@ func (s *step) spare(slots int) bool {
 	return finished > 0 && seconds <= batchSeconds*float64(finished)
 }
 
-// stragglerFactor: a task that takes so many times what its step's finished tasks took,
-// scaled by its cost, gets a second attempt when a slot idles. Three is MapReduce's habit
-// of waiting until the rest is done, and far from the spread of equal blocks (below two).
+// stragglerFactor: a task gets a second attempt on an idle slot when it takes this many times as
+// long as its step's finished tasks, scaled by its cost. Like MapReduce, this waits until most of
+// the step is done. It is far above the spread of equal blocks.
 const stragglerFactor = 3
 
-// pace is how long the finished tasks of a part of a step took, a unit of cost.
+// pace is the time that the finished tasks of a part of a step took per unit of cost.
 type pace struct {
 	times  []float64 // seconds a unit, in order of ending
 	median float64
@@ -243,7 +242,7 @@ type pace struct {
 	units  float64 // and their costs
 }
 
-// unit is the cost that a task's time is divided by; costs that are not known are equal.
+// unit is the cost that a task's time is divided by. Unknown costs count as equal.
 func (s *step) unit(n uint32) float64 {
 	if c := s.cost[n]; c > 0 {
 		return c
@@ -260,7 +259,7 @@ func (s *step) finished(n uint32, seconds, cpu float64) {
 	p.times = append(p.times, seconds/s.unit(n))
 }
 
-// speculateAfter is how long an attempt may run before a second one is worth a slot; ok is false
+// speculateAfter is how long an attempt may run before a second one is worth a slot. ok is false
 // while no task of its part has finished.
 func (s *step) speculateAfter(n uint32, floor Tick) (limit Tick, ok bool) {
 	part, _ := s.part(n)
@@ -287,8 +286,8 @@ func (m *Machine) straggles(l *lease) bool {
 	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
 }
 
-// speculate gives a worker for which nothing waits a second attempt at the task that is
-// longest overdue. First to commit wins; the other is told that it lost at its renewal.
+// speculate gives a worker without a waiting task a second attempt at the task that is most
+// overdue. The first attempt to commit wins. The worker of the other learns it when it renews.
 func (m *Machine) speculate(worker string) {
 	var best *lease
 	for _, l := range m.leases { // the choice does not depend on the order

@@ -9,7 +9,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxShards bounds the store shards that are known: ids and addresses are kept until forgotten.
+// maxShards bounds the known store shards. Ids and addresses are kept until they are forgotten.
 const maxShards = 1024
 
 // Errors about store shards.
@@ -21,11 +21,11 @@ var (
 	ErrShardInUse     = errors.New("it can't be forgotten")
 )
 
-// shardState is a store shard that has joined. Id and address are journaled; what is
-// heard of it is not: after a restart every shard has the time of a lease to be heard.
+// shardState is a store shard that has joined. Id and address are journaled, and the rest is not.
+// After a restart every shard has the time of a lease to be heard.
 type shardState struct {
 	id, addr   string
-	lastReport JoinShard // what it told last
+	lastReport JoinShard // its last report
 	seen       Tick
 	contact    contact
 	up, empty  bool
@@ -60,16 +60,17 @@ func (m *Machine) joinShard(e JoinShard) error {
 	s := m.shard(e.ID)
 	if !s.up || s.empty != e.Empty {
 		m.shardsChanged()
-		m.out = append(m.out, Wake{}) // jobs may have waited for it
+		m.out = append(m.out, Wake{}) // jobs may be waiting for it
 	}
 	s.bothLive = s.claimant != ""
 	s.up, s.empty, s.seen, s.contact, s.lastReport = true, e.Empty, m.now, m.contactNow(), e
 	return nil
 }
 
-// checkClaimant says why a process may not be a shard that is up at another address. A shard that
-// has moved is accepted when its old process was silent for longer than a heartbeat. If that is
-// heard again, one folder is a copy of the other, and the process that came later must end.
+// checkClaimant says why a process may not replace a shard that is up at another address. A shard
+// that has moved is accepted when its old process was silent for longer than a heartbeat. If the
+// old process is heard again, one folder is a copy of the other, and the process that came later
+// must end.
 func (m *Machine) checkClaimant(e JoinShard) error {
 	s := m.shard(e.ID)
 	if s == nil || s.addr == e.Addr {
@@ -89,7 +90,7 @@ func (m *Machine) checkClaimant(e JoinShard) error {
 	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
 }
 
-// leaveShard notes that a shard went down in good order.
+// leaveShard notes that a shard has shut down.
 func (m *Machine) leaveShard(id string) {
 	if s := m.shard(id); s != nil && s.up {
 		s.up = false
@@ -97,8 +98,8 @@ func (m *Machine) leaveShard(id string) {
 	}
 }
 
-// forgetShard takes a shard out of the list. If it comes back with its folder it joins again,
-// and jobs find their values on it.
+// forgetShard removes a shard from the list. If it comes back with its folder it joins again, and
+// jobs find their values on it.
 func (m *Machine) forgetShard(e ForgetShard) error {
 	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
 	switch {
@@ -124,7 +125,7 @@ func (m *Machine) applyUnshard(r *Record) error {
 	return nil
 }
 
-// maxJobsOn bounds the jobs that are told of a shard.
+// maxJobsOn bounds the jobs that are listed for a shard.
 const maxJobsOn = 100
 
 // jobsOn names the jobs that have values on a shard.
@@ -138,7 +139,7 @@ func (m *Machine) jobsOn(shard string) []string {
 	return out
 }
 
-// loseSilentShards marks shards as down that were silent for a lease.
+// loseSilentShards marks shards as down after a lease's silence.
 func (m *Machine) loseSilentShards() {
 	for _, s := range m.shards {
 		if s.up && m.silent(&s.contact) {
@@ -148,8 +149,8 @@ func (m *Machine) loseSilentShards() {
 	}
 }
 
-// shardsChanged raises the version that workers compare. It follows the clock, so that it
-// rises over restarts too.
+// shardsChanged raises the version that workers compare. It follows the clock, so that it rises
+// across restarts.
 func (m *Machine) shardsChanged() {
 	m.shardsVersion = max(m.shardsVersion+1, uint64(m.now))
 	m.out = append(m.out, Changed{})
@@ -181,7 +182,7 @@ func (m *Machine) chooseShards(replicas uint32) ([]string, error) {
 	return ids, nil
 }
 
-// errFewShards says that the shards that are up can't hold so many copies.
+// errFewShards says that the shards that are up can't hold this many copies.
 func errFewShards(replicas, up int) error {
 	if up == 1 {
 		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)
@@ -189,7 +190,7 @@ func errFewShards(replicas, up int) error {
 	return fmt.Errorf("%d copies of each value need as many store shards, %d are up: %w", replicas, up, ErrFewShards)
 }
 
-// Shards describes the known shards, in order of joining, and the version of what is told.
+// Shards describes the known shards, in order of joining, and the version of the description.
 func (m *Machine) Shards() ([]*taxonv1.Shard, uint64) {
 	out := make([]*taxonv1.Shard, 0, len(m.shards))
 	for _, s := range m.shards {
@@ -234,8 +235,8 @@ func (s *shardState) message() *taxonv1.Shard {
 		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free, Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64)}
 }
 
-// blocked names the shards without which a job can't continue: those that are away, if they are
-// so many that some values have no copy elsewhere.
+// blocked names the shards that a job can't continue without: those that are away, if some values
+// have no copy elsewhere.
 func (m *Machine) blocked(j *job) []string {
 	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
 		return away
@@ -244,7 +245,7 @@ func (m *Machine) blocked(j *job) []string {
 }
 
 // checkStores fails a running job whose shards have been away for Limits.MaxOutage, and at once
-// one whose shards were forgotten. It can be resumed, when they are back with their folders.
+// one whose shards were forgotten. It can be resumed when they are back with their folders.
 func (m *Machine) checkStores(j *job) {
 	away := m.blocked(j)
 	if away == nil {

@@ -1,24 +1,23 @@
 package machine
 
-// A worker or shard that was silent for the time of a lease is lost, and so is a lease that
-// nobody has renewed for so long.
+// A worker or shard that is silent for the time of a lease is lost. So is a lease that is not
+// renewed for that time.
 //
-// Silence is measured in time in which the coordinator could hear others. A coordinator whose
-// process was stopped hears nobody, and its Time events come late. So at most
-// Limits.MaxSilenceStep of the time between two of them counts: what was sent meanwhile is heard
-// before the lease is over. A slow journal changes nothing: calls are heard before they wait
-// for it.
+// The clock of silence counts only time in which the coordinator could hear others. A stopped
+// coordinator hears nobody, and its Time events come late. So at most Limits.MaxSilenceStep of
+// the time between two of them counts: what was sent meanwhile is heard before the lease ends. A
+// slow journal changes nothing, because calls are heard before they wait for it.
 //
 // A caller that waits for an answer is not silent. A worker learns its id and its leases only
 // when their records are durable.
 
-// contact is when somebody was heard last, on the clock of Machine.listening.
+// contact is the time of a member's last sign of life, on the clock of Machine.listening.
 type contact struct {
 	at     Tick
 	record uint64 // while this record is not durable, the caller waits for its answer; 0: none
 }
 
-// listening is how long this machine could hear others, until now.
+// listening is how long this machine could hear others so far.
 func (m *Machine) listening() Tick {
 	gap := m.now - m.lastTick
 	if !planted("standing still is silence") {
@@ -42,7 +41,7 @@ func (m *Machine) tick(pending uint64) {
 	m.durable = m.records - min(pending, m.records)
 }
 
-// silent says whether somebody was silent for a lease. It is called behind tick.
+// silent says whether a member was silent for a lease. It is called after tick.
 func (m *Machine) silent(p *contact) bool {
 	if p.record > m.durable && !planted("waiting for the journal is silence") {
 		p.at = m.listened

@@ -89,8 +89,8 @@ type leaseSnapshot struct {
 	Worker  string
 }
 
-// Snapshot serialises the machine. Volatile state (when workers were heard, how long tasks
-// took) is left out: it affects the order of work, never results.
+// Snapshot serialises the machine. Volatile state (the last signs of life, the times of tasks) is
+// left out: it affects the order of work, and never the results.
 func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
@@ -268,8 +268,8 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	return j, nil
 }
 
-// Replay applies a record of the journal. The actions that it led to have been executed, or
-// Recover asks for them again.
+// Replay applies a record of the journal. Its actions have been executed, or Recover asks for
+// them again.
 func (m *Machine) Replay(r Record) error {
 	m.now, m.out = max(m.now, r.At), nil
 	err := m.apply(&r)
@@ -277,8 +277,8 @@ func (m *Machine) Replay(r Record) error {
 	return err
 }
 
-// Recover ends a rebuild from snapshot and records. The time that the coordinator was down
-// counts for nobody. Actions that may not have been executed are asked for again.
+// Recover completes a rebuild from snapshot and records. The time without a coordinator does not
+// count for anybody. Actions that may not have been executed are returned again.
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
 	if last := m.now; m.openJobs() > 0 {
@@ -289,7 +289,7 @@ func (m *Machine) Recover(now Tick) []Action {
 	for _, w := range m.workers {
 		w.seen, w.contact = now, contact{at: m.listened}
 	}
-	for _, s := range m.shards { // they tell within a lease, or are down
+	for _, s := range m.shards { // they report within a lease, or are down
 		s.up, s.seen, s.contact = true, now, contact{at: m.listened}
 	}
 	m.shardsVersion = max(m.shardsVersion+1, uint64(now))
@@ -321,7 +321,7 @@ func (m *Machine) Recover(now Tick) []Action {
 		switch {
 		case j.stage == stageSave:
 			m.out = append(m.out, m.save(j, now, true))
-		case j.stage == stageDigest, m.limits.Digests && j.exportable() && j.Digest == nil: // of a journal of before
+		case j.stage == stageDigest, m.limits.Digests && j.exportable() && j.Digest == nil: // of an older journal
 			m.out = append(m.out, DigestWeights{Job: j.ID})
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// etaPoints is the number of certificates that the remaining time is extrapolated from:
-// enough to level out momentum's waves, few enough to follow the curve's bend.
+// etaPoints is the number of certificates from which the remaining time is extrapolated: enough
+// to average momentum's waves, few enough to follow the curve.
 const etaPoints = 4
 
 // Status describes a job at a time; trace records up to sweep `after` are left out.
@@ -53,10 +53,10 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 	return s, nil
 }
 
-// PhaseDigest is the phase of a job whose weights are all there and are being digested.
+// PhaseDigest is the phase of a job whose weights are complete and are being digested.
 const PhaseDigest = "digest"
 
-// phase says what a job does just now.
+// phase is what a job is doing.
 func (j *job) phase() string {
 	switch {
 	case j.stage == stageSave:
@@ -75,7 +75,7 @@ func (j *job) phase() string {
 	return "end"
 }
 
-// waitsFor says what keeps a running job from going on; "": nothing.
+// waitsFor says what a running job waits for. "": nothing.
 func (m *Machine) waitsFor(j *job) string {
 	if j.stage == stageDigest && j.awayWhy != "" {
 		return "the digest of its weights, which can't be made yet: " + j.awayWhy
@@ -123,9 +123,8 @@ func (r *traceRecord) message() *taxonv1.SweepRecord {
 	return s
 }
 
-// eta estimates the seconds until the job ends: it extends the line through the logarithms of
-// the last gaps over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: not
-// known.
+// eta estimates the seconds until the job ends. It extends the line through the logarithms of the
+// last gaps over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: unknown.
 func (j *job) eta(now Tick) float64 {
 	if !j.running() {
 		return 0
@@ -192,8 +191,8 @@ func (m *Machine) Describe(id string) (*taxonv1.JobResult, error) {
 	return &taxonv1.JobResult{Spec: j.spec, Plan: j.message(), Shards: shards, Replicas: replicas}, nil
 }
 
-// State is what a checkpoint of a job would hold now, and the steps whose values its next step
-// would read.
+// State is the state of a job as a checkpoint would hold it now, and the steps whose values its
+// next step would read.
 func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
 	j, err := m.known(id)
 	if err != nil {
@@ -253,8 +252,8 @@ func (j *job) exportable() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_DONE && j.FinalStep > 0 && !j.Dropped && !j.Lost
 }
 
-// Workers lists the registered workers in order of registration, behind the last ones
-// that went.
+// Workers lists the workers that left last, and then the registered ones in order of
+// registration.
 func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	running := map[string]uint32{} // batches
 	seen := map[uint64]bool{}
@@ -267,8 +266,8 @@ func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	out := slices.Clone(m.gone)
 	for _, w := range m.workers {
 		i := w.info()
-		// A slot holds a second batch while it reports the one that it has computed, or is about
-		// to begin with it: a worker computes no more than its slots.
+		// A slot holds a second batch while it reports the one that it has computed. A worker
+		// computes at most as many tasks as it has slots.
 		i.Running = min(running[w.id], w.slots)
 		out = append(out, i)
 	}
@@ -298,8 +297,8 @@ func (m *Machine) noteGone(w *workerState, silent bool) {
 	}
 }
 
-// namedWorker finds a worker by its name, which somebody chose, if only one has it, else by
-// id: where workers are named w1, w2, ... the two are easily mistaken for each other.
+// namedWorker finds a worker by its name, if only one worker has that name, and otherwise by id.
+// Where workers are named w1, w2, ... names and ids are easily confused.
 func (m *Machine) namedWorker(id string) (*workerState, error) {
 	var found *workerState
 	for _, w := range m.workers {

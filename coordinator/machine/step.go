@@ -8,14 +8,14 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// taskState is where a task of the step under way stands. All transitions are in record.go.
+// taskState is the state of a task of the current step. All transitions are in record.go.
 type taskState uint8
 
 const (
-	taskWaiting   taskState = iota // no live attempt; may be handed out from notBefore on
+	taskWaiting   taskState = iota // no live attempt; may be granted from notBefore on
 	taskRunning                    // one attempt holds a lease, or two: see speculate
 	taskDone                       // one attempt is committed; nothing changes any more
-	taskAbandoned                  // the time was up before anybody had it: nobody will
+	taskAbandoned                  // the time was up before a worker had it: it is left out
 )
 
 // task is one task of the step under way.
@@ -30,7 +30,7 @@ type task struct {
 	losses    uint32 // attempts that vanished
 	away      uint32 // attempts that could not reach the store
 	errors    uint32 // attempts that reported an error which need not come again
-	late      bool   // it only prices: the time was up before anybody had it
+	late      bool   // it only prices: the time was up before a worker had it
 	sums      method.Sums
 	cpu       float64
 }
@@ -58,8 +58,8 @@ type part struct {
 	pace   pace
 }
 
-// newStep lays out the tasks of a step, part by part in the order of their items. They read
-// what was committed before the step.
+// newStep lays out the tasks of a step, part by part in the order of their items. They read what
+// was committed before the step.
 func newStep(j *job, next method.Step, alive func(worker string) bool, slots int) *step {
 	s := layOut(next, j.StepNo, j.Values)
 	s.cost = s.costs(j)
@@ -67,7 +67,7 @@ func newStep(j *job, next method.Step, alive func(worker string) bool, slots int
 	return s
 }
 
-// layOut is a step that reads the values given, without an order of handing out.
+// layOut is a step that reads the values given. It has no queue.
 func layOut(next method.Step, number uint32, from values) *step {
 	s := &step{Step: next, number: number, from: values{}}
 	tasks := uint32(0)
@@ -97,8 +97,8 @@ func (s *step) part(task uint32) (p *part, item uint32) {
 	return p, p.First + task - p.begin
 }
 
-// costs estimates how long each task takes: the seconds of its item's last run, if all items of
-// the list have been measured; else the plan's figures; 0 if it has none.
+// costs estimates the cost of each task: the seconds of its item's last task, if all items of the
+// list have been measured; otherwise the plan's figures, or 0 if it has none.
 func (s *step) costs(j *job) []float64 {
 	out := make([]float64, 0, len(s.tasks))
 	for k := range s.parts {
@@ -116,7 +116,7 @@ func (s *step) costs(j *job) []float64 {
 	return out
 }
 
-// lastWorkers names the worker that ran each task's item last, if it is still there.
+// lastWorkers names the worker that ran each task's item last, if it is still registered.
 func (s *step) lastWorkers(j *job, alive func(string) bool) []string {
 	out := make([]string, len(s.tasks))
 	for t := range out {
@@ -158,12 +158,11 @@ func (s *step) place(n uint32) taxonv1.Place {
 	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
 }
 
-// queue hands out the tasks of a step: first those that came back, then one whose item the
-// asking worker ran last, then one that no worker here ran last, then any; each list in newQueue's
-// order.
-// It may hold tasks that are no longer waiting; they are skipped.
+// queue orders the tasks of a step for a worker that asks. First come tasks that were lost, then
+// one whose item the worker ran last, then one that no registered worker ran last, then any. Each
+// list is in newQueue's order. It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
-	again    []uint32            // tasks that came back, in that order
+	again    []uint32            // tasks that were lost, in that order
 	byWorker map[string][]uint32 // by worker
 	free     []uint32            // without a last worker
 	all      []uint32
@@ -207,13 +206,13 @@ func newQueue(cost []float64, byWorker []string, slots int) queue {
 	return q
 }
 
-// fresh says whether a task was never handed out.
+// fresh says whether a task was never granted.
 func (s *step) fresh(t uint32) bool {
 	return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0
 }
 
-// pop takes the next task for a worker. fresh tells a task that was never handed out and
-// due one that came back and may go out again. Amortised O(1) plus the tasks in back-off.
+// pop takes the next task for a worker. fresh recognises a task that was never granted, and due a
+// lost one that may be granted again. Amortised O(1) plus the tasks in back-off.
 func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
 	for i, t := range q.again {
 		if due(t) {
@@ -261,25 +260,25 @@ func listSeed(job uint64, list int) uint64 {
 	return mix(job + uint64(list))
 }
 
-// taskSeed is the seed of a task about an item in a sweep. Neither step nor
-// attempt enters: a task that runs again draws the same numbers, whoever runs it and whenever.
+// taskSeed is the seed of a task on an item in a sweep. Neither step nor attempt enters: a task
+// that runs again draws the same numbers, whoever runs it and whenever.
 func taskSeed(job uint64, item, sweep uint32) uint64 {
 	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))
 }
 
-// Lookahead is how a job's step under way stands, and what follows it.
+// Lookahead describes a job's current step and the step after it.
 type Lookahead struct {
-	Step    uint32 // number of the step under way; 0: none is
+	Step    uint32 // number of the current step; 0: there is none
 	Waiting int    // its tasks that no worker has
-	Running int    // its tasks that somebody has
-	// Next are the leases of the step after it, if its parameters do not depend on the step under
-	// way. They assume that each task is committed under its present attempt, and have no epoch.
+	Running int    // its tasks that a worker has
+	// Next are the leases of the step after it, if its parameters do not depend on the current
+	// step. They assume that each task is committed under its present attempt, and have no epoch.
 	Next []*taxonv1.Lease
-	// Again: the step after it may be run a second time, from the same values.
+	// Again: the next step may run a second time, from the same values.
 	Again bool
 }
 
-// Lookahead tells how a job's step under way stands. It changes nothing.
+// Lookahead describes a job's current step. It changes nothing.
 func (m *Machine) Lookahead(id string) (Lookahead, error) {
 	j, err := m.known(id)
 	if err != nil || !j.running() || j.step == nil {
@@ -291,7 +290,7 @@ func (m *Machine) Lookahead(id string) (Lookahead, error) {
 	return a, nil
 }
 
-// lookahead lays out the step behind the one under way as closeStep will, on copies.
+// lookahead lays out the next step as closeStep will, on copies.
 func (j *job) lookahead() (next []*taxonv1.Lease, again bool) {
 	d, ok := j.driver.(method.Lookahead)
 	if !ok {
@@ -312,16 +311,16 @@ func (j *job) lookahead() (next []*taxonv1.Lease, again bool) {
 	return next, again
 }
 
-// A job's time (max_seconds) is up in the middle of a step. Which tasks wait then depends on the
-// clock, so one record says when it was: a replay finds the same tasks waiting.
+// When a job's time (max_seconds) is up in the middle of a step, the clock decides which tasks
+// still wait. One record notes the moment, so that a replay finds the same tasks waiting.
 
-// applyTimeUp shortens the step under way, and closes it if no task of it is left to wait for.
+// applyTimeUp shortens the current step, and closes it if none of its tasks is left to wait for.
 func (m *Machine) applyTimeUp(j *job, r *Record) {
 	j.note(r.At, levelInfo, "the time is up: what is there is priced, and the job ends")
 	j.TimeUp = true
 	late := j.driver.TimeUp(true)
 	s := j.step
-	if s == nil { // of a foreign journal: it is decided while a step is under way
+	if s == nil { // of a foreign journal: the record is decided during a step
 		return
 	}
 	for n := range s.tasks {
@@ -343,13 +342,13 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 	}
 }
 
-// betterShare is the share of the last gap below which an earlier gap is worth telling:
-// certificates go up and down a little.
+// betterShare: an earlier gap is worth mentioning if it is below this share of the last one.
+// Certificates go up and down a little.
 const betterShare = 0.9
 
 // betterSweep is the sweep with the least gap of a job whose time was up, if the final weights
-// have a larger one; nil: there is none. The sweep that was cut short has moved the weights, and
-// the sweeps that would have followed are missing.
+// have a larger one. nil: there is none. The shortened sweep has moved the weights, and the
+// sweeps that would have followed are missing.
 func (j *job) betterSweep() *traceRecord {
 	p := j.progress()
 	if j.stoppedBy() != method.StoppedByMaxTime || p.Certificate == nil {

@@ -10,10 +10,10 @@ import (
 // Digest names the final weights of a job.
 type Digest struct {
 	WeightsSHA256 string
-	PeakRSSBytes  uint64 // of the coordinator, when it was made; 0: not known
+	PeakRSSBytes  uint64 // of the coordinator, when it was made; 0: unknown
 }
 
-// trained ends a job whose steps are all done, or has its weights digested first.
+// trained ends a job whose steps are all done, or first has its weights digested.
 func (m *Machine) trained(j *job, at Tick) {
 	if !m.limits.Digests {
 		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
@@ -25,7 +25,7 @@ func (m *Machine) trained(j *job, at Tick) {
 	m.out = append(m.out, DigestWeights{Job: j.ID})
 }
 
-// digested ends a job whose weights have a digest. Where they can't be read they are lost.
+// digested ends a job whose weights have a digest. If they can't be read they are lost.
 func (m *Machine) digested(e Digested) error {
 	j := m.find(e.Job)
 	switch {
@@ -52,8 +52,8 @@ func (m *Machine) applyDigested(j *job, r *Record) {
 	}
 }
 
-// The store may lose the weights of a job that is done, and nobody notices at once. When it is
-// noticed the job's status says so, and the job can be resumed: it continues from its last
+// The store may lose the weights of a finished job without anybody noticing at once. When it is
+// noticed, the job's status says so, and the job can be resumed: it continues from its last
 // checkpoint, or from its beginning, to the same bytes.
 
 func (m *Machine) weightsLost(e WeightsLost) {
@@ -69,8 +69,8 @@ func (m *Machine) applyWeights(j *job, r *Record) {
 	m.out = append(m.out, Changed{})
 }
 
-// startSteps lays out the first step of a job that starts; one whose weights were lost is taken
-// back to its last checkpoint first.
+// startSteps lays out the first step of a starting job. If its weights were lost, it first
+// returns to its last checkpoint.
 func (m *Machine) startSteps(j *job, at Tick) {
 	if !j.Lost {
 		m.openStep(j, at)
@@ -81,8 +81,8 @@ func (m *Machine) startSteps(j *job, at Tick) {
 	m.out = append(m.out, LoadJob{Job: j.ID}, Changed{})
 }
 
-// submitAgain answers a submission whose id a job has: the same one is that job, which is
-// resumed if its weights were lost.
+// submitAgain answers a submission whose id exists already. If it is the same job, the answer is
+// that job, which is resumed if its weights were lost.
 func (m *Machine) submitAgain(old, j *job) error {
 	switch {
 	case old.Dropped:

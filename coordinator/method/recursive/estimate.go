@@ -11,12 +11,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures of the estimate. Bytes a feature of a slot: the mapper's tiles (196, and 128 in
-// float64 for the last sweeps), sixteen parents (64) and the walk to them (16). Support
-// vectors a class: a few for each positive and some dozens of neighbours, as on WordNet
-// and LSHTC. A v_n touches most features of its support's rows; an entry of it takes some
-// 3 bytes coded, a dual 6. Measured on WordNet's 3,383 frequent classes, C = 1, in the third
-// sweep: 4.3 MB of duals, 12 of v_n, 14 of internals; the first sweep writes twice that.
+// Figures of the estimate. A slot takes for each feature the mapper's tiles (196 bytes, and 128
+// in float64 for the last sweeps), sixteen parents (64) and the walk to them (16). A class has
+// support vectors: a few for each positive instance and some dozens of neighbours. A v_n has most
+// features of its support vectors. docs/deploy.md compares the estimates with measurements.
 const (
 	slotBytesPerFeature  = 196 + 128 + 64 + 16
 	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
@@ -33,10 +31,9 @@ const (
 	bytesPerDense        = 5.25
 )
 
-// Seconds of one core: for a nonzero and a class of one pass over the data, all passes of a
-// sweep; and for a byte that a sweep writes: coded, stored, read, reduced. They agree with
-// generated data at scales 0.001 to 0.004 (go run ./test/bench/scaling) and with 44,317 short
-// texts of 3,383 classes to a quarter, on an AVX-512 Xeon with kernels in Go.
+// Seconds of one core. The first is for one nonzero and one class of a pass over the data, for
+// all passes of a sweep. The second is for a byte that a sweep writes: it is encoded, stored,
+// read and reduced. go run ./test/bench/scaling compares them with measurements.
 const (
 	visitSeconds, byteSeconds             = 0.7e-9, 55e-9
 	smoothVisitSeconds, smoothByteSeconds = 6e-9, 5e-9 // the logistic loss: exponentials, and dense values
@@ -74,7 +71,7 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	for _, v := range blockCosts(tree, data, plan) {
 		work += visit * v
 	}
-	values := value * float64(e.StoreSweep) / 2 // half is of the task that writes a value, half of the one that reads it
+	values := value * float64(e.StoreSweep) / 2 // half is for the task that writes a value, half for the one that reads it
 	e.SecondsSweep = []float64{work + values, values}
 	if len(tree.Internals()) == 0 { // nothing is reduced
 		e.SecondsSweep, e.Sweeps = e.SecondsSweep[:1], flatSweeps
@@ -82,8 +79,9 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	return e
 }
 
-// sparse sets the bytes of an estimate that duals, the terminals' v and the internals' x make
-// up. x is dense on a graph. Without internals there is no v, and the duals are what is kept.
+// sparse sets the parts of an estimate that are sparse: duals, the terminals' v and the
+// internals' x. x is dense on a graph. Without internals there is no v, and the duals are what is
+// kept.
 func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) {
 	data := spec.GetData()
 	d, terminals, internals := data.GetFeatures()+1, uint64(len(plan.BlockTerminals)), uint64(len(tree.Internals()))
@@ -123,13 +121,13 @@ func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 }
 
 const (
-	denseBelow = 1024 // columns: half-full rows of fewer are laid out lane by lane (mapper/lanes.go),
-	denseLanes = 4    // so many lanes of each at most, in lines of 16 features
+	denseBelow = 1024 // columns: half-full rows with fewer are laid out lane by lane (mapper/lanes.go),
+	denseLanes = 4    // for at most this many lanes each, in lines of 16 features
 	denseLane  = 32   // its dual, bound, place and number
 )
 
-// denseRows is the bytes that a slot of a hinge job takes to lay rows out lane by lane, at
-// most; 0 where it does not, as they are sparse or wide.
+// denseRows is the most bytes that a slot of a hinge job takes to lay rows out lane by lane. It
+// is 0 where rows are sparse or wide, because then it does not.
 func denseRows(d *taxonv1.Data) uint64 {
 	rows, features := d.GetInstances(), d.GetFeatures()
 	if features >= denseBelow || 2*d.GetNonzeros() < rows*features {
@@ -138,8 +136,8 @@ func denseRows(d *taxonv1.Data) uint64 {
 	return denseLanes * rows * (64*((features+16)/16) + denseLane)
 }
 
-// versions is how many versions of the internals a worker holds decoded: x, the one before,
-// and, where all blocks see the same, the one that a safeguard step may go back to.
+// versions is the number of versions of the internals that a worker holds decoded: x, the one
+// before, and, if all blocks see the same x, the one that a safeguard step may return to.
 func versions(plan *Plan) uint64 {
 	if len(plan.GroupBegin) <= 2 {
 		return 3
@@ -147,13 +145,11 @@ func versions(plan *Plan) uint64 {
 	return 2
 }
 
-// An internal differs from its parent where the terminals below it have support: on the
-// features of the rows that serve their classes. So its entries are bounded by the distinct
-// features of so many rows, which a vocabulary of falling frequency keeps far below the
-// features of all.
+// An internal differs from its parent where the terminals below it have support, on the features
+// of the rows that serve their classes. So the distinct features of these rows bound its entries.
+// In a vocabulary of falling frequency they are far fewer than all features.
 
-// internalEntries estimates the entries of all internals of a tree: 3.1 million for the
-// 1,870 of WordNet's frequent classes, where a sweep was measured to write 2.4.
+// internalEntries estimates the entries of all internals of a tree.
 func internalEntries(tree *taxonomy.Tree, d *taxonv1.Data) uint64 {
 	rows := supportBelow(tree, d)
 	voc := newVocabulary(d)
@@ -170,7 +166,7 @@ func internalEntries(tree *taxonomy.Tree, d *taxonv1.Data) uint64 {
 func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	rows := make([]float64, tree.Len())
 	all := float64(d.GetInstances())
-	for n := tree.Len() - 1; n >= 0; n-- { // children come behind their parents
+	for n := tree.Len() - 1; n >= 0; n-- { // children come after their parents
 		if tree.Leaf[n] {
 			if l := tree.Label[n]; l >= 0 && int(l) < len(d.GetLabelInstances()) {
 				rows[n] = supportPerPositive * float64(d.LabelInstances[l])
@@ -184,8 +180,8 @@ func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	return rows
 }
 
-// vocabulary knows how many features so many rows hold, at numbers of rows that grow by a
-// quarter.
+// vocabulary has the number of distinct features of a number of rows. The numbers of rows grow by
+// a quarter each.
 type vocabulary struct{ rows, features []float64 }
 
 func newVocabulary(d *taxonv1.Data) *vocabulary {
@@ -204,7 +200,7 @@ func newVocabulary(d *taxonv1.Data) *vocabulary {
 	}
 }
 
-// distinct is the number of features that so many rows hold, if each draws its own.
+// distinct is the number of distinct features of this many rows, if each draws its own.
 func (v *vocabulary) distinct(rows float64) float64 {
 	k := sort.SearchFloat64s(v.rows, rows)
 	if k == 0 || k == len(v.rows) {
@@ -214,10 +210,10 @@ func (v *vocabulary) distinct(rows float64) float64 {
 	return v.features[k-1] + part*(v.features[k]-v.features[k-1])
 }
 
-// With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v,
-// what its block sends to each parent (v, and in priced sweeps G), the internals' x. Bytes
-// of an entry, of the values (their buffers are a little longer than they are) and of what a
-// worker keeps or makes of them:
+// With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v, what
+// its block sends to each parent (v, and in priced sweeps G), and the internals' x. These are the
+// bytes of an entry of the values, whose buffers are a little longer, and of what a worker keeps
+// or makes of them:
 const (
 	smoothState   = 4              // float32 of a terminal's v; an index more for all lanes
 	smoothSent    = 2 * 7          // v and G: index, curvature, float32
@@ -232,7 +228,7 @@ const (
 	smoothUndo    = 24             // a feature and level: the walk's log
 )
 
-// smoothPlan counts what a plan of a job with logistic loss makes dense.
+// smoothPlan counts the dense vectors of a job with logistic loss.
 type smoothPlan struct {
 	features, terminals, internals uint64
 	senders                        uint64 // pairs of a block and a parent of its terminals
@@ -262,8 +258,8 @@ func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) smooth
 	return s
 }
 
-// parentsOf is the number of distinct parents of a block's terminals, which stand family by
-// family; on a graph, of distinct sets of neighbours.
+// parentsOf is the number of distinct parents of a block's terminals, which are ordered by
+// family. On a graph it is the number of distinct sets of neighbours.
 func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 	n := uint64(0)
 	for i, t := range terminals {
@@ -281,15 +277,16 @@ func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 	return n
 }
 
-// estimate sets the bytes of an estimate that dense vectors make up.
+// estimate sets the parts of an estimate that are dense.
 func (s smoothPlan) estimate(e *method.Estimate) {
 	terminals := s.features * (smoothState*s.terminals + s.terminals/blockTerminals + 1)
 	sent, vectors := smoothSent*s.features*s.senders, uint64(bytesPerDense*float64(s.features*s.internals))
 	e.StoreSweep = terminals + sent + vectors
 	e.TrafficSweep = 2*e.StoreSweep + terminals
-	// One process keeps what the terminals wrote last and are writing, and x, x_prev and what
-	// is being written, once more where the safeguard does a step again; in the end the weights
-	// take the place of one. A cluster keeps what those were made from, too.
+	// One process keeps what the terminals wrote last and what they are writing. Of the internals
+	// it keeps x, x_prev and what is being written, and one more where the safeguard repeats a
+	// step. In the end the weights replace one of them. A cluster also keeps the values that
+	// those were made from.
 	weights := smoothWeights*s.features*s.terminals + vectors
 	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors

@@ -73,8 +73,8 @@ func (n named) Options() []method.Option {
 	return all
 }
 
-// tying are the options that say how classes are tied to one another, or solved with one
-// another: methods without a structure lack them.
+// tying are the options that say how classes are tied to each other or solved together. Methods
+// without a structure do not have them.
 var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "cost-by", "schedule", "colouring", "stiffness", "momentum"}
 
 // options of the family.
@@ -106,7 +106,8 @@ var options = []method.Option{
 	method.EvalEvery, method.PriorShift, method.WarmStart,
 }
 
-// Check implements method.Method. Ranges that only the solver knows about are the worker's to refuse.
+// Check implements method.Method. The worker refuses values out of ranges that only the solver
+// knows.
 func (n named) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() && p.Spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
 		return fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")

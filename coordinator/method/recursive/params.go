@@ -20,7 +20,7 @@ const (
 	X    = "x"    // of a range: the internals' vectors
 )
 
-// Figures of a task, as they stand in method.Sums.
+// Figures of a task, in the order of method.Sums.
 const (
 	SumPrimal   = iota // share of P(W)
 	SumDual            // share of D(a)

@@ -14,8 +14,8 @@ const (
 	// blockTerminals is the width of the mapper's interleaved tiles: one cache line of
 	// float32 holds a feature of this many classes.
 	blockTerminals = 16
-	// groupTerminals bounds what a mapper reads to see its internals: a range's internals
-	// are written group by group, so a block reads those of its neighbourhood alone.
+	// groupTerminals bounds what a mapper reads of the internals. A range's internals are written
+	// group by group, so a block reads only the groups near it.
 	groupTerminals = 4096
 )
 
@@ -40,8 +40,8 @@ func newPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *Plan {
 	return p
 }
 
-// terminalsByFamily lists the terminals, families in depth-first order of their
-// parents: a terminal that stands between two subtrees stays beside its siblings.
+// terminalsByFamily lists the terminals by family, in depth-first order of their parents. So a
+// terminal between two subtrees stays beside its siblings.
 func terminalsByFamily(tree *taxonomy.Tree) []uint32 {
 	var out []uint32
 	for n, leaf := range tree.Leaf {
@@ -130,17 +130,16 @@ func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 const (
 	// maxRanges bounds the values that a mapper writes (one per range).
 	maxRanges = 256
-	// rangeWork is the expected number of v entries in a range: some ten milliseconds of
-	// a reducer. wordnet-freq comes to about a dozen ranges, a small problem to one.
+	// rangeWork is the expected number of v entries in a range: some ten milliseconds of a
+	// reducer.
 	rangeWork = 400_000
-	// smoothRangeWork is that number with the logistic loss, whose v are dense: a range's
-	// vectors, contributions and systems are memory of each slot (wordnet-freq: 61 ranges,
-	// of which one takes 60 MB; in a dozen it would be 400).
+	// smoothRangeWork is the same for the logistic loss, whose v are dense. It is smaller because
+	// each slot holds a range's vectors, contributions and systems.
 	smoothRangeWork = 1_600_000
-	// spread says in how many terminals' supports a nonzero is expected: rows serve their
-	// own classes and, as near negatives, about this many others.
+	// spread is the number of terminals in whose support a nonzero is expected. Rows serve their
+	// own classes, and as near negatives about this many others.
 	spread = 10
-	// featureWork is the elimination's cost of a feature beside its v entries.
+	// featureWork is the cost of eliminating a feature, in addition to its v entries.
 	featureWork = 4
 )
 

@@ -39,8 +39,8 @@ type Policy struct {
 	PreciseBelow      float64 // the tolerance is below this, and PreciseFrom and PreciseSweep are reached
 	PreciseFrom       float64 // the gap is at most this
 	PreciseSweep      uint32  // the sweep is at least this
-	PreciseStall      uint32  // or: the gap has not fallen by a fifth in so many sweeps
-	PreciseStallNear  uint32  // or: the same in so many sweeps, with the gap at most PreciseFrom
+	PreciseStall      uint32  // or: the gap has not fallen by a fifth in this many sweeps
+	PreciseStallNear  uint32  // or: the same in this many sweeps, with the gap at most PreciseFrom
 	PreciseInnerBelow float64 // or: the gap is at most this, and the inner gaps are most of it:
 	PreciseInnerShare float64 // more than this share
 	PreciseRise       float64 // or: the dual rose by less than this share of the gap; 0: not tested
@@ -52,20 +52,20 @@ type Policy struct {
 	JacobiDamping    float64 // schedule jacobi: internals go this share of the way to the mean
 
 	// Curvature of the internals' solve: on the support, else of whole families, else full.
-	FamilyAfter uint32  // of families after so many priced sweeps in a row with P above the best accepted one
-	FullAfter   uint32  // full after so many: it never raises P, but makes the internals dense
-	StallEvery  uint32  // of families for the rest of the job, once the gap falls too little in so many sweeps:
+	FamilyAfter uint32  // of families after this many priced sweeps in a row with P above the best accepted one
+	FullAfter   uint32  // full after this many: it never raises P, but makes the internals dense
+	StallEvery  uint32  // of families for the rest of the job, if in this many sweeps the gap falls too little:
 	StallShare  float64 // to more than this share of what it was
 	StallFrom   uint32  // tested from this sweep on
 
 	// The end of a job, and the change to safeguarded mode.
-	CycleSweeps      uint32  // safeguarded: the gap has not fallen by a fifth in so many sweeps, and
-	CycleWorse       float64 // was meanwhile above so many times the best
-	SafeguardSweeps  uint32  // safeguarded: the gap has not fallen by a fifth in so many sweeps
+	CycleSweeps      uint32  // safeguarded: the gap has not fallen by a fifth in this many sweeps, and
+	CycleWorse       float64 // was meanwhile above the best times this
+	SafeguardSweeps  uint32  // safeguarded: the gap has not fallen by a fifth in this many sweeps
 	GiveUpSweeps     uint32  // stationary: the same in so many sweeps, and in half of all sweeps
-	StationarySweeps uint32  // stationary: in so many priced sweeps P and D have moved
+	StationarySweeps uint32  // stationary: in this many priced sweeps P and D have moved
 	StationaryShare  float64 // by less than this share of P
-	NoBoundSweeps    uint32  // without a bound, stationary: in so many sweeps P has moved
+	NoBoundSweeps    uint32  // without a bound, stationary: in this many sweeps P has moved
 	NoBoundShare     float64 // by less than this share of the tolerance
 	RiseTolerance    float64 // a rise of P by at most this share counts as rounding
 }
@@ -74,7 +74,7 @@ type Policy struct {
 // of them: twice mapper.StartRows.
 const SampledFrom = 2 * 8192
 
-// softC is the C up to which the duals and biases of the squared hinge move little.
+// softC is the largest C at which the duals and biases of the squared hinge move little.
 const softC = 0.3
 
 var joint = Policy{
@@ -88,7 +88,7 @@ var joint = Policy{
 	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
 
-// flat is joint's where there are no internals: terminals are problems of their own.
+// flat is joint for jobs without internals: terminals are problems of their own.
 var flat = joint.with(func(p *Policy) {
 	p.FirstBand, p.Band, p.WarmBand = 0, 0, 0 // every sweep is priced, and nothing moves but a block's own duals
 	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.MinMaxEpochs = 0, 0, 6, 400

@@ -33,9 +33,10 @@ func (d *driver) certify() error {
 	return nil
 }
 
-// aim expects the gap to go on falling as it fell since the last certificate, and notes the
-// sweep, one of the next three, at which it would be below the tolerance. Roots alone, as
-// they are rounded alike everywhere; what fell over three sweeps is taken to have over four.
+// aim predicts the next gaps, by the rate at which the gap fell since the last certificate. It
+// notes which of the next three sweeps would get below the tolerance. It uses square roots only,
+// because they are rounded alike on every machine. So a decrease over three sweeps counts as one
+// over four.
 func (d *driver) aim(gap float64) {
 	d.Aim = 0
 	if !d.Certified || d.LastSweep == 0 || !(gap < d.Last.Gap) || d.Sweep < d.p.AimFrom {
@@ -53,13 +54,13 @@ func (d *driver) aim(gap float64) {
 	}
 }
 
-// adapt sets how hard the inner solves of the coming sweeps try, D having risen by so much.
+// adapt sets how far the inner solves of the coming sweeps go, given the rise of D.
 func (d *driver) adapt(rise float64) {
 	if d.noBound {
 		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.NoBoundSweeps || d.Stationary > 0
 		return
 	}
-	// A warm start prices more sweeps than others: the bound would run away.
+	// A warm start prices more sweeps than others, and the limit would grow without bound.
 	if d.Inner > d.p.SlowShare*(d.Primal-d.Dual) && d.Sweep > d.p.SlowFrom && (regular(d.Sweep) || !d.WarmStarted) {
 		d.MaxInner = min(2*max(d.MaxInner, d.p.MaxEpochs), d.p.EpochLimit)
 	}
@@ -103,7 +104,7 @@ func (d *driver) stop() bool {
 	return true
 }
 
-// primalSettled says, where no bound is known, whether P has all but stopped moving.
+// primalSettled says whether P has all but stopped moving, where no bound is known.
 func (d *driver) primalSettled() bool {
 	if d.Sweep < d.MarkSweep+d.p.NoBoundSweeps {
 		return false
@@ -113,8 +114,8 @@ func (d *driver) primalSettled() bool {
 	return moved < float64(d.p.NoBoundShare*d.gap*d.Last.Objective)
 }
 
-// stalled compares the gap with the one that was priced Policy.StallEvery sweeps ago, or a little
-// earlier: sweeps that are priced for an evaluation do not hasten the verdict.
+// stalled compares the gap with the gap Policy.StallEvery sweeps ago, or a little earlier. Sweeps
+// that are priced for an evaluation do not count, so that they do not hasten the verdict.
 func (d *driver) stalled() bool {
 	if d.noBound || d.Sweep < d.MarkSweep+d.p.StallEvery {
 		return false
@@ -124,19 +125,19 @@ func (d *driver) stalled() bool {
 	return mark > 0 && d.Last.Gap > d.p.StallShare*mark && d.Sweep >= d.p.StallFrom
 }
 
-// When the time is up in the middle of a sweep, what nobody has begun is left out, and what
-// is there is priced: the job ends with a certificate of the weights that it has by then. It
-// overruns by the tasks that are under way, one pass over the data for each terminal without
-// any epochs, the sums of the internals, and the writing of the weights.
+// When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
+// the present weights are priced: the job ends with their certificate. It overruns by the running
+// tasks, one pass over the data for each terminal without any epochs, the sums of the internals,
+// and the writing of the weights.
 //
-// By the step that is under way:
+// By the current step:
 //
-//	solve of a priced sweep   tasks that nobody has only price; the sweep ends as it would
-//	solve of another, set     they are left out, and their blocks stay as they were; then all
+//	solve of a priced sweep   tasks that no worker has only price; the sweep ends normally
+//	solve of another, set     they are left out, and their blocks stay the same; then all
 //	                          terminals are priced at the internals that they were solved at
-//	reduce of another         its ranges are left out, its result is dropped; as above
+//	reduce of another         its ranges are left out, its result is dropped; then as above
 //	guard                     dropped: the certificate of its sweep is known
-//	all others                go on: they are what the job ends with
+//	all others                continue: the job ends with them
 
 // TimeUp implements method.Driver.
 func (d *driver) TimeUp(up bool) method.Late {
@@ -151,10 +152,10 @@ func (d *driver) TimeUp(up bool) method.Late {
 	return method.LateRun
 }
 
-// cuts says whether tasks of the step under way can price without solving.
+// cuts says whether tasks of the current step can price without solving.
 func (d *driver) cuts() bool { return d.Stage == stageSolve && d.Price }
 
-// leaves says whether tasks of the step under way can be left out.
+// leaves says whether tasks of the current step can be left out.
 func (d *driver) leaves() bool {
 	switch d.Stage {
 	case stageSolve, stageReduce:
@@ -165,7 +166,7 @@ func (d *driver) leaves() bool {
 	return false
 }
 
-// shorten has a job whose time is up, and that stands between two steps, solve nothing more.
+// shorten makes a job whose time is up, between two steps, solve nothing more.
 func (d *driver) shorten() {
 	switch {
 	case !d.state.TimeUp:
@@ -174,17 +175,17 @@ func (d *driver) shorten() {
 	}
 }
 
-// priceNow goes to the pricing of the terminals as they are, in a sweep that is not priced so far.
+// priceNow goes to the pricing of the present terminals, in a sweep that was not to be priced.
 func (d *driver) priceNow() {
 	d.Stage, d.Price = stagePrice, true
 	d.Primal, d.Dual, d.Inner = 0, 0, 0
 }
 
-// Resume implements method.Driver. A job that stands before a sweep may have to price it, or
-// need not any more.
+// Resume implements method.Driver. It decides again whether the next sweep is priced, for a job
+// that is before a sweep.
 func (d *driver) Resume(retarget bool) {
 	if retarget {
-		d.Aim = 0 // it was another tolerance's
+		d.Aim = 0 // it belongs to another tolerance
 	}
 	switch {
 	case d.Stage == stageSolve, d.Stage == stageSet && d.Set == 0:
