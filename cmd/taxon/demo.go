@@ -12,7 +12,7 @@ import (
 	"taxon/internal/train"
 )
 
-// newDemoVerb is the demo over the real trainer.
+// newDemoVerb is the demo with the real trainer.
 func newDemoVerb(a *app) *cobra.Command {
 	return newDemoCmd(a, func(ctx context.Context, t demo.Training) (*model.Report, error) { // as `train --text` with its defaults
 		o := trainDefaults()
@@ -29,7 +29,7 @@ func trainDefaults() *trainOptions {
 	return o
 }
 
-// newDemoCmd builds the demo over a trainer.
+// newDemoCmd builds the demo with a given trainer.
 func newDemoCmd(a *app, train func(context.Context, demo.Training) (*model.Report, error)) *cobra.Command {
 	o := demo.Options{Train: train}
 	cmd := &cobra.Command{

@@ -14,10 +14,10 @@ import (
 	"taxon/internal/jobs"
 )
 
-// describe turns the error of a verb into its exit status and its one line, or one for each
-// of several mistakes in the command line (without the leading "taxon: "). Errors that carry
-// no status of their own are failures of the run (1), but for those that only the user can
-// fix: a wrong path (2).
+// describe turns the error of a verb into its exit status and its line, or a line for each of
+// several mistakes in the command line (without the leading "taxon: "). Errors without a status
+// of their own are failures of the run (1). A wrong path is an exception (2), because only the
+// user can correct it.
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = human.OneLine(plainPath(err))
 	var s *exit.Error
@@ -38,8 +38,8 @@ func describe(ctx context.Context, err error) (code int, line string) {
 	return exit.Failed, line
 }
 
-// isPathError reports whether the user named a path that cannot serve. A full or
-// broken disk is not the command line's fault.
+// isPathError says whether the user named a path that can't be used. A full or broken disk does
+// not count.
 func isPathError(err error) bool {
 	var p *fs.PathError
 	if !errors.As(err, &p) {
@@ -63,8 +63,8 @@ func pathCause(err error) error {
 	return err
 }
 
-// plainPath is the error's text with "open F: no such file" put as "F: no such
-// file": the system call is no news to the user.
+// plainPath turns an error's "open F: no such file" into "F: no such file". The system call does
+// not help the user.
 func plainPath(err error) string {
 	msg := err.Error()
 	var p *fs.PathError

@@ -73,8 +73,8 @@ func newEvalCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// printEval shows a result to a person, the second model's beside it where there is one.
-// Shares are in percent; the JSON document has fractions.
+// printEval prints a result for people, with the second model's beside it if there is one. Shares
+// are in percent; the JSON document has fractions.
 func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 	fmt.Fprintf(a.stdout, "%s on %s: %s instances, %s\n\n", a.style.Bold(what), o.Data.Path, human.Count(int64(r.Instances)), classSet(r))
 	var table bytes.Buffer
@@ -120,8 +120,8 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 	}
 }
 
-// printMeasures prints the lines of those in percent, or of the others, and returns what
-// explains them.
+// printMeasures prints the measures in percent, or the others, a line each. It returns their
+// explanations.
 func printMeasures(w io.Writer, r *eval.Result, at []int, percent bool) (notes []string) {
 	for _, m := range eval.Measures(at...) {
 		v, ok := m.Of(r)

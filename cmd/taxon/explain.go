@@ -64,7 +64,7 @@ func newExplainCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// textSwitch is --text, which took the text itself once.
+// textSwitch is --text. In earlier versions its value was the text itself.
 type textSwitch struct{ on *bool }
 
 func (t *textSwitch) String() string { return "false" }
@@ -76,7 +76,7 @@ func (t *textSwitch) Set(s string) (err error) {
 	return nil
 }
 
-// printExplanation shows one to a person.
+// printExplanation prints an explanation for people.
 func printExplanation(a *app, e *explain.Explanation) {
 	fmt.Fprintf(a.stdout, "%s  %+.3f\n", a.style.Bold(e.Label), e.Score)
 	depth := 0
@@ -125,7 +125,7 @@ func featureName(word string, feature uint32) string {
 	return fmt.Sprintf("feature %d", feature)
 }
 
-// printPrecisions says how far weights lie from those above, one standard deviation.
+// printPrecisions prints the standard deviation of weights from those of the level above.
 func printPrecisions(a *app, depth int, l explain.Level) {
 	switch {
 	case l.OfItself:

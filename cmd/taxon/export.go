@@ -126,9 +126,9 @@ func (o *exportOptions) run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// fetch puts the result of a cluster's job together as a model, checked against the job's
-// digest, to be exported like any: a temporary one, which done removes. Where the model
-// itself is what is wanted it is told of, and Model stays empty.
+// fetch makes a model of the result of a cluster's job, and checks it against the job's digest.
+// It is a temporary model, which done removes, to be exported like any other. If the model itself
+// is wanted, it is printed here, and Model stays empty.
 func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err error) {
 	if err := o.Check(); err != nil {
 		return nil, err

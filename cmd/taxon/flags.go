@@ -38,11 +38,10 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	})
 }
 
-// grouped says whether a flag is the verb's own: not of all verbs, as --json and --help are.
+// grouped says whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
-// optionFlags defines the flags of a group of the methods' options. What is said of them goes
-// into said.
+// optionFlags defines the flags of a group of the methods' options. Their values go into said.
 func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {
 	for _, p := range registry.Options() {
 		if p.Group == group {
@@ -94,7 +93,7 @@ func (v *optionValue) Set(s string) error {
 	return nil
 }
 
-// choicesOf are the names that a flag's value must be one of; nil: it need not.
+// choicesOf are the names that a flag may have as its value. nil: it has no list of names.
 func choicesOf(f *pflag.Flag) []string {
 	switch v := f.Value.(type) {
 	case *choiceValue:

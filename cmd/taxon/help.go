@@ -16,7 +16,7 @@ import (
 	"taxon/internal/exit"
 )
 
-// usual are the flags that the help of a verb with many shows; --all shows the others as well.
+// usual are the flags that the help of a verb with many flags shows. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"})}
 
 var usualOfTraining = []string{"data", "text", "test", "hierarchy", "graph", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",

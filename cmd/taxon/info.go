@@ -94,7 +94,7 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 	return a.print(i, func() { printInfo(a, i) })
 }
 
-// look tells of data that need not exist, or of what lies at the path.
+// look describes data of which only the figures are given, or what is at the path.
 func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	if o.like.Like == "" {
 		return inspect.Look(ctx, o.Options, a.ui)
@@ -106,7 +106,7 @@ func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	return inspect.Shape(s, o.Options)
 }
 
-// maxPlanCores bounds --cores: a plan's model walks through as many.
+// maxPlanCores bounds --cores, because a plan steps through that many cores.
 const maxPlanCores = 1 << 24
 
 func (o *infoOptions) planFlags(f *pflag.FlagSet) {
@@ -151,7 +151,7 @@ func (v *coresValue) Set(s string) error {
 	return nil
 }
 
-// check holds the flags against the arguments and returns the path.
+// check compares the flags with the arguments and returns the path.
 func (o *infoOptions) check(args []string) (string, error) {
 	switch {
 	case !o.plan && (o.data != "" || o.like.Like != ""):
@@ -170,7 +170,7 @@ func (o *infoOptions) check(args []string) (string, error) {
 	return "", nil
 }
 
-// printInfo shows an info to a person.
+// printInfo prints an info for people.
 func printInfo(a *app, i *inspect.Info) {
 	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances", "structure": "a class structure",
 		"shape": "data that generate would make"}[i.Kind]
@@ -356,8 +356,8 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 	}
 }
 
-// factorHoldsFrom is the estimate in seconds from which a factor of three holds: generated
-// data took 14 s of 22 s estimated, but 1.7 s of 6.4.
+// factorHoldsFrom is the estimate in seconds from which it is right within a factor of three.
+// Shorter trainings differ more.
 const factorHoldsFrom = 20
 
 // formatLong shows hours as such.

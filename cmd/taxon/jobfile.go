@@ -13,10 +13,9 @@ import (
 	"taxon/internal/human"
 )
 
-// parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain
-// or quoted values, lists of them for flags that may be repeated ("- value" lines or
-// [a, b]), and comments. It tells all that is wrong: with it what validate says of the flags,
-// where it sees those of the file.
+// parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain or
+// quoted values, lists of values for flags that may be repeated ("- value" lines or [a, b]), and
+// comments. It reports all mistakes together. validate adds those of the flags' values.
 func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() error) error {
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
@@ -53,7 +52,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		}
 		f := cmd.Flags().Lookup(key)
 		switch {
-		case (f == nil || key == "job" || !grouped(f)) && given[key] != at: // it has been told of
+		case (f == nil || key == "job" || !grouped(f)) && given[key] != at: // reported already
 			continue
 		case key == "job":
 			wrong(at, "a job file can't name another: leave out job")
@@ -88,7 +87,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	return canonicalPaths(cmd)
 }
 
-// yamlValues reads what stands behind a key: nothing, a scalar, or a list in brackets.
+// yamlValues reads what follows a key: nothing, a scalar, or a list in brackets.
 func yamlValues(s string) (values []string, problem string) {
 	if s == "" || s[0] == '#' {
 		return nil, ""
@@ -114,7 +113,7 @@ func yamlValues(s string) (values []string, problem string) {
 	return values, ""
 }
 
-// yamlScalar reads a plain or quoted value and drops a comment behind it.
+// yamlScalar reads a plain or quoted value and drops a comment after it.
 func yamlScalar(s string) (value, problem string) {
 	s = strings.TrimSpace(s)
 	switch {

@@ -298,15 +298,15 @@ func newRestoreCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// onTerminal says whether somebody at a terminal can be asked: both ends are one.
+// onTerminal says whether stdin and stderr are a terminal, so that the user can be asked.
 func onTerminal(in io.Reader, out io.Writer) bool {
 	from, ok := in.(*os.File)
 	to, too := out.(*os.File)
 	return ok && too && term.IsTerminal(int(from.Fd())) && term.IsTerminal(int(to.Fd()))
 }
 
-// confirm asks before something that can't be undone: why says what is at stake. Without a
-// terminal it needs --yes. The error is of a command that is not to go on.
+// confirm asks before an action that can't be undone. why says what would be lost. Without a
+// terminal it requires --yes. An error means that the command must stop.
 func (a *app) confirm(yes bool, why, question string) error {
 	if yes {
 		return nil
@@ -325,7 +325,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 	return nil
 }
 
-// confirmer asks before what can't be undone, unless it was said to be meant.
+// confirmer asks before an action that can't be undone, unless --yes is given.
 func (a *app) confirmer(yes bool) client.Confirm {
 	return func(why, question string) error { return a.confirm(yes, why, question) }
 }

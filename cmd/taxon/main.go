@@ -33,9 +33,9 @@ func main() {
 	os.Exit(code)
 }
 
-// signalsApart is what a second signal must keep from the first to count as one: a shell
-// or `timeout` that signals the process and then its group means a single one, and nobody
-// presses Ctrl-C twice as fast.
+// signalsApart is the least time between two signals that count as two. A shell or `timeout`
+// signals the process and then its group, which means one signal. Nobody presses Ctrl-C twice
+// that fast.
 const signalsApart = 50 * time.Millisecond
 
 // withSignals cancels the returned context with cause errInterrupted at the first
@@ -72,8 +72,8 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 	}
 }
 
-// execute runs one command line and returns its exit status. Whatever goes wrong
-// ends as one line on stderr; a panic of the calling goroutine does too.
+// execute runs one command line and returns its exit status. Every failure is one line on stderr,
+// also a panic of the calling goroutine.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
 	return executeVerbs(ctx, verbs(), args, in, out, errw)
 }
@@ -108,8 +108,8 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	return code
 }
 
-// stickyWriter remembers the first failed write, so that a full disk behind stdout
-// is an error even of a verb that ignores what Fprintf returns.
+// stickyWriter remembers the first failed write. So a full disk at stdout is an error even of a
+// verb that ignores the result of Fprintf.
 type stickyWriter struct {
 	w   io.Writer
 	err error
@@ -124,8 +124,8 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// panicPlace names the file and line that panicked, " (solve.go:88)": all of a
-// stack that one line has room for. To be called by the function that recovers.
+// panicPlace names the file and line that panicked, " (solve.go:88)". A line has no room for more
+// of the stack. The function that recovers calls it.
 func panicPlace() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])

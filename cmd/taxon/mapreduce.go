@@ -61,7 +61,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 	})
 }
 
-// checkMapReduce is check, and refuses what means nothing to the engine.
+// checkMapReduce is check, and also refuses flags without a meaning for the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
 	if o.mr.on() && o.Store == "badger" {
 		return exit.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
@@ -69,7 +69,7 @@ func (o *trainOptions) checkMapReduce(verb string) error {
 	return o.mr.check(verb)
 }
 
-// check refuses what can't work, and settles what auto means.
+// check refuses combinations that can't work, and decides what auto means.
 func (o *mapReduceOptions) check(verb string) error {
 	if o.on() {
 		return driver.AboutOptions(verb, o.Check())
@@ -83,11 +83,11 @@ func (o *mapReduceOptions) check(verb string) error {
 // engineCluster is submit's other engine: coordinator, stores and workers.
 const engineCluster = "cluster"
 
-// notForMapReduce are flags of submit that mean something on a cluster of taxon's alone.
+// notForMapReduce are flags of submit that have a meaning only on taxon's own cluster.
 var notForMapReduce = []string{"coordinator", "replicas", "in-place", "name"}
 
-// submitMapReduce starts a driver that outlives this process, and tells where it answers;
-// with --wait the driver is this process.
+// submitMapReduce starts a driver that outlives this process, and prints its address. With --wait
+// the driver is this process.
 func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	for _, name := range notForMapReduce {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
@@ -149,8 +149,8 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	return err
 }
 
-// trainArguments are the flags given that train has as well, and those that are only submit's
-// by their other meaning there.
+// trainArguments are the given flags that train has too. Flags that have another meaning there
+// are left out.
 func trainArguments(cmd *cobra.Command) (out []string) {
 	train := newTrainCmd(&app{}, &trainOptions{})
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -168,8 +168,8 @@ func trainArguments(cmd *cobra.Command) (out []string) {
 	return append(out, "--engine="+engineMapReduce, "--cutoff=none")
 }
 
-// driverGone is the error of asking the driver at an address when it has ended; nil: there
-// was none, or it lives.
+// driverGone is the error of a call to a driver that has ended. nil: there was none, or it is
+// alive.
 func driverGone(ctx context.Context, verb, addr string) error {
 	e, err := driver.Gone(ctx, addr)
 	switch {
@@ -181,8 +181,8 @@ func driverGone(ctx context.Context, verb, addr string) error {
 	return exit.Usagef("%s: %w", verb, e)
 }
 
-// showEnded shows how a job has ended whose driver is asked for it and has ended in order;
-// any other error stays.
+// showEnded prints how a job ended if its driver has ended regularly. Any other error is returned
+// unchanged.
 func showEnded(a *app, job string, err error) error {
 	var e *driver.Ended
 	var doc jobs.Status

@@ -37,7 +37,7 @@ func newMethodsCmd(a *app) *cobra.Command {
 			for _, m := range registry.All() {
 				d := methodDocument{Name: m.Name(), About: m.About()}
 				for _, p := range registry.Of(m.Name()) {
-					if p.Name != method.WarmStart.Name { // its flag is train's: it names a model
+					if p.Name != method.WarmStart.Name { // train defines its flag: it names a model
 						d.Options = append(d.Options, documentOption(&p))
 					}
 				}

@@ -13,8 +13,8 @@ import (
 // pathNames are what the help texts call the values of flags that are paths, and what they name.
 var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model", "CACHE": "folder"}
 
-// localOnly says whether a flag's folder must lie on this machine: processes work in it, or
-// its files are for programs that know no HDFS.
+// localOnly says whether a flag's folder must be on this machine. Processes work in it, or its
+// files are for programs that don't know HDFS.
 func localOnly(verb, flag string) bool {
 	switch flag {
 	case "dir":
@@ -25,9 +25,9 @@ func localOnly(verb, flag string) bool {
 	return false
 }
 
-// canonicalPaths puts the paths among the flags of a verb into the spelling that fs.Canonical
-// gives, and refuses those of file systems that are none of ours, and empty ones: a script's
-// variable that is not set would else leave a file out silently.
+// canonicalPaths replaces the paths among a verb's flags by the spelling of fs.Canonical. It
+// refuses paths of unknown file systems, and empty ones: a script's variable that is not set
+// would otherwise drop a file silently.
 func canonicalPaths(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

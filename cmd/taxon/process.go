@@ -17,7 +17,7 @@ import (
 	"taxon/internal/train"
 )
 
-// envCoordinator stands in for --coordinator.
+// envCoordinator is the environment variable that replaces --coordinator.
 const envCoordinator = "TAXON_COORDINATOR"
 
 // coordinatorFlag defines --coordinator.
@@ -56,7 +56,7 @@ func frameFlags(cmd *cobra.Command, o *node.Process) {
 	})
 }
 
-// starts says who starts a process, and what is done with what it says.
+// starts says who starts a process, and what happens to its output.
 func (a *app) starts(o *node.Process) {
 	o.Version, o.LogTo = readVersion().Version, a.stderr
 	o.Say = func(line string) { fmt.Fprintln(a.stdout, line) }

@@ -12,13 +12,14 @@ import (
 	"taxon/internal/fs"
 )
 
-// envProfile names a file with the flags by which a cluster is called.
+// envProfile names a file with the flags for calling a cluster.
 const envProfile = "TAXON_PROFILE"
 
-// profileFlags are what may stand there; those but the first are files, named from its folder.
+// profileFlags are the flags that a profile may have. All but the first are files, whose paths
+// are relative to its folder.
 var profileFlags = []string{"coordinator", "tls-ca", "tls-cert", "tls-key", "token-file"}
 
-// readProfile sets, for a verb that calls a cluster, the flags that the command line leaves open.
+// readProfile sets the flags that the command line leaves out, for a verb that calls a cluster.
 func readProfile(cmd *cobra.Command) error {
 	path := os.Getenv(envProfile)
 	if path == "" || cmd.Flags().Lookup("patience") == nil || cmd.Flags().Lookup("tls-ca") == nil {

@@ -41,17 +41,17 @@ type app struct {
 	style  console.Style // for stdout
 	json   bool
 	quiet  bool
-	// terminal: stdin and stderr are one, and somebody there can be asked.
+	// terminal: stdin and stderr are a terminal, so that the user can be asked.
 	terminal bool
 	args     []string // of the command line, without the program's name
 }
 
-// commandLine is what was typed, quoted for a shell: for hints to continue with it.
+// commandLine is the typed command, quoted for a shell: for hints on how to continue with it.
 func (a *app) commandLine() string {
 	words := []string{"taxon"}
 	for _, w := range a.args {
 		if w == "--force" || w == "--force=true" {
-			continue // it would throw away what there is to continue from
+			continue // it would delete what could be continued
 		}
 		words = append(words, human.ShellWord(w))
 	}
@@ -75,12 +75,12 @@ func (a *app) print(document any, text func()) error {
 	return nil
 }
 
-// printNote is print for a result that is a line to tell.
+// printNote is print for a result of one line.
 func (a *app) printNote(document any, format string, args ...any) error {
 	return a.print(document, func() { a.ui.Note(format, args...) })
 }
 
-// printTable is print for rows in columns below their head; none is told where there are no rows.
+// printTable is print for a table with a head. Without rows it prints none.
 func (a *app) printTable(document any, rows [][]string, none string) error {
 	return a.print(document, func() {
 		if len(rows) == 1 {
@@ -163,7 +163,7 @@ func newRootCmd(a *app, verbs []named) *cobra.Command {
 	return root
 }
 
-// finish gives a verb and its sub-verbs what they did not set themselves.
+// finish sets the defaults of a verb and of its sub-verbs.
 func finish(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	subs := cmd.Commands()
@@ -252,8 +252,8 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// repeated lists the flags of cmd that take one value and are given several in args, of which
-// the last counts.
+// repeated lists the flags of cmd that take one value and occur several times in args. The last
+// occurrence counts.
 func repeated(cmd *cobra.Command, args []string) (names []string) {
 	seen := map[string]int{}
 	_ = eachFlag(cmd, args, func(flag *pflag.Flag, _ string) { // cobra has parsed them already
@@ -265,7 +265,7 @@ func repeated(cmd *cobra.Command, args []string) (names []string) {
 	return names
 }
 
-// eachFlag calls do with each flag of cmd and its value in args, as they stand there.
+// eachFlag calls do with each flag of cmd and its value, in the order of args.
 func eachFlag(cmd *cobra.Command, args []string, do func(flag *pflag.Flag, value string)) error {
 	_, rest, err := cmd.Root().Find(args)
 	if err != nil {
@@ -360,8 +360,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return exit.Usagef("%s%v: see `%s`", at, err, help)
 }
 
-// flagErrors tells of a command line all values that flags can't have, as flagError does, and
-// what validate says of the others: unless the method is not known, or a file is to name it.
+// flagErrors reports all flags of a command line with impossible values, in the words of
+// flagError, and what validate says about the others. It leaves out validate if the method is
+// unknown or a file is to name it.
 func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		var first *pflag.InvalidValueError
@@ -387,7 +388,7 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 	}
 }
 
-// methodFlag names the method, which decides what other flags may be.
+// methodFlag names the method. It decides what other flags may be.
 const methodFlag = "method"
 
 // valueProblem says what is wrong with a flag's value, without strconv's prefixes.

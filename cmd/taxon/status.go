@@ -35,7 +35,7 @@ func newStatusCmd(a *app) *cobra.Command {
 			if err = showStatus(cmd.Context(), a, c, args[0], watch); err == nil || jobs.IsCancelled(err) {
 				return err
 			}
-			if gone := driverGone(cmd.Context(), o.Verb, o.Coordinator); gone != nil { // in the meantime
+			if gone := driverGone(cmd.Context(), o.Verb, o.Coordinator); gone != nil { // meanwhile
 				return showEnded(a, args[0], gone)
 			}
 			return err
@@ -75,7 +75,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 	return nil
 }
 
-// printStatus shows a status to a person.
+// printStatus prints a status for people.
 func printStatus(a *app, st *taxonv1.JobStatus) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))

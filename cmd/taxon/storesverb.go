@@ -21,10 +21,10 @@ type storeLine struct {
 	State   string   `json:"state"` // up, down
 	Values  uint64   `json:"values"`
 	Bytes   uint64   `json:"bytes"`
-	Free    *uint64  `json:"free_bytes"`    // null: not told
+	Free    *uint64  `json:"free_bytes"`    // null: unknown
 	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
 	Refuses bool     `json:"refuses_writes"`
-	Version string   `json:"version"` // of its taxon, as told last; empty: not told
+	Version string   `json:"version"` // of its taxon, as last reported; empty: unknown
 	Jobs    []string `json:"jobs"`    // that have values on it, at most 100
 }
 
@@ -98,7 +98,7 @@ func newStoresForget(a *app) *cobra.Command {
 	return cmd
 }
 
-// yesFlag defines --yes, which confirm takes for an answer.
+// yesFlag defines --yes, which answers confirm.
 func yesFlag(cmd *cobra.Command, yes *bool) {
 	flagGroup(cmd, "Safety", func(f *pflag.FlagSet) {
 		f.BoolVar(yes, "yes", false, "do not ask")

@@ -152,7 +152,7 @@ func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
 	return o.await(ctx, a, c, job)
 }
 
-// submit prepares the data and hands the job over.
+// submit prepares the data and submits the job.
 func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (string, error) {
 	temp, err := os.MkdirTemp("", "taxon-submit-")
 	if err != nil {

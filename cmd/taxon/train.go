@@ -74,7 +74,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	})
 }
 
-// watched shows the training on a page while it runs; call end when it is over.
+// watched shows the training on a page while it runs. Call end when it is over.
 func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (end func(), err error) {
 	if o.watch.Addr == "" {
 		return func() {}, nil
@@ -87,7 +87,7 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 	}
 	t.Watch = p.Use
 	a.ui.Note("watch it at %s", strings.TrimSuffix(shown.URL, "metrics"))
-	return func() { _ = shown.Close() }, nil // what is trained counts, not whether somebody looked on
+	return func() { _ = shown.Close() }, nil // the training counts, even if the page can't be shown
 }
 
 // inputFlags say what is trained on; submit has them too.
@@ -214,7 +214,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	return nil
 }
 
-// capsThen says until when a training had which caps.
+// capsThen describes the limits that a training had, and up to which sweep.
 func capsThen(c model.PastCaps) string {
 	s := fmt.Sprintf("--gap %g", c.Gap)
 	if c.MaxSweeps > 0 {
@@ -226,11 +226,11 @@ func capsThen(c model.PastCaps) string {
 	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
 }
 
-// midst says how an earlier sweep can have been better.
+// midst explains how an earlier sweep can have been better.
 const midst = "the time was up in the midst of a later one"
 
-// aboveGap says why a training ended above the gap asked for, and what to do: more says how
-// to raise a flag and go on. "": it ended as it should.
+// aboveGap says why a training ended above the requested gap, and what to do. more says how to
+// raise a flag and continue. "": the training ended as it should.
 func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
 	if w := r.Own["warning"]; w != nil { // the method's own says more
 		return strings.Trim(string(w), `"`)
@@ -244,7 +244,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		what = more("--max-sweeps")
 	case "max_time":
 		what = more("--max-time")
-	case "early_stop": // asked for
+	case "early_stop": // the user asked for it
 		return ""
 	case "stationary":
 		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C or unit-length instances may reach a lower one"
@@ -261,7 +261,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }
 
-// moreOf says how to continue with a finished model: the duals that it had reached are gone.
+// moreOf says how to continue with a finished model. Its duals are gone.
 func (o *trainOptions) moreOf(flag string) string {
 	if o.Threshold > 0 || o.ModelSize > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
@@ -379,7 +379,7 @@ func printReport(a *app, out string, r *model.Report) {
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }
 
-// told says how far a training without a bound is from where it goes, from its report.
+// told describes, from the report of a training without a bound, how far it is from its limit.
 func told(number json.RawMessage) string {
 	var x *float64
 	if json.Unmarshal(number, &x) != nil || x == nil {

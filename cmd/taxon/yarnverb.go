@@ -35,7 +35,7 @@ func newYarnCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// defaultYarnName is the service's where none is given.
+// defaultYarnName is the service's name if none is given.
 const defaultYarnName = "taxon"
 
 // serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
@@ -55,7 +55,7 @@ func yarnFlags(cmd *cobra.Command, o *yarn.Options) {
 	})
 }
 
-// yarnError puts the verb before a problem of YARN's, and gives it its exit status.
+// yarnError adds the verb to an error of YARN, and the exit status.
 func yarnError(verb string, err error) error {
 	var p *yarn.Problem
 	switch {
@@ -67,7 +67,7 @@ func yarnError(verb string, err error) error {
 	return exit.Errorf(exit.Failed, "%s: %w", verb, err)
 }
 
-// onYarn is the RunE of a verb that acts on a cluster, and shows it if show.
+// onYarn is the RunE of a verb that acts on a cluster. With show it prints the cluster.
 func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		d, err := act(cmd.Context())
@@ -196,7 +196,7 @@ func newYarnStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-// printReport shows a cluster.
+// printReport prints a cluster for people.
 func (a *app) printReport(r *yarn.Report) {
 	answers := "does not answer"
 	if r.Answers {
@@ -241,7 +241,7 @@ func newYarnRun(a *app) *cobra.Command {
 	return cmd
 }
 
-// runContainer runs a role's process in the folders that are there for its instance.
+// runContainer runs a role's process in the folders of its instance.
 func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string) error {
 	words, temp, err := r.Command(role, instance, os.Getenv)
 	if err != nil {
@@ -253,8 +253,8 @@ func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string
 	return runRole(cmd, a, role, words)
 }
 
-// leaveFailure leaves an error where `yarn up` and `scale` find it: the container's log is
-// on a host that the user may not see.
+// leaveFailure writes an error where `yarn up` and `scale` find it. The container's log is on a
+// host that the user may not see.
 func leaveFailure(ctx context.Context, dir, instance string, err error) {
 	if err == nil || jobs.IsCancelled(err) || ctx.Err() != nil || dir == "" {
 		return
