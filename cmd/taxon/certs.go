@@ -31,10 +31,10 @@ func newCertsCmd(a *app) *cobra.Command {
 		Use:     "certs --dir DIR [--host NAME,IP...]",
 		GroupID: groupCluster,
 		Short:   "certificates and tokens for a cluster's processes",
-		Long: "Makes a private certificate authority in DIR, or uses the one that is there, and a certificate of it for each --host " +
+		Long: "Makes a private certificate authority in DIR, or uses the existing one, and a certificate of it for each --host " +
 			"(with the names and addresses by which others call it) or, without --host, for a caller of the --role given. " +
-			"Running it again keeps certificates that are as asked for, and makes those anew that differ or have less than a third of their time left; " +
-			"processes notice changed files by themselves. Keep ca.key off the hosts.",
+			"Running it again keeps certificates that match the flags, and replaces those that differ or have less than a third of their time left. " +
+			"Processes notice changed files. Keep ca.key off the hosts.",
 		Example: "taxon certs --dir certs --host node-1,10.0.0.1 --host node-2,10.0.0.2\n" +
 			"taxon certs --dir certs --role submit --name alice",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runCerts(a, o, time.Now()) },
@@ -46,7 +46,7 @@ func newCertsCmd(a *app) *cobra.Command {
 			"; repeated: several (default for hosts coordinator, store and worker)")
 		f.StringVar(&o.name, "name", "", "`NAME` of the files (default the host's, with the roles if given)")
 		intFlag(f, &o.days, "days", 365, 1, maxCertDays, "`N` days that certificates are valid")
-		f.BoolVar(&o.renew, "renew", false, "make certificates anew even if they serve")
+		f.BoolVar(&o.renew, "renew", false, "replace certificates even if they are still good")
 	})
 	require(cmd, "dir")
 	cmd.AddCommand(newCertsTokenCmd(a))
@@ -132,7 +132,7 @@ func newCertsTokenCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token --dir DIR [--role ROLE]",
 		Short: "token files for callers and servers",
-		Long: "Makes a token for each --role (default all) in DIR/ROLE.token, for the --token-file of callers, keeps those that are there, " +
+		Long: "Makes a token for each --role (default all) in DIR/ROLE.token, for the --token-file of callers, keeps existing ones, " +
 			"and writes DIR/ROLE.tokens for the --token-file of coordinator, store and worker, which hold their own token and hashes of the others. " +
 			"With --renew the tokens of the roles given are replaced; the last ones stay valid until the next renewal.",
 		Example: "taxon certs token --dir certs\ntaxon certs token --dir certs --role submit --renew",

@@ -18,9 +18,9 @@ func newCheckCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check --data FILE",
 		GroupID: groupData,
-		Short:   "say what is likely wrong with data before anybody trains on it",
-		Long: "Reads labelled data, and test data and a hierarchy if they are named, and lists what is likely wrong: rows that stand in both, rows that stand twice, with other labels too, " +
-			"labels that differ by a letter or case, classes of one row or with the same rows, features and labels that only the test data have, a hierarchy that does not meet the labels.",
+		Short:   "find likely mistakes in data before training",
+		Long: "Reads labelled data, and test data and a hierarchy if given, and lists likely mistakes: rows that are in both, rows that occur twice, also with other labels, " +
+			"labels that differ by a letter or case, classes of one row or with the same rows, features and labels that only the test data have, a hierarchy that does not match the labels.",
 		Example: "taxon check --data train.csv --test test.csv --text-column text --label-column category\n" +
 			"taxon check --data train.svm --hierarchy tree.txt --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {

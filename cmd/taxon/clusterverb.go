@@ -19,8 +19,8 @@ func newClusterCmd(a *app) *cobra.Command {
 		Use:     "cluster VERB",
 		GroupID: groupCluster,
 		Short:   "a real cluster of processes on this machine",
-		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback. A supervisor restarts within half a second, on the same address, any that dies. " +
-			"It is for trying things and for tests, and does all that a cluster of several hosts does.",
+		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback. A supervisor restarts a process that dies within half a second, on the same address. " +
+			"It is for trials and tests, and does everything that a cluster of several hosts does.",
 		Example: "taxon cluster up --workers 3 --stores 2 --dir c && export TAXON_COORDINATOR=$(taxon cluster status --dir c --json | jq -r .coordinator)\n" +
 			"taxon cluster down --dir c",
 	}
@@ -112,7 +112,7 @@ func newClusterScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --dir DIR",
 		Short: "change the number of workers of a running cluster",
-		Long: "Starts or ends workers of a running cluster, also in the middle of jobs, and returns when those that are wanted are ready. " +
+		Long: "Starts or ends workers of a running cluster, also in the middle of jobs, and returns when the new ones are ready. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon cluster scale --workers 8 --dir c\ntaxon cluster scale --workers 1 --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -136,7 +136,7 @@ func newClusterStatus(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:     "status --dir DIR",
-		Short:   "what runs of a cluster",
+		Short:   "the processes of a cluster",
 		Long:    "Lists the processes of the cluster in a folder: role, id, process id, address, and how often each was started again.",
 		Example: "taxon cluster status --dir c\ntaxon cluster status --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -162,7 +162,7 @@ func newClusterDown(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "down --dir DIR",
 		Short:   "end a cluster; its jobs and data stay in the folder",
-		Long:    "Ends all processes of the cluster in a folder, also those that a killed supervisor left behind. Jobs and data stay: `up` on the same folder goes on with them.",
+		Long:    "Ends all processes of the cluster in a folder, also those of a killed supervisor. Jobs and data stay: `up` on the same folder continues with them.",
 		Example: "taxon cluster down --dir c\ntaxon cluster down --dir c --quiet",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return supervise.Down(cmd.Context(), dir, a.ui) },
 	}
@@ -176,7 +176,7 @@ func newClusterSupervise(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "supervise --dir DIR",
 		Short:   "the supervisor that `taxon cluster up` starts",
-		Long:    "Keeps the processes of the cluster in a folder running until it is told to end. `taxon cluster up` starts it.",
+		Long:    "Keeps the processes of the cluster in a folder running until it is stopped. `taxon cluster up` starts it.",
 		Example: "taxon cluster supervise --dir c\ntaxon cluster supervise --dir c 2>supervisor.log",
 		Hidden:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,10 +19,10 @@ func newExplainCmd(a *app) *cobra.Command {
 		Use:     "explain --model DIR (--text TEXT... | --data FILE --row N)",
 		GroupID: groupModel,
 		Short:   "why a model gives an instance its label",
-		Long: "Takes the score of the predicted class apart: along its path in the hierarchy, from the root to the class, what each level adds, " +
-			"and which words or features speak for and against it there. A class's weights are the sum of what each level changes, so the parts add up to the score; by top-down descent (td) each level is an edge with its margin, and the score is the smallest of them. " +
-			"Models of hblr methods also say what they have learned about each family: within what distance of their parent's the weights of children lie, for hblr-m2 by feature: which of the instance's features the children share and which they tell apart, next to the distance that features as frequent are expected to have. " +
-			"The runners-up stand below with their scores; --label explains another class instead. " +
+		Long: "Splits the score of the predicted class into the parts that each level adds, along its path in the hierarchy from the root to the class. " +
+			"For each level it lists the words or features for and against the class. A class's weights are the sum of the levels' changes, so the parts add up to the score. With top-down descent (td) each level is an edge with its margin, and the score is the smallest margin. " +
+			"Models of hblr methods also show what they have learned about each family: how far children's weights are from their parent's. hblr-m2 has this for each feature: which of the instance's features the children share, and which they differ in, compared with the distance expected of equally frequent features. " +
+			"The runners-up follow with their scores. --label explains another class instead. " +
 			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +
 			"taxon explain --model model --data test.svm.xz --row 17 --json",

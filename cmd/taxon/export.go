@@ -31,15 +31,15 @@ func newExportCmd(a *app) *cobra.Command {
 		Use:     "export --model DIR (or --job ID) --format NAME --out PATH",
 		GroupID: groupModel,
 		Short:   "write a model's weights for other programs, or a small one for prediction",
-		Long: "Writes the weights of a model. Format text is a line a node in node order, internal ones too, KIND NAME idx:val ... [bias:val]: " +
+		Long: "Writes the weights of a model. Format text has a line for each node, internal ones too, in node order: KIND NAME idx:val ... [bias:val]. " +
 			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices are those of the input, " +
-			"counted from 1, and only nonzero weights stand there, as the shortest decimals that read back to the same float32; parquet has the same in long form. " +
-			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, beside a labels.txt with a line a class (with a hierarchy also an edges.txt; for text a features.txt with the words and an idf.txt). " +
-			"A liblinear file is dense: one that would take more than 1 GiB is refused without --force-size. " +
-			"Format model is a smaller model for predict, eval, explain, info and export: a weight that differs from the parent's by less than --threshold becomes the parent's, so it " +
-			"stays within --threshold of the trained one, and scores change a little; --threshold auto takes the largest threshold that lowers micro F1 on --data by at most --prune-loss points. " +
-			"--out FILE gets one file; --out DIR/ gets parts, one a weight shard, and _SUCCESS. " +
-			"With --job the weights of a cluster's finished job are read straight from its shards; format model, with no threshold, is then the model that train would have made.",
+			"counted from 1. Only nonzero weights are written, as the shortest decimals that read back to the same float32. Parquet has the same in long form. " +
+			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, with a labels.txt that has a line for each class (with a hierarchy also an edges.txt; for text a features.txt with the words and an idf.txt). " +
+			"A liblinear file is dense. One of more than 1 GiB is refused without --force-size. " +
+			"Format model is a smaller model for predict, eval, explain, info and export. A weight that differs from the parent's by less than --threshold becomes the parent's, so it " +
+			"stays within --threshold of the trained one, and scores change a little. --threshold auto takes the largest threshold that lowers micro F1 on --data by at most --prune-loss points. " +
+			"--out FILE gets one file. --out DIR/ gets a part for each weight shard, and _SUCCESS. " +
+			"With --job the weights of a cluster's finished job are read directly from its shards. Format model without a threshold is then the model that train would have made.",
 		Example: "taxon export --model model --format npz --out weights.npz\n" +
 			"taxon export --job job-1 --coordinator 127.0.0.1:7070 --format model --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +58,7 @@ func newExportCmd(a *app) *cobra.Command {
 		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
 		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of hblr methods: the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
-		f.BoolVar(&o.Force, "force", false, "format model: replace a model that is there")
+		f.BoolVar(&o.Force, "force", false, "format model: replace an existing model")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")
 		choiceFlag(f, &o.Values, "values", "float32", model.PrunedValues, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each feature's largest difference")
 		f.BoolVar(&o.ForceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")

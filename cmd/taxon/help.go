@@ -128,7 +128,7 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 	}
 	fmt.Fprintf(w, "\n%s\n", s.Bold(otherFlags))
 	writeFlags(w, root, otherFlags, func(*pflag.Flag) bool { return true })
-	fmt.Fprintf(w, "\n`taxon help VERB` tells more.\n")
+	fmt.Fprintf(w, "\n`taxon help VERB` says more.\n")
 }
 
 // shown reports whether the help lists c; cobra hides the help command itself.

@@ -35,10 +35,10 @@ func newInfoCmd(a *app) *cobra.Command {
 		Use:     "info PATH",
 		GroupID: groupData,
 		Short:   "what a model, a data set, a data file or a structure holds",
-		Long: "Tells what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and counts what it holds: " +
+		Long: "Says what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and prints its figures: " +
 			"instances, features, classes and their sizes, depth, and the memory and time that a training would need. " +
-			"With --hierarchy data are looked at together with their class structure. --plan tells what a training takes on a cluster: tasks, " +
-			"bytes, memory, CPU time, and where more cores stop helping; with --like for data that need not exist.",
+			"With --hierarchy the figures are those of data and class structure together. --plan prints what a training takes on a cluster: tasks, " +
+			"bytes, memory, CPU time, and where more cores stop helping; with --like for generated data, which need not exist.",
 		Example: "taxon info train.svm.xz --hierarchy tree.txt\n" +
 			"taxon info --plan --like lwiki --scale 1 --stores 64",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func newInfoCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
 	})
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "what memory and time are told for")
+		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are estimated")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")
@@ -110,7 +110,7 @@ func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 const maxPlanCores = 1 << 24
 
 func (o *infoOptions) planFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.plan, "plan", false, "tell what a training would take on a cluster")
+	f.BoolVar(&o.plan, "plan", false, "print what a training would take on a cluster")
 	f.StringVar(&o.data, "data", "", "with --plan: another way to give `PATH`")
 	f.StringVar(&o.like.Like, "like", "", "with --plan and no PATH: data as generate would make them, a `NAME`")
 	floatFlag(f, &o.like.Scale, "scale", 1, "of --like: a `NUMBER` above 0", above0)
@@ -118,7 +118,7 @@ func (o *infoOptions) planFlags(f *pflag.FlagSet) {
 	intFlag(f, &o.on.Slots, "slots", 8, 1, 1<<15, "`N` tasks at a time of a worker")
 	intFlag(f, &o.on.Stores, "stores", 8, 1, 1<<20, "`N` shards of the store")
 	o.on.Cores = []int{1, 8, 64, 512}
-	f.Var((*coresValue)(&o.on.Cores), "cores", "`COUNTS` of cores to tell the time for, rising")
+	f.Var((*coresValue)(&o.on.Cores), "cores", "`COUNTS` of cores to estimate the time for, ascending")
 	bytesFlag(f, &o.on.Memory, "memory", 0, "`SIZE` of a worker's memory: whether the job fits")
 }
 

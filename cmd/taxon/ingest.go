@@ -61,12 +61,12 @@ func newIngestCmd(a *app) *cobra.Command {
 	tableFlags(cmd, &o.table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.out, "out", "", "the `DIR` to make")
-		f.BoolVar(&o.force, "force", false, "replace a data set that is there already")
+		f.BoolVar(&o.force, "force", false, "replace an existing data set")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		bytesFlag(f, &o.memory, "memory", dataset.DefaultMemoryBytes, "`SIZE` that buffers may take")
 		intFlag(f, &o.threads, "threads", 0, 0, math.MaxInt, "threads of the second pass, 0 for all cores; `N` changes no result")
-		f.StringVar(&o.temp, "temp", "", "`DIR` for temporary files, 8 bytes a nonzero (default beside --out)")
+		f.StringVar(&o.temp, "temp", "", "`DIR` for temporary files, 8 bytes a nonzero (default: next to --out)")
 	})
 	require(cmd, "data", "out")
 	return cmd

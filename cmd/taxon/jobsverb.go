@@ -61,8 +61,8 @@ func newJobsCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "jobs",
 		Short: "list a cluster's jobs",
-		Long: "Lists the jobs of a cluster in order of submission, ended ones too while the coordinator keeps them. VALUES says until when the values of a job that has ended are kept " +
-			"(see --keep-jobs and --keep-days of `taxon coordinator`): with them go its weights, and what it could be resumed from.",
+		Long: "Lists the jobs of a cluster in order of submission, also ended ones that the coordinator still keeps. VALUES says until when the values of an ended job are kept " +
+			"(see --keep-jobs and --keep-days of `taxon coordinator`). They are its weights, and what it could be resumed from.",
 		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --state running --limit 10 --json",
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
 		r, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
@@ -133,7 +133,7 @@ func newCancelCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "cancel JOB",
 		Short:   "cancel a job; it stays resumable unless discarded",
-		Long:    "Cancels a job. What it has reached stays in the store, so that `taxon resume JOB` goes on from there; --discard drops it. Of a job that is done --discard drops the weights: it asks first, or needs --yes.",
+		Long:    "Cancels a job. Its values stay in the store, so that `taxon resume JOB` continues from there. --discard deletes them. For a finished job --discard deletes the weights: it asks first, or needs --yes.",
 		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -154,8 +154,8 @@ func newRmCmd(a *app) *cobra.Command {
 	var yes bool
 	cmd := clientVerb(a, &cobra.Command{
 		Use:     "rm JOB",
-		Short:   "drop what a job has left in the store, its weights too",
-		Long:    "Cancels a job if it still runs, and drops its values: its weights and what it could be resumed from. It is `taxon cancel --discard`. Of a job that is done it asks first, or needs --yes.",
+		Short:   "delete a job's values in the store, including its weights",
+		Long:    "Cancels a job if it still runs, and deletes its values: its weights and what it could be resumed from. It is `taxon cancel --discard`. For a finished job it asks first, or needs --yes.",
 		Example: "taxon rm job-1 --coordinator 127.0.0.1:7070\ntaxon rm job-1 --yes",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -175,8 +175,8 @@ func newResumeCmd(a *app) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = clientVerb(a, &cobra.Command{
 		Use:   "resume JOB",
-		Short: "go on with a cancelled, failed or capped job",
-		Long: "Queues a cancelled or failed job again. It goes on from its last committed step. With another --gap, --max-sweeps or --max-time a job that is done goes on too, if its weights are still there. " +
+		Short: "continue a cancelled, failed or capped job",
+		Long: "Queues a cancelled or failed job again. It continues from its last committed step. With another --gap, --max-sweeps or --max-time a finished job continues too, if its weights are still there. " +
 			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
@@ -209,8 +209,8 @@ func newResumeCmd(a *app) *cobra.Command {
 func newDrainCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
 		Use:     "drain WORKER",
-		Short:   "take a worker out after its tasks",
-		Long:    "Takes a worker, named by its name or, where none has that name, its id (see `taxon workers`), out of the cluster: it finishes the tasks that it has, gets no more, and ends.",
+		Short:   "remove a worker after its tasks",
+		Long:    "Removes a worker from the cluster, given its name or, if no worker has that name, its id (see `taxon workers`). It finishes its tasks, gets no more, and ends.",
 		Example: "taxon drain w3 --coordinator 127.0.0.1:7070\ntaxon drain worker-2",
 		Args:    oneArg("WORKER"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -234,7 +234,7 @@ func newLogsCmd(a *app) *cobra.Command {
 		return c.Logs(ctx, args[0], follow, a.printLog)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		f.BoolVar(&follow, "follow", false, "go on until the job has ended")
+		f.BoolVar(&follow, "follow", false, "keep printing until the job has ended")
 	})
 	return cmd
 }
@@ -265,9 +265,9 @@ func newRestoreCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "restore --from DIR",
 		GroupID: groupCluster,
-		Short:   "put a job from its snapshot onto a cluster",
-		Long: "Takes a job from a snapshot, as a coordinator's --snapshots makes them, to a cluster: its data, its values and the job itself. The cluster goes on with it, to the same weights byte for byte. " +
-			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, been cancelled or lost its weights; then the shards that are up take the place of those that are lost.",
+		Short:   "restore a job from its snapshot on a cluster",
+		Long: "Copies a job from a snapshot, made by a coordinator's --snapshots, to a cluster: its data, its values and the job itself. The cluster continues it, to the same weights byte for byte. " +
+			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, was cancelled or has lost its weights. Then the shards that are up replace the lost ones.",
 		Example: "taxon restore --from snapshots --coordinator 127.0.0.1:7070\n" +
 			"taxon restore --from /mnt/backup/snapshots --job nightly --replicas 2",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -45,7 +45,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 		choiceFlag(f, &o.engine, "engine", def, engines, "what runs the tasks; mapreduce: each sweep is a MapReduce job")
 		choiceFlag(f, &o.Runner, "runner", mapreduce.RunnerAuto, []string{mapreduce.RunnerAuto, mapreduce.RunnerProcesses, mapreduce.RunnerHadoop, mapreduce.RunnerYARN},
 			"processes of this machine, Hadoop's own local runner, or a YARN cluster; auto: YARN where mapred-site.xml in HADOOP_CONF_DIR says so, else processes")
-		f.StringVar(&o.State, "state", "", "`DIR` of what lies between two sweeps (default: beside the model); with YARN an hdfs:// path")
+		f.StringVar(&o.State, "state", "", "`DIR` for the state between two sweeps (default: next to the model); with YARN an hdfs:// path")
 		f.StringVar(&o.Mapred, "mapred", "", "Hadoop's `COMMAND` mapred (default: of HADOOP_HOME, else on the PATH)")
 		f.StringVar(&o.Queue, "queue", "", "YARN's `QUEUE` for the jobs")
 		f.StringArrayVar(&o.Properties, "hadoop-property", nil, "a further property `NAME=VALUE` of the jobs; repeated")
@@ -64,7 +64,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 // checkMapReduce is check, and also refuses flags without a meaning for the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
 	if o.mr.on() && o.Store == "badger" {
-		return exit.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values lie in the state folder", verb)
+		return exit.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values are in the state folder", verb)
 	}
 	return o.mr.check(verb)
 }
@@ -205,7 +205,7 @@ func showEnded(a *app, job string, err error) error {
 	if doc.State == "done" {
 		row("model", "%s", e.Out)
 	} else {
-		row("go on", "the same `taxon submit` goes on from the last whole sweep")
+		row("continue", "the same `taxon submit` continues from the last whole sweep")
 	}
 	row("log", "%s", e.Log)
 	if doc.Error != "" {
@@ -221,8 +221,8 @@ func newMapReduceTaskCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "mapreduce-task KIND --state DIR --run ID --data DIR",
 		GroupID: groupOther,
-		Short:   "what a map or reduce task of `train --engine mapreduce` runs",
-		Long:    "Runs a map or reduce task: input on standard input, output for the shuffle on standard output, the rest in the state folder. `train --engine mapreduce` has Hadoop start it.",
+		Short:   "a map or reduce task of `train --engine mapreduce`",
+		Long:    "Runs a map or reduce task: input on standard input, output for the shuffle on standard output, the rest in the state folder. Hadoop starts it for `train --engine mapreduce`.",
 		Example: "taxon mapreduce-task map --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < lines > records\n" +
 			"taxon mapreduce-task reduce --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < records",
 		Hidden: true,

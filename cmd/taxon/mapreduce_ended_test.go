@@ -58,7 +58,7 @@ func TestDriverEnded(t *testing.T) {
 	}{
 		"done":      {nil, "done", []string{"done; its driver has ended", "hdfs:///models/wf", "1f27ba4b"}},
 		"failed":    {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
-		"cancelled": {exit.Interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` goes on"}},
+		"cancelled": {exit.Interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` continues"}},
 	} {
 		d := drive()
 		var report *model.Report
@@ -92,7 +92,7 @@ func TestDriverEnded(t *testing.T) {
 	other.Close()
 	d = drive()
 	d.kill()
-	if code, out, stderr := ask("status wf", d); code != exit.Failed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` goes on") {
+	if code, out, stderr := ask("status wf", d); code != exit.Failed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` continues") {
 		t.Errorf("killed: status %d: %q%q", code, out, stderr)
 	}
 }

@@ -18,9 +18,9 @@ func newPredictCmd(a *app) *cobra.Command {
 		Use:     "predict --model DIR --data FILE --out FILE",
 		GroupID: groupModel,
 		Short:   "label instances with a model",
-		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. A line of the input is an instance unless it is empty or a comment; one with a blank or tab alone has no features. " +
-			"A model of single-label data gives the best class; one of multi-label data all classes above a threshold that it predicts for each instance, or the best one " +
-			"if there is none; --top K gives the K best, --cutoff sets another rule, and both together the K best of the classes by that rule. Instances are read as a stream, and those read are labelled when the input pauses; labels in the input are ignored.",
+		Long: "Scores every class exactly and writes a line an instance, in input order: its labels, best first, separated by commas. A line of the input is an instance unless it is empty or a comment. A line with only a blank or tab is an instance without features. " +
+			"A model of single-label data gives the best class. A model of multi-label data gives all classes above a threshold that it predicts for each instance, or the best class " +
+			"if there is none. --top K gives the K best, --cutoff sets another rule, and both together give the K best of the classes by that rule. Instances are read as a stream, and are labelled whenever the input pauses. Labels in the input are ignored.",
 		Example: "taxon predict --model model --data new.csv --id-column sku --format csv --top 3 --out labels.csv\n" +
 			"printf '\\tthe small dog barked\\n' | taxon predict --model wordnet --data - --text --top 5 --scores",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,7 +67,7 @@ func threadsFlag(f *pflag.FlagSet, threads *int) {
 
 // cutoffFlag defines --cutoff.
 func cutoffFlag(f *pflag.FlagSet, c *predict.Cutoff) {
-	f.Var(&cutoffValue{c: c}, "cutoff", "which classes an instance gets. argmax: the best. As fitted in the training, instance: all above a threshold of its own; scut: all above the class's threshold; rcut: as many of the best as for every other instance. "+
+	f.Var(&cutoffValue{c: c}, "cutoff", "which classes an instance gets. argmax: the best. The others use what the training has fitted. instance: all above a threshold for this instance; scut: all above the class's threshold; rcut: the K best, with one K for all instances. "+
 		"rcut=K or top=K: the K best. zero or a number `S`: all with a higher score (default: argmax, or instance for multi-label data)")
 }
 

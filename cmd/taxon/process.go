@@ -68,9 +68,9 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		Use:     "coordinator --dir DIR",
 		GroupID: groupCluster,
 		Short:   "run a cluster's coordinator: jobs, tasks, leases",
-		Long: "Runs the one process of a cluster that knows the jobs: it cuts them into tasks, leases these to workers and decides what counts. " +
-			"Each decision is on the disk, in a journal in --dir, before anybody is told; started again on the same --dir it goes on where it was, and so do running jobs. " +
-			"It holds no data. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM it ends; its jobs go on when it is started again.",
+		Long: "Runs the process of a cluster that manages the jobs: it cuts them into tasks, leases the tasks to workers, and decides which results count. " +
+			"Each decision is in a journal on the disk, in --dir, before the coordinator announces it. Started again on the same --dir, it continues where it was, and so do running jobs. " +
+			"It holds no data. Outside of loopback it needs TLS and identities (see `taxon help certs`). On SIGTERM it ends. Its jobs continue when it is started again.",
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -98,7 +98,7 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) { snapshotFlags(f, &o.Snapshots, &o.Every, &o.Pause) })
 	flagGroup(cmd, "On hosts that change", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Announce, "announce", "", "say in this `FILE`, mostly hdfs://, where the coordinator is; the others find it by --coordinator FILE")
-		f.StringVar(&o.Journal, "journal", "", "keep the journal in `FOLDER`, mostly hdfs://, instead of --dir: started on another host it goes on, and what went before it can decide nothing any more")
+		f.StringVar(&o.Journal, "journal", "", "keep the journal in `FOLDER`, usually hdfs://, instead of --dir: a coordinator started on another host continues from it, and the one before can decide nothing any more")
 	})
 	frameFlags(cmd, &o.Process)
 	require(cmd, "dir")
@@ -119,8 +119,8 @@ func newStoreCmd(a *app) *cobra.Command {
 		GroupID: groupCluster,
 		Short:   "run a shard of a cluster's parameter store",
 		Long: "Runs one shard of the parameter store: it keeps what workers write, and the data sets that submitters upload, checksummed. " +
-			"Values lie in files of --dir, with Badger for what tells where, and are synced before they are acknowledged, so a shard that is killed comes back with all of them; " +
-			"with --memory they live in memory and go with the process. The shard's id is kept in --dir: the same folder is the same shard, wherever it runs.",
+			"Values are in files of --dir, with a Badger index, and are synced before they are acknowledged, so a shard that is killed comes back with all of them. " +
+			"With --memory they are in memory and end with the process. The shard's id is kept in --dir: the same folder is the same shard, wherever it runs.",
 		Example: "taxon store --dir /var/lib/taxon/store --coordinator coordinator.example:7070 --listen 127.0.0.1:7071\n" +
 			"TAXON_COORDINATOR=127.0.0.1:7070 taxon store --dir store-0",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -151,8 +151,8 @@ func newWorkerCmd(a *app) *cobra.Command {
 		Use:     "worker --coordinator ADDR --dir CACHE",
 		GroupID: groupCluster,
 		Short:   "run a worker: takes tasks from the coordinator and computes",
-		Long: "Runs a worker: it leases tasks, reads what they refer to from the store, computes, and writes what it found. Workers may join and leave at any time; " +
-			"what a worker that is killed had begun is done again elsewhere, with the same bytes. On SIGTERM it gives its tasks back (after --grace, if given) and ends. " +
+		Long: "Runs a worker: it leases tasks, reads their inputs from the store, computes, and writes the results. Workers may join and leave at any time. " +
+			"The tasks of a killed worker are repeated on others, with the same bytes. On SIGTERM it gives its tasks back (after --grace, if given) and ends. " +
 			"Data sets that it has fetched stay in --dir, which several workers of a host may share.",
 		Example: "taxon worker --coordinator coordinator.example:7070 --slots 8 --dir /var/cache/taxon\n" +
 			"TAXON_COORDINATOR=127.0.0.1:7070 taxon worker --slots 2 --memory 4GB --dir cache",
@@ -173,7 +173,7 @@ func newWorkerCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Slots, "slots", 0, 0, 4096, "`N` tasks at a time (default: all cores)")
-		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that it may take: told to the coordinator, which gives it no tasks of jobs that need more; garbage is collected in time (default: not told)")
+		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that it may take: the coordinator gives it no tasks of jobs that need more, and garbage is collected in time (default: no limit)")
 		bytesFlag(f, &o.Cache, "cache", 64<<30, "`SIZE` on disk that the fetched data sets may take; the one used longest ago goes first")
 	})
 	frameFlags(cmd, &o.Process)

@@ -18,7 +18,7 @@ func newServeCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "serve MODEL [NAME=MODEL ...]",
 		GroupID: groupModel,
-		Short:   "answer for models over HTTP and gRPC",
+		Short:   "serve models over HTTP and gRPC",
 		Long: "Serves predictions and explanations as JSON: POST /v1/models/NAME:predict with {\"instances\": [{\"text\": \"...\"} or {\"features\": {\"7\": 0.5}}], \"top\": 5}, /openapi.json has the rest. With --grpc the service taxon.v1.Models answers the same. " +
 			"A MODEL without NAME= is called by its folder's base name. When a folder gets another model, that one is opened beside the old one and takes its place whole; what can't be opened changes nothing. " +
 			"Work beyond the limits is refused with 429 and Retry-After, and a broken instance is an error in its place. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM requests under way end first.",

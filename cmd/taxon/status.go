@@ -120,7 +120,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("stopped by", "%s", st.GetStoppedBy())
 	}
 	if b := jobs.BetterOf(st); b != nil {
-		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` goes on", b.Gap, b.Sweep, midst, st.GetJob())
+		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` continues", b.Gap, b.Sweep, midst, st.GetJob())
 	}
 	if st.GetWeightsSha256() != "" {
 		row("weights", "sha256 %s", st.GetWeightsSha256())

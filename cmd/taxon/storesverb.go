@@ -56,8 +56,8 @@ func newStoresCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "stores",
 		Short: "list a cluster's store shards",
-		Long: "Lists the store shards of a cluster in order of joining, those that are down too: what lies on each, what room it has, whether it takes writes, and how many jobs have values on it. " +
-			"Values and bytes are counted now and then, and what a shard that is down told last is shown. `taxon stores forget` takes out one that is gone for good.",
+		Long: "Lists the store shards of a cluster in order of joining, also those that are down: what each holds, its free space, whether it accepts writes, and how many jobs have values on it. " +
+			"Values and bytes are counted from time to time. For a shard that is down the last known figures are shown. `taxon stores forget` removes a shard that is lost for good.",
 		Example: "taxon stores --coordinator 127.0.0.1:7070\ntaxon stores --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
@@ -81,9 +81,9 @@ func newStoresForget(a *app) *cobra.Command {
 	var yes bool
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "forget STORE",
-		Short: "take a store shard that is gone out of the list",
-		Long: "Takes a store shard that is down, and stays down, out of a cluster's list: nobody asks it for values any more. Where jobs have values on it, it asks first, or needs --yes: " +
-			"these jobs go on waiting for the shard. Should it come back with its folder, it joins again with all that it holds.",
+		Short: "remove a lost store shard from the list",
+		Long: "Removes a store shard that is down for good from a cluster's list. If jobs have values on it, the command asks first, or needs --yes: " +
+			"these jobs keep waiting for the shard. If the shard comes back with its folder, it joins again with all its values.",
 		Example: "taxon stores forget shard-1a2b --coordinator 127.0.0.1:7070\ntaxon stores forget shard-1a2b --yes",
 		Args:    oneArg("STORE"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {

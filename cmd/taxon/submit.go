@@ -47,7 +47,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` of a --job file. Local data is read here, " +
 			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, in HDFS or on their disks, below one of their data roots. " +
 			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C leaves the job running. " +
-			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no cluster of taxon's: a driver stays behind on this machine, or with --wait is this command. " +
+			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no taxon cluster. A driver keeps running on this machine; with --wait it is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
 			"taxon submit --job training.yaml --json",
@@ -67,7 +67,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	o.train.inputFlags(cmd)
 	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
 		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the command line override them")
-		f.StringVar(&o.id, "id", "", "`ID` of the job (default: made up); submitting it again finds the job that is there")
+		f.StringVar(&o.id, "id", "", "`ID` of the job (default: chosen); submitting it again finds the existing job")
 		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
 		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")

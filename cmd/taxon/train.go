@@ -43,8 +43,8 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
-		Long: "Trains linear classifiers of all classes, by one of the methods below. Most of them stop at a certified relative duality gap of the whole joint problem, --gap; hblr-* where one more round would change less than --tolerance. The same data, options and seed give the same bytes, " +
-			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint; the same command goes on from it, with another --gap, --max-sweeps or --max-time too, and does nothing when the model is finished.",
+		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified relative duality gap of the whole joint problem is at most --gap. hblr-* stop when another round would change less than --tolerance. The same data, options and seed give the same bytes, " +
+			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, also with another --gap, --max-sweeps or --max-time. It does nothing when the model is finished.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.csv --text-column title --text-column body --label-column category --path-separator / --test test.csv --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -114,16 +114,16 @@ func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 // textFlags are the flags on text of all verbs that ingest training data.
 func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
-	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary tells")
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary decides")
 	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, or those in a `FILE`")
-	f.Var(&w.MinDF, "min-df", "text: features stand in so many instances at least: a number `N`, or a share with a point in it (default 2)")
-	f.Var(&w.MaxDF, "max-df", "text: features stand in so many instances at most: a number `N`, or a share with a point in it (default 1.0, but one in all tells nothing and is left out)")
+	f.Var(&w.MinDF, "min-df", "text: leave out features that fewer instances have: a number `N`, or a share with a decimal point (default 2)")
+	f.Var(&w.MaxDF, "max-df", "text: leave out features that more instances have: a number `N`, or a share with a decimal point (default 1.0; features of all instances are left out in any case)")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Out, "out", "", "the `DIR` of the model")
-		f.BoolVar(&o.Force, "force", false, "train anew over a finished model or a checkpoint")
+		f.BoolVar(&o.Force, "force", false, "replace a finished model or a checkpoint")
 		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
 		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on held-out instances by a further training (within --cutoff-time): beyond 0.1 points of micro F1 it stays larger, with a warning")
 		optionFlags(f, &o.Said, method.GroupOutput)
@@ -247,7 +247,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	case "early_stop": // the user asked for it
 		return ""
 	case "stationary":
-		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and the gap told is its own; a smaller C or unit-length instances may reach a lower one"
+		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and this is its gap; a smaller C or unit-length instances may reach a lower one"
 		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
 			what += ", or --schedule parity"
 		}

@@ -35,7 +35,7 @@ func newTuneCmd(a *app) *cobra.Command {
 			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
 			"With --submit the trainings are jobs of a cluster, some side by side: the data is uploaded once, models come here to be measured. " +
-			"At any moment DIR/job.yaml holds the best so far; after Ctrl-C, or a crash, the same command goes on, also within a training.",
+			"At any moment DIR/job.yaml holds the best options so far. After Ctrl-C, or a crash, the same command continues, also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --time 10m --out tuned\n" +
 			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +66,7 @@ func newTuneCmd(a *app) *cobra.Command {
 	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table, the job file and the model")
-		f.BoolVar(&t.Force, "force", false, "search anew over what is in --out")
+		f.BoolVar(&t.Force, "force", false, "replace the search in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
 		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
@@ -92,7 +92,7 @@ func newTuneCmd(a *app) *cobra.Command {
 		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
 		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
 		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
-		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors behind a smaller one on the first fold; 0: try all")
+		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors worse than a smaller one on the first fold; 0: try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})

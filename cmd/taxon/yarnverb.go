@@ -26,8 +26,8 @@ func newYarnCmd(a *app) *cobra.Command {
 		Use:     "yarn VERB",
 		GroupID: groupCluster,
 		Short:   "a cluster placed by Hadoop YARN",
-		Long: "Runs a coordinator, stores and workers as a service of Hadoop YARN, which places them, starts again what dies, and scales them in the middle of jobs. " +
-			"The binary, certificates, the coordinator's journal and snapshots lie in a folder of HDFS, where the other verbs find the cluster too: --coordinator hdfs://.../coordinator. See docs/yarn.md.",
+		Long: "Runs a coordinator, stores and workers as a service of Hadoop YARN, which places them, restarts what dies, and scales them in the middle of jobs. " +
+			"The binary, certificates, the coordinator's journal and snapshots are in a folder of HDFS, where the other verbs find the cluster too: --coordinator hdfs://.../coordinator. See docs/yarn.md.",
 		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --queue research\n" +
 			"taxon yarn down --name wiki",
 	}
@@ -87,8 +87,8 @@ func newYarnUp(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up --name NAME",
 		Short: "start a cluster on YARN, and return when all of it is ready",
-		Long: "Copies this binary, certificates and what the processes are started with to a folder in HDFS, launches a service of three components there, and returns when coordinator, stores and workers are ready. " +
-			"The coordinator's journal and the jobs' snapshots lie in the same folder: what was shut down, or lost with its hosts, goes on from there. What the cluster can't give is refused before anything is written.",
+		Long: "Copies this binary, certificates and the processes' arguments to a folder in HDFS, launches a service of three components there, and returns when coordinator, stores and workers are ready. " +
+			"The coordinator's journal and the jobs' snapshots are in the same folder: a cluster that was shut down, or lost with its hosts, continues from there. What YARN can't provide is refused before anything is written.",
 		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --data hdfs:///data/wiki --hierarchy hdfs:///data/tree.txt\n" +
 			"taxon yarn up --workers 2 --stores 1 --worker-memory 4GiB --queue research --json",
 		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Up(ctx, o) }),
@@ -137,7 +137,7 @@ func newYarnScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --name NAME",
 		Short: "change the number of workers of a cluster on YARN",
-		Long: "Has YARN start or end workers, also in the middle of jobs, and returns when the coordinator knows as many as are wanted. More than the cluster's memory holds are refused; if some have to wait for room, that is said at once. " +
+		Long: "Makes YARN start or end workers, also in the middle of jobs, and returns when the coordinator has as many as requested. More workers than the cluster's memory holds are refused. If some have to wait for room, the command says so at once. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
 		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) {
@@ -163,7 +163,7 @@ func newYarnDown(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down --name NAME",
 		Short: "end a cluster on YARN; its jobs stay in HDFS",
-		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir goes on with the jobs, from their last snapshots. " +
+		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir continues the jobs from their last snapshots. " +
 			"--purge removes the folder too, with all jobs.",
 		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge",
 		RunE: onYarn(a, false, func(ctx context.Context) (*yarn.Deployment, error) {
