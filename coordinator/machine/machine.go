@@ -82,7 +82,7 @@ type Machine struct {
 	byID          map[string]*job
 	workers       []*workerState // in order of registration
 	workerByID    map[string]*workerState
-	gone          []*taxonv1.WorkerInfo // the last ones that went; not journaled
+	gone          []*taxonv1.WorkerInfo // the last ones that left; not journaled
 	timeline      timeline
 	shards        []*shardState // in order of joining
 	leases        map[uint64]*lease

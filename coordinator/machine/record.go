@@ -392,7 +392,7 @@ func (m *Machine) addLease(l *lease) {
 	l.job.batches[l.batch]++
 }
 
-// endLease forgets a live lease. A batch counts as one slot, however many tasks it holds.
+// endLease removes a live lease. A batch counts as one slot, however many tasks it holds.
 func (m *Machine) endLease(l *lease, result string, at Tick) {
 	m.timeline.end(l, result, at)
 	if !planted("keep lost leases") || !m.silent(&l.contact) {
