@@ -359,7 +359,7 @@ func printReport(a *app, out string, r *model.Report) {
 	case r.Gap != nil:
 		row("gap", "%.3g (objective %.9g, dual %.9g)", *r.Gap, r.Objective, *r.Dual)
 	case stationary:
-		row("objective", "%.9g (%s)", r.Objective, told(reached))
+		row("objective", "%.9g (%s)", r.Objective, distanceText(reached))
 	case r.Own["anchor"] != nil:
 		row("objective", "%.9g (without an anchor there is no gap)", r.Objective)
 	default:
@@ -379,11 +379,11 @@ func printReport(a *app, out string, r *model.Report) {
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }
 
-// told describes, from the report of a training without a bound, how far it is from its limit.
-func told(number json.RawMessage) string {
+// distanceText describes, from the report of a training without a bound, how far it is from its limit.
+func distanceText(number json.RawMessage) string {
 	var x *float64
 	if json.Unmarshal(number, &x) != nil || x == nil {
-		return "how far from a fixed point, too few sweeps have shown"
+		return "too few sweeps to say how far from a fixed point"
 	}
 	return fmt.Sprintf("within %.2g of a fixed point", *x)
 }

@@ -1,8 +1,9 @@
-// Package calibration makes probabilities of scores: by a temperature or by isotonic regression,
-// fitted to the scores of instances that no training has seen. Maths on slices.
+// Package calibration turns scores into probabilities, by a temperature or by isotonic
+// regression. They are fitted to the scores of instances that the model was not trained on. Maths
+// on slices.
 //
-// The order of an instance's classes never changes, so labels do not either; by levels it may, and labels
-// stay those of the scores.
+// The order of an instance's classes never changes, and so its labels don't. By levels the order
+// of probabilities may change, and labels still follow the scores.
 package calibration
 
 import (
@@ -22,13 +23,15 @@ const (
 // Kinds are all of them.
 var Kinds = []string{Temperature, Isotonic, Levels}
 
-// Calibration is calibration.json. Of an instance with scores s, where each has one label (Joint),
+// Calibration is calibration.json. Let s be an instance's scores. If each instance has one label
+// (Joint),
 //
 //	q_k = exp(Slope s_k) / sum_j exp(Slope s_j)
 //
-// else q_k = 1 / (1 + exp(-Slope s_k - Offset)). A temperature's probabilities are q; isotonic ones
-// are g(q_k), divided by their sum over the classes if Joint. g goes through the knots (X, Y) in straight
-// lines, and is constant outside of them. By levels q comes down the hierarchy, see Way.Down.
+// and otherwise q_k = 1 / (1 + exp(-Slope s_k - Offset)). A temperature's probabilities are q.
+// Isotonic ones are g(q_k), divided by their sum over the classes if Joint. g connects the knots
+// (X, Y) by straight lines and is constant outside of them. By levels q comes down the hierarchy,
+// see Way.Down.
 type Calibration struct {
 	Kind   string    `json:"kind"`
 	Joint  bool      `json:"joint"` // the probabilities of an instance's classes sum to 1
@@ -41,13 +44,13 @@ type Calibration struct {
 	HeldOut HeldOut `json:"held_out"`
 }
 
-// HeldOut is what it was fitted on, and how good it is there.
+// HeldOut describes the held-out instances that it was fitted on, and its quality there.
 type HeldOut struct {
 	Instances int     `json:"instances"`
 	LogLoss   float64 `json:"log_loss"` // a row, or if not Joint a row and class
 }
 
-// Check refuses what no Fit gives.
+// Check refuses values that Fit never returns.
 func (c *Calibration) Check() error {
 	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
@@ -102,7 +105,7 @@ func (c *Calibration) line(q float64) float64 {
 	return c.Y[k-1] + float64(t*(c.Y[k]-c.Y[k-1]))
 }
 
-// Row makes the probabilities of all classes of an instance of their scores, in place; by levels those that
+// Row replaces the scores of all classes of an instance by their probabilities. By levels these
 // come down the hierarchy.
 func (c *Calibration) Row(s []float64) {
 	norm := 0.0

@@ -32,8 +32,8 @@ const farthest = 1e6
 
 func (s *Sample) row(i int) []float64 { return s.Scores[i*s.Classes : (i+1)*s.Classes] }
 
-// Fit makes the calibration of a kind with the least log-loss on the sample; joint: each row has one label.
-// Levels needs the hierarchy, and the nodes of the sample's classes.
+// Fit makes the calibration of a kind with the least log-loss on the sample. joint: each row has
+// one label. By levels it needs the hierarchy and the nodes of the sample's classes.
 func Fit(s *Sample, kind string, joint bool, way *Way, nodes []int32) (*Calibration, error) {
 	c := &Calibration{Kind: Temperature, Joint: joint}
 	known := 0
@@ -69,8 +69,8 @@ func Fit(s *Sample, kind string, joint bool, way *Way, nodes []int32) (*Calibrat
 	return c, c.Check()
 }
 
-// leastSlope and mostSlope bound what scores are multiplied by: of rows that are all right, or all wrong,
-// the best number has no bound.
+// leastSlope and mostSlope bound the factor of the scores. On rows that are all right, or all
+// wrong, the best factor is unbounded.
 const (
 	leastSlope = 1e-4
 	mostSlope  = 1e4
@@ -79,7 +79,7 @@ const (
 // temperature is the a of least sum_i w_i (log sum_k exp(a s_ik) - a s_i,true).
 func (s *Sample) temperature() float64 { return bisect(s.rise) }
 
-// bisect is the a at which the derivative of a loss, which rises with a, is 0.
+// bisect returns the a at which the derivative of a loss is 0. The derivative rises with a.
 func bisect(rise func(a float64) float64) float64 {
 	low, high := math.Log(leastSlope), math.Log(mostSlope)
 	for range 50 {
@@ -117,7 +117,7 @@ func (s *Sample) rise(a float64) (sum float64) {
 }
 
 // logistic is the regression of y on s over all rows and classes, by Newton's method: a and b of
-// 1/(1+exp(-a s - b)). Scores are scaled to a mean square of 1 meanwhile.
+// 1/(1+exp(-a s - b)). The scores are scaled to a mean square of 1 in between.
 func (s *Sample) logistic() (a, b float64) {
 	unit := 0.0
 	for _, x := range s.Scores {
@@ -164,9 +164,10 @@ func (s *Sample) logistic() (a, b float64) {
 	return max(leastSlope, min(a/unit, mostSlope)), b
 }
 
-// isotonic are the knots of the monotone function of q with the least squares over all rows and
-// classes: neighbours that fall are pooled. A knot is a pool: the means of its q and of its y. A pool
-// without a positive, or with positives alone, gets half an instance of the other.
+// isotonic returns the knots of the monotone function of q with the least squares over all rows
+// and classes. Neighbours that fall are pooled. Each pool is a knot: the means of its q and of
+// its y. A pool without a positive, or with positives only, gets half an instance of the other
+// kind.
 func (s *Sample) isotonic(c *Calibration) (x, y []float64) {
 	type pool struct{ weight, q, y float64 } // sums
 	pairs := make([]pool, 0, len(s.Scores))
@@ -218,7 +219,7 @@ func (s *Sample) isotonic(c *Calibration) (x, y []float64) {
 	return x, y
 }
 
-// loss is the mean log-loss: of rows, or if not joint of rows and classes.
+// loss is the mean log-loss, per row if joint, and otherwise per row and class.
 func (s *Sample) loss(c *Calibration, way *Way, nodes []int32) float64 {
 	row := make([]float64, s.Classes)
 	var down []float64

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Way is a hierarchy as probabilities come down it. Children stand behind their parents.
+// Way is a hierarchy for probabilities that come down it. Children come after their parents.
 type Way struct {
 	parent []int32 // node -> parent; -1: at the top
 	level  []int32 // node -> 0 at the top, then 1, ...
@@ -45,9 +45,9 @@ func (w *Way) gather(p []float64) {
 	}
 }
 
-// Down makes the probabilities of classes anew, in place: at each node those of its children, and of the node's
-// own class if it has one, are raised to the power of their level and divided by their sum; a class has the
-// product along its path.
+// Down replaces the probabilities of the classes. At each node those of its children, and of the
+// node's own class if it has one, are raised to the power of their level and divided by their
+// sum. A class's new probability is the product along its path.
 func (w *Way) Down(powers, p []float64) {
 	w.gather(p)
 	clear(w.sum)
@@ -77,7 +77,8 @@ func (w *Way) Down(powers, p []float64) {
 	}
 }
 
-// choice is what one row has to choose from at one level: logarithms of probabilities, the first is right.
+// choice is the choice of one row at one level: logarithms of probabilities, those of the right
+// one first.
 type choice struct {
 	x      []float64
 	weight float64
@@ -152,8 +153,8 @@ func choiceLoss(list []choice, power float64) (loss, rise float64) {
 	return loss, rise
 }
 
-// powers are those of the levels. One is fitted where that is better than 1 on rows that it was not fitted
-// on: each half by the other's.
+// powers returns the levels' powers. A power is fitted only where it is better than 1 on rows
+// that it was not fitted on. Each half of the rows tests the other's.
 func (s *Sample) powers(c *Calibration, w *Way, nodes []int32) ([]float64, error) {
 	if w.depth < 2 {
 		return nil, errors.New("by levels: the hierarchy has only one")

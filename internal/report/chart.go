@@ -23,7 +23,8 @@ const (
 	chartTop, chartRight    = 12.0, 12.0
 )
 
-// lineChart draws lines as SVG. logY: the axis is logarithmic, and what is not above 0 is left out.
+// lineChart draws lines as SVG. logY: the axis is logarithmic, and values not above 0 are left
+// out.
 func lineChart(title, xName, yName string, logY bool, lines ...series) template.HTML {
 	scale := func(y float64) float64 { return y }
 	if logY {
@@ -62,7 +63,7 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 	for k := 0; k < len(lines) && len(lines) > 1; k++ {
 		fmt.Fprintf(&b, ` <span class="key k%d">%s</span>`, k%4, html.EscapeString(lines[k].name))
 	}
-	fmt.Fprintf(&b, `</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(title+": "+told(lines, logY)))
+	fmt.Fprintf(&b, `</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(title+": "+describeLines(lines, logY)))
 	for _, y := range ticks(loY, hiY, logY) {
 		label := strconv.FormatFloat(y, 'g', 4, 64)
 		if logY {
@@ -85,8 +86,8 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 	return template.HTML(b.String()) //nolint:gosec // all text is escaped
 }
 
-// told says where the lines begin and end, for who can't see them.
-func told(lines []series, logY bool) string {
+// describeLines describes the ends of the lines in words, for readers who can't see them.
+func describeLines(lines []series, logY bool) string {
 	var out []string
 	for _, s := range lines {
 		from, to := s.y[0], s.y[len(s.y)-1]
@@ -98,7 +99,7 @@ func told(lines []series, logY bool) string {
 	return strings.Join(out, "; ")
 }
 
-// ticks are some four round numbers from lo to hi.
+// ticks are about four round numbers from lo to hi.
 func ticks(lo, hi float64, whole bool) (out []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/4)))
 	for _, k := range []float64{1, 2, 5, 10} {

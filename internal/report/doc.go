@@ -1,5 +1,5 @@
-// Package report writes what there is to say of a model as one HTML file that needs no network: its
-// certificate and how it got there, its measures on test data with what each means, where in the
-// hierarchy it is mistaken, its worst mistakes taken apart, and how it compares with others. What of
-// it is for strangers it writes as a model card.
+// Package report describes a model in one HTML file that needs no network. It has the model's
+// certificate and how the training reached it, its measures on test data with their meanings,
+// where in the hierarchy it makes mistakes, explanations of its worst mistakes, and a comparison
+// with others. What strangers may read goes into a model card.
 package report

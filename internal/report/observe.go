@@ -10,7 +10,7 @@ import (
 	"taxon/internal/tell"
 )
 
-// observed is what a pass over the test data has seen.
+// observed are the figures of a pass over the test data.
 type observed struct {
 	m       *model.Model
 	classes map[string]*class
@@ -22,7 +22,7 @@ type observed struct {
 	rows    int64
 }
 
-// class counts what happened to one.
+// class counts the outcomes of one class.
 type class struct {
 	label                string
 	instances, predicted int64
@@ -30,7 +30,7 @@ type class struct {
 	instead              map[string]int64 // the best class, where it was another
 }
 
-// misclassified is an instance whose best class is not among its own.
+// misclassified is an instance whose best class is not one of its own.
 type misclassified struct {
 	row     int64 // from 1
 	truth   int32
@@ -120,7 +120,8 @@ func (o *observed) row(b *model.Batch, r *model.Result, rule *predict.Rule, i in
 	o.keep(misclassified{row: o.rows, truth: leaf, said: best.Node, steps: steps, score: best.Score}, b, i)
 }
 
-// part counts a mistake where the two paths part, and returns how many edges lie between.
+// part counts a mistake at the node where the two paths separate. It returns the number of edges
+// between the classes.
 func (o *observed) part(truth, said int32) (steps int) {
 	t := o.m.Tree
 	a, b := truth, said
@@ -142,7 +143,8 @@ func (o *observed) part(truth, said int32) (steps int) {
 	return steps
 }
 
-// keep keeps the worst mistakes: those furthest away in the hierarchy, of the surest first.
+// keep keeps the worst mistakes: those farthest apart in the hierarchy, and among them those with
+// the highest scores.
 func (o *observed) keep(k misclassified, b *model.Batch, i int) {
 	order := func(a, b misclassified) int {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))

@@ -27,7 +27,7 @@ import (
 	"taxon/internal/tell"
 )
 
-// Options say what is reported, and where to.
+// Options say what is reported, and where it is written.
 type Options struct {
 	Model   string
 	Data    predict.Input // test data; no path: none
@@ -105,13 +105,13 @@ type view struct {
 	Hierarchical              bool
 }
 
-// Short and DataName are the last parts of paths: a card is for others, who lack the folders.
+// Short and DataName are the last parts of paths. Readers of a card do not have the folders.
 func (v *view) Short() string    { return filepath.Base(v.Name) }
 func (v *view) DataName() string { return filepath.Base(v.Data) }
 
 type fact struct{ Name, Value string }
 
-// measure is a figure with what it means.
+// measure is a figure with its meaning.
 type measure struct{ Name, Value, Means string }
 
 type classView struct {
@@ -122,7 +122,7 @@ type classView struct {
 	Instead                     string
 }
 
-// place is a node of the hierarchy with the mistakes that part there.
+// place is a node of the hierarchy with the mistakes whose paths separate there.
 type place struct {
 	Name             string
 	Instances, Parts int64
@@ -139,7 +139,7 @@ type worst struct {
 	Why         []levelPair
 }
 
-// levelPair are the features that spoke most for what was said and for the truth.
+// levelPair has the features that added most to the predicted class and to the true one.
 type levelPair struct{ What, Features string }
 
 type other struct {
@@ -192,7 +192,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// describe shows what the model's own folder tells.
+// describe shows the contents of the model's own folder.
 func describe(m *model.Model, name string) *view {
 	r := &m.Manifest.Report
 	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification", Hierarchical: m.Structure != nil}
@@ -261,7 +261,7 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 	return out
 }
 
-// measure adds all that test data tell.
+// measure adds all figures of the test data.
 func (v *view) measure(ctx context.Context, m *model.Model, o Options, ui tell.Teller) error {
 	v.Data = o.Data.Path
 	ev := evaluate.Options{Model: o.Model, Data: o.Data, Everything: true}
@@ -360,7 +360,7 @@ func (o *observed) classViews() []classView {
 // maxPlaces bounds the nodes that are shown.
 const maxPlaces = 2000
 
-// confusion is the hierarchy with the mistakes in it, the parts with most first.
+// confusion is the hierarchy with its mistakes, the nodes with most mistakes first.
 func (o *observed) confusion() []*place {
 	t := o.m.Tree
 	root := &place{Name: "the whole hierarchy", Instances: o.rows, Parts: o.parted[0], Inside: o.parted[0], Pairs: o.pairWords(0)}
@@ -408,7 +408,7 @@ func (p *place) sort(left *int) {
 	}
 }
 
-// pairWords are the children of a place that are mistaken for each other most.
+// pairWords are the children of a place that are most often mistaken for each other.
 func (o *observed) pairWords(at int) (out []string) {
 	pairs := o.pairs[at]
 	keys := slices.SortedFunc(maps.Keys(pairs), func(a, b [2]int32) int {
@@ -420,7 +420,7 @@ func (o *observed) pairWords(at int) (out []string) {
 	return out
 }
 
-// nodeName is a node's name; a leaf that stands for the place itself says so.
+// nodeName is a node's name. The name of a leaf for the place itself says so.
 func (o *observed) nodeName(n int32, at int) string {
 	name := o.m.Tree.Name[n]
 	if at > 0 && name == o.m.Tree.Name[at-1] {
@@ -429,7 +429,7 @@ func (o *observed) nodeName(n int32, at int) string {
 	return name
 }
 
-// mistakes takes the worst ones apart.
+// mistakes explains the worst mistakes.
 func (o *observed) mistakes() (out []worst, err error) {
 	for _, k := range o.worst {
 		w := worst{Row: k.row, Truth: o.m.Tree.Name[k.truth], Said: o.m.Tree.Name[k.said], Steps: k.steps}
@@ -461,7 +461,7 @@ func features(e *explain.Explanation) string {
 	return strings.Join(parts, ", ")
 }
 
-// fromPaths says whether labels that are paths give the structure.
+// fromPaths says whether the structure comes from labels that are paths.
 func fromPaths(s *taxonomy.Structure, separator string) bool {
 	for i, p := range s.Parents {
 		if separator == "" || !strings.HasPrefix(s.Names[s.Children[i]], s.Names[p]+separator) {
@@ -471,7 +471,7 @@ func fromPaths(s *taxonomy.Structure, separator string) bool {
 	return true
 }
 
-// again says how to make the model and the report once more.
+// again is the commands that make the model and the report again.
 func again(m *model.Model, o Options) []string {
 	train := []string{"taxon train --data DATA --out MODEL --method " + m.Options.Method}
 	for _, p := range registry.Of(m.Options.Method) {

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/model"
 )
 
-// question is a call to predict or explain, whatever it came by, and its answer.
+// question is a call to predict or explain, by HTTP or gRPC, and its answer.
 type question struct {
 	rows       rows
 	top, words *int // nil: what the call does by itself
@@ -25,7 +25,7 @@ type question struct {
 // rows are the instances of a question.
 type rows interface {
 	len() int
-	// vector maps instance i to the columns of l; its error says what is wrong with the instance.
+	// vector maps instance i to the columns of l. Its error says what is wrong with the instance.
 	vector(l *loaded, i int, v *vector) error
 }
 
@@ -36,7 +36,7 @@ type Label struct {
 	Path  string  `json:"path"`
 }
 
-// Prediction answers for one instance: labels, or what is wrong with it.
+// Prediction is the answer for one instance: labels, or what is wrong with it.
 type Prediction struct {
 	Labels []Label `json:"labels,omitempty"`
 	Error  string  `json:"error,omitempty"`
@@ -105,7 +105,7 @@ func (s *Server) find(name string) (*slot, error) {
 	return m, nil
 }
 
-// ask answers a question, once there is a core for it.
+// ask answers a question once a core is free for it.
 func (s *Server) ask(ctx context.Context, m *slot, q *question, answer func(*loaded, *question) error) error {
 	switch n := q.rows.len(); {
 	case n == 0:

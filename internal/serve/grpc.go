@@ -25,7 +25,7 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 		return nil, err
 	}
 	options = append(options, p.GRPC()...)
-	// Without a worker each call starts a goroutine, whose stack grows anew.
+	// Without a worker each call starts a goroutine, whose stack must grow each time.
 	options = append(options, grpc.MaxRecvMsgSize(int(s.o.MaxBytes)), grpc.NumStreamWorkers(uint32(cap(s.slots))))
 	g := grpc.NewServer(options...)
 	taxonv1.RegisterModelsServer(g, grpcModels{s: s})
@@ -39,7 +39,7 @@ type grpcModels struct {
 	s *Server
 }
 
-// ask is Server.ask with errors as gRPC has them.
+// ask is Server.ask with gRPC errors.
 func (g grpcModels) ask(ctx context.Context, name, what string, q *question, answer func(*loaded, *question) error) error {
 	err := g.s.timed(name, what, func() error {
 		m, err := g.s.find(name)
@@ -78,7 +78,7 @@ func (g grpcModels) Predict(ctx context.Context, r *taxonv1.PredictRequest) (*ta
 	for _, p := range q.predictions {
 		labels += len(p.Labels)
 	}
-	// Two pieces of memory for all messages.
+	// All messages share two pieces of memory.
 	out, each, scored, at := make([]*taxonv1.Prediction, len(q.predictions)), make([]taxonv1.Prediction, len(q.predictions)), make([]taxonv1.ScoredLabel, labels), make([]*taxonv1.ScoredLabel, labels)
 	for i, p := range q.predictions {
 		out[i] = &each[i]

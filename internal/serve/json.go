@@ -15,7 +15,8 @@ import (
 	"taxon/internal/table"
 )
 
-// request is the body of a call. Reflection would cost more than the scores: it is read value by value.
+// request is the body of a call. It is read value by value, because reflection would cost more
+// than the scores.
 type request struct {
 	body bytes.Buffer
 	in   bytes.Buffer // over the bytes of body
@@ -27,19 +28,19 @@ type request struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// lenient leaves what jsontext is strict about to those who know what a value is for: one instance
-// whose feature stands twice is no reason to refuse the others.
+// lenient accepts what jsontext refuses by default. An instance with a feature that occurs twice
+// is no reason to refuse the others.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// jsonRows are instances as they stand in a body.
+// jsonRows are the instances of a body.
 type jsonRows [][]byte
 
 func (r jsonRows) len() int { return len(r) }
 
-// shape is what a body looks like.
+// shape describes the fields of a body.
 const shape = `the body must be {"instances": [...], "top": 5}`
 
-// read reads a body of at most so many bytes.
+// read reads a body of at most this many bytes.
 func (q *request) read(body io.Reader, most int64) error {
 	q.body.Reset()
 	_, err := q.body.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(body), most))
@@ -91,7 +92,7 @@ func members(d *jsontext.Decoder, visit func(name string) error) error {
 	return objects(d, func(name []byte) error { return visit(string(unquoted(name))) })
 }
 
-// objects is members with names as they stand.
+// objects is members with the names as written.
 func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
 	if d.PeekKind() != '{' {
 		return kindError(d, "an object")
@@ -112,7 +113,7 @@ func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
 	return err
 }
 
-// kindError says that another kind of value stands here, or what is no JSON.
+// kindError says that a value has the wrong kind, or that the body is not JSON.
 func kindError(d *jsontext.Decoder, want string) error {
 	if err := d.SkipValue(); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -170,8 +171,8 @@ func text(d *jsontext.Decoder, name string, into *string) error {
 	return nil
 }
 
-// unquoted is the text of a string that was read. Bytes that are no UTF-8 become U+FFFD, which is all
-// that can be wrong with it.
+// unquoted is the text of a string. Bytes that are not UTF-8, the only possible mistake, become
+// U+FFFD.
 func unquoted(v []byte) []byte {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return b
@@ -210,8 +211,8 @@ type featureError string
 
 func (e featureError) Error() string { return string(e) }
 
-// feature reads the value of one: its number is a string, or it is a table's column: a number, a list, or
-// null for what is missing.
+// feature reads the value of a feature. Its name is a number, or a table's column. Its value is a
+// number, a list, or null if it is missing.
 func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema) error {
 	var first uint32
 	width := 0

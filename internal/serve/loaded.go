@@ -20,7 +20,7 @@ import (
 	"taxon/internal/predict"
 )
 
-// loaded is a model in use. Its weights stay mapped until the last request that took it is done.
+// loaded is a model in use. Its weights stay mapped until its last request is done.
 type loaded struct {
 	name  string
 	m     *model.Model
@@ -34,7 +34,7 @@ type loaded struct {
 	rules map[int]*ready // by how many labels are asked for; 0: the model's cut-off
 }
 
-// ready scores for one number of labels.
+// ready has the scorers for one number of labels.
 type ready struct {
 	predictor *model.Predictor
 	scorers   sync.Pool // of *scorer
@@ -50,7 +50,7 @@ type scorer struct {
 	rows   []int // of the batch: their places in the request
 }
 
-// vector is an instance by the model's columns, with the memory for making it.
+// vector is an instance in the model's columns, and the memory for making it.
 type vector struct {
 	dataset.Vector
 	given []feature
@@ -59,16 +59,16 @@ type vector struct {
 	in    bytes.Buffer
 }
 
-// feature is one of an instance, numbered as in the training data.
+// feature is a feature of an instance, numbered as in the training data.
 type feature struct {
 	index uint32
 	value float32
 }
 
-// mostRules bounds the numbers of labels that are kept ready.
+// mostRules bounds the numbers of labels whose scorers are kept.
 const mostRules = 64
 
-// load opens a model and makes what its first request would wait for.
+// load opens a model and prepares what its first request would wait for.
 func load(name, dir, stamp string) (*loaded, error) {
 	m, err := model.Open(dir)
 	if err != nil {
@@ -84,13 +84,13 @@ func load(name, dir, stamp string) (*loaded, error) {
 	return l, nil
 }
 
-// retire closes the model when nobody uses it any more.
+// retire closes the model when no request uses it any more.
 func (l *loaded) retire() error {
 	l.users.Wait()
 	return l.m.Close()
 }
 
-// ready is what scores for so many labels.
+// ready returns the scorers for this many labels.
 func (l *loaded) ready(top int) (*ready, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,8 +164,8 @@ func (l *loaded) predict(q *question) error {
 	return nil
 }
 
-// vector maps a text, if there is one, and v.given, if there are features, to the model's columns, and sorts it.
-// Numbers of a table come as it has them.
+// vector maps a text, if there is one, and v.given, if there are features, to the model's
+// columns, and sorts them. The numbers of a table are columns already.
 func (l *loaded) vector(text *string, features bool, v *vector) error {
 	both := l.m.Data.Table.Both()
 	switch {
@@ -217,7 +217,7 @@ func (l *loaded) explain(q *question) error {
 	return nil
 }
 
-// stampOf is the checksum in a model's manifest; "": there is none to read.
+// stampOf is the checksum in a model's manifest. "": it can't be read.
 func stampOf(ctx context.Context, dir string) string {
 	b, err := fs.ReadFile(ctx, fs.Join(dir, "manifest.json"))
 	if err != nil {

@@ -52,7 +52,7 @@ type Server struct {
 	closing sync.WaitGroup // of models that were replaced
 }
 
-// slot is the place of a model.
+// slot holds the current version of a model.
 type slot struct {
 	name, dir string
 	mu        sync.RWMutex
@@ -60,7 +60,7 @@ type slot struct {
 	refused   string // stamp of a manifest that could not be opened
 }
 
-// take gives the model in use; call its users.Done when done with it.
+// take returns the current version of the model. Call its users.Done when done with it.
 func (s *slot) take() *loaded {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -101,7 +101,7 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	return s, nil
 }
 
-// Close closes all models, once nobody uses them.
+// Close closes each model once no request uses it.
 func (s *Server) Close() error {
 	var errs []error
 	for _, m := range s.models {
@@ -111,7 +111,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run serves until ctx ends, then lets requests under way end.
+// Run serves until ctx ends, and then completes the running requests.
 func Run(ctx context.Context, o Options) error {
 	process := metrics.NewProcess("serve", o.Version)
 	s, err := New(ctx, o, process)
@@ -179,7 +179,7 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	return err
 }
 
-// policy says who may call what.
+// policy says who may make which calls.
 var policy = secure.Policy{
 	"POST /v1/models/": {secure.Submit, secure.ReadOnly},
 	"/v1/models":       {secure.Submit, secure.ReadOnly},
@@ -189,7 +189,7 @@ var policy = secure.Policy{
 	"/openapi.json":    {secure.Anyone},
 }
 
-// reload opens models whose folder holds another one by now.
+// reload opens the models whose folders now hold another one.
 func (s *Server) reload(ctx context.Context) {
 	for _, m := range s.models {
 		stamp := stampOf(ctx, m.dir)
@@ -228,7 +228,7 @@ func (s *Server) names() []string {
 // statusGone counts requests whose caller left before they were answered.
 const statusGone = 499
 
-// admit waits for a free core; call leave when done. It refuses at once if too many requests wait
+// admit waits for a free core. Call leave when done. It refuses at once if too many requests wait
 // already.
 func (s *Server) admit(ctx context.Context) (leave func(), err error) {
 	if s.limit != nil && !s.limit.Allow() {

@@ -1,6 +1,7 @@
-// Package page shows a cluster in a browser, on the address of the coordinator's figures: jobs with
-// their curves, workers, stores, logs; whoever may can cancel and resume. The page takes its data from
-// JSON endpoints that programs may use as well (docs/observability.md), live ones by server-sent events.
+// Package page shows a cluster in a browser, on the address of the coordinator's metrics: jobs
+// with their curves, workers, stores, logs. Callers with the right to it can cancel and resume.
+// The page takes its data from JSON endpoints, which programs may use too
+// (docs/observability.md). Live data are server-sent events.
 package page
 
 import (
@@ -29,13 +30,13 @@ import (
 //go:embed static
 var static embed.FS
 
-// every is how often watchers hear of changes.
+// every is the time between two messages to watchers.
 const every = time.Second
 
-// mostLines is how many lines of a log are shown.
+// mostLines is the number of lines of a log that are shown.
 const mostLines = 200
 
-// mostSpans bounds what is told of the workers' past, some 100 bytes each.
+// mostSpans bounds the spans of the workers' past. Each takes some 100 bytes.
 const mostSpans = 4000
 
 // Page answers browsers.
@@ -58,7 +59,7 @@ type state struct {
 	texts map[string][]byte // the lists as JSON, made once for all watchers
 }
 
-// Store is a shard, as `taxon stores --json` has it in short.
+// Store is a shard, a part of what `taxon stores --json` says.
 type Store struct {
 	Store    string   `json:"store"`
 	Addr     string   `json:"addr"`
@@ -79,7 +80,7 @@ type Job struct {
 	Log   []jobs.LogLine `json:"log"`   // the last lines
 }
 
-// Timeline is what the workers run and ran last.
+// Timeline is what the workers are running and ran last.
 type Timeline struct {
 	Now     int64        `json:"now"` // as Begun
 	Workers []WorkerPast `json:"workers"`
@@ -91,7 +92,7 @@ type WorkerPast struct {
 	Spans  []Span `json:"spans"` // oldest first
 }
 
-// Span is the time of a task on a worker, or of several that it took together.
+// Span is the time of a task on a worker, or of several tasks that it took together.
 type Span struct {
 	Job    string `json:"job"`
 	Sweep  uint32 `json:"sweep"`
@@ -107,9 +108,9 @@ type Span struct {
 // New makes the page of a coordinator, or of one that Use names later.
 func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
 
-// Use has the page show another coordinator's jobs. With nil calls are refused until the next Use,
-// and watchers keep what they have seen.
-// trace makes the rows of a job's curves; nil: of what its status tells.
+// Use makes the page show another coordinator's jobs. With nil calls are refused until the next
+// Use, and watchers keep what they have seen. trace makes the rows of a job's curves. nil: from
+// the job's status.
 func (p *Page) Use(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +155,7 @@ func (p *Page) Extra() metrics.Extra {
 	}
 }
 
-// guarded lets the page load nothing from elsewhere and be framed by nobody.
+// guarded forbids the page to load anything from elsewhere, and others to frame it.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
@@ -167,7 +168,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// now is the cluster's state, asked for at most so often for all watchers together.
+// now is the cluster's state. All watchers share one call, which is repeated after a while.
 func (p *Page) now(ctx context.Context) (*state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +222,7 @@ func (p *Page) show(part string) http.HandlerFunc {
 	}
 }
 
-// timeline answers with the last spans of each worker, asked for at most so often for all together.
+// timeline answers with the last spans of each worker. All watchers share one call.
 func (p *Page) timeline(w http.ResponseWriter, r *http.Request) {
 	text, err := p.spans(r.Context())
 	if err != nil {
@@ -319,7 +320,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	answer(w, jobs.StatusOf(st))
 }
 
-// events sends what has changed, part by part, until the browser leaves.
+// events sends the parts that have changed, until the browser leaves.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
