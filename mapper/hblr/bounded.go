@@ -21,7 +21,7 @@ type Bounded struct {
 	loss                          [Lanes]float64
 }
 
-// half are the vectors of Newton's method, of means or of sigmas.
+// half holds the vectors of Newton's method, once for means and once for sigmas.
 type half struct{ gradient, r, z, step, along []float64 }
 
 func (v *half) all() []*[]float64 {
@@ -107,9 +107,9 @@ func (s *Bounded) Solve(ctx context.Context, r Rows, w, sigma []float64, toleran
 	}
 }
 
-// Locate sets score and variance, and what follows from them. A soft-max's score is w.x - beta:
-// with it, the loss of its bound is the binary one's (the betas themselves cancel, as each row
-// has one label).
+// Locate sets score, variance, and what follows from them. A soft-max's score is w.x - beta. With
+// it the loss of its bound is the binary one's: the betas themselves cancel, because each row has
+// one label.
 func (s *Bounded) Locate(r Rows, w, sigma []float64) {
 	r.scores(w, s.score, s.lanes)
 	for i, beta := range s.offset {
@@ -124,7 +124,7 @@ func (s *Bounded) Locate(r Rows, w, sigma []float64) {
 	s.loss = s.weigh(r, s.score, s.variance)
 }
 
-// weigh sets tau, bend and coef, the slope by w.x, and gives the losses.
+// weigh sets tau, bend and coef, which is the slope by w.x, and returns the losses.
 func (s *Bounded) weigh(r Rows, score, variance []float64) (loss [Lanes]float64) {
 	for i := 0; i < len(score); i += s.lanes {
 		weight := r.WeightOf(i / s.lanes)
@@ -139,7 +139,7 @@ func (s *Bounded) weigh(r Rows, score, variance []float64) (loss [Lanes]float64)
 	return loss
 }
 
-// differentiate sets gradients and the Hessian's diagonal, and gives the squared sizes of the
+// differentiate sets gradients and the Hessian's diagonal. It returns the squared sizes of the
 // gradient and of the point in that metric.
 func (s *Bounded) differentiate(r Rows, w, sigma []float64) (norm, size [Lanes]float64) {
 	clear(s.mean.gradient)
@@ -166,7 +166,7 @@ func (s *Bounded) differentiate(r Rows, w, sigma []float64) (norm, size [Lanes]f
 	return norm, size
 }
 
-// metric is the Hessian's diagonal of a sigma, from above.
+// metric is an upper bound of the Hessian's diagonal for a sigma.
 func (s *Bounded) metric(at int, sigma []float64) float64 {
 	v := sigma[at]
 	return s.precision[at] + s.h[at] + 1/float64(v*v)
@@ -313,9 +313,9 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 	}
 }
 
-// Negative is a lane's share of the negative lower bound behind Solve, over the columns that
-// occur: loss, prior around the parent's mean, and less the entropy, without what is the same
-// for every w and sigma but for the 1/2 of entropies:
+// Negative is a lane's share of the negative lower bound after Solve, over the columns that
+// occur. It is the loss and the prior around the parent's mean, less the entropy. Terms that are
+// the same for every w and sigma are left out, except for the 1/2 of entropies:
 //
 //	loss + sum_f [ 1/2 A_f (sigma_f^2 + (w-m)_f^2) - log sigma_f - 1/2 ]
 func (s *Bounded) Negative(w, sigma, scale []float64, l int) float64 {
@@ -331,7 +331,7 @@ func (s *Bounded) Negative(w, sigma, scale []float64, l int) float64 {
 }
 
 // Curvature fills out (columns x lanes) with row sums of the bound's Hessian at the optimum,
-// sum_x 2 lambda |x_f| ||x||_1: as a diagonal they bound it from above.
+// sum_x 2 lambda |x_f| ||x||_1. As a diagonal matrix they bound it from above.
 func (s *Bounded) Curvature(r Rows, out []float64) {
 	clear(out)
 	r.gatherSize(s.tau, out, s.lanes)

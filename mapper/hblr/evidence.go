@@ -2,8 +2,8 @@ package hblr
 
 import "math"
 
-// digamma is the slope of log Gamma at x > 0: its asymptotic series from 12 on, and
-// digamma(x) = digamma(x+1) - 1/x below.
+// digamma is the derivative of log Gamma at x > 0: from 12 on its asymptotic series, and below
+// digamma(x) = digamma(x+1) - 1/x.
 func digamma(x float64) float64 {
 	sum := 0.0
 	for ; x < 12; x++ {
@@ -29,16 +29,16 @@ func relative(shape, mean, a, b float64) float64 {
 	return float64((shape-a)*digamma(shape)) - lq + lp + float64(a*math.Log(rate/b)) + float64(shape*(b-rate)/rate)
 }
 
-// Negative is what the precisions have in the negative lower bound, beside Penalty and the leaves'
-// shares (Bounded.Negative), which together are all of it: log 2 pi cancels between priors and
-// entropies. Psi_p is the parent's variance, and E over alpha:
+// Negative is the precisions' part of the negative lower bound. Penalty, the leaves' shares
+// (Bounded.Negative) and this are all of it; log 2 pi cancels between priors and entropies. Psi_p
+// is the parent's variance, and E is over alpha:
 //
 //	sum over nodes with a parent  1/2 A_n Psi_p - 1/2 E[log A_n]
 //	sum over internals            1/2 A_n Psi_n - 1/2 log Psi_n - 1/2
 //	sum over alphas               E[log q(alpha) - log p(alpha)]
 //
-// scale are those of the columns of a range, each of one feature (M2); of M1 and M3 one
-// scale, that stands for d features.
+// For M2 scale has those of the columns of a range, each of one feature. For M1 and M3 it is one
+// scale, for d features.
 func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (sum float64) {
 	k := float64(d)
 	for j, s := range scale {
@@ -65,7 +65,7 @@ func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (su
 	return sum
 }
 
-// shape is that of the posterior of the alpha that node n owns; an alpha of M1 or M3 stands for k
+// shape is the shape of the posterior of node n's alpha. An alpha of M1 or M3 belongs to k
 // features.
 func (t *Tree) shape(v Variant, p Prior, n int32, k float64) float64 {
 	if v != M3 {

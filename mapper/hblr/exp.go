@@ -2,9 +2,9 @@ package hblr
 
 import "math"
 
-// Exp and Log are math's, with the same bits on every machine: there assembly and fused products
-// round the last bit one way or the other. Both err by less than a unit of it (FreeBSD's
-// e_exp.c and e_log.c).
+// Exp and Log return the same bits on every machine. Those of package math don't: assembly and
+// fused products round the last bit differently. The error of both is below one unit of it
+// (FreeBSD's e_exp.c and e_log.c).
 
 const (
 	ln2Hi = 6.93147180369123816490e-01

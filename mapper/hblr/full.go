@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Full is the memory of a variational solve with whole covariances: besides that of Bounded for
-// one lane, columns squared.
+// Full is the memory of a variational solve with full covariances: that of Bounded for one lane,
+// and columns squared.
 type Full struct {
 	Bounded
 	factor []float64 // L, Psi^-1 = L L', row by row
@@ -21,15 +21,15 @@ const (
 	settling   = 1e-9 // a change below it that hardly shrinks any more is rounding
 )
 
-// SolveOne maximises the lower bound of a block's only leaf, N(w, Psi) with Psi whole, from w and
-// the square roots sigma of Psi's diagonal on, in place:
+// SolveOne maximises the lower bound of a block's only leaf, N(w, Psi) with a full Psi. It starts
+// from w and the square roots sigma of Psi's diagonal, and overwrites them:
 //
 //	Psi^-1 = sum_x 2 lambda(xi) x x' + A,   xi^2 = x' Psi x + (w.x)^2
 //	Psi^-1 w = sum_x (t-1/2) x + A m
 //
-// A round sets Psi at the xi that are best, and then moves w by Newton's method, x' Psi x
-// held. The bound is concave in w and Psi's root together, so there is one optimum. A
-// round costs columns cubed, and columns squared for each entry of a row.
+// A round sets Psi at the best xi, and then moves w by Newton's method with x' Psi x fixed. The
+// bound is concave in w and Psi's root together, so there is one optimum. A round costs columns
+// cubed, and columns squared for each entry of a row.
 func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, tolerance float64) (passes int, err error) {
 	d := r.Columns()
 	s.factor, s.row, s.step, s.logs = sized(s.factor, d*d), sized(s.row, d), sized(s.step, d), sized(s.logs, d)
@@ -48,7 +48,7 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 		}
 		last = change
 	}
-	// Variances that go with the last means.
+	// The variances for the last means.
 	s.setVariance(r)
 	s.loss = s.weigh(r, s.score, s.variance)
 	for f := range d { // the diagonal of Psi
@@ -87,8 +87,8 @@ func (s *Full) information(r Rows, c []float64) {
 	cholesky(s.factor, s.precision)
 }
 
-// setVariance sets Psi at the present xi, and variance to x' Psi x. It gives the greatest change of
-// an xi^2, relative.
+// setVariance sets Psi at the present xi, and variance to x' Psi x. It returns the greatest
+// relative change of an xi^2.
 func (s *Full) setVariance(r Rows) (change float64) {
 	s.information(r, s.tau)
 	for i := range r.X.Rows {
@@ -103,8 +103,8 @@ func (s *Full) setVariance(r Rows) (change float64) {
 	return change
 }
 
-// newton moves w one step, x' Psi x held, and gives its length relative to w, in the metric of the
-// Hessian sum_x (2 lambda - bend (w.x)^2) x x' + A.
+// newton moves w one step with x' Psi x fixed. It returns the step's length relative to w, in the
+// metric of the Hessian sum_x (2 lambda - bend (w.x)^2) x x' + A.
 func (s *Full) newton(r Rows, w []float64) float64 {
 	clear(s.mean.gradient)
 	r.gather(s.coef, s.mean.gradient, 1)
@@ -169,7 +169,7 @@ func (s *Full) Negative(w, sigma, scale []float64) float64 {
 	return sum
 }
 
-// lay lays row i out, and gives its first column that is not 0.
+// lay writes row i as a dense vector, and returns its first nonzero column.
 func (r Rows) lay(i int, out []float64) (from int) {
 	clear(out)
 	index, value := r.X.Row(i)
@@ -185,8 +185,9 @@ func (r Rows) lay(i int, out []float64) (from int) {
 	return from
 }
 
-// cholesky overwrites the lower half of a, row by row, with L, a = L L'. No pivot is below that
-// of `least`: a sum of squares on top of them, it can't be but by rounding.
+// cholesky overwrites the lower half of a, row by row, with L, a = L L'. Pivots below those of
+// `least` are raised to them. Only rounding can make them so small, because a is `least` and a
+// sum of squares.
 func cholesky(a, least []float64) {
 	d := len(least)
 	for i := range d {
@@ -221,7 +222,7 @@ func backward(l, x []float64) {
 	}
 }
 
-// dot is a.b in four sums, which do not wait for each other.
+// dot is a.b in four independent sums.
 func dot(a, b []float64) (sum float64) {
 	var s [4]float64
 	b = b[:len(a)]

@@ -9,7 +9,7 @@ import (
 	"taxon/internal/sparse"
 )
 
-// Kernel are the loops that take the time, in assembly; the zero value is Go's. Both give equal
+// Kernel has the loops that take the time, in assembly. The zero value is Go's. Both give equal
 // bits: products are rounded before they are added, in the same order.
 type Kernel struct {
 	scores                                       [Lanes / quarter]func(*pass) // by the lines' quarters
@@ -19,13 +19,14 @@ type Kernel struct {
 	turns, advances                              [Lanes / eighth]func(*columnLoop)
 }
 
-// quarter is how many lanes assembly takes at a time: its lines have a multiple of it.
+// quarter is the number of lanes that assembly takes at a time. Its lines have a multiple of it.
 const quarter = 4
 
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), Kernel{}) }
 
-// KernelOf is the one that goes with a kernel of package mapper: Go with "go", else the fastest.
+// KernelOf is the kernel for a kernel of package mapper: Go's for "go", and the fastest for
+// others.
 func KernelOf(name string) Kernel {
 	if name == "go" {
 		return Kernel{}
@@ -33,7 +34,7 @@ func KernelOf(name string) Kernel {
 	return Kernels()[0]
 }
 
-// of is the kernel for lines of so many lanes; nil: Go's.
+// of is the kernel for lines of this many lanes. nil: Go's.
 func (Kernel) of(kernels *[Lanes / quarter]func(*pass), lanes int) func(*pass) {
 	if lanes%quarter != 0 {
 		return nil
@@ -65,7 +66,7 @@ func (k *Kernel) advance(e *columnLoop, line int) {
 	advanceColumns(e, line)
 }
 
-// Check demands that no row has a feature beyond the columns: assembly does not look.
+// Check refuses rows with a feature beyond the columns, because assembly does not check.
 func (r Rows) Check() error {
 	for i := range r.X.Rows {
 		if index, _ := r.X.Row(i); len(index) > 0 && int(slices.Max(index)) >= r.X.Cols {
@@ -99,7 +100,7 @@ type weighing struct {
 	length, loss                    [Lanes]float64 // loss is added to
 }
 
-// one is the weight of rows that have none.
+// one is the weight of rows without weights.
 var one = 1.0
 
 // run calls a kernel for each shard, set up for a tile of lines and one line a row.

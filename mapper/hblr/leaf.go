@@ -18,10 +18,10 @@ const (
 	lastShare      = 0.5  // of the tolerance: no step is more exact than what is asked for
 	sufficient     = 1e-4 // Armijo
 	halvings       = 40
-	// unseen: a decrease below this share of the objective drowns in its rounding; the step is
-	// taken, and judged by the gradient.
+	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken
+	// then, and the gradient decides.
 	unseen = 1e-11
-	// stuck: below this share of the weights, a gradient that no longer halves is rounding.
+	// stuck: a gradient below this share of the weights that no longer halves is rounding.
 	stuck = 1e-7
 )
 
@@ -33,9 +33,9 @@ type Block struct {
 	Offset    []float64   // soft-max: by row, what a bound has in place of the other leaves; nil: binary
 }
 
-// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a
-// row and lane. Lines are as long as assembly wants them: their lanes behind the block's are of
-// leaves that nobody asks for, at zero.
+// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a row
+// and lane. Lines have the length that assembly needs. Lanes beyond the block's are at zero and
+// unused.
 type Scratch struct {
 	score, trial, move, coef, curve []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p)
 	positive                        []uint16  // by row: lanes with t = 1
@@ -48,7 +48,7 @@ type Scratch struct {
 	loss                            [Lanes]float64
 }
 
-// Solved is what a block's solve tells of its leaves.
+// Solved describes the leaves after a block's solve.
 type Solved struct {
 	Objective float64        // sum over leaves of 1/2 (w-m)' A (w-m) - log-likelihood
 	Loss      [Lanes]float64 // of each leaf: the part of the likelihood
@@ -101,7 +101,7 @@ func (s *Scratch) lay(w []float64) {
 	}
 }
 
-// take is the opposite.
+// take copies s.w back into weights.
 func (s *Scratch) take(from, out []float64) {
 	for at, to := 0, 0; to < len(out); at, to = at+s.line, to+s.lanes {
 		copy(out[to:][:s.lanes], from[at:])
@@ -161,9 +161,9 @@ const (
 	leastStretch = 1e-2 // shorter ones are left to Newton's method
 )
 
-// stretch sets w to the multiple t w of it that maximises each posterior, by Newton's method in t. Where a
-// precision has fallen by orders of magnitude the optimum lies far out in the same direction, and
-// Newton's method in w would take a step, with all its passes, for each unit of the margins.
+// stretch sets w to t w, with the t that maximises each posterior, by Newton's method in t. Where
+// a precision has fallen by orders of magnitude, the optimum is far out in the same direction.
+// Newton's method in w would need a step, with all its passes, for each unit of the margins.
 func (s *Scratch) stretch(r Rows) {
 	var square, linear, t, length [Lanes]float64 // of the penalty: w'Aw, w'Am
 	for i := 0; i < len(s.w); i += s.line {
@@ -218,7 +218,7 @@ func (s *Scratch) locate(r Rows) {
 	s.loss = s.weigh(r, s.score, s.score, &[Lanes]float64{})
 }
 
-// weigh sets trial to score + length move, and what follows from it, and gives the losses.
+// weigh sets trial to score + length move, and what follows from it. It returns the losses.
 func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [Lanes]float64 {
 	if s.offset != nil {
 		return r.weighShares(s.line, s.score, move, trial, s.coef, s.curve, s.positive, s.offset, length, s.laplace)
@@ -226,7 +226,7 @@ func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
-// differentiate sets gradient and h, and gives the squared sizes of gradient and weights in the
+// differentiate sets gradient and h. It returns the squared sizes of gradient and weights in the
 // metric A + h.
 func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 	clear(s.gradient)
@@ -325,15 +325,15 @@ func (s *Scratch) Evaluate(r Rows, w []float64) {
 	s.differentiate(r)
 }
 
-// Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum,
-// h_f = sum_i p_i (1-p_i) |x_if| ||x_i||_1: as a diagonal they bound it from above.
+// Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum, h_f =
+// sum_i p_i (1-p_i) |x_if| ||x_i||_1. As a diagonal matrix they bound it from above.
 func (s *Scratch) Curvature(r Rows, out []float64) {
 	clear(s.step)
 	r.gatherSize(s.curve, s.step, s.line)
 	s.take(s.step, out)
 }
 
-// Variance is Psi of lane l at column f, behind Solve: 1/(h_f + A_f).
+// Variance is Psi of lane l at column f after Solve: 1/(h_f + A_f).
 func (s *Scratch) Variance(f, l int) float64 {
 	at := f*s.line + l
 	return 1 / (s.h[at] + s.precision[at])

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/sparse"
 )
 
-// Rows are the instances, with one more feature of value Bias behind the last column, unless
-// Bias is 0.
+// Rows are the instances. Unless Bias is 0 they have one more feature of value Bias after the
+// last column.
 type Rows struct {
 	X      *sparse.Matrix
 	Bias   float64
@@ -165,7 +165,7 @@ func (r Rows) raise(coef, out []float64, lanes int, factor func(x, size float64)
 	}
 }
 
-// add is y += a x. Products are rounded before they are added, on every machine alike.
+// add is y += a x. Products are rounded before they are added, for equal bits on every machine.
 func add(y []float64, a float64, x []float64) {
 	if len(y) == Lanes && len(x) >= Lanes {
 		y, x := (*[Lanes]float64)(y), (*[Lanes]float64)(x)

@@ -8,7 +8,7 @@ import (
 // Scales are [I^-1]_ii, I = sum_x x x', of the features that occur; 0 marks one that does not.
 // Of a leaf that has been solved, I = sum_x p (1-p) x x'.
 
-// DiagonalScales let the diagonal stand in for I: 1/sum_x x_i^2.
+// DiagonalScales takes the diagonal instead of I: 1/sum_x x_i^2.
 func (r Rows) DiagonalScales() []float64 { return inverse(r.Squares()) }
 
 func inverse(out []float64) []float64 {
@@ -30,7 +30,7 @@ func (r Rows) FullScales() ([]float64, bool) {
 	return r.fullScales(weight)
 }
 
-// Scales are those of lane l, behind Solve; with full, from the whole inverse.
+// Scales are those of lane l after Solve; with full, from the whole inverse.
 func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
 	weight := make([]float64, r.X.Rows)
 	for i := range weight {
@@ -42,7 +42,7 @@ func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
 	return inverse(r.squares(weight)), true
 }
 
-// fullScales are those of rows with such weights.
+// fullScales are those of rows with these weights.
 func (r Rows) fullScales(weight []float64) ([]float64, bool) {
 	scale := r.squares(weight)
 	var columns []int
@@ -123,12 +123,12 @@ func (r Rows) Frequencies() []float64 {
 	return out
 }
 
-// singular is the share of a feature's squares that must be left when the features before it
+// singular: of a feature's squares at least this share must be left after the features before it
 // have explained theirs.
 const singular = 1e-12
 
-// Occurring counts the features that occur, and gives the mean of their scales, each counted as
-// often as weight says; nil: once.
+// Occurring counts the features that occur, and returns the mean of their scales, weighted by
+// weight. nil: all weigh 1.
 func Occurring(scale, weight []float64) (d int, mean float64) {
 	sum, total := 0.0, 0.0
 	for i, s := range scale {
@@ -145,7 +145,7 @@ func Occurring(scale, weight []float64) (d int, mean float64) {
 	return d, sum / max(total, math.SmallestNonzeroFloat64)
 }
 
-// Median is that of the scales of features that occur.
+// Median is the median scale of the features that occur.
 func Median(scale []float64) float64 {
 	all := slices.DeleteFunc(slices.Clone(scale), func(s float64) bool { return s == 0 })
 	slices.Sort(all)

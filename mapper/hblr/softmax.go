@@ -2,10 +2,9 @@ package hblr
 
 import "math"
 
-// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), ties all leaves together. Two
-// bounds separate them, each by one number a row, which a task of its own makes anew from what the
-// blocks of leaves tell (their shares); the leaves are then solved once more, up to where both
-// stand still:
+// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Two bounds
+// separate them by one number a row. A task of its own computes these numbers from the shares of
+// all blocks of leaves. Then the leaves are solved again, until both stop changing:
 //
 //	map          log sum_n exp(w_n.x) <= z - 1 + sum_n exp(w_n.x - z)      (Gopal & Yang, ICML 2013)
 //	             tight at z = log sum_n exp(w_n.x)
@@ -41,8 +40,8 @@ func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, 
 	return loss
 }
 
-// LogSum fills out, by row, with the logarithm of the sum of exp(w_n.x) over the block's leaves,
-// and gives what their own rows lose: the sum of z - w_y.x over the rows of each leaf. Behind
+// LogSum fills out, by row, with the logarithm of the sum of exp(w_n.x) over the block's leaves.
+// It returns the loss of each leaf's own rows, the sum of z - w_y.x over them. Call it after
 // Solve or Evaluate.
 func (s *Scratch) LogSum(r Rows, out []float64) (loss float64) {
 	for i := range out {
@@ -88,8 +87,8 @@ func LogSums(parts [][]float64, out []float64) {
 	}
 }
 
-// Share fills tau and pull, by row, with the sums of 2 lambda(xi) and of 2 lambda(xi) (w.x - beta)
-// over the block's leaves, added to what is there.
+// Share adds to tau and pull, by row, the sums of 2 lambda(xi) and of 2 lambda(xi) (w.x - beta)
+// over the block's leaves.
 func (s *Bounded) Share(tau, pull []float64) {
 	for i := range tau {
 		for l := range s.lanes {
@@ -101,8 +100,7 @@ func (s *Bounded) Share(tau, pull []float64) {
 	}
 }
 
-// Beta is the best one of a row, the last one being beta, from the sums that Share makes over all
-// leaves.
+// Beta is the best beta of a row, given the last one and the sums of Share over all leaves.
 func Beta(beta, tau, pull float64, leaves int) float64 {
 	return beta + (float64(leaves)/2-1+pull)/tau
 }

@@ -12,8 +12,8 @@ import (
 //
 //	(A + X' D X) step = -gradient,
 //
-// for conjugate gradients in float32: their steps need not be exact, as the gradient is. Each
-// lane's right side has length 1 in the metric A + h, the preconditioner.
+// for conjugate gradients in float32. Steps need not be exact, because the gradient is. Each
+// lane's right-hand side has length 1 in the metric A + h, the preconditioner.
 type system struct {
 	lanes                             []int     // place in a line -> lane
 	line                              int       // eight or sixteen
@@ -23,11 +23,11 @@ type system struct {
 	scale                             []float64 // place -> length of the lane's gradient
 }
 
-// eighth is how many lanes of a line a register of float32 holds.
+// eighth is the number of lanes of a line in one register of float32.
 const eighth = 8
 
-// product is the argument of a kernel that adds, for the rows of a shard, X' D X p to the
-// tile's second lines, p being the first. Its layout is known to assembly.
+// product is the argument of a kernel that adds X' D X p, for the rows of a shard, to the tile's
+// second lines. p is in the first lines. Its layout is known to assembly.
 type product struct {
 	begin      *uint64        // n+1 bounds of the rows' entries
 	n          int            //
@@ -87,8 +87,8 @@ func resized(v []float32, n int) []float32 {
 	return v[:n]
 }
 
-// solve runs conjugate gradients until of each lane's residual at most the share is left, and puts
-// the lanes' steps, of lines of `line`, into out.
+// solve runs conjugate gradients until each lane's residual is at most the share, and copies the
+// lanes' steps into out, whose lines have length `line`.
 func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (passes int) {
 	var rr [Lanes]float64
 	for p := range y.lanes {
@@ -142,7 +142,7 @@ func (y *system) take(out []float64, line int) {
 	}
 }
 
-// narrow leaves only the running places, at most eight, and tells which they were.
+// narrow keeps only the running lanes, at most eight, and returns which they were.
 func (y *system) narrow(running uint32) (places []int) {
 	for m := running; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros32(m)

@@ -10,8 +10,8 @@ const (
 	M3                    // each node but the root: its own
 )
 
-// Tree is the tree of all nodes, parents before children. A node without a parent hangs below
-// the zero vector, with precision 1.
+// Tree is the tree of all nodes, parents before children. A node without a parent is below the
+// zero vector, with precision 1.
 type Tree struct {
 	Parent   []int32
 	Leaf     []bool
@@ -36,7 +36,7 @@ func NewTree(parent []int32, leaf []bool) *Tree {
 	return t
 }
 
-// above is the place of node n's parent among the internals; -1: the zero vector.
+// above is the index of node n's parent among the internals. -1: the zero vector.
 func (t *Tree) above(n int32) int32 {
 	if p := t.Parent[n]; p >= 0 {
 		return t.Internal[p]
@@ -60,8 +60,8 @@ func (t *Tree) owner(v Variant, n int32) int32 {
 	return t.Parent[n]
 }
 
-// Alpha are expected precisions: of M1 and M3 one for each node that owns one, by node; of M2
-// a row for each internal node, by place.
+// Alpha are expected precisions. M1 and M3 have one for each node that owns one, by node. M2 has
+// a row for each internal node, by index.
 type Alpha []float64
 
 // Precision is A_n at the columns of a range: entry j is Value[j*Step].
@@ -108,8 +108,8 @@ func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 	return 1 / (sum + float64(float64(len(t.Children[n]))*own.At(j)))
 }
 
-// Pull is what the leaves say to their parents at the columns of a range: rows by place among
-// the internals.
+// Pull is what the leaves contribute to their parents' update at the columns of a range: rows by
+// index among the internals.
 type Pull struct {
 	Slope     []float64 // sum over leaf children of A_c (mu_c - mu_n), at the mu_n that the leaves were solved with
 	Curvature []float64 // and of A_c h_c/(A_c + h_c), h_c a bound of the loss's Hessian
@@ -117,7 +117,7 @@ type Pull struct {
 	Square    []float64 // M2: of (mu_c - mu_n)^2
 }
 
-// NewPull is that of no leaf yet, over so many entries.
+// NewPull is the pull of no leaves, with this many entries.
 func NewPull(v Variant, n int) *Pull {
 	p := &Pull{Slope: make([]float64, n), Curvature: make([]float64, n)}
 	if v == M2 {
@@ -149,11 +149,11 @@ func (p *Pull) Fields() [][]float64 {
 //
 //	1/2 sum_{internal n} A_n (mu_n - mu_parent)^2 + sum_n [ 1/2 K_n (mu_n - m_n)^2 - G_n (mu_n - m_n) ]
 //
-// where m are the means that the leaves were solved with, G = Slope and K = Curvature. The
-// bracket bounds what the leaves, solved anew, would say, from above, and touches it at m: the
-// step never overshoots, and at a fixed point it is mu_n = Psi (A_n mu_parent + sum_c A_c mu_c).
-// With S_n = K_n + sum_c A_c S_c/(A_c + S_c) and r alike, from the leaves to the root,
-// mu_n = (r_n + A_n mu_parent)/(A_n + S_n), back down. Cost: internals x columns.
+// m are the means at which the leaves were solved, G = Slope and K = Curvature. The bracket is an
+// upper bound of what the leaves would contribute if they were solved again, and touches it at m.
+// So the step never overshoots, and at a fixed point it is mu_n = Psi (A_n mu_parent + sum_c A_c
+// mu_c). With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r likewise, from the leaves to the root,
+// mu_n = (r_n + A_n mu_parent)/(A_n + S_n) on the way back. It costs internals x columns.
 func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Pull, columns int) []float64 {
 	s, r := make([]float64, len(m)), make([]float64, len(m))
 	for i, k := range p.Curvature {
@@ -190,9 +190,8 @@ func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Pull, columns int) []fl
 	return r
 }
 
-// Average sets, in mu, the means of the internal nodes that a set holds to
-// Psi (A_n mu_parent + sum_c A_c mu_c), the others fixed. Slope is that of leaves that were
-// solved below mu as it is.
+// Average sets, in mu, the means of the internal nodes in a set to Psi (A_n mu_parent + sum_c A_c
+// mu_c), with the others fixed. Slope is from leaves that were solved at the present mu.
 func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Pull, columns int, holds func(n int32) bool) {
 	for i, n := range t.Nodes {
 		if !holds(n) {
@@ -200,7 +199,7 @@ func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Pull, columns int, h
 		}
 		own, prec, up := mu[i*columns:][:columns], t.Precision(v, a, n, columns), t.above(n)
 		for j := range own {
-			// Relative to mu_n itself: a leaf adds A_c (mu_c - mu_n), which is its slope.
+			// Relative to mu_n itself: a leaf adds its slope A_c (mu_c - mu_n).
 			above := 0.0
 			if up >= 0 {
 				above = mu[int(up)*columns+j]

@@ -35,24 +35,24 @@ import (
 	"taxon/mapper"
 )
 
-// Losses are the values of --label-loss. Delta counts wrong microlabels, the others are H~ of
-// [JMLR] 2.1, which counts those whose parent is right, with weights c_j: 1, a parent's shared out
-// among its children, or the share of all nodes that is at or below j.
+// Losses are the values of --label-loss. Delta counts wrong microlabels. The others are H~ of
+// [JMLR] 2.1. It counts the wrong ones whose parent is right, with weights c_j: 1, an equal share
+// of the parent's weight, or the share of all nodes that are at or below j.
 var Losses = []string{"delta", "unif", "sibl", "subtree"}
 
-// Problem is what there is to solve. Read-only.
+// Problem is the problem to solve. Read-only.
 type Problem struct {
 	Rows   *mapper.Problem // instances, C, weights, bias; its Loss is not looked at
 	Parent []int32         // of each microlabel; 0 is the root, -1 above it; parents come first
 	Weight []float64       // c_j; 0 for a root that stands for no class
-	// Nested: a microlabel costs only where its parent's is right (H~). A root that stands for
-	// no class is always right.
+	// Nested: a microlabel costs only where its parent's is right (H~). A root that is not a
+	// class is always right.
 	Nested bool
 	On     [][]uint64 // y_i of each instance, as bits
 }
 
-// NewProblem sets up losses. virtual: the root stands for no class. on lists each instance's
-// microlabels that are 1, ancestors included.
+// NewProblem sets up losses. virtual: the root is not a class. on lists each instance's
+// microlabels that are 1, including ancestors.
 func NewProblem(rows *mapper.Problem, parent []int32, virtual bool, loss string, on [][]int32) (*Problem, error) {
 	p := &Problem{Rows: rows, Parent: parent, Weight: make([]float64, len(parent)), Nested: loss != "delta", On: make([][]uint64, len(on))}
 	children, below := make([]float64, len(parent)), make([]float64, len(parent))
@@ -103,9 +103,9 @@ func (p *Problem) cost(y []uint64, j int32, a, b int) float64 {
 	return p.Weight[j]
 }
 
-// State is what is kept between solves: the marginals of each instance. The mass of e, of which
-// j is the child, at (a, b) stands at 4j + 2a + b, that of the root's b at b. Those of an edge that is
-// not listed stand at the true labeling. nil: nothing is solved.
+// State is kept between solves: the marginals of each instance. Edge e with child j has the mass
+// of (a, b) at 4j + 2a + b. The root has the mass of b at b. An edge that is not listed has all
+// its mass at the true labeling. nil: nothing is solved.
 type State struct {
 	Primal, Dual float64 // as they were priced
 	Rows         []Marginals

@@ -28,9 +28,10 @@ const (
 	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
 	// maxVisits bounds the time of a solve, to about half a minute.
 	maxVisits = 1 << 32
-	// An instance has so many passes over the edges at a visit ([JMLR] Figure 3: few are best).
+	// An instance has this many passes over the edges at a visit ([JMLR] Figure 3: few are best).
 	passes = 3
-	// everyPass visits all instances, other passes those whose gap matters.
+	// Each everyPass-th pass visits all instances. The others visit only instances with a
+	// large gap.
 	everyPass = 8
 	// leapFrom is the pass from which on a solve goes on along where its passes lead. Leaps lift rounding, by which
 	// edges do not agree on the node between them: so none is longer than longestLeap or takes more than mostBack of the
@@ -114,7 +115,7 @@ func (s *Solver) add(i int, w []float64) {
 	}
 }
 
-// place is that of an edge's labeling in y; of the root that of its value.
+// place is the index of an edge's labeling in y, or for the root of its value.
 func (p *Problem) place(y []uint64, j int32) int {
 	if up := p.Parent[j]; up >= 0 {
 		return 4*int(j) + 2*bit(y, up) + bit(y, j)
@@ -122,8 +123,8 @@ func (p *Problem) place(y []uint64, j int32) int {
 	return bit(y, j)
 }
 
-// share is how what has a at the parent of j is divided by j's value; where nothing has, all of
-// it is at the best one.
+// share is how the mass with a at the parent of j is divided by j's value. If there is no mass,
+// the best value gets all.
 func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
 	zero, one = mu[4*int(j)+2*a], mu[4*int(j)+2*a+1]
 	if sum := zero + one; sum > 0 {
@@ -132,8 +133,8 @@ func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
 	return 1 - float64(s.choice[j][a]), float64(s.choice[j][a])
 }
 
-// value are what edge j adds to the gradient where the parent has a, the part below included:
-// of the best labelings, and of the mean.
+// value is what edge j adds to the gradient where the parent has a, including the part below: of
+// the best labelings, and of the mean.
 func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	for b := range 2 {
 		edge := s.p.cost(truth, j, a, b)
@@ -145,7 +146,7 @@ func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	return best, mean
 }
 
-// passUp adds what edge j has to give to its parent's values: [JMLR] 3.4, and the same for the mean.
+// passUp adds edge j's part to the values of its parent: [JMLR] 3.4, and the same for the mean.
 func (s *Solver) passUp(truth []uint64, mu []float64, j int32) {
 	up := s.p.Parent[j]
 	for a := range 2 {
@@ -160,7 +161,7 @@ func (s *Solver) passUp(truth []uint64, mu []float64, j int32) {
 	}
 }
 
-// below makes the values of microlabel j from those of the part below it, which are made anew.
+// below recomputes the values of microlabel j from the part below it.
 func (s *Solver) below(truth []uint64, mu []float64, j int32) {
 	clear(s.best[j:s.end[j]])
 	clear(s.mean[j:s.end[j]])
@@ -169,15 +170,15 @@ func (s *Solver) below(truth []uint64, mu []float64, j int32) {
 	}
 }
 
-// highest is the greatest gradient of a labeling, and the mean times C, both with what all
-// labelings have in common. below was called for the root.
+// highest is the greatest gradient of a labeling. It also returns the mean times C. Both have the
+// part that all labelings share. below was called for the root.
 func (s *Solver) highest(truth []uint64, mu []float64) (most, mean float64) {
 	best, m := s.value(truth, 0, 0)
 	return max(best[0], best[1]), float64(mu[0]*m[0]) + float64(mu[1]*m[1])
 }
 
-// shift moves mass at edge j, of what has a at its parent, from the value that gains less to the
-// other.
+// shift moves mass at edge j, of the mass with a at its parent, from the value that gains less to
+// the other.
 func (s *Solver) shift(truth []uint64, mu []float64, j int32, a int, k, c float64) bool {
 	_, mean := s.value(truth, j, a)
 	to := 0
@@ -249,7 +250,7 @@ func (s *Solver) visit(i int, enough float64) (gap float64) {
 		clear(s.best)
 		clear(s.mean)
 		for j := int32(len(s.p.Parent)) - 1; j >= 0; j-- {
-			// What is below j has moved its own marginals, and lifted its values to j.
+			// Edges below j have moved their own marginals, and changed their values for j.
 			for a := range 2 {
 				if j == 0 && a == 1 {
 					break
@@ -270,7 +271,8 @@ func (s *Solver) visit(i int, enough float64) (gap float64) {
 	return gap
 }
 
-// settle has the edges of an instance agree to the last bit: it divides C anew from the root down.
+// settle makes the edges of an instance agree to the last bit. It divides C again from the root
+// down.
 func (s *Solver) settle(i int) {
 	truth, mu := s.p.On[i], s.mu[i]
 	scale := s.p.Rows.RowC(i) / (mu[0] + mu[1])
@@ -315,7 +317,7 @@ func (s *Solver) open(st *State) {
 	s.rebuild()
 }
 
-// rebuild adds w up from the marginals, instance by instance.
+// rebuild computes w from the marginals, instance by instance.
 func (s *Solver) rebuild() {
 	clear(s.w)
 	for i, mu := range s.mu {
@@ -334,7 +336,7 @@ func (s *Solver) rebuild() {
 	}
 }
 
-// price sets P and D of the marginals, at vectors rebuilt from them, and gives the state.
+// price sets P and D of the marginals, at vectors recomputed from them, and returns the state.
 func (s *Solver) price(sums *Sums) *State {
 	for i := range s.mu {
 		s.settle(i)

@@ -2,16 +2,16 @@ package hblr
 
 import "math"
 
-// history is what the driver knows of the last points: inner products of their residuals
-// F = G(x) - x alone. Entry 0 is the current point.
+// history is what the driver knows of the last points: the inner products of their residuals F =
+// G(x) - x. Entry 0 is the current point.
 type history struct {
 	Older int                             // points behind the current one
 	FF    [Memory + 1][Memory + 1]float64 // F_i.F_j
 	Rates [3]float64                      // what the last moves told of 1 - rate; 0: nothing
 }
 
-// accept takes the products of a new point with the so many older ones, and the squared length
-// of the move that led to it.
+// accept takes the products of a new point with this many older ones, and the squared length of
+// the move to it.
 func (h *history) accept(products [Memory + 1]float64, older int, step float64) {
 	for i := older; i >= 1; i-- {
 		for j := older; j >= 1; j-- {
@@ -28,10 +28,9 @@ func (h *history) accept(products [Memory + 1]float64, older int, step float64) 
 	}
 }
 
-// mix extrapolates: the next point is sum_j c_j G_j, of the c that add up to 1 those that make
-// ||sum_j c_j F_j|| least (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49, 2011). Where the
-// residual has grown, or c runs away beyond sum_j |c_j| = far, it forgets past rounds, down to the
-// plain step c = (1).
+// mix extrapolates. The next point is sum_j c_j G_j, where the c add up to 1 and minimise ||sum_j
+// c_j F_j|| (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49, 2011). If the residual has
+// grown, or if sum_j |c_j| exceeds far, it drops past rounds, down to the plain step c = (1).
 func (h *history) mix(far float64) []float64 {
 	for ; h.Older > 0; h.Older-- {
 		if h.FF[0][0] > 4*h.FF[1][1] { // twice as long
@@ -46,15 +45,15 @@ func (h *history) mix(far float64) []float64 {
 }
 
 const (
-	// ridge keeps the system solvable: what it changes is of the order of rounding.
+	// ridge keeps the system solvable. Its effect is of the order of rounding.
 	ridge = 1e-13
-	// runaway bounds sum_j |c_j|: beyond it the differences hold no digits that count. Of points in
-	// float32 they have fewer.
+	// runaway bounds sum_j |c_j|. Beyond it the differences have no significant digits. Points in
+	// float32 have fewer digits.
 	runaway, narrowRunaway = 1e5, 1e3
 )
 
-// weights solves for c; nil: it can't be trusted. With D_j = F_j - F_0 it is the least-squares
-// problem  min_g ||F_0 + sum_{j>=1} g_j D_j||,  c_j = g_j, c_0 = 1 - sum g.
+// weights solves for c. nil: the solution is not reliable. With D_j = F_j - F_0 it is the
+// least-squares problem  min_g ||F_0 + sum_{j>=1} g_j D_j||,  c_j = g_j, c_0 = 1 - sum g.
 func (h *history) weights(far float64) []float64 {
 	n := h.Older
 	a, b := make([][]float64, n), make([]float64, n)
@@ -120,9 +119,9 @@ func (h *history) weights(far float64) []float64 {
 	return c
 }
 
-// contraction is an estimate of 1 - rate of the plain iteration: the least that the last moves
-// have told, at most 1. A move by s changes F by (G' - 1) s, which is short where G' is near 1,
-// and extrapolation leaves such directions for last. 0: nothing is known yet.
+// contraction estimates 1 - rate of the plain iteration. It is the least value that the last
+// moves have shown, at most 1. A move by s changes F by (G' - 1) s, which is short where G' is
+// near 1, and extrapolation treats such directions last. 0: unknown.
 func (h *history) contraction() float64 {
 	least := 1.0
 	for _, r := range h.Rates {

@@ -6,9 +6,9 @@ import (
 	"taxon/coordinator/method"
 )
 
-// partition is the iteration within a round of a soft-max: leaves are solved with a number by row in
-// place of the other leaves, and make that number anew, until it stands still. Then they are at
-// their joint maximum.
+// partition is the iteration within a round of a soft-max. Leaves are solved with a number for
+// each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
+// they stop changing. The leaves are then at their joint maximum.
 type partition struct {
 	Look    bool      `json:",omitempty"` // the job begins: no offset is known yet
 	Mix     []float64 `json:",omitempty"` // of the leaves' solve under way
@@ -21,12 +21,13 @@ type partition struct {
 const (
 	maxSolves   = 300   // solves of a round; the next round continues from where they end
 	offsetNoise = 1e-13 // offsets are right to it at best
-	// boundOffset is the loosest of a variational job: the bound is flat at the best offset, so what it
-	// loses is a square. A bound that falls by it is caught (goBack).
+	// boundOffset is the loosest tolerance of a variational job. The bound is flat at the best
+	// offset, so an error costs its square only. If the bound falls because of it, goBack
+	// notices.
 	boundOffset = 1e-3
 )
 
-// softmax adds what leaves of a soft-max read and write.
+// softmax adds what the leaves of a soft-max read and write.
 func (d *driver) softmax(blocks *method.Tasks) {
 	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, Look: d.Partition.Look}
 	blocks.Params, blocks.Writes = method.Encode(p), []string{Leaf, Share}
@@ -38,7 +39,7 @@ func (d *driver) softmax(blocks *method.Tasks) {
 	}
 }
 
-// partition is the task that makes the offsets anew.
+// partition is the task that recomputes the offsets.
 func (d *driver) partition(whole method.Tasks) method.Tasks {
 	whole.Op, whole.Params = OpPartition, method.Encode(Partition{d.Partition.Mix, d.Partition.Past})
 	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset, OffsetF}
@@ -51,7 +52,8 @@ func (d *driver) partition(whole method.Tasks) method.Tasks {
 	return whole
 }
 
-// tell is the task of blocks that ends the leaves' part of a round.
+// tell is the task of blocks that ends the leaves' part of a round: they send messages to their
+// parents.
 func (d *driver) tell(blocks method.Tasks) method.Tasks {
 	blocks.Op, blocks.Params = OpMessages, method.Encode(struct{}{})
 	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: LastMeans}, {Value: Offset, All: true}}
@@ -62,7 +64,7 @@ func (d *driver) tell(blocks method.Tasks) method.Tasks {
 	return blocks
 }
 
-// endSolve ends a solve of the leaves: they tell, or are solved once more.
+// endSolve ends a solve of the leaves. They send their messages, or are solved again.
 func (d *driver) endSolve(total method.Sums) {
 	t := d.Partition
 	if t.Look {

@@ -28,7 +28,7 @@ const (
 // Dual is the family of values.
 const Dual = "dual"
 
-// Figures of a task, as they stand in method.Sums.
+// Figures of a task, in the order of method.Sums.
 const (
 	SumMoved  = whole.Figures + iota // instances that do not stand at their true labeling
 	SumEpochs                        // passes over the instances
@@ -52,8 +52,8 @@ func (Method) About() string {
 	return "maximum margin of sets of paths (H-M3): all nodes' labels of an instance together"
 }
 
-// Form implements method.Modeller: each node's vector adds its score to those of the paths
-// that it is on.
+// Form implements method.Modeller. Each node's vector adds its score to the paths through the
+// node.
 func (Method) Form(*taxonv1.Options) modelform.Form {
 	return modelform.Form{Weights: modelform.Whole, Predictor: modelform.Paths}
 }
@@ -98,7 +98,7 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	}, nil
 }
 
-// Figures of the estimate: an instance has some marginals a node that are not 0.
+// Figures of the estimate: an instance has some nonzero marginals a node.
 const (
 	marginals    = 1.5
 	visitSeconds = 4e-9 // of a nonzero and a microlabel

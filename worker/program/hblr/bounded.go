@@ -64,11 +64,11 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 	return sums, k.Put(ctx, values, nil)
 }
 
-// share are sums of a soft-max's leaves, by row (mapper/hblr.Bounded.Share).
+// share holds sums over a soft-max's leaves, by row (mapper/hblr.Bounded.Share).
 type share struct{ tau, pull []float64 }
 
-// solveBounded solves a block's leaves. bound is filled with bounds of their losses' curvature, and
-// their shares are added to what is there; nil: nobody asks.
+// solveBounded solves a block's leaves. bound gets bounds of their losses' curvature, and their
+// shares are added to it. nil: neither is needed.
 func (j *job) solveBounded(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {
 		return j.solveOnes(ctx, s, b, w, sigma, bound, tolerance, sums, shares)
@@ -94,7 +94,7 @@ func (j *job) solveAll(ctx context.Context, s *hblr.Bounded, b *hblr.Block, w, s
 	return nil
 }
 
-// solveOnes solves them one after the other, with whole covariances.
+// solveOnes solves leaves one after the other, with full covariances.
 func (j *job) solveOnes(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
 	lanes := len(b.Positive)
 	var one [3][]float64

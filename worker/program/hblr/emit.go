@@ -10,7 +10,7 @@ import (
 	"taxon/worker/program"
 )
 
-// record gathers a node's columns: its mean, and behind it variances and precisions (modelform).
+// record gathers a node's columns: its mean, and then variances and precisions (modelform).
 type record struct {
 	program.NodeWeights
 	width int
@@ -34,7 +34,7 @@ func (r *record) precision(f int, x float64) {
 	r.add(at+1, low)
 }
 
-// emit runs OpEmit: a block's leaves, whole.
+// emit runs OpEmit for a block's leaves.
 func (k *task) emit(ctx context.Context) (method.Sums, error) {
 	j := k.job
 	if err := k.item(params.Blocks, len(j.slots), &struct{}{}); err != nil {

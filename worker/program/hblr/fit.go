@@ -12,7 +12,7 @@ import (
 	"taxon/worker/program"
 )
 
-// fitTolerance is of the logistic regressions that priors come from, relative.
+// fitTolerance is the relative tolerance of the logistic regressions that priors come from.
 const fitTolerance = 1e-9
 
 // fit runs OpFit: each leaf as blr with C = 1 has it, and the rate of its precision's prior,
@@ -63,7 +63,7 @@ func (k *task) fit(ctx context.Context) (method.Sums, error) {
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
 }
 
-// prior is that of the precisions: of M2 at this range's columns.
+// prior is the prior of the precisions; for M2 at this range's columns.
 func (k *task) prior(ctx context.Context) (hblr.Prior, error) {
 	j := k.job
 	switch {

@@ -1,5 +1,5 @@
-// Package hblr runs the tasks of hierarchical Bayesian logistic regression. The problem, the
-// steps and the symbols are those of coordinator/method/hblr; the maths is mapper/hblr's.
+// Package hblr runs the tasks of hierarchical Bayesian logistic regression.
+// coordinator/method/hblr has the problem, the steps and the symbols, and mapper/hblr the maths.
 package hblr
 
 import (
@@ -26,7 +26,7 @@ func (m Method) Name() string { return string(m) }
 // Rooted implements method.Rooted.
 func (m Method) Rooted() bool { return params.Method(m).Rooted() }
 
-// job is what all tasks share. Read-only.
+// job is shared by all tasks. Read-only.
 type job struct {
 	id       string
 	plan     *params.Plan
@@ -135,7 +135,7 @@ func (j *job) setPrior(tree *taxonomy.Tree) error {
 	return nil
 }
 
-// setScale finds the scales of the priors' rates, by feature and for all.
+// setScale finds the scales of the priors' rates, by feature and for all features.
 func (j *job) setScale() error {
 	s := j.settings
 	j.scale = j.rows.DiagonalScales()
@@ -157,7 +157,7 @@ func (j *job) setScale() error {
 
 var errNoInverse = errors.New("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
 
-// forAll is the one number that stands for the scales of all features.
+// forAll is the one scale for all features.
 func (j *job) forAll(scale []float64) float64 {
 	if j.settings.Scale == params.ScaleMedian {
 		return hblr.Median(scale)
@@ -166,7 +166,7 @@ func (j *job) forAll(scale []float64) float64 {
 	return mean
 }
 
-// above is the place of a leaf's parent among the internals; -1: the zero vector.
+// above is the index of a leaf's parent among the internals. -1: the zero vector.
 func (j *job) above(leaf uint32) int32 {
 	if up := j.tree.Parent[leaf]; up >= 0 {
 		return j.tree.Internal[up]
@@ -174,7 +174,7 @@ func (j *job) above(leaf uint32) int32 {
 	return -1
 }
 
-// m2 says whether the precisions lie by feature.
+// m2 says whether there is a precision for each feature.
 func (j *job) m2() bool { return j.variant == hblr.M2 }
 
 // bounds are the columns of a range.
@@ -192,7 +192,7 @@ func (j *job) size(r int) int {
 	return n
 }
 
-// start is the point that a job begins at, of a range: means 0, and log a/b.
+// start is a range's first point of a job: means 0, and log a/b.
 func (j *job) start(r int) []float64 {
 	lo, hi := j.bounds(r)
 	x := make([]float64, j.size(r))
@@ -210,7 +210,7 @@ func (j *job) start(r int) []float64 {
 	return x
 }
 
-// startAlpha is it of the whole, by node; 0 of nodes that own no precision.
+// startAlpha are the first precisions by node, for M1 and M3. A node without a precision has 0.
 func (j *job) startAlpha() []float64 {
 	out := make([]float64, len(j.tree.Parent))
 	for n := range out {
@@ -221,7 +221,7 @@ func (j *job) startAlpha() []float64 {
 	return out
 }
 
-// split takes a range's point apart: means, and M2's precisions.
+// split splits a range's point into means and M2's precisions.
 func (j *job) split(x []float64) (mean []float64, alpha hblr.Alpha) {
 	if !j.m2() {
 		return x, nil

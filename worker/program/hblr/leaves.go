@@ -11,7 +11,7 @@ import (
 	"taxon/worker/program"
 )
 
-// What a leaf's trace holds: sums over the features that occur.
+// A leaf's trace has sums over the features that occur:
 const (
 	traceVariance = iota // sum_i Psi_i
 	traceDistance        // ||mu - mu_parent||^2
@@ -20,7 +20,7 @@ const (
 	traceLength
 )
 
-// block reads what a block's leaves are solved with.
+// block reads the inputs of a block's solve.
 func (k *task) block(ctx context.Context) (*hblr.Block, error) {
 	j := k.job
 	alpha, err := k.alpha(ctx)
@@ -67,7 +67,7 @@ func (k *task) block(ctx context.Context) (*hblr.Block, error) {
 	return b, nil
 }
 
-// precision is that of a leaf whose parent's does not lie by feature.
+// precision is that of a leaf whose parent has one precision for all features.
 func (j *job) precision(n uint32, alpha hblr.Alpha) hblr.Precision {
 	if j.m2() {
 		return hblr.Unit
@@ -134,8 +134,8 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 // varianceSource knows the variance of lane l at column f.
 type varianceSource interface{ Variance(f, l int) float64 }
 
-// messages is what a block's solved leaves say to their parents, by slot, and their traces.
-// bound is of the curvature of their losses.
+// messages returns what a block's solved leaves send to their parents, by slot, and their traces.
+// bound is a bound of their losses' curvature.
 func (j *job) messages(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
 	pull := hblr.NewPull(j.variant, len(slots)*j.columns)

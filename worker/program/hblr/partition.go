@@ -13,7 +13,7 @@ import (
 	"taxon/worker/program"
 )
 
-// offset reads the offsets sum_j mix[j] Offset_j; without a mix they are 0.
+// offset reads the offsets sum_j mix[j] Offset_j. Without a mix they are 0.
 func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	out := make([]float64, k.job.rows.X.Rows)
 	for back, c := range mix {
@@ -149,7 +149,7 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, to), k.value(params.OffsetF, f)}, nil)
 }
 
-// leaves is how many the tree has.
+// leaves is the number of leaves of the tree.
 func (j *job) leaves() (n int) {
 	for _, leaf := range j.tree.Leaf {
 		if leaf {

@@ -1,5 +1,5 @@
-// Package hm3 runs the tasks of H-M3. The problem and the steps are those of
-// coordinator/method/hm3, the maths that of mapper/hm3.
+// Package hm3 runs the tasks of H-M3. coordinator/method/hm3 has the problem and the steps, and
+// mapper/hm3 the maths.
 package hm3
 
 import (
@@ -28,7 +28,7 @@ func (Method) Name() string { return params.Name }
 // Rooted implements method.Rooted.
 func (Method) Rooted() bool { return true }
 
-// job is what all tasks share. Read-only.
+// job is shared by all tasks. Read-only.
 type job struct {
 	problem *hm3.Problem
 	nodes   []uint32  // microlabel -> tree node
@@ -92,7 +92,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// duals are those of the sweep before; nil: there was none.
+// duals are those of the previous sweep. nil: there was none.
 func (j *job) duals(ctx context.Context, t *program.Task) (*hm3.State, error) {
 	at := t.Own(params.Dual, 0)
 	if at == (taxonv1.Place{}) {
@@ -154,7 +154,7 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 // Carried implements program.Carrier.
 func (Method) Carried() []string { return []string{params.Dual} }
 
-// Carry implements program.Carrier: all marginals grow or shrink as C does.
+// Carry implements program.Carrier: all marginals are scaled as C is.
 func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {
