@@ -205,7 +205,7 @@ type Ended struct {
 func (e *Ended) Error() string {
 	switch e.State {
 	case "":
-		return fmt.Sprintf("the driver of %s, process %d, has been killed: the same `taxon submit` goes on from the job's last whole sweep; its log is %s", e.Job, e.PID, e.Log)
+		return fmt.Sprintf("the driver of %s, process %d, has been killed: the same `taxon submit` continues from the job's last whole sweep; its log is %s", e.Job, e.PID, e.Log)
 	case "done":
 		return fmt.Sprintf("the driver of %s has ended: the job is done, its model is %s", e.Job, e.Out)
 	case "cancelled":
