@@ -19,7 +19,7 @@ func newRunsCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "list the models in a folder side by side",
 		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size.",
-		Example: "taxon runs models\ntaxon runs models --sort macro_f1 --csv\ntaxon runs models --traces > traces.csv",
+		Example: "taxon runs models --sort macro_f1 --csv\ntaxon runs models --traces > traces.csv",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

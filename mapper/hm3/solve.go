@@ -24,18 +24,18 @@ type Sums struct {
 }
 
 const (
-	// A solve ends at a share of the gap that it began with, or at the one that is wanted.
+	// A solve ends at a share of the gap that it began with, or at the wanted gap.
 	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
-	// maxVisits bounds the time of a solve, to about half a minute.
+	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 32
 	// An instance has this many passes over the edges at a visit ([JMLR] Figure 3: few are best).
 	passes = 3
 	// Each everyPass-th pass visits all instances. The others visit only instances with a
 	// large gap.
 	everyPass = 8
-	// leapFrom is the pass from which on a solve goes on along where its passes lead. Leaps lift rounding, by which
-	// edges do not agree on the node between them: so none is longer than longestLeap or takes more than mostBack of the
-	// way before, and all is made to agree after so many.
+	// From pass leapFrom on a solve leaps along the direction of its passes. Leaps magnify rounding, by which
+	// edges no longer agree on the node between them. So none is longer than longestLeap or takes more than
+	// mostBack of the way before, and after leapsUntilSettled leaps all edges are made to agree.
 	leapFrom, longestLeap, mostBack, leapsUntilSettled = 4, 1e4, 10, 25
 	// tiny is a share of P that rounding hides.
 	tiny = 1e-15

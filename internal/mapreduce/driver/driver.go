@@ -209,7 +209,7 @@ func (e *Ended) Error() string {
 	case "done":
 		return fmt.Sprintf("the driver of %s has ended: the job is done, its model is %s", e.Job, e.Out)
 	case "cancelled":
-		return fmt.Sprintf("the driver of %s has ended: the job was cancelled; the same `taxon submit` goes on from its last whole sweep", e.Job)
+		return fmt.Sprintf("the driver of %s has ended: the job was cancelled; the same `taxon submit` continues from its last whole sweep", e.Job)
 	}
 	return fmt.Sprintf("the driver of %s has ended: the job failed: %s; its log is %s", e.Job, human.OneLine(e.Why), e.Log)
 }
