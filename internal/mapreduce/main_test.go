@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 // TestMain is the tests' entry, and the task program's when the local runner starts this
 // binary as a map or reduce task: taxon-task KIND STATE RUN SEED ROWS CLASSES.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
 	if len(os.Args) == 9 && os.Args[1] == "taxon-task" {
 		if err := runTask(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,11 @@ import (
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	os.Exit(m.Run())
+}
 
 // specOf is a job on a tree of three levels, 18 to 480 terminals.
 func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
