@@ -197,7 +197,7 @@ func TestCaps(t *testing.T) {
 	}{
 		{"sweeps", "--max-sweeps", "3", "max_sweeps"},
 		{"one sweep", "--max-sweeps", "1", "max_sweeps"},
-		{"time", "--max-time", "0.05", "max_time"},
+		{"time", "--max-time", "0.2", "max_time"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
