@@ -4,9 +4,12 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
+	"taxon/internal/sparse"
 	"taxon/mapper/hblr"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -56,6 +59,30 @@ func TestHBLRLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHBLRPriorRefuses: one clear line for priors that the data do not give, before work begins or, where only
+// the values tell, as the job fails.
+func TestHBLRPriorRefuses(t *testing.T) {
+	full := hblrOptions("hblr-m1", func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") })
+	j := jobs.Awkward(3, 60, 6)
+	for _, c := range []struct{ features, instances uint64 }{{3000, 4000}, {60, 60}} {
+		spec := j.Spec(full)
+		spec.Data.Features, spec.Data.Instances = c.features, c.instances
+		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "fewer than instances; leave it out") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%d features and %d instances: %v", c.features, c.instances, err)
+		}
+	}
+	index, value := make([][]uint32, 40), make([][]float32, 40)
+	for i := range index { // the third feature is the sum of the others
+		a, b := float32(i%5), float32(i%3)
+		index[i], value[i] = []uint32{0, 1, 2}, []float32{a, b, a + b}
+	}
+	few := jobs.Awkward(3, 40, 4)
+	few.Structure, few.Set.Matrix = nil, sparse.FromRows(3, index, value)
+	if why := failed(t, few, few.Spec(full)); !strings.Contains(why, "a feature follows from others") {
+		t.Errorf("a feature that follows from others: %q", why)
 	}
 }
 

@@ -201,13 +201,18 @@ func (j *job) start(r int) []float64 {
 	}
 	logs := x[len(x)/2:]
 	for i, node := range j.tree.Nodes {
-		for f := lo; f < hi; f++ {
-			if s := j.scale[f]; s > 0 {
-				logs[i*(hi-lo)+f-lo] = hblr.Log(j.prior.Start(node, s))
-			}
-		}
+		j.startLogs(logs[i*(hi-lo):][:hi-lo], node, lo)
 	}
 	return x
+}
+
+// startLogs sets log a/b of an internal node's precisions, from column lo on.
+func (j *job) startLogs(out []float64, node int32, lo int) {
+	for f := range out {
+		if s := j.scale[lo+f]; s > 0 {
+			out[f] = hblr.Log(j.prior.Start(node, s))
+		}
+	}
 }
 
 // startAlpha are the first precisions by node, for M1 and M3. A node without a precision has 0.

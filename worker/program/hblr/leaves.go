@@ -43,7 +43,7 @@ func (k *task) block(ctx context.Context) (*hblr.Block, error) {
 		lo, hi := j.bounds(r)
 		var v []float64
 		if at.Step == 0 {
-			v = j.aboveOf(j.start(r), r, k.Item)
+			v = j.startAbove(r, k.Item)
 		} else if v, err = k.read(ctx, at, part(params.Above, k.Item), len(rows)*(hi-lo)); err != nil {
 			return nil, err
 		}

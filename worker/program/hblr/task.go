@@ -109,11 +109,26 @@ func (k *task) above(x []float64) (values []store.Value) {
 // aboveOf is a block's part: of each of its slots the mean and, of M2, the precisions.
 func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
 	lo, hi := j.bounds(r)
-	mean, alpha := j.split(x)
+	columns, logs := hi-lo, x[len(x)/2:]
 	for _, p := range j.slots[block] {
-		out = append(out, mean[int(p)*(hi-lo):][:hi-lo]...)
+		at := int(p) * columns
+		out = append(out, x[at:at+columns]...)
 		if j.m2() {
-			out = append(out, alpha[int(p)*(hi-lo):][:hi-lo]...)
+			out = append(out, exp(logs[at:at+columns])...)
+		}
+	}
+	return out
+}
+
+// startAbove is a block's part of the point that a job begins at.
+func (j *job) startAbove(r, block int) (out []float64) {
+	lo, hi := j.bounds(r)
+	for _, p := range j.slots[block] {
+		out = append(out, make([]float64, hi-lo)...)
+		if j.m2() {
+			logs := make([]float64, hi-lo)
+			j.startLogs(logs, j.tree.Nodes[p], lo)
+			out = append(out, exp(logs)...)
 		}
 	}
 	return out
