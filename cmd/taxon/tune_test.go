@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -105,6 +106,30 @@ func TestTuneMultiLabel(t *testing.T) {
 	fitted, zero := score(""), score("--cutoff zero")
 	if got := r.Points[0].MicroF1; math.Abs(got-fitted) > math.Abs(got-zero) {
 		t.Errorf("tuned at F1 %v: train's model has %v, at threshold 0 %v", got, fitted, zero)
+	}
+}
+
+// TestTuneSets: sets that hold labels which no row of the data has are measured, too.
+func TestTuneSets(t *testing.T) {
+	dir := t.TempDir()
+	rows, edges := strings.Builder{}, strings.Builder{}
+	for i := range 90 {
+		c := i % 9
+		fmt.Fprintf(&rows, "c%d,g%d %d:1 %d:0.5\n", c, c/3, c+1, 10+i%4)
+	}
+	for c := range 9 {
+		fmt.Fprintf(&edges, "g%d c%d\nr%d g%d\n", c/3, c, c/6, c/3)
+	}
+	for name, text := range map[string]string{"train.svm": rows.String(), "tree.txt": edges.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, structure := range []string{"--hierarchy tree.txt", ""} {
+		r := tuneIn(t, dir, t.TempDir()+"/tuned", structure+" --method h-svm --C 0.1,1 --folds 2 --no-train")
+		if len(r.Points) < 2 || !(r.Points[1].Value > 0.6) {
+			t.Errorf("%q: %d points, the second reaches %v", structure, len(r.Points), r.Points[1].Value)
+		}
 	}
 }
 

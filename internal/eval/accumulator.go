@@ -37,6 +37,9 @@ func newAccumulator(l *labels) *Accumulator {
 	return a
 }
 
+// Part starts a measurement of some of the same rows: label ids are common to both.
+func (a *Accumulator) Part() *Accumulator { return newAccumulator(a.labels) }
+
 // IDs appends the ids of label names to dst. Class i of Options.Classes has id i; other names get
 // the next free id when they first appear.
 func (a *Accumulator) IDs(dst []int32, names []string) []int32 { return a.labels.numbers(dst, names) }

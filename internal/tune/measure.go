@@ -246,17 +246,16 @@ func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []in
 		return m.jackknifeLosses(ctx, p, from, to, group)
 	}
 	var acc [1 + Groups]*eval.Accumulator
-	for i := range acc {
-		var err error
-		if acc[i], err = eval.NewAccumulator(m.light); err != nil {
-			return nil, err
-		}
-		if m.whole.Meta().Form.Sets() { // sets may hold inner nodes, which need the same ids everywhere
-			acc[i].IDs(nil, m.whole.Tree.Name)
-		}
+	all, err := eval.NewAccumulator(m.light)
+	if err != nil {
+		return nil, err
+	}
+	acc[0] = all
+	for i := range acc[1:] {
+		acc[1+i] = all.Part()
 	}
 	for f := from; f < to; f++ {
-		err := m.replay(ctx, p, f, acc[0], func(row uint32, truth, predicted, ranked []int32) {
+		err := m.replay(ctx, p, f, all, func(row uint32, truth, predicted, ranked []int32) {
 			for i := range acc {
 				if i != 1+group[row] {
 					acc[i].Add(truth, predicted, ranked)

@@ -131,7 +131,8 @@ func joined(t *testing.T, dir string) (text string, n int) {
 }
 
 // statusKeys is the contract of status --json.
-var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "rollbacks", "eta_seconds", "error", "report"}
+var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "recomputed", "duplicates", "replicas", "bytes_read", "bytes_written",
+	"seconds", "rollbacks", "eta_seconds", "error", "report"}
 
 func checkKeys(t *testing.T, text string) {
 	t.Helper()
