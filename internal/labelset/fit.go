@@ -246,20 +246,24 @@ const enough = 4
 const buckets = 1 << 12
 
 // floor is a margin below which no class need be looked at. At least `enough` times the true
-// labels, and one class a row, are at or above it.
+// labels, and one class a row, are at or above it. Rows count by their weights.
 func (p *Profiles) floor(margin []float64) float64 {
-	want := enough*len(p.truth) + p.Rows()
-	if want >= len(margin) {
+	want, all := 0.0, 0.0
+	for row, w := range p.weight {
+		want += float64(w * float64(enough*(p.begin[row+1]-p.begin[row])+1))
+		all += float64(w * float64(p.depth))
+	}
+	if want >= all {
 		return slices.Min(margin)
 	}
 	low, high := slices.Min(margin), slices.Max(margin)
 	if low == high {
 		return low
 	}
-	var count [buckets]int
+	var count [buckets]float64
 	scale := buckets / (high - low)
-	for _, m := range margin {
-		count[min(int((m-low)*scale), buckets-1)]++
+	for i, m := range margin {
+		count[min(int((m-low)*scale), buckets-1)] += p.weight[i/p.depth]
 	}
 	at := buckets - 1
 	for ; at > 0 && want > count[at]; at-- {

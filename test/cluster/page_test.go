@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -108,7 +109,12 @@ func TestPageJourney(t *testing.T) {
 	defer web.Close()
 	defer close(ended)
 	var complaints bytes.Buffer
-	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--remote-debugging-port=0", "--user-data-dir="+t.TempDir(), web.URL)
+	profile, err := os.MkdirTemp("", "taxon-chromium-") // not the test's: its processes write there after the first has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(profile)
+	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--remote-debugging-port=0", "--user-data-dir="+profile, web.URL)
 	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -175,7 +176,10 @@ func TestLargeInBrowser(t *testing.T) {
 	})
 	web := httptest.NewServer(outer)
 	defer web.Close()
-	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--enable-precise-memory-info", "--user-data-dir="+t.TempDir(), web.URL)
+	profile, err := os.MkdirTemp("", "taxon-chromium-") // not the test's: its processes write there after the first has ended
+	must(t, err)
+	defer os.RemoveAll(profile)
+	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--enable-precise-memory-info", "--user-data-dir="+profile, web.URL)
 	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
