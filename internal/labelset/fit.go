@@ -239,8 +239,12 @@ func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 // justBelow is less than x by more than the rounding of sums of thresholds.
 func justBelow(x float64) float64 { return x - 1e-6*(1+math.Abs(x)) }
 
-// enough: no goal is at its best with more than so many times the true labels predicted.
-const enough = 4
+// enough: goals are at their best with at most so many times the true labels predicted, but on data
+// that hardly has a label. Where candidates are few, all are looked at.
+const (
+	enough = 4
+	few    = 1 << 14
+)
 
 // buckets of the histogram that finds the floor.
 const buckets = 1 << 12
@@ -253,7 +257,7 @@ func (p *Profiles) floor(margin []float64) float64 {
 		want += float64(w * float64(enough*(p.begin[row+1]-p.begin[row])+1))
 		all += float64(w * float64(p.depth))
 	}
-	if want >= all {
+	if want >= all || len(margin) <= few {
 		return slices.Min(margin)
 	}
 	low, high := slices.Min(margin), slices.Max(margin)

@@ -337,7 +337,7 @@ func TestGoals(t *testing.T) {
 func TestFloor(t *testing.T) {
 	p, _ := NewProfiles(50, 50)
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 100 {
+	for range 400 {
 		scores := make([]float64, 50)
 		for k := range scores {
 			scores[k] = -r.ExpFloat64()
@@ -353,7 +353,7 @@ func TestFloor(t *testing.T) {
 			n++
 		}
 	}
-	if want := enough*100 + 100; n < want || n > want+want/10 {
+	if want := enough*400 + 400; n < want || n > want+want/10 {
 		t.Errorf("%d places, want %d", n, want)
 	}
 }
