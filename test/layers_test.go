@@ -28,7 +28,7 @@ var layers = []layer{
 	{"registries", []string{"coordinator/method/registry", "worker/program/registry"}},
 	{"methods", []string{"coordinator/method/*", "worker/program/*"}},
 	{"seam", []string{"coordinator/method", "worker/program", "worker/codec", "internal/jobspec"}},
-	{"maths", []string{"mapper", "mapper/corrmnl", "mapper/hblr", "mapper/hm3", "mapper/msvm", "mapper/ridge", "reducer"}},
+	{"maths", []string{"mapper", "mapper/*", "reducer"}},
 	{"store", []string{"store", "store/memory", "store/badger", "store/segment", "store/storetest"}},
 	{"data, models", []string{"internal/dataset", "internal/taxonomy", "internal/model", "internal/model/modeltest", "internal/export", "internal/eval", "internal/calibration", "internal/labelset", "internal/learntree", "internal/generate", "internal/demo", "internal/demo/gen", "internal/evaluate", "internal/check", "internal/explain", "internal/predict"}},
 	{"leaves", []string{"proto/taxon/v1", "coordinator/journal", "internal/coupling", "internal/sparse", "internal/treematrix", "internal/fs", "internal/fs/hdfs", "internal/lines", "internal/table", "internal/modelform", "internal/human", "internal/release", "internal/exit", "internal/pause", "internal/tell", "internal/console"}},

@@ -83,7 +83,7 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 	return report
 }
 
-// noteFailure makes a report one of an attempt that failed, or that is given back.
+// noteFailure writes into a report that its attempt failed, or that the worker gives it back.
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
@@ -182,9 +182,10 @@ func (a *Agent) release(b *batch) {
 	b.stop(nil)
 }
 
-// slot leases and runs one batch of tasks after the other. With Overlap a batch is
-// delivered (written and reported) while the next one is worked on, one at a time, so at
-// most two are held: one to be delivered, and one that is worked on or came ahead of need.
+// slot leases and runs one batch of tasks after the other. With Overlap it works on a batch
+// while the one before is delivered, that is, written and reported. It delivers one batch at a
+// time. So it holds two at most: one that is being delivered, and one that it works on or has
+// leased in advance.
 type slot struct {
 	*Agent
 	ctx     context.Context // ends when the worker is to leave

@@ -100,7 +100,7 @@ func (p *pruner) visit(n int32) error {
 	return nil
 }
 
-// toByte is v in steps of the scale, to the nearest, as far as a signed byte goes.
+// toByte rounds v/scale to the nearest signed byte. Values beyond it become its limits.
 func toByte(v float64, scale float32) int8 {
 	if scale == 0 {
 		return 0
@@ -108,8 +108,8 @@ func toByte(v float64, scale float32) int8 {
 	return int8(max(-math.MaxInt8, min(math.MaxInt8, math.RoundToEven(v/float64(scale)))))
 }
 
-// scaleOf is the step of a column whose largest difference is so large: math.MaxInt8 of them reach it. It
-// has the first half of a float32's bits alone.
+// scaleOf is the scale of a column's bytes: math.MaxInt8 steps of it reach the column's largest difference.
+// It is rounded up to the first 16 bits of a float32.
 func scaleOf(largest float32) float32 {
 	bits := math.Float32bits(largest / math.MaxInt8)
 	if bits&0xffff != 0 {

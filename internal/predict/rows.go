@@ -106,8 +106,9 @@ func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	return dataset.NewProjection(m.Feature, nil, nil, nil)
 }
 
-// LongestWait is how long a row waits for others to be scored with it. It is long enough for a
-// flowing stream, however uneven, to fill its batches, and short enough for somebody who watches.
+// LongestWait is how long a row waits until others come that are scored in the same batch. A
+// stream that keeps coming fills its batches in that time, and somebody who types a row hardly
+// notices it.
 const LongestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.

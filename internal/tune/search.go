@@ -99,7 +99,7 @@ type strategy interface {
 	choose(*Table) bool
 	// explain adds to the outcome what mattered.
 	explain(*Table)
-	// on says on which folds all points in the race are measured.
+	// on returns the folds [from, to) on which every point that is still in the race is measured.
 	on() (from, to int)
 }
 

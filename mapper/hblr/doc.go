@@ -38,7 +38,7 @@
 //
 // The Gamma step is not tau/ups itself, which is an EM step and hardly moves where the data
 // say little, but MacKay's form of the same fixed point (Gamma in gamma.go). The internals are
-// solved all at once by elimination (Tree.Solve), and the leaves' pull on them is modelled by
+// solved all at once by elimination (Tree.Solve), and the leaves' contributions are modelled by
 // the curvature of their losses, which moves no fixed point either. What is left is
 // extrapolated (anderson.go).
 //

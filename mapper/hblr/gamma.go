@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Gamma is E[alpha] anew, from its value alpha and the k terms of its sum: variance is the sum of
-// the children's Psi_c, rest that of Psi_n + (mu_n - mu_c)^2. The paper's step (eq. 6, with the
-// 1/2 that it lacks) is
+// Gamma updates a precision E[alpha], whose present value is alpha, from the k terms of its sum.
+// variance is the sum of the children's Psi_c, and rest the sum of Psi_n + (mu_n - mu_c)^2. The
+// paper's step (eq. 6, with the 1/2 that it lacks) is
 //
 //	(a + k/2) / (b + 1/2 (variance + rest))
 //
-// Psi_c is about 1/alpha where the data say little: then variance cancels k, and the step moves
-// alpha by next to nothing. The same fixed point has (MacKay 1992)
+// Where the data say little, Psi_c is about 1/alpha. Then alpha variance is about k, and the step
+// hardly changes alpha. MacKay's step (1992) has the same fixed point:
 //
 //	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha variance,   0 <= gamma <= k
 //
-// as alpha Psi_c <= 1: gamma counts the terms that the data determine.
+// because alpha Psi_c <= 1. gamma counts the terms that the data determine.
 func Gamma(a, b, k, alpha, variance, rest float64) float64 {
 	return (a + max(k-float64(alpha*variance), 0)/2) / (b + rest/2)
 }
 
-// GammaEM is the paper's step: no variational bound ever falls by it.
+// GammaEM is the paper's step. It never lowers a variational bound.
 func GammaEM(a, b, k, _, variance, rest float64) float64 {
 	return (a + k/2) / (b + (variance+rest)/2)
 }
@@ -29,11 +29,12 @@ func GammaEM(a, b, k, _, variance, rest float64) float64 {
 const (
 	slowest, quickest = 0.1, 50
 	quicken           = 1.5
-	farthest          = 1 // a factor of e
+	farthest          = 1 // the longest step: a factor of e in the precision
 )
 
-// Pace is how much of its step the logarithm of a precision makes, and that step. It grows while steps keep their
-// sign and hardly shrink, as where a precision crosses from one state to another, and is halved when they turn.
+// Pace returns the factor by which the step of a precision's logarithm is multiplied, and the product. step is this
+// round's step, before the previous one's. The factor grows while steps keep their sign and hardly shrink, as when a
+// precision has far to go. It is halved when the sign changes.
 func Pace(pace, step, before float64) (next, move float64) {
 	switch {
 	case step*before < 0:
@@ -47,23 +48,23 @@ func Pace(pace, step, before float64) (next, move float64) {
 // Rule is Gamma or GammaEM.
 type Rule func(a, b, k, alpha, variance, rest float64) float64
 
-// Prior are the Gammas' priors ([TKDD] 3.4): of node n and feature i, shape Shape[n] and rate
-// Weight[n] Scale[i]. With p_n the share of instances that have class n,
+// Prior holds the Gamma priors of the precisions ([TKDD] 3.4). For node n and feature i the shape is
+// Shape[n] and the rate Weight[n] Scale[i]. With p_n the share of instances that have class n, they are
 //
 //	leaf      (1, 1/(p_n (1-p_n)) [I^-1]_ii),   I = sum_x x x'
 //	internal  the sums over its children
 //
-// so that one scale by feature serves all nodes. M1 and M3 have one rate a node: the mean over
-// the features, Weight[n] Mean.
+// So all nodes share the scales of the features. M1 and M3 have one rate for a node, the mean over
+// the features: Weight[n] Mean.
 //
-// Leaves' priors from a fitted logistic regression (Fitted) have I = sum_x p(x) (1-p(x)) x x'. Then
-// Weight[n] is the rate itself, the scale 1; of M2 the rates are Rate.
+// With priors from fitted logistic regressions (Fitted), I = sum_x p(x) (1-p(x)) x x'. Then Weight[n]
+// is the rate itself and the scale is 1. M2's rates are then in Rate.
 type Prior struct {
 	Shape, Weight []float64
-	Rate          []float64 // M2, fitted: of each internal node a row over the columns of a range
+	Rate          []float64 // M2, fitted: for each internal node a row over the columns of a range
 }
 
-// rate is that of node n at column j of the columns that the scales are of.
+// rate is the rate of node n at column j. scale has the scales of the columns.
 func (t *Tree) rate(p Prior, n int32, scale []float64, j int) float64 {
 	if p.Rate != nil {
 		return p.Rate[int(t.Internal[n])*len(scale)+j]
@@ -71,8 +72,9 @@ func (t *Tree) rate(p Prior, n int32, scale []float64, j int) float64 {
 	return p.Weight[n] * scale[j]
 }
 
-// Fitted is the prior of leaves whose rates are known: of M1 and M3 rate, by node; of M2 the sums
-// over each internal node's leaves, a row of columns each. Both are added up towards the root.
+// Fitted returns the prior that follows from the leaves' rates. M1 and M3 give them by node in rate.
+// M2 gives, in rows, a row of columns for each internal node: the sum over its leaves. Both are added
+// up towards the root.
 func (t *Tree) Fitted(p Prior, rate, rows []float64) Prior {
 	columns := len(rows) / max(len(t.Nodes), 1)
 	for n := len(t.Parent) - 1; n >= 0; n-- {
@@ -89,8 +91,8 @@ func (t *Tree) Fitted(p Prior, rate, rows []float64) Prior {
 	return Prior{p.Shape, rate, rows}
 }
 
-// NewPrior is that of leaves which have so much of the instances' weight; each must have some,
-// and not all.
+// NewPrior returns the prior of a tree. positives is the weight of each leaf's instances, total that
+// of all. No leaf may have weight 0 or all of it.
 func (t *Tree) NewPrior(positives []float64, total float64) Prior {
 	p := Prior{Shape: make([]float64, len(t.Parent)), Weight: make([]float64, len(t.Parent))}
 	for n := len(t.Parent) - 1; n >= 0; n-- {
@@ -106,19 +108,19 @@ func (t *Tree) NewPrior(positives []float64, total float64) Prior {
 	return p
 }
 
-// Start is the prior's mean of node n's alpha, a/b, at a scale.
+// Start is the mean a/b of the prior of node n's alpha, at a scale.
 func (p Prior) Start(n int32, scale float64) float64 {
 	return p.Shape[n] / float64(p.Weight[n]*scale)
 }
 
-// Below is what the Gamma step of M1 and M3 needs to know of each node: sums over the features.
+// Below holds what the Gamma step of M1 and M3 needs of each node: sums over the features.
 type Below struct {
-	Variance []float64 // sum_i Psi_n,i of a leaf
+	Variance []float64 // of a leaf: sum_i Psi_n,i
 	Distance []float64 // ||mu_n - mu_parent||^2
 }
 
-// Update is the Gamma step of M1 and M3 for all nodes that own an alpha; d features occur and
-// have a mean scale.
+// Update does the Gamma step of M1 and M3 for all nodes that own an alpha. d is the number of
+// features that occur, scale their mean scale.
 func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	out, k := make(Alpha, len(a)), float64(d)
 	variance := func(n int32) float64 {
@@ -148,12 +150,12 @@ func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, sc
 	return out
 }
 
-// Settle repeats the paper's Gamma step with the means held, and of each leaf the number gamma of terms
-// that the data determine: Psi_c goes by 1/A_c. The internals' variances follow from the precisions, and
-// down a chain of them each precision goes by those above, so that one step a round takes hundreds of
-// rounds. It is the paper's step and not Gamma, as there may be many fixed points where features are
-// many: this one goes to that of the paper's updates. d/4 steps are enough, as the step's rate is 1 - gamma/d
-// or so.
+// Settle repeats the paper's Gamma step, with the means fixed. It also fixes, for each leaf, the number
+// gamma of terms that the data determine, so that Psi_c is proportional to 1/A_c. Along a chain of
+// internal nodes each precision depends on those above it. With one step a round that takes hundreds of
+// rounds. Settle takes the paper's step, not Gamma: with many features there may be many fixed points,
+// and the paper's step leads to that of the paper's updates. A step shrinks the distance by a factor of
+// about 1 - gamma/d, so d/4 steps are enough.
 func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	start, at := a, Below{slices.Clone(b.Variance), b.Distance}
 	for range minSteps + d/4 {
@@ -177,9 +179,9 @@ func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 
 const minSteps, settled = 100, 1e-14
 
-// UpdateByFeature is the Gamma step of M2 at the columns of a range: scale are those of its
+// UpdateByFeature does the Gamma step of M2 at the columns of a range. scale has the scales of these
 // columns. A feature that does not occur keeps alpha 1.
-func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, pull *Pull, scale []float64) Alpha {
+func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, contribution *Contribution, scale []float64) Alpha {
 	out, columns := make(Alpha, len(a)), len(scale)
 	for i, n := range t.Nodes {
 		terms, row := float64(len(t.Children[n])), i*columns
@@ -188,7 +190,7 @@ func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, pull *
 				out[row+j] = 1
 				continue
 			}
-			sum, square := pull.Variance[row+j], pull.Square[row+j]
+			sum, square := contribution.Variance[row+j], contribution.Square[row+j]
 			for _, c := range t.Children[n] {
 				if k := t.Internal[c]; k >= 0 {
 					sum += t.Variance(M2, a, c, columns, j)

@@ -199,7 +199,7 @@ func TestPaperEq5(t *testing.T) {
 		tree, r := forest(), rand.New(rand.NewPCG(uint64(v), 8))
 		a := randomAlpha(tree, v, columns, r)
 		mu := make([][]float64, len(tree.Parent))
-		m, pull := make([]float64, len(tree.Nodes)*columns), NewPull(v, len(tree.Nodes)*columns)
+		m, contribution := make([]float64, len(tree.Nodes)*columns), NewContribution(v, len(tree.Nodes)*columns)
 		for i := range m {
 			m[i] = r.NormFloat64()
 		}
@@ -209,12 +209,12 @@ func TestPaperEq5(t *testing.T) {
 				mu[n][j] = r.NormFloat64()
 				if up := tree.above(int32(n)); tree.Leaf[n] {
 					at, prec := int(up)*columns+j, tree.Precision(v, a, int32(n), columns).At(j)
-					pull.Slope[at] += prec * (mu[n][j] - m[at])
-					pull.Curvature[at] += prec
+					contribution.Slope[at] += prec * (mu[n][j] - m[at])
+					contribution.Curvature[at] += prec
 				}
 			}
 		}
-		got := tree.Solve(v, a, m, pull, columns)
+		got := tree.Solve(v, a, m, contribution, columns)
 		for i, n := range tree.Nodes {
 			mu[n] = got[i*columns:][:columns]
 		}
@@ -241,16 +241,16 @@ func TestPaperEq5(t *testing.T) {
 		// The slope of the same leaves at the means found.
 		for i, n := range tree.Nodes {
 			for j := range columns {
-				pull.Slope[i*columns+j] = 0
+				contribution.Slope[i*columns+j] = 0
 				for _, c := range tree.Children[n] {
 					if tree.Leaf[c] {
-						pull.Slope[i*columns+j] += tree.Precision(v, a, c, columns).At(j) * (mu[c][j] - got[i*columns+j])
+						contribution.Slope[i*columns+j] += tree.Precision(v, a, c, columns).At(j) * (mu[c][j] - got[i*columns+j])
 					}
 				}
 			}
 		}
 		still := append([]float64{}, got...)
-		tree.Average(v, a, still, pull, columns, func(int32) bool { return true })
+		tree.Average(v, a, still, contribution, columns, func(int32) bool { return true })
 		for i := range still {
 			if math.Abs(still[i]-got[i]) > 1e-12 {
 				t.Errorf("M%d: Average moves %g to %g", v, got[i], still[i])
@@ -288,7 +288,7 @@ func TestPaperEq6ByVariant(t *testing.T) {
 		a := randomAlpha(tree, v, columns, r)
 		p := tree.NewPrior([]float64{0, 0, 3, 4, 0, 0, 5, 6, 7}, 25)
 		mu, psi := make([][]float64, len(tree.Parent)), make([][]float64, len(tree.Parent))
-		m, pull := make([]float64, len(tree.Nodes)*columns), NewPull(v, len(tree.Nodes)*columns)
+		m, contribution := make([]float64, len(tree.Nodes)*columns), NewContribution(v, len(tree.Nodes)*columns)
 		below := Below{Variance: make([]float64, len(mu)), Distance: make([]float64, len(mu))}
 		mean := 0.0
 		for n := range mu {
@@ -299,7 +299,7 @@ func TestPaperEq6ByVariant(t *testing.T) {
 					m[int(i)*columns+j], psi[n][j] = mu[n][j], tree.Variance(v, a, int32(n), columns, j)
 				} else {
 					psi[n][j] = 1 / (r.ExpFloat64() + tree.Precision(v, a, int32(n), columns).At(j))
-					pull.Add(int(tree.above(int32(n)))*columns+j, 1, mu[n][j]-mu[tree.Parent[n]][j], 1, psi[n][j])
+					contribution.Add(int(tree.above(int32(n)))*columns+j, 1, mu[n][j]-mu[tree.Parent[n]][j], 1, psi[n][j])
 					below.Variance[n] += psi[n][j]
 				}
 				if up := tree.Parent[n]; up >= 0 {
@@ -321,7 +321,7 @@ func TestPaperEq6ByVariant(t *testing.T) {
 			}
 		}
 		if v == M2 {
-			got := tree.UpdateByFeature(GammaEM, a, p, m, pull, scale)
+			got := tree.UpdateByFeature(GammaEM, a, p, m, contribution, scale)
 			for i, n := range tree.Nodes {
 				for j, s := range scale {
 					sum := 0.0

@@ -108,18 +108,18 @@ func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 	return 1 / (sum + float64(float64(len(t.Children[n]))*own.At(j)))
 }
 
-// Pull is what the leaves contribute to their parents' update at the columns of a range: rows by
-// index among the internals.
-type Pull struct {
-	Slope     []float64 // sum over leaf children of A_c (mu_c - mu_n), at the mu_n that the leaves were solved with
-	Curvature []float64 // and of A_c h_c/(A_c + h_c), h_c a bound of the loss's Hessian
-	Variance  []float64 // M2: of Psi_c
-	Square    []float64 // M2: of (mu_c - mu_n)^2
+// Contribution is what the leaves contribute to their parents' update at the columns of a range. It
+// has a row for each internal node, or for each parent of a block's leaves.
+type Contribution struct {
+	Slope     []float64 // sum over leaf children c of A_c (mu_c - mu_n), at the mu_n that the leaves were solved with
+	Curvature []float64 // sum of A_c h_c/(A_c + h_c), where h_c bounds the loss's Hessian
+	Variance  []float64 // M2: sum of Psi_c
+	Square    []float64 // M2: sum of (mu_c - mu_n)^2
 }
 
-// NewPull is the pull of no leaves, with this many entries.
-func NewPull(v Variant, n int) *Pull {
-	p := &Pull{Slope: make([]float64, n), Curvature: make([]float64, n)}
+// NewContribution is the contribution of no leaves, with n entries.
+func NewContribution(v Variant, n int) *Contribution {
+	p := &Contribution{Slope: make([]float64, n), Curvature: make([]float64, n)}
 	if v == M2 {
 		p.Variance, p.Square = make([]float64, n), make([]float64, n)
 	}
@@ -128,7 +128,7 @@ func NewPull(v Variant, n int) *Pull {
 
 // Add adds a leaf at an entry: its precision a, its distance mu_c - mu_n, a bound h of its loss's
 // curvature, and its Psi.
-func (p *Pull) Add(at int, a, distance, h, variance float64) {
+func (p *Contribution) Add(at int, a, distance, h, variance float64) {
 	p.Slope[at] += float64(a * distance)
 	p.Curvature[at] += float64(a * (h / (a + h)))
 	if p.Variance != nil {
@@ -137,8 +137,8 @@ func (p *Pull) Add(at int, a, distance, h, variance float64) {
 	}
 }
 
-// Fields are the pull's parts, in the order in which they travel.
-func (p *Pull) Fields() [][]float64 {
+// Fields are the contribution's parts, in the order in which they are stored.
+func (p *Contribution) Fields() [][]float64 {
 	if p.Variance == nil {
 		return [][]float64{p.Slope, p.Curvature}
 	}
@@ -154,7 +154,7 @@ func (p *Pull) Fields() [][]float64 {
 // So the step never overshoots, and at a fixed point it is mu_n = Psi (A_n mu_parent + sum_c A_c
 // mu_c). With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r likewise, from the leaves to the root,
 // mu_n = (r_n + A_n mu_parent)/(A_n + S_n) on the way back. It costs internals x columns.
-func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Pull, columns int) []float64 {
+func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Contribution, columns int) []float64 {
 	s, r := make([]float64, len(m)), make([]float64, len(m))
 	for i, k := range p.Curvature {
 		s[i] = k
@@ -190,9 +190,9 @@ func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Pull, columns int) []fl
 	return r
 }
 
-// Average sets, in mu, the means of the internal nodes in a set to Psi (A_n mu_parent + sum_c A_c
-// mu_c), with the others fixed. Slope is from leaves that were solved at the present mu.
-func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Pull, columns int, holds func(n int32) bool) {
+// Average sets the means of the internal nodes in a set to Psi (A_n mu_parent + sum_c A_c mu_c), in
+// mu, with the others fixed. Slope is from leaves that were solved at the present mu.
+func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Contribution, columns int, holds func(n int32) bool) {
 	for i, n := range t.Nodes {
 		if !holds(n) {
 			continue

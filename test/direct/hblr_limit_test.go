@@ -139,7 +139,7 @@ func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive fun
 		mean[n], alpha[n] = make([]float64, columns), 1
 	}
 	for range 3000 {
-		pull := hblr.NewPull(hblr.M1, len(tree.Nodes)*columns)
+		contribution := hblr.NewContribution(hblr.M1, len(tree.Nodes)*columns)
 		m, moved := make([]float64, len(tree.Nodes)*columns), 0.0
 		for i, n := range tree.Nodes {
 			copy(m[i*columns:], mean[n])
@@ -158,10 +158,10 @@ func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive fun
 			bound := make([]float64, columns)
 			s.Curvature(rows, bound)
 			for f, h := range bound {
-				pull.Add(int(tree.Internal[up])*columns+f, 1, mean[n][f]-mean[up][f], h, 0)
+				contribution.Add(int(tree.Internal[up])*columns+f, 1, mean[n][f]-mean[up][f], h, 0)
 			}
 		}
-		g := tree.Solve(hblr.M1, alpha, m, pull, columns)
+		g := tree.Solve(hblr.M1, alpha, m, contribution, columns)
 		for i, n := range tree.Nodes {
 			for f := range columns {
 				moved = max(moved, math.Abs(g[i*columns+f]-m[i*columns+f]))

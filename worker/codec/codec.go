@@ -159,7 +159,7 @@ func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
 // U16 fills dst.
 func (d *Decoder) U16(dst []uint16) { words(d, 2, dst) }
 
-// U32 fills dst; of what F32 wrote with the floats' bits.
+// U32 fills dst. Where F32 wrote, it gives the bits of the floats.
 func (d *Decoder) U32(dst []uint32) { words(d, 4, dst) }
 
 func words[T sparse.Word](d *Decoder, size int, dst []T) {
@@ -232,10 +232,11 @@ const (
 	lowBits  = 0x0101010101010101
 )
 
-// eight adds up eight differences of a byte each, from at on; the last sum is returned.
+// eight decodes eight indices into dst. w holds eight differences of a byte each, and at is the
+// index before them. The last index is returned.
 func eight(dst []uint32, at, w uint64) uint64 {
 	_ = dst[7]
-	v := uint32(at) // the caller looks whether the sum went beyond
+	v := uint32(at) // the caller refuses a last index that is too large
 	v0 := v + uint32(w&0xff)
 	v1 := v0 + uint32(w>>8&0xff)
 	v2 := v1 + uint32(w>>16&0xff)
@@ -259,8 +260,8 @@ func (d *Decoder) End(what string) error {
 	return nil
 }
 
-// The formats: a format byte, three zeros, a count (uint32, little-endian), then so many float64,
-// which are aligned and read where they lie, or float32.
+// A vector is a format byte, three zeros, a count (uint32, little-endian) and that many numbers:
+// float64, which are aligned and read in place, or float32.
 const (
 	formatVector = 0x61
 	formatNarrow = 0x62
@@ -270,7 +271,7 @@ const (
 // Vector writes float64 numbers.
 func Vector(v []float64) []byte { return sparse.Append(head(formatVector, len(v), 8), v) }
 
-// Narrow writes them as float32.
+// Narrow writes float64 numbers as float32.
 func Narrow(v []float64) []byte {
 	e := Encoder{head(formatNarrow, len(v), 4)}
 	e.F64as32(v)

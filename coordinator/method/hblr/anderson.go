@@ -7,7 +7,7 @@ import "math"
 type history struct {
 	Older int                             // points behind the current one
 	FF    [Memory + 1][Memory + 1]float64 // F_i.F_j
-	Rates [3]float64                      // what the last moves told of 1 - rate; 0: nothing
+	Rates [3]float64                      // estimates of 1 - rate from the last moves; 0: none
 }
 
 // accept takes the products of a new point with this many older ones, and the squared length of

@@ -1,9 +1,7 @@
 package hblr
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 
 	"taxon/coordinator/method"
@@ -14,64 +12,65 @@ import (
 type stage uint8
 
 const (
-	stageLeaves     stage = iota // the leaves' means; by parity those of even depth
-	stageInternals               // the internals'; by parity those of odd depth
-	stageLeaves2                 // by parity: the leaves of odd depth
-	stageInternals2              // by parity: the internals of even depth
+	stageLeaves     stage = iota // the leaves' means; with schedule parity those of even depth
+	stageInternals               // the internals' means; with schedule parity those of odd depth
+	stageLeaves2                 // schedule parity: the leaves of odd depth
+	stageInternals2              // schedule parity: the internals of even depth
 	stageGamma                   // the precisions, and how far all has moved
 	stageMove                    // the next point
 	stageEvaluate                // the sweep's weights are written, to be evaluated
 	stageSummary                 // figures of the precisions, for the report
 	stageEmit                    // the final weights are written
 	stageEnd                     // nothing is left to do
-	stagePartition               // soft-max: the rows' offsets anew; then the leaves are solved once more
-	stageMessages                // soft-max: what the leaves say to their parents
+	stagePartition               // soft-max: the rows' offsets are recomputed; then the leaves are solved again
+	stageContribute              // soft-max: what the leaves contribute to their parents
 	stageFit                     // once: the priors' rates, from logistic regressions
 	stages
 )
 
 // phases are the stages as users see them.
-var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "leaves tell", "priors"}
+var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "contributions", "priors"}
 
 const (
-	// leafShare of the means' last change is the accuracy of the leaves' solves, within bounds.
+	// The leaves are solved to leafShare of the means' last change, at least to loosest and at most to tightest.
 	leafShare                          = 1e-2
 	loosest, tightest                  = 5e-2, 1e-14
-	boundLeafTolerance                 = 1e-7  // variational: what inexact leaves take from the bound is far below minFall
-	minFall                            = 1e-12 // relative: the bound has fallen, by more than rounding
+	boundLeafTolerance                 = 1e-7  // variational: inexact leaves then lower the bound by far less than minFall
+	minFall                            = 1e-12 // relative: a bound that falls by more than this has fallen by more than rounding
 	stationaryChange, stationaryRounds = 1e-13, 20
-	// lost is after how many sweeps without half of the residual hblr-m2 lets each precision go at its own pace,
-	// for so many sweeps; twice as many the next time.
+	// If hblr-m2's residual has not halved for this many sweeps (lost), each precision's steps get a factor of
+	// their own. That lasts for paced sweeps, and each further time twice as long as the last time.
 	lost, paced = 30, 100
 )
 
 // state is the iteration between two steps: what a checkpoint holds of it.
 type state struct {
-	Sweep          uint32 // under way, from 1
-	Stage          stage  // of the step under way
+	Sweep          uint32 // the sweep under way, from 1
+	Stage          stage  // the stage of the step under way
 	TimeUp         bool   `json:",omitempty"`
-	Points         int    // points that the values tell of, the current one included
-	Piece          uint32 `json:",omitempty"` // of the stage's tasks, that the step under way runs
+	Points         int    // points whose values are there, the current one included
+	Piece          uint32 `json:",omitempty"` // the piece of the stage's tasks that the step under way runs
 	History        history
 	Mix            []float64 `json:",omitempty"`
 	Products       [Memory + 1]float64
 	Norm           float64 // ||means of internals||^2
 	Length         float64 // squared length of the last move
 	Objective      float64
-	Moved          float64 // relative change of M2's precisions in this round
-	Change         float64 // that the last round made
-	Means          float64 // of it, the means'
-	Reached        float64 // Change / (1 - rate); 0: not known
-	Before         float64 // Reached of the sweep before
-	Rest           uint32  // sweeps in a row whose change was rounding
-	Least          float64 // squared residual: the last one that was less than half of those before,
-	LeastAt        uint32  // and its sweep
-	Paced, Span    uint32  `json:",omitempty"` // M2: sweeps in which each precision goes at a pace of its own: still to go, and of the last time
+	Moved          float64 // greatest relative change of M2's precisions in this round
+	Change         float64 // greatest relative change of any mean or precision in the last round
+	Means          float64 // the same of the means alone
+	Reached        float64 // Change / (1 - rate): an estimate of all further change; 0: not known
+	Before         float64 // Reached of the previous sweep
+	Rest           uint32  // sweeps in a row whose change was only rounding
+	Least          float64 // the squared residual when it last halved
+	LeastAt        uint32  // the sweep in which it did
+	Paced          uint32  `json:",omitempty"` // M2: sweeps still to go with a factor for each precision's steps; 0: there are no factors
+	Span           uint32  `json:",omitempty"` // M2: how many such sweeps there were the last time
 	Certified      bool
 	Last           float64 // objective of the last certificate
-	Back           Back    // the last point was thrown away; which part moved from the one before
-	Turn           bool    // the next time that happens, precisions move, not means
-	Low, Mid, High float64 // of the precisions
+	Back           Back    // not 0: the last point was dropped, and this part of the previous one is updated
+	Turn           bool    // the next time, the precisions are updated, not the means
+	Low, Mid, High float64 // least, median and greatest precision
 	Summed         bool
 	StoppedBy      string
 	Partition      *partition `json:"Tie,omitempty"` // soft-max
@@ -94,7 +93,7 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
 	if detail.Softmax {
-		d.Partition = &partition{Look: true}
+		d.Partition = &partition{First: true}
 	}
 	if d.enter(stageLeaves); detail.Fitted {
 		d.Stage = stageFit
@@ -130,8 +129,8 @@ func (d *driver) Progress() method.Progress {
 	return p
 }
 
-// Next implements method.Driver. A time that is up before the next point is made ends the job
-// at this one.
+// Next implements method.Driver. If the time is up before the next point is computed, the job ends
+// with this one.
 func (d *driver) Next() (method.Step, bool) {
 	if d.state.TimeUp && d.Stage == stageMove && d.Piece == 0 && d.Back == 0 {
 		d.Sweep--
@@ -140,7 +139,7 @@ func (d *driver) Next() (method.Step, bool) {
 	return d.Step()
 }
 
-// enter goes to a stage; by parity past leaves of a depth that has none.
+// enter goes to a stage. With schedule parity it skips a set that has no leaves.
 func (d *driver) enter(s stage) {
 	if d.Stage = s; d.parity && (s == stageLeaves || s == stageLeaves2) && d.plan.Sets[s/2] == d.plan.Sets[s/2+1] {
 		d.Stage++
@@ -155,8 +154,8 @@ func (d *driver) kind() string {
 	return method.Stationarity
 }
 
-// pieces is in how many steps the stage's tasks run: a step's values are dropped together, so that those
-// which it makes anew lie in the store twice only for a piece.
+// pieces is the number of steps in which the stage's tasks run. The old values of a step are dropped
+// together, when the new ones are there. So with pieces only one piece lies in the store twice.
 func (d *driver) pieces() uint32 {
 	if d.Stage == stageLeaves || d.Stage == stageMove {
 		return d.plan.Pieces
@@ -164,7 +163,7 @@ func (d *driver) pieces() uint32 {
 	return 1
 }
 
-// piece leaves of a list's tasks those of the piece under way.
+// piece reduces a list's tasks to those of the piece under way.
 func (d *driver) piece(tasks *method.Tasks) {
 	if n := d.pieces(); n > 1 {
 		first := tasks.Count * d.Piece / n
@@ -189,7 +188,7 @@ func (d *driver) Step() (method.Step, bool) {
 	case stageLeaves, stageLeaves2:
 		blocks.Op, blocks.Params = OpLeaves, method.Encode(Leaves{Tolerance: d.leafTolerance()})
 		blocks.Reads = []method.Read{{Value: Above, All: true}, alphas, {Value: Leaf}}
-		blocks.Writes = []string{Leaf, Pull, Trace}
+		blocks.Writes = []string{Leaf, Contribution, Trace}
 		if d.plan.Bounded {
 			blocks.Reads, blocks.Writes = append(blocks.Reads, method.Read{Value: Sigma}), append(blocks.Writes, Sigma)
 		}
@@ -207,15 +206,15 @@ func (d *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{blocks}
 	case stagePartition:
 		s.Tasks = []method.Tasks{d.partition(whole)}
-	case stageMessages:
-		s.Tasks = []method.Tasks{d.tell(blocks)}
+	case stageContribute:
+		s.Tasks = []method.Tasks{d.contribute(blocks)}
 	case stageInternals, stageInternals2:
 		p := Internals{Set: -1, End: true, Past: d.past()}
 		if d.parity { // leaves of even depth have parents of odd depth
 			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2, Past: d.past()}
 		}
 		ranges.Op, ranges.Params = OpInternals, method.Encode(p)
-		ranges.Reads = []method.Read{{Value: Pull, All: true}, alphas, {Value: X}}
+		ranges.Reads = []method.Read{{Value: Contribution, All: true}, alphas, {Value: X}}
 		if p.Half {
 			ranges.Reads = append(ranges.Reads, method.Read{Value: Half})
 		}
@@ -310,7 +309,7 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	return []method.Tasks{blocks, ranges, last}
 }
 
-// leafTolerance is how exact the leaves' solves must be not to disturb the iteration.
+// leafTolerance is the accuracy of the leaves' solves that does not disturb the iteration.
 func (d *driver) leafTolerance() float64 {
 	most := loosest
 	if d.plan.Bounded {
@@ -355,7 +354,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stagePartition:
 		d.Objective += total[SumObjective]
 		d.endSolve(total)
-	case stageMessages:
+	case stageContribute:
 		d.Stage = stageInternals
 	case stageInternals, stageInternals2:
 		if d.parity && d.Stage == stageInternals {
@@ -426,9 +425,9 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 }
 
-// follow sees whether the residual still falls. Of M2's many precisions a few may cross from one state to
-// another by small, steady steps, or turn about a fixed point. An extrapolation that is one for all of them
-// only throws these back and forth.
+// follow checks whether the residual still falls. A few of M2's many precisions may move far by small,
+// steady steps, or circle around a fixed point. One extrapolation for all precisions does not help them,
+// and so each gets a factor of its own for a while.
 func (d *driver) follow() {
 	if r := d.History.FF[0][0]; d.LeastAt == 0 || r < d.Least/4 {
 		d.Least, d.LeastAt = r, d.Sweep
@@ -439,8 +438,8 @@ func (d *driver) follow() {
 	}
 }
 
-// goBack throws a point away where the bound has fallen. One part of the point before it moves
-// instead, the others held: by that the bound never falls.
+// goBack drops a point at which the bound has fallen. Instead one part of the previous point is
+// updated and the other is kept. That never lowers the bound.
 func (d *driver) goBack() {
 	d.Objective, d.Length, d.Mix, d.Stage = 0, 0, nil, stageMove
 	if d.Back = BackMeans; d.Turn {
@@ -494,7 +493,7 @@ func (d *driver) stop() bool {
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver: a round that has begun is ended, as without it there is no
+// TimeUp implements method.Driver. A round that has begun runs to its end, because it gives the
 // certificate.
 func (d *driver) TimeUp(up bool) method.Late {
 	d.state.TimeUp = up
@@ -523,14 +522,11 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 		return nil, err
 	}
 	d := newDriver(spec.GetOptions(), settings.Tolerance, plan, detail)
-	if s == nil {
-		return d, nil
-	}
-	if err := json.Unmarshal(s, &d.state); err != nil {
+	if err := method.Restore(s, &d.state, &d.Stage, stages-1); err != nil {
 		return nil, err
 	}
-	if d.Stage >= stages || (d.Partition != nil) != detail.Softmax {
-		return nil, fmt.Errorf("it stands at stage %d, which this version does not know of such a job", d.Stage)
+	if (d.Partition != nil) != detail.Softmax {
+		return nil, errors.New("its likelihood is not the job's")
 	}
 	return d, nil
 }

@@ -12,13 +12,13 @@ const (
 	bytesPerNode     = 400
 	visitSeconds     = 1.5e-9
 	sweeps           = 25
-	passes           = 16 // over the data, of a sweep's solves
-	vectorsPerColumn = 10 // of a solve: mapper/hblr.Scratch, the means and their curvature
-	vectorsPerRow    = 6
+	passes           = 16 // passes over the data in a sweep
+	vectorsPerColumn = 10 // numbers that a solve holds for a leaf and column: mapper/hblr.Scratch, the means and their curvature
+	vectorsPerRow    = 6  // the same for a leaf and row
 	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
 	boundPerRow      = 12
-	softmaxSolves    = 4  // soft-max: of the leaves, in a sweep
-	fullRounds       = 10 // of a solve with whole covariances, a cube of the columns each
+	softmaxSolves    = 4  // soft-max: solves of the leaves in a sweep
+	fullRounds       = 10 // rounds of a solve with full covariances, each of columns^3 operations
 )
 
 // Estimate implements method.Method. Its unit is a float64 for each column.
@@ -28,9 +28,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	vector := 8 * columns
 	blocks, ranges := uint64(plan.Items[Blocks].Count), uint64(plan.Items[Ranges].Count)
 	leaves, internals := uint64(plan.Terminals), uint64(plan.Internals)
-	parents, point, pull := leaves, internals, uint64(2) // of blocks' leaves
+	parents, point, contribution := leaves, internals, uint64(2) // vectors: parents of all blocks' leaves, a point, a contribution
 	if m.variant() == "m2" {
-		point, pull = 2*internals, 4
+		point, contribution = 2*internals, 4
 	}
 	detail, err := Detail(plan.Detail)
 	pastRounds := uint64(Memory)
@@ -39,13 +39,13 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		pastRounds, pieces = uint64(detail.Memory), uint64(detail.Pieces)
 		parents = detail.parents(p.Tree.Parent)
 	}
-	stored := vector // in the store
+	stored := vector // bytes of a vector in the store
 	if err == nil && detail.Narrow {
 		stored /= 2
 	}
 	above := stored * parents * point / max(internals, 1)
 	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), sweeps
-	means := leaves // vectors of leaves, of which the store holds so many
+	means := leaves // vectors that the store holds for the leaves
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
 	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
 	settings, _ := SettingsOf(p.Spec.GetOptions())
@@ -60,9 +60,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
 		}
 	}
-	softmax := uint64(0) // soft-max: shares of blocks, what they told, and offsets
+	softmax := uint64(0) // soft-max: bytes of shares, previous means and offsets
 	if err == nil && detail.Fitted && m.variant() == "m2" {
-		pull++
+		contribution++
 	}
 	if err == nil && detail.Softmax {
 		visits *= softmaxSolves
@@ -72,15 +72,15 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	solved, moved, round := softmax+stored*(means+pull*parents), stored*point+above, 2*stored*point // values of a stage each
+	solved, moved, round := softmax+stored*(means+contribution*parents), stored*point+above, 2*stored*point // bytes that each stage writes
 	sweep := solved + moved + round
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
-		WorkerSlot: max(slot+4*pull*vector*min(leaves, blockLeaves),
-			vector*point*(pastRounds+2*pull+6)/ranges),
+		WorkerSlot: max(slot+4*contribution*vector*min(leaves, blockLeaves),
+			vector*point*(pastRounds+2*contribution+6)/ranges),
 		Coordinator: 64*(4*blocks+(2*pastRounds+10)*ranges) + bytesPerNode*nodes,
 		StoreSweep:  sweep,
-		// Values are written anew while the old ones are there: of stages that run in pieces, those of a piece.
+		// New values are written before the old ones are dropped. A stage that runs in pieces drops them piece by piece.
 		StoreJob:     solved + 2*moved + (pastRounds+1)*round + max(solved, moved, round),
 		TrafficSweep: 2*sweep + stored*point*3*(pastRounds+1),
 		Dense:        true,
@@ -99,7 +99,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	return e
 }
 
-// parents is how many parents the leaves of all blocks have, each counted once a block.
+// parents counts the parents of each block's leaves, and adds up these counts.
 func (p *Plan) parents(parent []int32) (n uint64) {
 	for b := range len(p.Begin) - 1 {
 		seen := map[int32]bool{-1: true}

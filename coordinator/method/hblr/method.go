@@ -5,21 +5,21 @@
 // logarithms of the precisions:
 //
 //	fit        blocks  with --prior blr, once: the priors' rates
-//	leaves     blocks  the leaves' means and variances at x, and what they say to their parents
+//	leaves     blocks  the leaves' means and variances at x, and what they contribute to their parents
 //	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
 //	gamma      whole   the precisions of M1 and M3, from sums over the features
 //	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
 //
-// With the soft-max likelihood, leaves are followed by partition (whole) over and over, up to their
-// joint maximum, and only then tell their parents (partition.go).
+// With the soft-max likelihood, leaves and partition (whole) take turns until the leaves are at their
+// joint maximum. Only then come their contributions to the parents (partition.go).
 //
-// By parity the first two run twice: leaves of even depth, internals of odd depth, then the
-// others. Partial MAP minimises no single function, so there is no bound: the job ends where a
-// further round would change next to nothing. Precisions and leaves that are written are those
-// of the same x, so that the objective reported is that of the weights.
+// With schedule parity leaves and internals run twice: leaves of even depth, internals of odd depth,
+// then the others. Partial MAP minimises no single function, so there is no bound: the job ends when
+// another round would change next to nothing. The precisions and leaves that are written belong to
+// the same x, so the objective in the report is that of the weights.
 //
 //   - method.go: what is refused, the plan; estimate.go: memory and time
-//   - params.go: what coordinator and worker tell each other
+//   - params.go: operations, parameters, values and figures that coordinator and worker share
 //   - driver.go: the steps, stopping; partition.go: those of the soft-max; anderson.go: extrapolation, and the rate
 package hblr
 
@@ -98,8 +98,8 @@ var options = []method.Option{
 	method.EvalEvery, method.WarmStart,
 }
 
-// settled is an option of which a search tries the default alone, unless values are named: priors are
-// learned, so that nothing is left to search.
+// settled makes a search try an option's default alone, unless the user names values: priors are
+// learned, so there is nothing to search for.
 func settled(o method.Option) method.Option {
 	o.Grid, o.Ladder = []string{o.Default}, nil
 	return o
@@ -134,8 +134,8 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// fullFeatures is the greatest number of features whose information matrix is inverted, and of
-// those that have whole covariances: 32 MiB.
+// fullFeatures is the greatest number of features for which a full information matrix is inverted, or
+// a full covariance is kept. Such a matrix takes 32 MiB.
 const fullFeatures = 2048
 
 // covarianceBytes is the memory of a covariance.
@@ -204,23 +204,23 @@ func (m Method) checkClasses(p *method.Problem) error {
 
 const (
 	blockLeaves = 16 // lanes of a solve (mapper/hblr.Lanes)
-	// rangeEntries is how many numbers a range's point has at most, where a column has fewer.
+	// rangeEntries is the most numbers of a range's point, unless one column has more.
 	rangeEntries = 1 << 18
-	// minRanges share the work on internals, where they have rangeColumns columns each.
+	// There are at least minRanges, as far as each has rangeColumns columns: they share the work on internals.
 	minRanges, rangeColumns = 8, 64
 	maxRanges               = 1 << 12
-	// Points of more numbers are extrapolated from fewer past rounds, which all lie in the store.
+	// The store keeps every past round of the extrapolation. So points of more numbers use fewer.
 	someEntries, somePastRounds = 1 << 19, 6
 	manyEntries, fewPastRounds  = 1 << 23, 2
 	mostEntries                 = 1 << 26 // one past round
-	// Large jobs solve leaves and move points in so many steps at most, of PieceTasks tasks at least.
+	// maxPieces is the most steps in which a large job solves its leaves or moves its points. A step has at least PieceTasks tasks.
 	maxPieces = 8
-	// narrowTolerance is the least that points in float32 are good for.
+	// narrowTolerance is the smallest tolerance that points in float32 can reach.
 	narrowTolerance = 1e-4
 )
 
-// NarrowFrom is how many numbers the means of leaves and one point have where they are stored as
-// float32; such jobs run in pieces. Tests lower both.
+// A job is large if its leaves' means and one point together have NarrowFrom numbers. It stores them
+// as float32, and runs in pieces. Tests lower both variables.
 var NarrowFrom, PieceTasks uint64 = 1 << 25, 48
 
 // Plan implements method.Method.
@@ -276,7 +276,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		},
 		Values: []method.Value{
 			{Name: Leaf, Items: Blocks, Versions: 1},
-			{Name: Pull, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
+			{Name: Contribution, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
 			{Name: Trace, Items: Blocks, Versions: 1},
 			{Name: Above, Items: Ranges, Versions: 1, Whole: true, Cut: true, By: Blocks},
 			{Name: Half, Items: Ranges, Versions: 1, Whole: true},
@@ -298,7 +298,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if detail.Softmax {
 		plan.Values = append(plan.Values,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},
-			method.Value{Name: LastMeans, Items: Blocks, Versions: 1},
+			method.Value{Name: PreviousMeans, Items: Blocks, Versions: 1},
 			method.Value{Name: Offset, Items: Whole, Versions: OffsetMemory + 1},
 			method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 	}
@@ -318,7 +318,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return plan, nil
 }
 
-// cut lists the leaves in blocks; by parity those of even depth first.
+// cut puts the leaves into blocks. With schedule parity those of even depth come first.
 func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
 	sets := [][]uint32{nil}
 	if parity {

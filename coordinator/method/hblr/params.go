@@ -12,59 +12,61 @@ const (
 	Ranges = 1 // feature ranges of Plan.Width columns each; the bias is the last column
 	Whole  = 2 // one item
 
-	OpLeaves    = "leaves"    // of a block: its leaves' means: params Leaves
-	OpPartition = "partition" // soft-max, of the whole: the offset of each row: params Partition
-	OpMessages  = "tell"      // soft-max, of a block: what solved leaves say to their parents; no parameters
-	OpInternals = "internals" // of a range: the internals' means, and M2's precisions: params Internals
-	OpGamma     = "gamma"     // of the whole: precisions of M1 and M3, and how far all has moved: params Gamma
-	OpMove      = "move"      // of a range, or the whole: the next point: params Move
-	OpSummary   = "summary"   // of the whole: figures of the precisions; no parameters
-	OpEmit      = "emit"      // of a block: means, variances, precisions; no parameters
-	OpEmitMean  = "emit-mean" // of a range: the internals' means; no parameters
-	OpEmitAlpha = "emit-prec" // of a range (M2) or the whole: the internals' precisions; no parameters
-	OpFit       = "fit"       // of a block: the priors' rates, from logistic regressions; no parameters
+	OpLeaves     = "leaves"    // of a block: solves its leaves' means. Parameters: Leaves
+	OpPartition  = "partition" // soft-max, of the whole: computes the offset of each row. Parameters: Partition
+	OpContribute = "tell"      // soft-max, of a block: computes what its solved leaves contribute to their parents. No parameters
+	OpInternals  = "internals" // of a range: updates the internals' means, and M2's precisions. Parameters: Internals
+	OpGamma      = "gamma"     // of the whole: updates the precisions of M1 and M3, and measures how far the point has moved. Parameters: Gamma
+	OpMove       = "move"      // of a range, or the whole: computes the next point. Parameters: Move
+	OpSummary    = "summary"   // of the whole: computes figures of the precisions. No parameters
+	OpEmit       = "emit"      // of a block: writes its leaves' means, variances and precisions. No parameters
+	OpEmitMean   = "emit-mean" // of a range: writes the internals' means. No parameters
+	OpEmitAlpha  = "emit-prec" // of a range (M2) or the whole: writes the internals' precisions. No parameters
+	OpFit        = "fit"       // of a block: computes the priors' rates from logistic regressions. No parameters
 )
 
-// Families of values, all of float64. A point x is the internals' means and the logarithms of
-// the precisions; G(x) is what a round of all updates makes of it, F = G(x) - x. They lie by
+// Families of values. A point x holds the internals' means and the logarithms of the
+// precisions. G(x) is the point after a round of all updates, and F = G(x) - x. Points lie by
 // feature range; the precisions of M1 and M3 lie apart, with the whole.
 const (
-	Leaf      = "leaf"  // of a block: its leaves' means
-	Pull      = "pull"  // of a block, cut by ranges: what the leaves say to their parents
-	Trace     = "trace" // of a block: sums over the features, leaf by leaf
-	Share     = "share" // soft-max, of a block: by row, its leaves' sums (mapper/hblr.Scratch.LogSum, Bounded.Share)
-	LastMeans = "told"  // soft-max, of a block: its leaves' means when they last told
-	Above     = "above" // of a range, cut by blocks: what the parents say to their leaves
-	Half      = "half"  // of a range: a point within a round by parity
-	Sigma     = "sigma" // variational, of a block: the square roots of its leaves' variances
-	Part      = "part"  // of a range: sums over its features, internal by internal
-	Rate      = "rate"  // of a block: its leaves' fitted rates; of M2 cut by ranges, their sums by parent
+	Leaf          = "leaf"  // of a block: its leaves' means
+	Contribution  = "pull"  // of a block, cut by ranges: its leaves' share in their parents' update (mapper/hblr.Contribution)
+	Trace         = "trace" // of a block: for each leaf, sums over the features
+	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share)
+	PreviousMeans = "told"  // soft-max, of a block: its leaves' means at the end of the previous round
+	Above         = "above" // of a range, cut by blocks: the parents' means, and M2's precisions, that a block's leaves need
+	Half          = "half"  // of a range: with schedule parity, the point in the middle of a round
+	Sigma         = "sigma" // variational, of a block: the square roots of its leaves' variances
+	Part          = "part"  // of a range: for each internal, sums over the range's features
+	Rate          = "rate"  // of a block: its leaves' fitted rates. M2: cut by ranges, and summed by parent
 
-	// Offset is, soft-max, of the whole: by row, the number that stands for the other leaves (mapper/hblr.Block.Offset) as the
-	// last solve leaves it; OffsetF how far that is from what the solve was given.
+	// Soft-max, of the whole. Offset holds a number for each row that stands for all other
+	// leaves (mapper/hblr.Block.Offset), computed from the last solve. OffsetF is its
+	// difference from the offset that this solve was given.
 	Offset, OffsetF = "tie", "tief"
 
 	X, G, F                = "x", "g", "f"                // of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
-	// EM are the precisions by the paper's own step, of a range (M2); EMAlpha of the whole.
+	// EM holds a range's precisions after the paper's own step (M2), EMAlpha those of the whole.
 	EM, EMAlpha = "em", "emalpha"
-	// Pace is, of M2, of a range: how much of its steps each precision makes (mapper/hblr.Pace).
+	// Pace holds, for each of M2's precisions in a range, the factor by which its steps are multiplied (mapper/hblr.Pace).
 	Pace = "pace"
 )
 
-// OffsetMemory is how many older offsets their extrapolation remembers.
+// OffsetMemory is the number of older offsets that the extrapolation of offsets uses.
 const OffsetMemory = 8
 
-// Memory is how many older points the extrapolation remembers, where they are small.
+// Memory is the number of older points that the extrapolation of points uses, if points are
+// small. Plan.Memory is the job's own number.
 const Memory = 20
 
-// Figures of a task, as they stand in method.Sums. Behind them stand the inner products F_0.F_j
-// of the point with those of past rounds, j = 0..Memory.
+// Figures of a task, by their place in method.Sums. After them come the inner products F_0.F_j
+// of the current point with past ones, j = 0..Memory.
 const (
-	SumObjective = iota // leaves, partition, internals: their shares of the negative log posterior
-	SumChange           // partition: the greatest change of an offset; gamma: relative, the greatest of any mean or precision; internals: of any precision
-	SumMeans            // gamma: relative, the greatest change of any mean
-	SumStep             // move: ||x - the point before||^2
+	SumObjective = iota // of leaves, partition and internals: its share of the negative log posterior
+	SumChange           // the greatest change; partition: of an offset; internals: of a precision, relative; gamma: of a mean or precision, relative
+	SumMeans            // gamma: the greatest change of a mean, relative
+	SumStep             // move: ||x - previous x||^2
 	SumNorm             // internals: ||means||^2
 	SumPasses           // leaves: passes over the data
 	SumLow              // summary: least, median and greatest precision
@@ -89,44 +91,46 @@ func Product(j int) int { return sumProducts + j }
 
 // Leaves are the parameters of OpLeaves.
 type Leaves struct {
-	Tolerance float64   // of the leaves' gradients, relative
-	Mix       []float64 `json:",omitempty"` // soft-max: they are solved with the offsets sum_j Mix[j] Offset_j, Offset_0 the last ones
-	Look      bool      `json:",omitempty"` // soft-max: nothing is solved, the leaves only tell their shares
+	Tolerance float64 // relative accuracy of the leaves' gradients
+	// Mix, of a soft-max, gives the offsets that the leaves are solved with: sum_j Mix[j] Offset_j,
+	// where Offset_0 are the last ones.
+	Mix []float64 `json:",omitempty"`
+	// SharesOnly, of a soft-max: the leaves are not solved, only their shares are computed.
+	SharesOnly bool `json:"Look,omitempty"`
 }
 
-// Partition are the parameters of OpPartition: the offsets that the leaves were solved with, and with how
-// many past ones products are made.
+// Partition are the parameters of OpPartition.
 type Partition struct {
-	Mix  []float64 `json:",omitempty"`
-	Past int
+	Mix  []float64 `json:",omitempty"` // as in Leaves: the offsets that the leaves were solved with
+	Past int       // number of past offsets to make inner products with
 }
 
 // Internals are the parameters of OpInternals.
 type Internals struct {
-	Set  int  // -1: all internals at once; else those whose depth is odd (1) or even (0)
-	Half bool `json:",omitempty"` // begin where the other set's update ended
-	End  bool // the round ends: make G and F, with the products of so many past rounds
-	Past int
+	Set  int  // -1: all internals at once; 1: those of odd depth; 0: those of even depth
+	Half bool `json:",omitempty"` // start from Half, where the update of the other set ended
+	End  bool // this ends the round: write G and F, and make the inner products
+	Past int  // number of past rounds to make inner products with
 }
 
 // Gamma are the parameters of OpGamma.
 type Gamma struct {
-	Past int
+	Past int // number of past rounds to make inner products with
 }
 
-// Move are the parameters of OpMove: the next point is sum_j Mix[j] G_j, G_0 the last one. With a
-// Back, the last point is thrown away: the next one is that before it, with means by G or
-// precisions by the paper's step in their place.
+// Move are the parameters of OpMove. Without Back the next point is sum_j Mix[j] G_j, where G_0
+// is the last one. With Back the last point is dropped. The next point is then the one before
+// it, with one part updated: its means taken from G, or its precisions from the paper's step.
 type Move struct {
 	Mix   []float64
 	Back  Back `json:",omitempty"`
-	Paced bool `json:",omitempty"` // M2: each precision goes at a pace of its own
+	Paced bool `json:",omitempty"` // M2: each precision's step is multiplied by a factor of its own
 }
 
-// Back says which part of a point moves.
+// Back says which part of a point is updated after the last point was dropped. 0: none was.
 type Back uint8
 
-// Parts of a point that move.
+// Parts of a point.
 const (
 	BackMeans Back = 1 + iota
 	BackPrecisions
@@ -135,19 +139,19 @@ const (
 // Plan is method.Plan.Detail.
 type Plan struct {
 	Variant string   // m1, m2, m3
-	Bounded bool     // variational: all maximises one lower bound
-	Softmax bool     `json:",omitempty"` // the likelihood ties the leaves
+	Bounded bool     // variational: every update maximises the same lower bound
+	Softmax bool     `json:",omitempty"` // the likelihood is a soft-max over all leaves
 	Fitted  bool     `json:",omitempty"` // the priors' rates come from logistic regressions
 	Width   uint32   // columns of a range; the last one may have fewer
 	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
 	Nodes   []uint32 // leaves
-	Sets    []uint32 // parity: blocks of set s are [Sets[s], Sets[s+1]); else all are of set 0
-	Memory  int      // older points that the extrapolation remembers
-	Narrow  bool     `json:",omitempty"` // means, pulls and points are stored as float32
-	Pieces  uint32   // steps in which leaves are solved, and points moved
+	Sets    []uint32 // schedule parity: set s has the blocks [Sets[s], Sets[s+1]). Empty: all blocks are one set
+	Memory  int      // number of older points that the extrapolation uses
+	Narrow  bool     `json:",omitempty"` // means, contributions and points are stored as float32
+	Pieces  uint32   // number of steps in which leaves are solved, and in which points are moved
 }
 
-// Block is the leaves that block b is about.
+// Block returns the leaves of block b.
 func (p *Plan) Block(b int) []uint32 { return p.Nodes[p.Begin[b]:p.Begin[b+1]] }
 
 // Detail reads the detail of a plan that this package has made.

@@ -10,17 +10,17 @@ import (
 // each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
 // they stop changing. The leaves are then at their joint maximum.
 type partition struct {
-	Look    bool      `json:",omitempty"` // the job begins: no offset is known yet
-	Mix     []float64 `json:",omitempty"` // of the leaves' solve under way
-	Past    int       // past offsets in the extrapolation, in this round
-	Count   int       // solves of this round that have ended
+	First   bool      `json:"Look,omitempty"` // the job begins: no offset is known yet
+	Mix     []float64 `json:",omitempty"`     // Leaves.Mix of the solve under way
+	Past    int       // number of past offsets that the extrapolation uses, of this round
+	Count   int       // solves that have ended in this round
 	Last    float64   // objective of the last one
 	History history
 }
 
 const (
-	maxSolves   = 300   // solves of a round; the next round continues from where they end
-	offsetNoise = 1e-13 // offsets are right to it at best
+	maxSolves   = 300   // most solves of a round; the next round continues where they ended
+	offsetNoise = 1e-13 // rounding error of offsets: no smaller tolerance is asked of them
 	// boundOffset is the loosest tolerance of a variational job. The bound is flat at the best
 	// offset, so an error costs its square only. If the bound falls because of it, goBack
 	// notices.
@@ -29,7 +29,7 @@ const (
 
 // softmax adds what the leaves of a soft-max read and write.
 func (d *driver) softmax(blocks *method.Tasks) {
-	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, Look: d.Partition.Look}
+	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, SharesOnly: d.Partition.First}
 	blocks.Params, blocks.Writes = method.Encode(p), []string{Leaf, Share}
 	for back := range p.Mix {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, Back: back, All: true})
@@ -52,22 +52,22 @@ func (d *driver) partition(whole method.Tasks) method.Tasks {
 	return whole
 }
 
-// tell is the task of blocks that ends the leaves' part of a round: they send messages to their
-// parents.
-func (d *driver) tell(blocks method.Tasks) method.Tasks {
-	blocks.Op, blocks.Params = OpMessages, method.Encode(struct{}{})
-	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: LastMeans}, {Value: Offset, All: true}}
+// contribute is the task of the blocks that ends the leaves' part of a round: it computes what they
+// contribute to their parents.
+func (d *driver) contribute(blocks method.Tasks) method.Tasks {
+	blocks.Op, blocks.Params = OpContribute, method.Encode(struct{}{})
+	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: PreviousMeans}, {Value: Offset, All: true}}
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
-	blocks.Writes = []string{Pull, Trace, LastMeans}
+	blocks.Writes = []string{Contribution, Trace, PreviousMeans}
 	return blocks
 }
 
-// endSolve ends a solve of the leaves. They send their messages, or are solved again.
+// endSolve ends a solve of the leaves: their contributions come next, or another solve.
 func (d *driver) endSolve(total method.Sums) {
 	t := d.Partition
-	if t.Look {
+	if t.First {
 		*t = partition{Mix: []float64{1}}
 		d.Objective, d.Stage = 0, stageLeaves
 		return
@@ -79,7 +79,7 @@ func (d *driver) endSolve(total method.Sums) {
 		}
 	}
 	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp {
-		d.Stage = stageMessages
+		d.Stage = stageContribute
 		return
 	}
 	var products [Memory + 1]float64

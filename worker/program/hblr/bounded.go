@@ -45,30 +45,30 @@ func (k *task) boundedLeaves(ctx context.Context, b *hblr.Block, before []float6
 	if err != nil {
 		return nil, err
 	}
-	sigma.v = slices.Clone(sigma.v) // what was read is the store's
+	sigma.v = slices.Clone(sigma.v) // the store owns what was read
 	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
-	var pull *hblr.Pull
+	var contribution *hblr.Contribution
 	var trace []float64
 	k.Compute(func() {
 		s := j.free.Get().(*hblr.Full)
 		defer j.free.Put(s)
 		bound := make([]float64, len(w))
 		if err = j.solveBounded(ctx, s, b, w, sigma.v, bound, tolerance, sums, nil); err == nil {
-			pull, trace = j.messages(sigma, b, k.Item, w, before, bound)
+			contribution, trace = j.contribute(sigma, b, k.Item, w, before, bound)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	values := append(k.pulls(pull), k.value(params.Leaf, w), k.value(params.Sigma, sigma.v), k.value(params.Trace, trace))
+	values := append(k.contributions(contribution), k.value(params.Leaf, w), k.value(params.Sigma, sigma.v), k.value(params.Trace, trace))
 	return sums, k.Put(ctx, values, nil)
 }
 
-// share holds sums over a soft-max's leaves, by row (mapper/hblr.Bounded.Share).
+// share holds, for each row, sums over leaves of a soft-max (mapper/hblr.Bounded.Share).
 type share struct{ tau, pull []float64 }
 
-// solveBounded solves a block's leaves. bound gets bounds of their losses' curvature, and their
-// shares are added to it. nil: neither is needed.
+// solveBounded solves a block's leaves. It writes bounds of their losses' curvature to bound, and
+// adds their shares to shares, unless these are nil.
 func (j *job) solveBounded(ctx context.Context, s *hblr.Full, b *hblr.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {
 		return j.solveOnes(ctx, s, b, w, sigma, bound, tolerance, sums, shares)

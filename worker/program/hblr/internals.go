@@ -13,7 +13,7 @@ import (
 	"taxon/worker/program"
 )
 
-// What a range's part holds of each internal: sums over its features.
+// Sums over a range's features that its value Part holds for each internal:
 const (
 	partDistance = iota // ||mu - mu_parent||^2 of G
 	partNorm            // ||mu||^2
@@ -42,7 +42,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	pull, err := k.pull(ctx)
+	contribution, err := k.contribution(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,10 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	var g []float64
 	k.Compute(func() {
 		if p.Set < 0 {
-			g = j.tree.Solve(j.variant, alpha, mean, pull, columns)
+			g = j.tree.Solve(j.variant, alpha, mean, contribution, columns)
 		} else {
 			g = slices.Clone(mean)
-			j.tree.Average(j.variant, alpha, g, pull, columns, func(n int32) bool { return int(j.depth[n]%2) == p.Set })
+			j.tree.Average(j.variant, alpha, g, contribution, columns, func(n int32) bool { return int(j.depth[n]%2) == p.Set })
 		}
 	})
 	sums := make(method.Sums, params.Figures)
@@ -74,16 +74,16 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	k.Compute(func() {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
 		at, scale := g, j.scale[lo:hi]
-		if j.bounded { // precisions are moved from x, as they may have to be alone
+		if j.bounded { // precisions are updated at the means of x, as they may be all that is updated
 			at = x[:len(g)]
 			if j.m2() {
 				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, prior, scale, 1)
-				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, prior, at, pull, scale))
+				em = logs(j.tree.UpdateByFeature(hblr.GammaEM, alpha, prior, at, contribution, scale))
 			}
 		}
 		part = j.shape(at, g, x, columns)
 		if j.m2() {
-			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, prior, at, pull, scale)
+			next := j.tree.UpdateByFeature(hblr.Gamma, alpha, prior, at, contribution, scale)
 			for i, a := range next {
 				sums[params.SumChange] = max(sums[params.SumChange], math.Abs(a/alpha[i]-1))
 				g = append(g, hblr.Log(a))
@@ -100,7 +100,7 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, append(values, k.value(params.Part, part)), nil)
 }
 
-// shape are the sums over a range's features of means, and of how far g is from x.
+// shape computes the value Part of a range from means, and from a point x and what it becomes, g.
 func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 	distance, norm := j.tree.Squares(mean, columns)
 	out := make([]float64, partLength*len(norm))
@@ -111,8 +111,8 @@ func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 	return out
 }
 
-// residual makes the values G and F = G - x of a point x, and adds to the sums F_0.F_j with so
-// many past rounds.
+// residual makes the values G and F = G - x of a point x. It puts the inner products F_0.F_j with
+// past rounds into the sums.
 func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, gName, fName string, past int) ([]store.Value, error) {
 	f := subtract(g, x)
 	if past > params.Memory {
@@ -129,10 +129,13 @@ func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, g
 	return []store.Value{k.value(gName, g), k.value(fName, f)}, nil
 }
 
-// pulls are a block's parts of its pull, by range.
-func (k *task) pulls(pull *hblr.Pull) []store.Value { return k.cut(params.Pull, pull.Fields()) }
+// contributions cuts a block's contribution by range.
+func (k *task) contributions(contribution *hblr.Contribution) []store.Value {
+	return k.cut(params.Contribution, contribution.Fields())
+}
 
-// cut are a block's parts of fields by slot, by range: slot by slot, field by field.
+// cut makes a value for each range out of fields that have a row for each slot. A value has slot
+// after slot, and in a slot field after field.
 func (k *task) cut(family string, fields [][]float64) (values []store.Value) {
 	j := k.job
 	for r := range j.ranges {
@@ -148,14 +151,15 @@ func (k *task) cut(family string, fields [][]float64) (values []store.Value) {
 	return values
 }
 
-// pull adds up what all leaves say to the internals at this range's columns, block by block.
-func (k *task) pull(ctx context.Context) (*hblr.Pull, error) {
+// contribution adds up the contributions of all blocks at this range's columns.
+func (k *task) contribution(ctx context.Context) (*hblr.Contribution, error) {
 	lo, hi := k.job.bounds(k.Item)
-	sum := hblr.NewPull(k.job.variant, len(k.job.tree.Nodes)*(hi-lo))
-	return sum, k.addUp(ctx, params.Pull, sum.Fields())
+	sum := hblr.NewContribution(k.job.variant, len(k.job.tree.Nodes)*(hi-lo))
+	return sum, k.addUp(ctx, params.Contribution, sum.Fields())
 }
 
-// addUp adds what all blocks have written for this range, slot by slot, to fields by internal.
+// addUp adds to fields, which have a row for each internal, what all blocks have written for this
+// range.
 func (k *task) addUp(ctx context.Context, family string, fields [][]float64) error {
 	j := k.job
 	places := k.All(family, 0)
@@ -165,7 +169,7 @@ func (k *task) addUp(ctx context.Context, family string, fields [][]float64) err
 	lo, hi := j.bounds(k.Item)
 	columns := hi - lo
 	for b, at := range places {
-		if at.Step == 0 { // by parity: of leaves whose turn comes
+		if at.Step == 0 { // schedule parity: leaves that have not been solved yet
 			continue
 		}
 		slots := j.slots[b]
@@ -245,8 +249,8 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// traces adds up what leaves and ranges tell of each node, and gives the greatest change of a
-// mean relative to the largest mean.
+// traces adds up the values Trace and Part for each node. It also returns the greatest change of a
+// mean, relative to the largest mean.
 func (k *task) traces(ctx context.Context) (below hblr.Below, change float64, err error) {
 	j := k.job
 	n := len(j.tree.Parent)

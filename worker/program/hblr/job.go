@@ -253,8 +253,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 		return k.fit(ctx)
 	case params.OpPartition:
 		return k.partition(ctx)
-	case params.OpMessages:
-		return k.sendMessages(ctx)
+	case params.OpContribute:
+		return k.contribute(ctx)
 	case params.OpInternals:
 		return k.internals(ctx)
 	case params.OpGamma:

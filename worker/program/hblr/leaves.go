@@ -11,12 +11,12 @@ import (
 	"taxon/worker/program"
 )
 
-// A leaf's trace has sums over the features that occur:
+// Sums over the features that occur, which the value Trace holds for each leaf:
 const (
 	traceVariance = iota // sum_i Psi_i
 	traceDistance        // ||mu - mu_parent||^2
 	traceNorm            // ||mu||^2
-	traceMoved           // ||mu - the mean before||^2
+	traceMoved           // ||mu - previous mu||^2
 	traceLength
 )
 
@@ -67,7 +67,7 @@ func (k *task) block(ctx context.Context) (*hblr.Block, error) {
 	return b, nil
 }
 
-// precision is that of a leaf whose parent has one precision for all features.
+// precision is the precision of a leaf whose parent has the same one for all features.
 func (j *job) precision(n uint32, alpha hblr.Alpha) hblr.Precision {
 	if j.m2() {
 		return hblr.Unit
@@ -75,7 +75,7 @@ func (j *job) precision(n uint32, alpha hblr.Alpha) hblr.Precision {
 	return j.tree.Precision(j.variant, alpha, int32(n), j.columns)
 }
 
-// startLeaves are a block's means before its first solve: those of the parents.
+// startLeaves are the means at which a block's first solve begins: those of the parents.
 func startLeaves(b *hblr.Block, columns int) []float64 {
 	lanes := len(b.Positive)
 	w := make([]float64, columns*lanes)
@@ -110,7 +110,7 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	}
 	w := slices.Clone(before)
 	var out hblr.Solved
-	var pull *hblr.Pull
+	var contribution *hblr.Contribution
 	var trace []float64
 	k.Compute(func() {
 		s := j.free.Get().(*hblr.Scratch)
@@ -119,26 +119,26 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 		if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err == nil {
 			bound := make([]float64, len(w))
 			s.Curvature(j.rows, bound)
-			pull, trace = j.messages(s, b, k.Item, w, before, bound)
+			contribution, trace = j.contribute(s, b, k.Item, w, before, bound)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	values := append(k.pulls(pull), k.value(params.Leaf, w), k.value(params.Trace, trace))
+	values := append(k.contributions(contribution), k.value(params.Leaf, w), k.value(params.Trace, trace))
 	sums := make(method.Sums, params.Figures)
 	sums[params.SumObjective], sums[params.SumPasses] = out.Objective, float64(out.Passes)
 	return sums, k.Put(ctx, values, nil)
 }
 
-// varianceSource knows the variance of lane l at column f.
+// varianceSource has the variance of lane l at column f.
 type varianceSource interface{ Variance(f, l int) float64 }
 
-// messages returns what a block's solved leaves send to their parents, by slot, and their traces.
-// bound is a bound of their losses' curvature.
-func (j *job) messages(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Pull, []float64) {
+// contribute returns what a block's solved leaves contribute to their parents, by slot, and the
+// leaves' traces. bound bounds the curvature of their losses.
+func (j *job) contribute(s varianceSource, b *hblr.Block, block int, w, before, bound []float64) (*hblr.Contribution, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
-	pull := hblr.NewPull(j.variant, len(slots)*j.columns)
+	contribution := hblr.NewContribution(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)
 	slot := make([]int, lanes)
 	for l, n := range j.plan.Block(block) {
@@ -154,7 +154,7 @@ func (j *job) messages(s varianceSource, b *hblr.Block, block int, w, before, bo
 			distance, moved := x, x-before[at]
 			if to >= 0 {
 				distance -= b.Above[l][f]
-				pull.Add(to*j.columns+f, a, distance, bound[at], spread)
+				contribution.Add(to*j.columns+f, a, distance, bound[at], spread)
 			}
 			sums := trace[l*traceLength:][:traceLength]
 			sums[traceVariance] += spread
@@ -163,5 +163,5 @@ func (j *job) messages(s varianceSource, b *hblr.Block, block int, w, before, bo
 			sums[traceMoved] += float64(moved * moved)
 		}
 	}
-	return pull, trace
+	return contribution, trace
 }

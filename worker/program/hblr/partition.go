@@ -13,7 +13,7 @@ import (
 	"taxon/worker/program"
 )
 
-// offset reads the offsets sum_j mix[j] Offset_j. Without a mix they are 0.
+// offset computes the offsets sum_j mix[j] Offset_j from what is stored. Without a mix they are 0.
 func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	out := make([]float64, k.job.rows.X.Rows)
 	for back, c := range mix {
@@ -55,7 +55,7 @@ func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float6
 		k.Compute(func() {
 			s := j.free.Get().(*hblr.Full)
 			defer j.free.Put(s)
-			if p.Look {
+			if p.SharesOnly {
 				s.Open(j.rows, b)
 				s.Locate(j.rows, w, sigma.v)
 				s.Share(both.tau, both.pull)
@@ -73,7 +73,7 @@ func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float6
 		s := j.free.Get().(*hblr.Scratch)
 		defer j.free.Put(s)
 		s.Open(j.rows, b)
-		if p.Look {
+		if p.SharesOnly {
 			s.Evaluate(j.rows, w)
 		} else {
 			var out hblr.Solved
@@ -159,8 +159,8 @@ func (j *job) leaves() (n int) {
 	return n
 }
 
-// sendMessages runs OpMessages.
-func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
+// contribute runs OpContribute.
+func (k *task) contribute(ctx context.Context) (method.Sums, error) {
 	j := k.job
 	if err := k.item(params.Blocks, len(j.slots), &struct{}{}); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := k.own(ctx, params.LastMeans, 0, size, start)
+	before, err := k.own(ctx, params.PreviousMeans, 0, size, start)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
 			return nil, err
 		}
 	}
-	var pull *hblr.Pull
+	var contribution *hblr.Contribution
 	var trace []float64
 	k.Compute(func() {
 		bound := make([]float64, size)
@@ -198,7 +198,7 @@ func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
 			s.Open(j.rows, b)
 			s.Locate(j.rows, w, sigma.v)
 			s.Curvature(j.rows, bound)
-			pull, trace = j.messages(sigma, b, k.Item, w, before, bound)
+			contribution, trace = j.contribute(sigma, b, k.Item, w, before, bound)
 			return
 		}
 		s := j.free.Get().(*hblr.Scratch)
@@ -206,8 +206,8 @@ func (k *task) sendMessages(ctx context.Context) (method.Sums, error) {
 		s.Open(j.rows, b)
 		s.Evaluate(j.rows, w)
 		s.Curvature(j.rows, bound)
-		pull, trace = j.messages(s, b, k.Item, w, before, bound)
+		contribution, trace = j.contribute(s, b, k.Item, w, before, bound)
 	})
-	values := append(k.pulls(pull), k.value(params.Trace, trace), k.value(params.LastMeans, w))
+	values := append(k.contributions(contribution), k.value(params.Trace, trace), k.value(params.PreviousMeans, w))
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
 }

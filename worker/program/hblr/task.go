@@ -15,13 +15,13 @@ import (
 	"taxon/worker/program"
 )
 
-// task is one of the job's tasks at work.
+// task is a task of the job, while it runs.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// item checks that the task is about an item of a list that has so many, and reads its parameters.
+// item checks that the task's item is one of the first items of a list, and reads its parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
 		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
@@ -32,7 +32,7 @@ func (k *task) item(list, items int, into any) error {
 	return nil
 }
 
-// read reads a value of so many numbers.
+// read reads a value, which must have n numbers.
 func (k *task) read(ctx context.Context, at taxonv1.Place, name string, n int) ([]float64, error) {
 	b, err := k.Get(ctx, []store.Key{k.KeyAt(at, name)})
 	if err != nil {
@@ -45,10 +45,11 @@ func (k *task) read(ctx context.Context, at taxonv1.Place, name string, n int) (
 	return v, nil
 }
 
-// part is the name of a value's part for item i.
+// part is the name under which a value is stored that a family cuts for item i.
 func part(family string, i int) string { return family + "/" + strconv.Itoa(i) }
 
-// own reads the item's own value of a family; one that nobody has written is what start makes.
+// own reads the item's own value of a family, as it was so many versions back. If no task has
+// written it yet, start makes it.
 func (k *task) own(ctx context.Context, family string, back, n int, start func() []float64) ([]float64, error) {
 	at := k.Own(family, uint32(back))
 	if at.Step == 0 {
@@ -57,7 +58,8 @@ func (k *task) own(ctx context.Context, family string, back, n int, start func()
 	return k.read(ctx, at, family, n)
 }
 
-// point reads this range's point of a family; one that nobody has written is the start.
+// point reads this range's point of a family. If no task has written it yet, it is the point that
+// the job begins at.
 func (k *task) point(ctx context.Context, family string, back int) ([]float64, error) {
 	return k.own(ctx, family, back, k.job.size(k.Item), func() []float64 { return k.job.start(k.Item) })
 }
@@ -82,15 +84,15 @@ func (k *task) alpha(ctx context.Context) (hblr.Alpha, error) {
 	return exp(logs), nil
 }
 
-// value is one that this task writes.
+// value makes a value that this task writes.
 func (k *task) value(name string, v []float64) store.Value {
 	return store.Value{Key: k.Key(name), Data: k.job.encode(name, v)}
 }
 
-// exact are the values of a narrow job that stay float64: small ones.
+// exact are the values that stay float64 in a narrow job, because they are small.
 var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true, params.FAlpha: true}
 
-// encode writes a value.
+// encode encodes a value, as float32 in a narrow job.
 func (j *job) encode(name string, v []float64) []byte {
 	if j.plan.Narrow && !exact[name] {
 		return codec.Narrow(v)
@@ -98,7 +100,7 @@ func (j *job) encode(name string, v []float64) []byte {
 	return codec.Vector(v)
 }
 
-// above are the parts of a range's point that blocks of leaves need.
+// above makes, for each block, the part of this range's point that its leaves need.
 func (k *task) above(x []float64) (values []store.Value) {
 	for b := range k.job.slots {
 		values = append(values, k.value(part(params.Above, b), k.job.aboveOf(x, k.Item, b)))
@@ -106,7 +108,7 @@ func (k *task) above(x []float64) (values []store.Value) {
 	return values
 }
 
-// aboveOf is a block's part: of each of its slots the mean and, of M2, the precisions.
+// aboveOf is one block's part: the mean of each of its leaves' parents and, for M2, the precisions.
 func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
 	lo, hi := j.bounds(r)
 	columns, logs := hi-lo, x[len(x)/2:]
@@ -120,7 +122,7 @@ func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
 	return out
 }
 
-// startAbove is a block's part of the point that a job begins at.
+// startAbove is the same part of the point that a job begins at.
 func (j *job) startAbove(r, block int) (out []float64) {
 	lo, hi := j.bounds(r)
 	for _, p := range j.slots[block] {
@@ -185,15 +187,15 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// pace moves, in x, the logarithms of M2's precisions on from the last point, each at its own pace, and
-// gives the paces.
+// pace sets the logarithms of M2's precisions in x: the last point's plus a step, which is multiplied
+// by a factor for each precision. It returns the factors.
 func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	half := len(x) / 2
 	before, err := k.own(ctx, params.Pace, 0, half, func() []float64 { return slices.Repeat([]float64{1}, half) })
 	if err != nil {
 		return nil, err
 	}
-	steps := make([][]float64, 2) // of this round and the one before
+	steps := make([][]float64, 2) // F of this round and of the previous one
 	for back := range steps {
 		if steps[back], err = k.own(ctx, params.F, back, len(x), func() []float64 { return make([]float64, len(x)) }); err != nil {
 			return nil, err
@@ -209,7 +211,7 @@ func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	return out, nil
 }
 
-// back is the point before the last one, with one part of it moved.
+// back is the previous point with one part of it updated.
 func (k *task) back(ctx context.Context, part params.Back, from, family string, size int) ([]float64, error) {
 	j := k.job
 	em, means, start := params.EMAlpha, 0, j.startAlpha

@@ -14,7 +14,8 @@ type history struct{ w, g [][]float64 }
 // in a core's cache.
 const batchEntries = 1024
 
-// batches runs f on columns [a, b) of a range of so many, whose entries are [a*classes, b*classes).
+// batches cuts a range's columns into runs [a, b) and calls f for each. A run's entries in the
+// range's vectors are [a*classes, b*classes).
 func batches(columns, classes int, f func(a, b int)) {
 	step := max(1, batchEntries/classes)
 	for a := 0; a < columns; a += step {
