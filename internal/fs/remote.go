@@ -82,6 +82,25 @@ func Stat(path string) (info iofs.FileInfo, err error) {
 	return info, err
 }
 
+// ReadDir describes the files and folders in a folder, sorted by name, but those that vanish
+// meanwhile.
+func ReadDir(path string) (list []iofs.FileInfo, err error) {
+	if IsRemote(path) {
+		err = remotely(context.Background(), path, func(f *hdfs.FS, name string) (err error) {
+			list, err = f.ReadDir(name)
+			return err
+		})
+		return list, err
+	}
+	names, err := ReadDirNames(path)
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(path, name)); err == nil {
+			list = append(list, info)
+		}
+	}
+	return list, err
+}
+
 // ReadDirNames lists the names in a folder, sorted.
 func ReadDirNames(path string) (names []string, err error) {
 	if !IsRemote(path) {

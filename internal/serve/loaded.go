@@ -3,12 +3,11 @@ package serve
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,11 +21,10 @@ import (
 
 // loaded is a model in use. Its weights stay mapped until its last request is done.
 type loaded struct {
-	name  string
-	m     *model.Model
-	p     *dataset.Projection
-	stamp string   // of the manifest that it was opened by
-	path  []string // node -> names from the root, joined
+	name string
+	m    *model.Model
+	p    *dataset.Projection
+	path []string // node -> names from the root, joined
 
 	users sync.WaitGroup
 
@@ -69,12 +67,12 @@ type feature struct {
 const mostRules = 64
 
 // load opens a model and prepares what its first request would wait for.
-func load(name, dir, stamp string) (*loaded, error) {
+func load(name, dir string) (*loaded, error) {
 	m, err := model.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{name: name, m: m, stamp: stamp, rules: map[int]*ready{}, path: predict.Paths(m)}
+	l := &loaded{name: name, m: m, rules: map[int]*ready{}, path: predict.Paths(m)}
 	if l.p, err = predict.ProjectionOf(m); err == nil {
 		_, err = l.ready(0)
 	}
@@ -217,17 +215,16 @@ func (l *loaded) explain(q *question) error {
 	return nil
 }
 
-// stampOf is the checksum in a model's manifest. "": it can't be read.
-func stampOf(ctx context.Context, dir string) string {
-	b, err := fs.ReadFile(ctx, fs.Join(dir, "manifest.json"))
+// stampOf says what is in a model's folder: names, sizes and times of its files, or why it can't be
+// read. It changes with each of them.
+func stampOf(dir string) string {
+	files, err := fs.ReadDir(dir)
 	if err != nil {
-		return ""
+		return err.Error()
 	}
-	var head struct {
-		Checksum string `json:"checksum"`
+	var b strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&b, "%s: %d bytes, %d\n", f.Name(), f.Size(), f.ModTime().UnixNano())
 	}
-	if json.Unmarshal(b, &head) != nil {
-		return ""
-	}
-	return head.Checksum
+	return b.String()
 }

@@ -57,7 +57,9 @@ type slot struct {
 	name, dir string
 	mu        sync.RWMutex
 	in        *loaded
-	refused   string // stamp of a manifest that could not be opened
+	looked    string // stamp of the folder at the last look
+	failed    error  // why it could not be opened then
+	told      string // why it could not, as the log said last; "": it could
 }
 
 // take returns the current version of the model. Call its users.Done when done with it.
@@ -91,12 +93,13 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 		if at := s.models[name]; at != nil {
 			return nil, exit.Usagef("serve: %s and %s are both called %s: give NAME=FOLDER", at.dir, dir, name)
 		}
-		in, err := load(name, dir, stampOf(ctx, dir))
+		looked := stampOf(dir)
+		in, err := load(name, dir)
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		s.figures.Loaded(name, true)
-		s.models[name] = &slot{name: name, dir: dir, in: in}
+		s.models[name] = &slot{name: name, dir: dir, in: in, looked: looked}
 	}
 	return s, nil
 }
@@ -154,7 +157,7 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	for waiting := true; waiting; {
 		select {
 		case <-every.C:
-			s.reload(ctx)
+			s.reload()
 			continue
 		case err = <-ended:
 			servers--
@@ -189,23 +192,30 @@ var policy = secure.Policy{
 	"/openapi.json":    {secure.Anyone},
 }
 
-// reload opens the models whose folders now hold another one.
-func (s *Server) reload(ctx context.Context) {
+// reload opens the models whose folders changed. A folder that can't be opened is tried again when
+// anything in it changes, as it may be half copied.
+func (s *Server) reload() {
 	for _, m := range s.models {
-		stamp := stampOf(ctx, m.dir)
-		if stamp == "" || stamp == m.in.stamp || stamp == m.refused {
+		stamp := stampOf(m.dir)
+		if stamp == m.looked {
+			if m.failed != nil && m.told != m.failed.Error() { // this is why, now that nothing changes any more
+				s.tell(m)
+			}
 			continue
 		}
-		in, err := load(m.name, m.dir, stamp)
+		m.looked = stamp
+		in, err := load(m.name, m.dir)
 		s.figures.Loaded(m.name, err == nil)
-		if err != nil {
-			m.refused = stamp
-			s.o.Log(fmt.Errorf("%s: the new model can't be opened, the old one stays in use: %w", m.name, err))
+		if m.failed = err; err != nil {
+			if m.told == "" { // else the folder is still changing
+				s.tell(m)
+			}
 			continue
 		}
+		m.told = ""
 		m.mu.Lock()
 		old := m.in
-		m.in, m.refused = in, ""
+		m.in = in
 		m.mu.Unlock()
 		s.closing.Go(func() {
 			if err := old.retire(); err != nil {
@@ -213,6 +223,12 @@ func (s *Server) reload(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// tell logs why the model in a folder is not served.
+func (s *Server) tell(m *slot) {
+	m.told = m.failed.Error()
+	s.o.Log(fmt.Errorf("%s: the new model can't be opened, the old one stays in use until it can: %w", m.name, m.failed))
 }
 
 // names lists the models.

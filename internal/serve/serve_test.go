@@ -215,19 +215,72 @@ func TestReload(t *testing.T) {
 		})
 	}
 	must(t, os.Rename(dir, dir+".old"))
-	s.reload(context.Background()) // there is none for a moment
+	s.reload() // there is none for a moment
 	must(t, os.Rename(other, dir))
-	s.reload(context.Background())
+	s.reload()
 	if got := digest(); got != "rr-lr" {
 		t.Errorf("after the change %s is served", got)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(`{"checksum": "x"}`), 0o600))
-	s.reload(context.Background())
+	s.reload()
 	if got := digest(); got != "rr-lr" {
 		t.Errorf("after a broken one %s is served", got)
 	}
 	close(stop)
 	callers.Wait()
+}
+
+// What can't be opened is told once, and tried again when its folder changes: a model that is copied
+// manifest first is served in the end.
+func TestReloadHalfCopied(t *testing.T) {
+	dir, other := trained(t, texts, true, "bsvm"), trained(t, texts, true, "rr-lr")
+	s, _ := serving(t, Options{}, dir)
+	var told []string
+	s.o.Log = func(err error) { told = append(told, err.Error()) }
+	look := func(n int, want string) {
+		t.Helper()
+		s.reload()
+		s.reload() // nothing changed
+		if len(told) != n || n > 0 && !strings.Contains(told[n-1], want) {
+			t.Fatalf("told %q, want %d, the last with %q", told, n, want)
+		}
+	}
+	look(0, "")
+	entries, err := os.ReadDir(other)
+	must(t, err)
+	copied := func(name string) {
+		b, err := os.ReadFile(filepath.Join(other, name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+	}
+	copied("manifest.json")
+	s.reload()
+	first := len(told)
+	for _, e := range entries {
+		if e.Name() != "manifest.json" {
+			if e.IsDir() {
+				continue
+			}
+			copied(e.Name())
+			s.reload()
+		}
+	}
+	if in := s.models["m"].take(); in.m.Options.Method != "rr-lr" || first != 1 || len(told) != 1 {
+		t.Errorf("%s is served, and told %q", in.m.Options.Method, told)
+	}
+	s.models["m"].in.users.Done()
+	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "manifest.json"), nil, 0o600))
+	look(2, "manifest.json")
+	must(t, os.WriteFile(filepath.Join(dir, "manifest.json"), manifest, 0o600))
+	look(2, "")
+	must(t, os.WriteFile(filepath.Join(dir, "labels"), []byte("other"), 0o600))
+	look(3, "labels")
+	must(t, os.Rename(dir, dir+".old"))
+	look(4, "m")
+	must(t, os.Rename(other, dir))
+	look(4, "")
 }
 
 func TestRefusesNames(t *testing.T) {
