@@ -118,8 +118,12 @@ func TestMatrixMistakes(t *testing.T) {
 	dir := t.TempDir()
 	array := npyBytes("<f4", "(2, 2)", le([]float32{1, 0, 2, 3}))
 	for name, content := range map[string]string{
-		"a.npy": string(array), "cut.npy": string(array[:len(array)-3]), "nan.npy": string(npyBytes("<f4", "(2, 2)", le([]float32{1, 0, float32(math.NaN()), 3}))),
-		"f.npy": strings.Replace(string(array), "False", "True ", 1), "o.npy": strings.Replace(string(array), "<f4", "|O8", 1), "big.npy": strings.Replace(string(array), "<f4", ">f4", 1),
+		"a.npy": string(array), "cut.npy": string(array[:len(array)-3]), "short.npy": string(array[:len(array)-8]), "entry.npy": string(array[:len(array)-4]), "none.npy": string(array[:len(array)-16]), "more.npy": string(array) + "x",
+		"y.npy": string(npyBytes("<i8", "(2,)", le([]int64{1, 2}))), "y1.npy": string(npyBytes("<i8", "(2,)", le([]int64{1}))), "y3.npy": string(npyBytes("<i8", "(2,)", le([]int64{1, 2, 3}))),
+		"cut.npz": npz(zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8", "(2,)", le([]int64{2, 2})), "indptr": npyBytes("<i4", "(3,)", le([]int32{0, 1, 2})),
+			"indices": npyBytes("<i4", "(2,)", le([]int32{0})), "data": npyBytes("<f4", "(2,)", le([]float32{1, 2}))}),
+		"nan.npy": string(npyBytes("<f4", "(2, 2)", le([]float32{1, 0, float32(math.NaN()), 3}))),
+		"f.npy":   strings.Replace(string(array), "False", "True ", 1), "o.npy": strings.Replace(string(array), "<f4", "|O8", 1), "big.npy": strings.Replace(string(array), "<f4", ">f4", 1),
 		"one.npy": string(npyBytes("<f4", "(4,)", le([]float32{1, 0, 2, 3}))), "x.npz": "PK\x03\x04", "l2": "a\nb\n", "l1": "a\n", "l3": "a\nb\nc\n", "bad": "a\n\"b\n",
 		"csc.npz": npz(zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csc"))}),
 	} {
@@ -129,15 +133,18 @@ func TestMatrixMistakes(t *testing.T) {
 	}
 	for _, c := range []struct{ data, labels, want string }{
 		{"a.npy", "", "give its labels with --labels FILE"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"}, {"a.npy", "l3", "l3:3: a line more than the 2 rows"},
-		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: is cut off"}, {"nan.npy", "l2", "nan.npy:2: column 0 holds a value that is not finite"},
+		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, and the file holds 1"},
+		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"}, {"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"}, {"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
+		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"}, {"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"}, {"cut.npz", "l2", "cut.npz:2: is cut off"},
+		{"nan.npy", "l2", "nan.npy:2: column 0 holds a value that is not finite"},
 		{"f.npy", "l2", "np.ascontiguousarray"}, {"o.npy", "l2", "want float16"}, {"big.npy", "l2", "big-endian"}, {"one.npy", "l2", "want 2, rows and features"},
-		{"x.npz", "l2", "is no .npz file"}, {"csc.npz", "l2", "X.tocsr()"},
+		{"x.npz", "l2", "is no .npz file"}, {"csc.npz", "l2", "X.tocsr()"}, {"a.npy", "y.npy", ""},
 	} {
 		o := Options{Paths: []string{filepath.Join(dir, c.data)}, Out: filepath.Join(dir, "set")}
 		if c.labels != "" {
 			o.Table.Labels = filepath.Join(dir, c.labels)
 		}
-		if _, err := Ingest(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Ingest(t.Context(), o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %s: %v, want %s", c.data, c.labels, err, c.want)
 		}
 	}

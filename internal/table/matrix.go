@@ -160,7 +160,7 @@ func (m *matrix) check() error {
 // next reads a row; io.EOF after the last.
 func (m *matrix) next(row *Row) error {
 	if m.row == m.rows {
-		return io.EOF
+		return m.atEnd()
 	}
 	m.row++
 	row.Line = m.row
@@ -168,6 +168,9 @@ func (m *matrix) next(row *Row) error {
 	if m.dense != nil {
 		for c := range m.columns {
 			v, err := m.dense.number()
+			if errors.Is(err, errCut) {
+				return fmt.Errorf("its head says %d rows, and the file holds %d: it is cut off or damaged", m.rows, m.row-1)
+			}
 			if err != nil {
 				return err
 			}
@@ -183,6 +186,16 @@ func (m *matrix) next(row *Row) error {
 		row.Index, row.Value = append(row.Index, p.index+1), append(row.Value, p.value)
 	}
 	return nil
+}
+
+// atEnd is io.EOF unless bytes follow the last row of a dense matrix.
+func (m *matrix) atEnd() error {
+	if m.dense != nil {
+		if err := m.dense.atEnd(); err != nil {
+			return fmt.Errorf("after the %d rows that its head says: %w", m.rows, err)
+		}
+	}
+	return io.EOF
 }
 
 func (m *matrix) put(column uint32, v float64) {
@@ -296,15 +309,28 @@ func openNpy(r io.Reader) (*npy, error) {
 	return n, nil
 }
 
+// errCut says that an array has fewer entries than its head says. It is no io.EOF, which would
+// end the rows.
+var errCut = errors.New("is cut off or damaged: an array has fewer entries than its head says")
+
 func (n *npy) read() error {
-	if _, err := io.ReadFull(n.r, n.buf); err != nil {
-		var in *fs.InputError
-		if errors.As(err, &in) {
-			return err
-		}
-		return fmt.Errorf("is cut off or damaged: %w", err)
+	_, err := io.ReadFull(n.r, n.buf)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // exactly, as io.ReadFull makes them
+		return errCut
 	}
-	return nil
+	return err
+}
+
+// atEnd refuses bytes after the last entry.
+func (n *npy) atEnd() error {
+	_, err := n.r.ReadByte()
+	switch {
+	case err == nil:
+		return errors.New("bytes after the array's end: were files joined?")
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return err
 }
 
 // integer is the next entry of an array of integers.
@@ -403,10 +429,13 @@ func (l *labelFile) next(row *Row) error {
 	l.rows++
 	if l.array != nil {
 		name, err := l.array.text()
-		if err == nil && name != "" {
+		if err != nil {
+			return fs.Inputf(l.file.Name(), l.rows, "%w", err)
+		}
+		if name != "" {
 			row.Labels = append(row.Labels, []byte(name))
 		}
-		return err
+		return nil
 	}
 	line, err := l.lines.Next()
 	if errors.Is(err, io.EOF) {
@@ -428,6 +457,9 @@ func (l *labelFile) next(row *Row) error {
 // atEnd refuses labels after the last row.
 func (l *labelFile) atEnd() error {
 	if l.array != nil {
+		if err := l.array.atEnd(); err != nil {
+			return fs.Inputf(l.file.Name(), 0, "%w", err)
+		}
 		return nil
 	}
 	if _, err := l.lines.Next(); err == nil {
