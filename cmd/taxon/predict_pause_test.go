@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,57 @@ func TestPredictAnswersWhenTheInputPauses(t *testing.T) {
 	feed.Close()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+}
+
+// The same for the rows of tables, whole ones and halves, with lines between them that are no rows.
+func TestPredictAnswersTablesWhenTheInputPauses(t *testing.T) {
+	dir := t.TempDir()
+	train := filepath.Join(dir, "a.csv")
+	if err := os.WriteFile(train, []byte("id,t,l\n1,red apple,A\n2,green pear,B\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(dir, "m")
+	var stderr bytes.Buffer
+	if code := execute(t.Context(), []string{"train", "--data", train, "--text-column", "t", "--label-column", "l", "--min-df", "1", "--out", model}, nil, io.Discard, &stderr); code != 0 {
+		t.Fatal(stderr.String())
+	}
+	for format, pieces := range map[string][]string{
+		"csv":   {"id,t\na,red apple\n", "b,green\n\nc,\"red\npear\"\nd,gr", "een\n", "e,red"},
+		"tsv":   {"id\tt\na\tred apple\n", "b\tgreen\n\nc\tpear\nd\tgr", "een\n", "e\tred"},
+		"jsonl": {`{"t":"red apple"}` + "\n", `{"t":"green"}` + "\n \n" + `{"t":"pear"}` + "\n" + `{"t":"gr`, `een"}` + "\n", `{"t":"red"}`},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a predict that waits for more
+		in, feed := io.Pipe()
+		out, answers := io.Pipe()
+		stop := context.AfterFunc(ctx, func() { answers.CloseWithError(ctx.Err()) })
+		ended := make(chan int, 1)
+		go func() {
+			code := execute(ctx, []string{"predict", "--model", model, "--data", "-", "--data-format", format, "--text-column", "t", "--format", "csv", "--top", "1"}, in, answers, &stderr)
+			answers.Close()
+			ended <- code
+		}()
+		lines := bufio.NewReader(out)
+		want := func(n int) {
+			t.Helper()
+			for range n {
+				if got, err := lines.ReadString('\n'); err != nil {
+					t.Fatalf("%s: %q, %v", format, got, err)
+				}
+			}
+		}
+		for i, n := range []int{2, 2, 1} { // the head and a row, two rows, the row that came by halves
+			go io.WriteString(feed, pieces[i])
+			want(n)
+		}
+		_, _ = io.WriteString(feed, pieces[3])
+		feed.Close()
+		want(1)
+		if code := <-ended; code != 0 {
+			t.Errorf("%s: exit %d: %s", format, code, stderr.String())
+		}
+		stop()
+		cancel()
 	}
 }
 

@@ -26,7 +26,7 @@ type Row struct {
 	Text   []byte    // the text in text form; Index and Value are then empty
 
 	ID, Weight string // columns of a table
-	Broken     bool   // a row of a table that could not be read, and holds nothing
+	Broken     bool   // a row that could not be read, and holds nothing but its ID
 }
 
 func (r *Row) reset() {
@@ -39,7 +39,8 @@ type ReaderOptions struct {
 	Text      bool   // label[,label...]<TAB>text; else libsvm or XMC, told by line 1
 	ZeroBased bool   // libsvm indices count from 0; XMC files always do
 	// Pause is called before more of the stream is read, which may block. If it returns true,
-	// Read returns ErrPause, and continues when it is called again. nil: never.
+	// Read returns ErrPause, and continues when it is called again. nil: never. Tables have
+	// Use.Pause.
 	Pause func() bool
 
 	Strings Strings // lines are sequences, which become features of a string kernel
@@ -48,8 +49,8 @@ type ReaderOptions struct {
 	Use   table.Use
 }
 
-// ErrPause is returned by Read when ReaderOptions.Pause keeps it from waiting for the stream.
-var ErrPause = errors.New("the stream pauses")
+// ErrPause is returned by Read when a Pause keeps it from waiting for the stream.
+var ErrPause = table.ErrPause
 
 // Counts is what a Reader met beside plain instances. Nothing of it is an error.
 type Counts struct {

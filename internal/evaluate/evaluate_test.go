@@ -66,6 +66,28 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A file of predictions has a line for a broken row too, which is left out with the row.
+func TestBrokenRows(t *testing.T) {
+	for data, pred := range map[string]string{
+		"A\tred\nbroken\nB\tgreen\n":               "A\n\nA\n",
+		"t,l\nred,A\n\"x\nx,C\ny\" z,C\ngreen,B\n": "A\n\n\n\nA\n",
+	} {
+		o := Options{Predictions: write(t, "p", pred), Rankings: write(t, "r", pred), Compare: write(t, "q", pred), Data: predict.Input{Path: write(t, "d", data), Text: true}}
+		o.Data.Table.SkipBroken = 3
+		if data[0] == 't' {
+			o.Data.Table.Format, o.Data.Table.Label = "csv", "l"
+		}
+		var ui heard
+		r, err := Run(t.Context(), o, &ui)
+		if err != nil || r.Instances != 2 || r.ZeroOne != 0.5 || r.P1 != 0.5 || r.SignTest.Plus+r.SignTest.Minus != 0 {
+			t.Errorf("%q: %+v, %v", data, r, err)
+		}
+		if !slices.ContainsFunc(ui.warnings, func(w string) bool { return strings.Contains(w, "passed over") }) {
+			t.Errorf("%q: warnings %q", data, ui.warnings)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	data := write(t, "d", "a 1:1\n")
 	for want, o := range map[string]Options{

@@ -16,9 +16,13 @@ import (
 
 // ids holds a list of label ids for each instance, in one slice.
 type ids struct {
-	all []int32
-	end []int
+	all    []int32
+	end    []int
+	broken []int // rows that were passed over: their lines in a file of predictions, from 0
 }
+
+// lines is the number of lines in a file of predictions.
+func (l *ids) lines() int { return len(l.end) + len(l.broken) }
 
 func (l *ids) add(row []int32) {
 	l.all = append(l.all, row...)
@@ -152,7 +156,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	if !o.ZeroGiven && e.first != nil {
 		zero = e.first.Data.ZeroBased
 	}
-	columns, use := o.Table, table.Use{Labels: true}
+	columns, use := o.Table, table.Use{Labels: true, KeepBroken: true}
 	for _, m := range []*model.Model{e.second, e.first} {
 		if m != nil {
 			columns, use.Schema = columns.Over(m.Data.Table), m.Data.Table
@@ -176,7 +180,7 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 	for {
 		x, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			e.warn(predict.EmptyLines(r.Name(), r.Counts().EmptyLines))
+			e.warn(predict.PassedOver(r))
 			return truth, nil
 		}
 		if err == nil {
@@ -184,6 +188,10 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 		}
 		if err != nil {
 			return truth, err
+		}
+		if x.Broken {
+			truth.broken = append(truth.broken, truth.lines())
+			continue
 		}
 		labels = names.Append(labels[:0], x.Labels)
 		row = number(row[:0], labels)
@@ -213,16 +221,17 @@ func (e *evaluation) setTruth(path string, number numberer) (truth ids, err erro
 	return truth, nil
 }
 
-// readOutputs reads a file of predictions and, unless rank is empty, one of rankings.
+// readOutputs reads a file of predictions and, unless rank is empty, one of rankings. The lines of
+// broken rows are left out.
 func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth ids, number numberer) (out outputs, err error) {
-	if out.pred, err = e.readPredictions(ctx, pred, truth.len(), number); err != nil || rank == "" {
+	if out.pred, err = e.readPredictions(ctx, pred, truth, number); err != nil || rank == "" {
 		return out, err
 	}
-	out.ranked, err = e.readPredictions(ctx, rank, truth.len(), number)
+	out.ranked, err = e.readPredictions(ctx, rank, truth, number)
 	return out, err
 }
 
-func (e *evaluation) readPredictions(ctx context.Context, path string, instances int, number numberer) (list ids, err error) {
+func (e *evaluation) readPredictions(ctx context.Context, path string, truth ids, number numberer) (list ids, err error) {
 	f, err := fs.Open(ctx, e.o.Data.Files, path)
 	if err != nil {
 		return list, err
@@ -230,9 +239,9 @@ func (e *evaluation) readPredictions(ctx context.Context, path string, instances
 	defer f.Close()
 	names := map[string]bool{}
 	e.files = append(e.files, predicted{path, names})
-	r := eval.NewPredReader(f, f.Name(), instances, func(label string) bool { return e.known[label] })
+	r := eval.NewPredReader(f, f.Name(), truth.lines(), func(label string) bool { return e.known[label] })
 	var row []int32
-	for {
+	for line, broken := 0, truth.broken; ; line++ {
 		p, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return list, nil
@@ -242,6 +251,10 @@ func (e *evaluation) readPredictions(ctx context.Context, path string, instances
 		}
 		if err != nil {
 			return list, err
+		}
+		if len(broken) > 0 && broken[0] == line {
+			broken = broken[1:]
+			continue
 		}
 		for _, name := range p.Labels {
 			if !names[name] {

@@ -68,10 +68,13 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	}
 	options := dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns,
 		Use: table.Use{Labels: o.Labels, Features: true, KeepBroken: o.Rows, Schema: m.Data.Table}}
-	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, names: Names{}}
+	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, live: o.Live, names: Names{}}
 	if isTable {
 		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
 			return nil, exit.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
+		}
+		if o.Live {
+			options.Use.Pause = rows.paused
 		}
 		rows.file, err = dataset.OpenReader(ctx, o.Files, o.Path, options)
 		return rows, err
@@ -86,7 +89,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	options.Name = f.Name()
 	if o.Live && f.Waits() {
 		rows.waits = fs.NewCancelReader(ctx, f)
-		options.Pause = rows.paused
+		options.Pause = func() bool { return rows.paused(rows.waits) }
 	}
 	rows.file = dataset.NewFileReader(f, rows.waits, options)
 	return rows, nil
@@ -116,7 +119,8 @@ type fileRows struct {
 	ui         tell.Teller
 	unknown    int64 // instances without any feature of the model
 	file       *dataset.FileReader
-	waits      *fs.CancelReader // what file reads from, if a pause ends a batch; else nil
+	waits      *fs.CancelReader // what file reads lines from, if a pause ends a batch; else nil
+	live       bool             // a pause ends a batch
 	batch      int              // rows in the batch so far
 	began      time.Time        // when the batch got its first row
 	p          *dataset.Projection
@@ -137,7 +141,7 @@ func (f *fileRows) Fill(b *model.Batch) error {
 		if err != nil {
 			return err
 		}
-		if f.waits != nil && f.batch == 0 {
+		if f.live && f.batch == 0 {
 			f.began = time.Now()
 		}
 		f.p.Row(row, &f.v)
@@ -161,12 +165,12 @@ func (f *fileRows) Fill(b *model.Batch) error {
 
 // paused says whether the rows read so far should wait no longer for more. A user who waits for
 // the answer to an empty line is told at once that there is none.
-func (f *fileRows) paused() bool {
-	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !f.waits.Within(LongestWait) {
+func (f *fileRows) paused(in *fs.CancelReader) bool {
+	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
 		f.told = true
 		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
 	}
-	return f.batch > 0 && !f.waits.Within(LongestWait-time.Since(f.began))
+	return f.batch > 0 && !in.Within(LongestWait-time.Since(f.began))
 }
 
 // Names keeps one copy of each label, however often it occurs.
@@ -192,21 +196,20 @@ func (f *fileRows) progress() (done, total int64) {
 const blankRow = "an instance without labels and features is a line with a blank or tab"
 
 func (f *fileRows) Warnings() []string {
-	c := f.file.Counts()
-	out := append(EmptyLines(f.file.Name(), c.EmptyLines), warnUnknown(f.file.Name(), f.unknown)...)
-	if c.Broken > 0 {
-		out = append(out, fmt.Sprintf("%s: %s passed over, as --skip-broken allows", f.file.Name(), human.Counted(c.Broken, "broken row", "broken rows")))
-	}
-	return out
+	return append(PassedOver(f.file), warnUnknown(f.file.Name(), f.unknown)...)
 }
 
-// EmptyLines warns of lines that are no instances, as they shift the lines of the output against
-// those of the input.
-func EmptyLines(path string, lines int64) []string {
-	if lines == 0 {
-		return nil
+// PassedOver warns of lines that are no instances: empty ones, which shift the lines of the output
+// against those of the input, and broken ones.
+func PassedOver(r *dataset.FileReader) (out []string) {
+	c := r.Counts()
+	if c.EmptyLines > 0 {
+		out = append(out, fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", r.Name(), human.Counted(c.EmptyLines, "empty line", "empty lines"), blankRow))
 	}
-	return []string{fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", path, human.Counted(lines, "empty line", "empty lines"), blankRow)}
+	if c.Broken > 0 {
+		out = append(out, fmt.Sprintf("%s: %s passed over, as --skip-broken allows", r.Name(), human.Counted(c.Broken, "broken row", "broken rows")))
+	}
+	return out
 }
 
 // warnUnknown warns of instances without any feature of the model.

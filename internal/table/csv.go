@@ -27,7 +27,7 @@ type csvRecords struct {
 	bound *bounded
 	head  []string
 	row   []string
-	line  int64 // first line of the last record
+	line  int64 // where the last record began, or broke
 }
 
 // bounded ends the stream with an error if a record exceeds maxRecord.
@@ -45,9 +45,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func openCSV(r io.Reader, tabs bool) (*csvRecords, error) {
+func openCSV(r io.Reader, tabs bool) (*csvRecords, *bufio.Reader, error) {
 	b := &bounded{r: r, left: maxRecord}
-	start := bufio.NewReaderSize(b, 64<<10)
+	start := bufio.NewReaderSize(b, bufferBytes)
+	c, err := newCSV(b, start, tabs)
+	return c, start, err
+}
+
+func newCSV(b *bounded, start *bufio.Reader, tabs bool) (*csvRecords, error) {
 	mark, err := start.Peek(3)
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -58,7 +63,7 @@ func openCSV(r io.Reader, tabs bool) (*csvRecords, error) {
 	case string(mark) == "\xef\xbb\xbf":
 		_, _ = start.Discard(len(mark)) // they are in the buffer
 	}
-	c := &csvRecords{in: csv.NewReader(start), bound: b}
+	c := &csvRecords{in: csv.NewReader(start), bound: b} // it reads from start's buffer
 	if tabs {
 		c.in.Comma, c.in.LazyQuotes = '\t', true // tools write tab-separated files with and without quotes
 	}
@@ -90,7 +95,7 @@ func (c *csvRecords) next() (line int64, err error) {
 		c.line = int64(n)
 		for _, f := range c.row {
 			if strings.IndexByte(f, 0) >= 0 {
-				return int64(n), &brokenRow{line: int64(n), err: errors.New("the row holds a NUL byte: is this a UTF-8 text file?")}
+				return int64(n), &brokenRow{line: int64(n), cells: len(c.row), err: errors.New("the row holds a NUL byte: is this a UTF-8 text file?")}
 			}
 		}
 		return int64(n), nil
@@ -99,19 +104,21 @@ func (c *csvRecords) next() (line int64, err error) {
 	if !errors.As(err, &e) {
 		return c.line + 1, err
 	}
-	at, msg, more := int64(e.Line), e.Err, int64(0)
+	at, end, cells, msg := int64(e.StartLine), int64(e.Line), len(c.row), e.Err
 	switch {
 	case errors.Is(e.Err, csv.ErrFieldCount):
-		at = int64(e.StartLine)
+		last := len(c.row) - 1
+		n, _ := c.in.FieldPos(last)
+		end = int64(n + strings.Count(c.row[last], "\n"))
+		cells = 1 // which cell lacks, or is one too many, is unknown
 		msg = fmt.Errorf("%d columns where line 1 names %d: is a separator in a text that lacks its quotes?", len(c.row), len(c.head))
 	case errors.Is(e.Err, csv.ErrQuote):
-		at, more = int64(e.StartLine), int64(e.Line-e.StartLine)
 		msg = fmt.Errorf("a text in quotes does not end where a quote stands in line %d, character %d: quotes within are doubled (\"\")", e.Line, e.Column)
 	case errors.Is(e.Err, csv.ErrBareQuote):
-		msg = fmt.Errorf("a quote at character %d of a text that does not begin with one: put the text in quotes, and double those within", e.Column)
+		msg = fmt.Errorf("a quote in line %d, character %d, in a text that does not begin with one: put the text in quotes, and double those within", e.Line, e.Column)
 	}
-	c.line = int64(e.Line)
-	return at, &brokenRow{at, msg, more}
+	c.line = end
+	return at, &brokenRow{line: at, err: msg, more: end - at, cells: cells}
 }
 
 func (c *csvRecords) find(name string) int { return slices.Index(c.head, name) }

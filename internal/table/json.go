@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -23,8 +24,9 @@ type jsonRecords struct {
 	all    map[string]bool // keys of the first records, for messages
 }
 
-func openJSON(r io.Reader, source string) *jsonRecords {
-	return &jsonRecords{in: lines.NewReader(r, source), number: map[string]int{}, all: map[string]bool{}}
+func openJSON(r io.Reader, source string) (*jsonRecords, *bufio.Reader) {
+	start := bufio.NewReaderSize(r, bufferBytes)
+	return &jsonRecords{in: lines.NewReader(start, source), number: map[string]int{}, all: map[string]bool{}}, start // it reads from start's buffer
 }
 
 func (j *jsonRecords) next() (line int64, err error) {

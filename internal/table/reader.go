@@ -1,6 +1,8 @@
 package table
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +24,7 @@ type Row struct {
 	Index  []uint32  // features that are not missing, from 1, ascending
 	Value  []float32 // as the table has them
 	Weight string    // from Columns.Weight
-	Broken bool      // it could not be read, and holds nothing
+	Broken bool      // it could not be read, and holds nothing but the ID, if that could be
 }
 
 // Use says what a Reader needs.
@@ -32,7 +34,17 @@ type Use struct {
 	Features   bool // text or features are required
 	KeepBroken bool // return broken rows that may be skipped as empty ones
 	Schema     *Schema
+	// Pause is called before more of a stream is read than holds the next row, which may block. If
+	// it returns true, Read returns ErrPause, and continues when it is called again. nil: never.
+	Pause func(in *fs.CancelReader) bool
 }
+
+// ErrPause is returned by Read when Pause keeps it from waiting for the stream.
+var ErrPause = errors.New("the stream pauses")
+
+// bufferBytes is how far text is read ahead. Package csv and Reader of package lines take a
+// buffer of this size as theirs.
+const bufferBytes = 64 << 10
 
 // records is a file of one format.
 type records interface {
@@ -51,9 +63,10 @@ type records interface {
 
 // brokenRow is an error in one row.
 type brokenRow struct {
-	line int64
-	err  error
-	more int64 // lines lost with it that may be rows of their own
+	line  int64
+	err   error
+	more  int64 // further lines that it takes, each of which may be a row of its own
+	cells int   // so many cells from the first can be read
 }
 
 func (e *brokenRow) Error() string { return e.err.Error() }
@@ -69,8 +82,11 @@ type Reader struct {
 	cur    string
 	file   *fs.File
 	in     records
-	matrix *matrix // instead of in
-	done   int64   // bytes of earlier files
+	matrix *matrix          // instead of in
+	waits  *fs.CancelReader // what in reads from, if Use.Pause is asked; else nil
+	ahead  *bufio.Reader    // what waits has given
+	blank  string           // lines of these characters are no rows
+	done   int64            // bytes of earlier files
 	size   int64
 
 	text, features    []int
@@ -84,6 +100,7 @@ type Reader struct {
 	first             error // the first broken row
 	seen              map[string]bool
 	rows              int64
+	lost              int64 // lines of the last broken row that are still to be returned as rows
 }
 
 // Open opens a path as a table: see Options.FormatOf.
@@ -143,11 +160,18 @@ func (r *Reader) nextFile() (err error) {
 		return r.at(0, errors.New("is no matrix: --labels FILE is for .npy and .npz"))
 	}
 	var in records
+	var text io.Reader = r.file
+	if r.use.Pause != nil && r.file.Waits() && (format == "csv" || format == "tsv" || format == "jsonl") {
+		r.waits = fs.NewCancelReader(r.ctx, r.file)
+		text = r.waits
+	}
 	switch format {
 	case "csv", "tsv":
-		in, err = openCSV(r.file, format == "tsv")
+		in, r.ahead, err = openCSV(text, format == "tsv")
+		r.blank = "\r\n"
 	case "jsonl":
-		in = openJSON(r.file, r.cur)
+		in, r.ahead = openJSON(text, r.cur)
+		r.blank = " \t\r\n"
 	case "parquet":
 		in, err = openParquet(r.file, path)
 	case "arrow":
@@ -228,7 +252,16 @@ func (r *Reader) Read() (*Row, error) {
 	if r.matrix != nil {
 		return r.readMatrix()
 	}
+	if r.lost > 0 {
+		r.lost--
+		r.rows++
+		r.row = Row{Line: r.row.Line + 1, Broken: true}
+		return &r.row, nil
+	}
 	for {
+		if r.pauses() {
+			return nil, ErrPause
+		}
 		line, err := r.in.next()
 		if errors.Is(err, io.EOF) {
 			if err := r.checkSeen(); err != nil {
@@ -248,7 +281,7 @@ func (r *Reader) Read() (*Row, error) {
 		if err == nil {
 			r.row = Row{Line: line, Labels: r.row.Labels[:0], Text: r.row.Text[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
 			if err = r.fill(); err != nil {
-				err = &brokenRow{line: line, err: err}
+				err = &brokenRow{line: line, err: err, cells: math.MaxInt}
 			}
 		}
 		r.rows++
@@ -264,10 +297,33 @@ func (r *Reader) Read() (*Row, error) {
 			return nil, err
 		}
 		if r.use.KeepBroken {
-			r.row = Row{Line: bad.line, Broken: true}
+			r.row, r.lost = Row{Line: bad.line, Broken: true}, bad.more
+			if r.id >= 0 && r.id < bad.cells {
+				if id, err := r.in.texts(r.id, r.cells[:0]); err == nil && len(id) > 0 {
+					r.row.ID = id[0]
+				}
+			}
 			return &r.row, nil
 		}
 	}
+}
+
+// pauses reads ahead until the line of the next row is there, and says whether it should not be
+// waited for.
+func (r *Reader) pauses() bool {
+	for r.waits != nil {
+		text, _ := r.ahead.Peek(r.ahead.Buffered())
+		if bytes.IndexByte(bytes.TrimLeft(text, r.blank), '\n') >= 0 || len(text) == r.ahead.Size() {
+			return false
+		}
+		if r.use.Pause(r.waits) {
+			return true
+		}
+		if _, err := r.ahead.Peek(len(text) + 1); err != nil {
+			return false // the reader meets it again
+		}
+	}
+	return false
 }
 
 func (r *Reader) readMatrix() (*Row, error) {
@@ -516,7 +572,11 @@ func (r *Reader) Close() error {
 		return nil
 	}
 	r.done += r.file.BytesRead()
-	err := r.file.Close()
-	r.file = nil
-	return err
+	end := r.file.Close
+	if r.waits != nil {
+		waits, closes := r.waits, end
+		end = func() error { return waits.WhenIdle(closes) } // no read may use a closed decoder
+	}
+	r.file, r.waits = nil, nil
+	return end()
 }

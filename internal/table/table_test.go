@@ -25,7 +25,7 @@ import (
 // show writes a row as line id labels|text index:value @weight.
 func show(r *Row) string {
 	if r.Broken {
-		return fmt.Sprintf("%d broken", r.Line)
+		return strings.TrimSpace(fmt.Sprintf("%d broken %s", r.Line, r.ID))
 	}
 	s := fmt.Sprintf("%d %s %s|%s", r.Line, r.ID, bytes.Join(r.Labels, []byte("+")), r.Text)
 	for i, x := range r.Index {
@@ -168,6 +168,28 @@ func TestSkipBroken(t *testing.T) {
 	path = write(t, "q.csv", "t,l\n\"a,b\nc,d\ne,f\n")
 	if _, _, err = readPath(t, path, Options{Columns: text, SkipBroken: 1}, all); err == nil || !strings.Contains(err.Error(), "q.csv:2") {
 		t.Errorf("three lines in a quote that is not closed: %v", err)
+	}
+	// Each line that a broken row takes is answered and counted, and its id is given if it can be read.
+	ids := Columns{Text: []string{"t"}, ID: "i"}
+	for _, c := range []struct {
+		name, content string
+		broken        int64
+		want          []string
+	}{
+		{"a.csv", "i,t\n1,red apple\n2,\"green\n3,red\n4,\"x\" y\n5,pear\n6,red\n", 3, []string{"2 1 |red apple", "3 broken 2", "4 broken", "5 broken", "6 5 |pear", "7 6 |red"}},
+		{"end.csv", "i,t\n1,a\n2,\"b\n3,c\n", 2, []string{"2 1 |a", "3 broken 2", "4 broken"}},
+		{"cells.csv", "i,t\n1,\"a\nb\",c\n2,d\n3\n", 3, []string{"2 broken 1", "3 broken", "4 2 |d", "5 broken 3"}},
+		{"behind.csv", "t,i\na,x,1\nb\"c,2\nd,3\n", 2, []string{"2 broken", "3 broken", "4 3 |d"}}, // cells may have moved
+		{"text.csv", "t,i\ncaf\xe9,1\n\"a\nb\",2\n", 1, []string{"2 broken 1", "3 2 |a\nb"}},
+		{"a.tsv", "i\tt\n1\t\"a\n2\tb\n3\"\tc\td\n4\te\n", 3, []string{"2 broken 1", "3 broken", "4 broken", "5 4 |e"}},
+		{"a.jsonl", "{\"i\":1,\"t\":{}}\n{\"i\":2\n{\"i\":3,\"t\":\"a\"}\n", 2, []string{"1 broken 1", "2 broken", "3 3 |a"}},
+	} {
+		rows, r, err := readPath(t, write(t, c.name, c.content), Options{Columns: ids, SkipBroken: 9}, Use{Features: true, KeepBroken: true})
+		if err != nil || !slices.Equal(rows, c.want) {
+			t.Errorf("%q: %q, %v; want %q", c.content, rows, err, c.want)
+		} else if n, _ := r.Broken(); n != c.broken {
+			t.Errorf("%q: %d broken rows, want %d", c.content, n, c.broken)
+		}
 	}
 }
 
