@@ -147,7 +147,7 @@ func (e *executor) collect() []*waiter {
 		if since > quiet || err == nil && a.Waiting == 0 && e.allHere(a) {
 			return e.takeBatch(first.lease)
 		}
-		time.Sleep(pollEvery)
+		pause.For(first.ctx, pollEvery) // at its end the first one is left out
 	}
 }
 

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/pause"
 )
 
 // Roles of processes.
@@ -108,7 +110,7 @@ func writeJSON(path string, v any) error {
 
 // Sweep ends the processes that a killed supervisor left in dir, and returns their number. The
 // supervisor must be dead: see Running.
-func Sweep(dir string) (int, error) {
+func Sweep(ctx context.Context, dir string) (int, error) {
 	s, err := ReadState(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -123,7 +125,7 @@ func Sweep(dir string) (int, error) {
 			kill(p.PID)
 		}
 	}
-	for deadline := time.Now().Add(killWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(killWait); time.Now().Before(deadline); {
 		alive := false
 		for _, p := range s.Processes {
 			alive = alive || same(p.PID, p.Started)
@@ -131,12 +133,17 @@ func Sweep(dir string) (int, error) {
 		if !alive {
 			return left, os.Remove(statePath(dir))
 		}
+		if err := pause.For(ctx, killEvery); err != nil {
+			return left, err
+		}
 	}
 	return left, fmt.Errorf("%s: processes of a cluster that was killed do not end", dir)
 }
 
-// killWait is how long a killed process may take to disappear.
-const killWait = 5 * time.Second
+const (
+	killWait  = 5 * time.Second       // how long a killed process may take to disappear
+	killEvery = 10 * time.Millisecond // how often that is looked at
+)
 
 // LastLine is the last line of a log, for an error message.
 func LastLine(path string) string {

@@ -72,7 +72,7 @@ func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err erro
 		return err
 	}
 	defer lock.Close()
-	if n, err := Sweep(s.Dir); err != nil {
+	if n, err := Sweep(ctx, s.Dir); err != nil {
 		return err
 	} else if n > 0 {
 		s.logf("ended %d processes that were left behind", n)

@@ -116,7 +116,7 @@ func Down(ctx context.Context, dir string, ui tell.Teller) error {
 		return err
 	}
 	if !Running(dir) {
-		n, err := Sweep(dir)
+		n, err := Sweep(ctx, dir)
 		if err == nil && n == 0 {
 			ui.Note("%s: the cluster does not run", dir)
 		} else if err == nil {
@@ -140,7 +140,7 @@ func Down(ctx context.Context, dir string, ui tell.Teller) error {
 			if err := pause.For(ctx, stateEvery); err != nil {
 				return err
 			}
-			_, err := Sweep(dir)
+			_, err := Sweep(ctx, dir)
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func takeFolder(ctx context.Context, dir string, ui tell.Teller) error {
 		return err
 	}
 	defer lock.Close()
-	n, err := Sweep(dir)
+	n, err := Sweep(ctx, dir)
 	if n > 0 {
 		ui.Note("ended %s that a killed cluster had left behind", human.Counted(int64(n), "process", "processes"))
 	}
