@@ -30,7 +30,7 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 		return nil, fmt.Errorf("job %s: %w", id, err)
 	}
 	if !bytes.Equal(p.plan.Detail, old.plan.Detail) || !old.Values.of(p.plan) {
-		return nil, fmt.Errorf("job %s: its plan is not that of job %s: bias, schedule, method and pruning must be the same", id, old.ID)
+		return nil, fmt.Errorf("job %s: its plan is not that of job %s: the method and its options that decide what the items are must be the same", id, old.ID)
 	}
 	return p.warmStart(id, old.StepNo, families, func(v *method.Value) places { return old.Values[v.Name][0] })
 }

@@ -217,6 +217,14 @@ type Populated interface {
 	Populated() bool
 }
 
+// Cautious is a Method that can train some problems only with a reservation.
+type Cautious interface {
+	// NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
+	NoGap(*taxonv1.JobSpec) error
+	// Warnings are for the user, before the training of a problem that Check has accepted.
+	Warnings(*Problem) []string
+}
+
 // Late says what becomes of tasks that no worker has when the time is up.
 type Late uint8
 

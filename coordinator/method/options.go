@@ -40,6 +40,7 @@ type Option struct {
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing
 	Trees   bool      // graphs have no use for it
+	OfTrees []string  // the choices that graphs can't have
 	Learns  bool      // the trainer learns a structure by it, and none may be given
 	With    string    // as "schedule=colour": the option goes with that value of another one
 	Report  bool      // it is part of the training's report
@@ -255,6 +256,18 @@ func (p *Option) Of(o *taxonv1.Options) string {
 		return s
 	}
 	return p.Unset()
+}
+
+// NeedTree reports the options of a job that have a value for trees alone, all of them joined.
+func NeedTree(o *taxonv1.Options, options []Option) error {
+	var errs []error
+	for _, p := range options {
+		if text := p.Of(o); slices.Contains(p.OfTrees, text) {
+			others := slices.DeleteFunc(slices.Clone(p.Choices), func(c string) bool { return slices.Contains(p.OfTrees, c) })
+			errs = append(errs, fmt.Errorf("%s %s needs a tree: on a graph use %s", p.Name, text, strings.Join(others, " or ")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // HasEffect says whether another value would change anything in a job.

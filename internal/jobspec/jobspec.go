@@ -1,6 +1,6 @@
-// Package jobspec derives from a job's specification the tree that is trained, and the
-// independent sets of its nodes. It is pure: coordinator, workers and clients derive the same
-// from the same specification.
+// Package jobspec derives from a job's specification the tree that is trained, and the weights of
+// its losses and edges. It is pure: coordinator, workers and clients derive the same from the same
+// specification.
 package jobspec
 
 import (
@@ -42,42 +42,6 @@ func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) 
 		return taxonomy.BuildGraph(structure, data.GetLabels(), counts)
 	}
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
-}
-
-// Names of the schedules (Options.schedule).
-const (
-	ScheduleTwoblock = "twoblock"
-	ScheduleParity   = "parity"
-	ScheduleColour   = "colour"
-	ScheduleJacobi   = "jacobi"
-)
-
-// NodeSets returns the independent set of every node, and the number of sets. parity has one for
-// odd and one for even depths, colour one for each colour of a proper colouring. The other
-// schedules, and the flat problem, move all nodes of a kind at once. They have one set, which is
-// not independent.
-func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets uint32) {
-	set = make([]uint32, tree.Len())
-	if len(tree.Internals()) == 0 {
-		return set, 1
-	}
-	var classes [][]int32
-	switch options.GetSchedule() {
-	case ScheduleParity:
-		parity := tree.ParitySets()
-		classes = parity[:]
-	case ScheduleColour:
-		by, _ := taxonomy.ParseColouring(options.GetColouring()) // checked by Check
-		classes = tree.Colours(by)
-	default:
-		return set, 1
-	}
-	for c, nodes := range classes {
-		for _, n := range nodes {
-			set[n] = uint32(c)
-		}
-	}
-	return set, uint32(len(classes))
 }
 
 // Balanced is the value of Options.positive_weight that weighs a class's positives by how rare
@@ -177,12 +141,6 @@ func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZer
 
 // BiasZero is a value of the option bias-pull.
 const BiasZero = "zero"
-
-// Uncertified says whether a job's objective has no certificate: a graph without an anchor, whose
-// components may shift freely.
-func Uncertified(spec *taxonv1.JobSpec) bool {
-	return spec.GetStructure().GetGraph() && spec.GetOptions().GetAnchor() == 0
-}
 
 // Pull is S' = S_n + lambda0 of terminal n: the sum of its edges' weights (1 each) and the
 // anchor. A terminal without edges has the zero vector as its one neighbour.

@@ -24,7 +24,6 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/table"
@@ -100,11 +99,14 @@ func (o *Options) Validate(verb string) error {
 		o.Said = registry.Values{}
 	}
 	wrong(o.takeLearned())
-	if err := registry.Fill(o.Job, o.Said); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			wrong(errors.New(line))
+	wrongs := func(err error) {
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				wrong(errors.New(line))
+			}
 		}
 	}
+	wrongs(registry.Fill(o.Job, o.Said))
 	if s, ok := o.Said[method.PriorShift.Name]; ok {
 		o.Shift, _ = strconv.ParseFloat(s, 64) // Fill has checked it
 	}
@@ -143,7 +145,9 @@ func (o *Options) Validate(verb string) error {
 	check(o.Weights != "" && o.Table.Weight != "", "--instance-weights and --weight-column exclude each other")
 	check(o.Text && o.ZeroBased, "--text has no indices: leave out --zero-based")
 	check(o.Hierarchy != "" && o.Graph != "", "--hierarchy and --graph: a training has one structure; give one of them")
-	check(o.Graph != "" && o.Job.Schedule == jobspec.ScheduleParity, "--schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	if o.Graph != "" {
+		wrongs(registry.NeedTree(o.Job))
+	}
 	check(o.Shift > 0 && o.Job.Bias == 0, "--prior-shift goes into the weights of the bias feature: leave out --bias 0, or the shift")
 	check(o.ModelSize > 0 && o.Threshold > 0, "--model-size finds a threshold by itself: leave out --threshold")
 	wrong(KnownGoal(o.Goal))

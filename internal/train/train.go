@@ -310,7 +310,8 @@ func (t *Training) specify() error {
 	if err != nil {
 		return fs.Inputf(t.o.Data[0], 0, "%w", err)
 	}
-	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: tree})); err != nil {
+	problem := &method.Problem{Spec: t.Spec, Tree: tree}
+	if err := method.Violations(m.Check(problem)); err != nil {
 		return exit.Usagef("%w", err)
 	}
 	if (t.o.Threshold > 0 || t.o.ModelSize > 0) && registry.Form(t.Spec.GetOptions()).Draws > 0 {
@@ -321,13 +322,13 @@ func (t *Training) specify() error {
 			return exit.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
 		}
 	}
+	if c, ok := m.(method.Cautious); ok {
+		warnings = append(warnings, c.Warnings(problem)...)
+	}
 	for _, w := range warnings {
 		t.ui.Warn("%s", w)
 	}
 	t.Tree = tree
-	if t.o.Job.Loss == "logistic" && t.Tree.IsGraph() && jobspec.Uncertified(t.Spec) {
-		t.ui.Warn("with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate")
-	}
 	return nil
 }
 
@@ -351,9 +352,10 @@ func (t *Training) specifyStructure() error {
 		s = s.FirstParent()
 	case t.o.DAG != "graph":
 		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
-	case t.o.Job.Schedule == "parity":
-		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents, and --schedule parity needs a tree: add --dag first-parent, or use another schedule")
 	default:
+		if err := registry.NeedTree(t.o.Job); err != nil {
+			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: --%w, or add --dag first-parent", method.Violations(err))
+		}
 		if s.IsReversed() {
 			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
 		}

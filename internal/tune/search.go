@@ -21,7 +21,6 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/jobspec"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/modelform"
@@ -370,8 +369,8 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
 		return nil, exit.Usagef("tune: %w", err)
 	}
-	if jobspec.Uncertified(t.Spec) {
-		return nil, exit.Usagef("tune: --anchor 0: must be above 0, as without an anchor there is no gap to train to")
+	if err := registry.NoGap(t.Spec); err != nil {
+		return nil, exit.Usagef("tune: --%w", err)
 	}
 	return t, nil
 }

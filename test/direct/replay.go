@@ -82,7 +82,7 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 
 // number gives the internals their numbers, in depth-first order.
 func (r *Replay) number(o *taxonv1.Options) {
-	sets, _ := jobspec.NodeSets(r.tree, o)
+	sets, _ := recursive.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)
 	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n), Set: make([]int32, n)}

@@ -7,30 +7,29 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
-	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // priced says whether a sweep passes over all data in float64 and yields a certificate. The first
-// sweeps are priced often, because their working sets are guesses. Later every fourth is, and the
-// one that is expected to reach the tolerance.
+// sweeps are priced often, because their working sets are guesses. Later every PriceEvery-th is,
+// and the one that is expected to reach the tolerance.
 func (d *driver) priced(sweep uint32) bool {
 	switch {
 	case sweep == d.Aim:
 		return true
 	case d.WarmStarted:
-		return sweep <= d.p.WarmPriced || regular(sweep)
+		return sweep <= d.p.WarmPriced || d.p.regular(sweep)
 	case sweep < d.p.FirstPriced:
 		return false
-	case d.p.SparsePricing && d.sampled:
-		return sweep == 2 || sweep%4 == 0
+	case d.p.SparsePriced > 0 && d.sampled:
+		return sweep == d.p.SparsePriced || sweep%d.p.PriceEvery == 0
 	}
-	return regular(sweep)
+	return d.p.regular(sweep)
 }
 
 // regular says whether a job without a warm start prices the sweep, whatever its gap.
-func regular(sweep uint32) bool {
-	return sweep <= 4 || sweep <= 8 && sweep%2 == 0 || sweep%4 == 0
+func (p *Policy) regular(sweep uint32) bool {
+	return sweep <= p.PriceAll || sweep <= p.PriceSecond && sweep%2 == 0 || sweep%p.PriceEvery == 0
 }
 
 // band is the width of the working sets that the sweep's pricing pass draws.
@@ -77,7 +76,7 @@ type state struct {
 	Accepted    float64 // P of the last accepted pricing sweep
 	MaxInner    uint32  // bound on inner epochs, once it has been raised
 	Precise     bool    // descend in float64
-	Best        float64 // smallest gap that was a fifth below the one before it
+	Best        float64 // smallest gap, as Policy.BestShare counts
 	BestSweep   uint32
 	Mark        float64 // gap that stalled compares with
 	MarkSweep   uint32
@@ -104,8 +103,7 @@ type driver struct {
 	p         Policy
 	internals bool // else terminals are independent problems, and a sweep is one step
 	sampled   bool // fresh blocks begin on a sample of the rows
-	smooth    bool // logistic loss: the blocks' state is v, not duals
-	noBound   bool // of P no lower bound is known: see jobspec.Uncertified
+	noBound   bool // of P no lower bound is known: see uncertified
 	support   bool // support-aware curvature
 	momentum  bool
 	terminals uint32
@@ -124,8 +122,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		p:         policyOf(o, internals),
 		internals: internals,
 		sampled:   spec.GetData().GetInstances() >= SampledFrom,
-		smooth:    o.GetLoss() == "logistic",
-		noBound:   internals && jobspec.Uncertified(spec),
+		noBound:   internals && uncertified(spec),
 		support:   o.GetStiffness() != "full",
 		momentum:  o.GetMomentum() != "none",
 		terminals: uint32(len(plan.BlockTerminals)),
@@ -138,7 +135,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 			Anchor  float64 `json:"anchor"`
 			Colours uint32  `json:"colours,omitempty"` // independent sets of a sweep
 		}{Anchor: o.GetAnchor()}
-		if d.schedule == jobspec.ScheduleColour {
+		if d.schedule == ScheduleColour {
 			figures.Colours = plan.Sets
 		}
 		d.report = method.Encode(figures)
@@ -172,7 +169,7 @@ func (d *driver) Progress() method.Progress {
 }
 
 // twoblock says whether sweeps are a MAP step and a REDUCE step.
-func (d *driver) twoblock() bool { return d.schedule == jobspec.ScheduleTwoblock || d.schedule == "" }
+func (d *driver) twoblock() bool { return d.schedule == ScheduleTwoblock || d.schedule == "" }
 
 // openSweep goes to the first step of a sweep.
 func (d *driver) openSweep(sweep uint32) {
@@ -188,10 +185,10 @@ func (d *driver) openSweep(sweep uint32) {
 	}
 }
 
-// WarmStart implements method.Driver. With a smooth loss the terminals' starting values are not
-// duals. Such a job continues as if without a warm start.
+// WarmStart implements method.Driver. A job whose terminals do not begin at duals continues as if
+// without a warm start.
 func (d *driver) WarmStart(families []string) {
-	d.WarmStarted = !d.smooth && slices.Contains(families, Dual)
+	d.WarmStarted = d.p.WarmDuals && slices.Contains(families, Dual)
 	d.openSweep(1)
 }
 
@@ -218,7 +215,7 @@ func (d *driver) Step() (method.Step, bool) {
 	case stageSafeguard:
 		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: "family"})}
 	case stageSet:
-		if d.schedule == jobspec.ScheduleJacobi {
+		if d.schedule == ScheduleJacobi {
 			s.Tasks = []method.Tasks{d.mapTasks(allSets, false), d.reduceTasks(Reduce{Rule: "jacobi", Damping: d.p.JacobiDamping})}
 		} else {
 			s.Tasks = []method.Tasks{d.mapTasks(int(d.Set), false), d.reduceTasks(Reduce{Rule: "mean", Set: d.Set})}
@@ -465,7 +462,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 // to the next sweep.
 func (d *driver) commitSet() method.Outcome {
 	d.Set++
-	if d.Set < max(d.plan.Sets, 1) && d.schedule != jobspec.ScheduleJacobi && !d.state.TimeUp {
+	if d.Set < max(d.plan.Sets, 1) && d.schedule != ScheduleJacobi && !d.state.TimeUp {
 		return method.Outcome{}
 	}
 	d.Set = 0

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"pgregory.net/rapid"
 )
 
 func testDriver(change func(*taxonv1.Options)) *driver {
-	o := &taxonv1.Options{Schedule: jobspec.ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
+	o := &taxonv1.Options{Schedule: ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
 	if change != nil {
 		change(o)
 	}
@@ -309,7 +308,7 @@ func TestEveryJobEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flat := rapid.Bool().Draw(t, "flat")
 		options := &taxonv1.Options{
-			Schedule: rapid.SampledFrom([]string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleJacobi}).Draw(t, "schedule"),
+			Schedule: rapid.SampledFrom([]string{ScheduleTwoblock, ScheduleParity, ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
 		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)

@@ -9,13 +9,13 @@
 // feature range. docs/methods.md derives both, and the certificate.
 //
 //   - method.go: the four methods; params.go: what coordinator and worker tell each other
-//   - plan.go: blocks of terminals and feature ranges
+//   - plan.go: blocks of terminals and feature ranges; schedule.go: the sets of nodes that move at once
 //   - driver.go: the steps, momentum, safeguard; stop.go: certificate, stopping, the end by the clock
 //   - estimate*.go: memory and time
 package recursive
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"taxon/coordinator/method"
@@ -85,18 +85,18 @@ var options = []method.Option{
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
-	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
+	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true, OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
 		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize, jobspec.EdgesDepth}},
 	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree}, Group: method.GroupMethod, On: method.Graphs,
 		Help: "graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
 	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero}, Group: method.GroupMethod, On: method.Structured,
 		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}, Ladder: []string{jobspec.BiasZero}},
 	method.GapWanted,
-	{Name: "schedule", Kind: method.Choice, Default: jobspec.ScheduleTwoblock, Group: method.GroupPath, Report: true,
-		Choices: []string{jobspec.ScheduleTwoblock, jobspec.ScheduleParity, jobspec.ScheduleColour, jobspec.ScheduleJacobi},
-		Help:    "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
+	{Name: "schedule", Kind: method.Choice, Default: ScheduleTwoblock, Group: method.GroupPath, Report: true,
+		Choices: []string{ScheduleTwoblock, ScheduleParity, ScheduleColour, ScheduleJacobi}, OfTrees: []string{ScheduleParity},
+		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
 	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last", "dsatur"}, Group: method.GroupPath,
-		On: method.Graphs, With: "schedule=" + jobspec.ScheduleColour, Help: "colour: order in which nodes get their colours, greedily"},
+		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "colour: order in which nodes get their colours, greedily"},
 	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"}, Group: method.GroupPath,
 		Help: "twoblock: on which features a class holds back its parent's step: those of its support vectors, or all, which is slower"},
 	{Name: "momentum", Kind: method.Choice, Default: "fista", Choices: []string{"fista", "none"}, Group: method.GroupPath,
@@ -109,11 +109,24 @@ var options = []method.Option{
 // Check implements method.Method. The worker refuses values out of ranges that only the solver
 // knows.
 func (n named) Check(p *method.Problem) error {
-	if p.Tree.IsGraph() && p.Spec.GetOptions().GetSchedule() == jobspec.ScheduleParity {
-		return fmt.Errorf("schedule parity needs a tree, as a graph has no levels: use twoblock or colour")
+	if !p.Tree.IsGraph() {
+		return nil
 	}
-	if by := p.Spec.GetOptions().Value("edge_weights"); p.Tree.IsGraph() && by != "" && by != jobspec.EdgesEven {
-		return fmt.Errorf("edge-weights %s: a graph has no levels and nothing below a node: use %s, or give --hierarchy a tree", by, jobspec.EdgesEven)
+	return method.NeedTree(p.Spec.GetOptions(), n.Options())
+}
+
+// NoGap implements method.Cautious.
+func (n named) NoGap(spec *taxonv1.JobSpec) error {
+	if uncertified(spec) {
+		return errors.New("anchor 0: must be above 0, as without an anchor there is no gap to train to")
+	}
+	return nil
+}
+
+// Warnings implements method.Cautious.
+func (n named) Warnings(p *method.Problem) []string {
+	if n.logistic() && uncertified(p.Spec) {
+		return []string{"with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate"}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -27,7 +26,7 @@ const (
 // block numbers follow the depth-first order of the parents within each set.
 // Ranges cover [0, features], the bias being feature number `features` when it is on.
 func newPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *Plan {
-	setOf, sets := jobspec.NodeSets(tree, spec.GetOptions())
+	setOf, sets := NodeSets(tree, spec.GetOptions())
 	p := &Plan{Sets: sets, BlockBegin: []uint32{0}}
 	terminals := terminalsByFamily(tree)
 	for set := range p.Sets {

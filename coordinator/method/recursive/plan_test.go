@@ -98,7 +98,7 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 // checkSets: blocks lie in one set each, set by set; siblings stand side by side; no edge
 // joins two nodes of a set.
 func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
-	setOf, sets := jobspec.NodeSets(tree, spec.Options)
+	setOf, sets := NodeSets(tree, spec.Options)
 	if sets != p.Sets || !slices.IsSorted(p.BlockSet) {
 		t.Fatalf("%d sets, plan has %d; blocks' sets %v", sets, p.Sets, p.BlockSet)
 	}

@@ -6,11 +6,15 @@ import taxonv1 "taxon/proto/taxon/v1"
 // each comes from is in docs/decisions/0016-policy.md.
 type Policy struct {
 	// Pricing: a priced sweep passes over all data and ends in a certificate.
-	FirstPriced   uint32  // the first priced sweep
-	SparsePricing bool    // on large data: price the second sweep, then every fourth, and none between
-	WarmPriced    uint32  // a warm start prices every sweep up to this one, as it may be done after any
-	AimFrom       uint32  // from this sweep on, also price a sweep that is expected to reach the tolerance
-	AimShare      float64 // "reach" means to fall below this share of the tolerance
+	FirstPriced  uint32  // the first priced sweep
+	PriceAll     uint32  // all sweeps up to this one are priced, as their working sets are guesses
+	PriceSecond  uint32  // then every second one up to this
+	PriceEvery   uint32  // then one in so many
+	SparsePriced uint32  // on large data: price this sweep, then one in PriceEvery, and none between; 0: as on others
+	WarmPriced   uint32  // a warm start prices every sweep up to this one, as it may be done after any
+	WarmDuals    bool    // terminals of a warm start begin at duals; else its sweeps are those of a job from nothing
+	AimFrom      uint32  // from this sweep on, also price a sweep that is expected to reach the tolerance
+	AimShare     float64 // "reach" means to fall below this share of the tolerance
 
 	// Working sets: a pricing pass keeps rows whose margin is within a band of the hinge's corner.
 	FirstBand  float64 // band of the first sweeps, in which the internals' biases still move
@@ -39,7 +43,7 @@ type Policy struct {
 	PreciseBelow      float64 // the tolerance is below this, and PreciseFrom and PreciseSweep are reached
 	PreciseFrom       float64 // the gap is at most this
 	PreciseSweep      uint32  // the sweep is at least this
-	PreciseStall      uint32  // or: the gap has not fallen by a fifth in this many sweeps
+	PreciseStall      uint32  // or: the gap has not fallen in this many sweeps
 	PreciseStallNear  uint32  // or: the same in this many sweeps, with the gap at most PreciseFrom
 	PreciseInnerBelow float64 // or: the gap is at most this, and the inner gaps are most of it:
 	PreciseInnerShare float64 // more than this share
@@ -59,9 +63,10 @@ type Policy struct {
 	StallFrom   uint32  // tested from this sweep on
 
 	// The end of a job, and the change to safeguarded mode.
-	CycleSweeps      uint32  // safeguarded: the gap has not fallen by a fifth in this many sweeps, and
+	BestShare        float64 // the gap counts as fallen when it is below this share of the smallest so far
+	CycleSweeps      uint32  // safeguarded: the gap has not fallen in this many sweeps, and
 	CycleWorse       float64 // was meanwhile above the best times this
-	SafeguardSweeps  uint32  // safeguarded: the gap has not fallen by a fifth in this many sweeps
+	SafeguardSweeps  uint32  // safeguarded: the gap has not fallen in this many sweeps
 	GiveUpSweeps     uint32  // stationary: the same in so many sweeps, and in half of all sweeps
 	StationarySweeps uint32  // stationary: in this many priced sweeps P and D have moved
 	StationaryShare  float64 // by less than this share of P
@@ -78,13 +83,13 @@ const SampledFrom = 2 * 8192
 const softC = 0.3
 
 var joint = Policy{
-	FirstPriced: 1, WarmPriced: 8, AimFrom: 8, AimShare: 0.95,
+	FirstPriced: 1, PriceAll: 4, PriceSecond: 8, PriceEvery: 4, WarmPriced: 8, WarmDuals: true, AimFrom: 8, AimShare: 0.95,
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
-	CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
+	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
 	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
 
@@ -101,17 +106,17 @@ var policies = map[string]struct{ joint, flat Policy }{
 	"hinge": {joint, flat},
 	"squared-hinge": {
 		joint.with(func(p *Policy) {
-			p.FirstPriced, p.SparsePricing = 2, true // its first sweep stays on a sample
+			p.FirstPriced, p.SparsePriced = 2, 2 // its first sweep stays on a sample
 			p.FirstBands, p.Band = 3, 0.05
 			p.RoughEpochs = 1
 		}),
-		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePricing = 2, true }),
+		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePriced = 2, 2 }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePricing = 0, true }),
+		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals = 0, 2, false }),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
-			p.PreciseRise = 0
+			p.PreciseRise, p.WarmDuals = 0, false
 		}),
 	},
 }

@@ -61,10 +61,10 @@ func (d *driver) adapt(rise float64) {
 		return
 	}
 	// A warm start prices more sweeps than others, and the limit would grow without bound.
-	if d.Inner > d.p.SlowShare*(d.Primal-d.Dual) && d.Sweep > d.p.SlowFrom && (regular(d.Sweep) || !d.WarmStarted) {
+	if d.Inner > d.p.SlowShare*(d.Primal-d.Dual) && d.Sweep > d.p.SlowFrom && (d.p.regular(d.Sweep) || !d.WarmStarted) {
 		d.MaxInner = min(2*max(d.MaxInner, d.p.MaxEpochs), d.p.EpochLimit)
 	}
-	if d.Best == 0 || d.Last.Gap < 0.8*d.Best {
+	if d.Best == 0 || d.Last.Gap < d.p.BestShare*d.Best {
 		d.Best, d.BestSweep, d.Worst = d.Last.Gap, d.Sweep, 0
 	}
 	d.Worst = max(d.Worst, d.Last.Gap)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,16 @@ func TestUnlearned(t *testing.T) {
 
 // TestTraitsOfMethods: what the trainer asks of a method besides its plan.
 func TestTraitsOfMethods(t *testing.T) {
+	if all, each := strings.Join(Precise(false), " "), strings.Join(Precise(true), " "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
+		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
+	}
+	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
+	for _, name := range Names() {
+		free.Options.Method = name
+		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"}, name); (NoGap(free) != nil) != family {
+			t.Errorf("%s on a graph without an anchor: %v", name, NoGap(free))
+		}
+	}
 	for _, name := range append(Names(), "none") {
 		separate := name == "bsvm" || name == "blr"
 		if Rooted(name) != (strings.HasPrefix(name, "hblr-") || name == "hm3") {

@@ -215,6 +215,9 @@ func Report(o *taxonv1.Options) map[string]json.RawMessage {
 	return stored(o, func(p *method.Option) bool { return p.Report })
 }
 
+// NeedTree reports the options of a job that have a value for trees alone, all of them joined.
+func NeedTree(o *taxonv1.Options) error { return method.NeedTree(o, Of(o.GetMethod())) }
+
 // Manifest are the options of a job that matter, by their keys.
 func Manifest(spec *taxonv1.JobSpec) map[string]json.RawMessage {
 	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.HasEffect(spec) })

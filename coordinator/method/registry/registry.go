@@ -74,6 +74,18 @@ func Form(o *taxonv1.Options) modelform.Form {
 	return modelform.Form{}
 }
 
+// Precise lists the methods whose models hold precisions beside the weights, or those of them with
+// one for each feature.
+func Precise(byFeature bool) (names []string) {
+	for _, m := range methods {
+		o := &taxonv1.Options{Method: m.Name()}
+		if p := Form(o).Precision; p != modelform.NoPrecision && (!byFeature || p == modelform.ByFeature) {
+			names = append(names, m.Name())
+		}
+	}
+	return names
+}
+
 // Unstructured says whether a method trains without a structure.
 func Unstructured(name string) bool {
 	m, _ := Lookup(name)
@@ -113,6 +125,15 @@ func Populated(name string) bool {
 	m, _ := Lookup(name)
 	p, ok := m.(method.Populated)
 	return ok && p.Populated()
+}
+
+// NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
+func NoGap(spec *taxonv1.JobSpec) error {
+	m, _ := Lookup(spec.GetOptions().GetMethod())
+	if c, ok := m.(method.Cautious); ok {
+		return c.NoGap(spec)
+	}
+	return nil
 }
 
 // unlearned refuses a job whose structure was to be learned, and is not there: the one who

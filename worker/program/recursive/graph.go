@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	params "taxon/coordinator/method/recursive"
 	"taxon/internal/coupling"
 	"taxon/internal/jobspec"
 	"taxon/mapper"
@@ -33,7 +34,7 @@ func (j *job) numberGraph(sets []uint32) {
 	}
 	f.Terminals, f.Children = make([]int32, len(f.Parent)), make([]int32, len(f.Parent))
 	j.graph = &graph{Graph: f.Graph, leafGroupOf: make([]int32, t.Len()),
-		whole: o.GetSchedule() != jobspec.ScheduleTwoblock && o.GetSchedule() != ""}
+		whole: o.GetSchedule() != params.ScheduleTwoblock && o.GetSchedule() != ""}
 	var terminals []int32
 	for n, leaf := range t.Leaf {
 		j.graph.leafGroupOf[n] = -1
@@ -146,7 +147,7 @@ func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []coupli
 		}
 		add := float64(float64(lanes)*e.constant) + float64(pull*dot)
 		sums.Primal += add
-		if k.job.smooth() { // its D is P less what the gradient says
+		if k.job.form.gradients { // D is P less what the gradient says
 			sums.Dual += add
 		}
 	}

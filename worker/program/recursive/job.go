@@ -33,6 +33,7 @@ type job struct {
 	tree     *taxonomy.Tree
 	options  *taxonv1.Options
 	problem  *mapper.Problem
+	form     *form   // of the loss
 	unit     float64 // of contributions' curvature
 	total    float64 // number of the instances, each counted by its weight
 	graph    *graph  // nil: a tree
@@ -64,7 +65,7 @@ func open(p *program.Job) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), noCache: p.NoCache}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), form: formOf(loss), noCache: p.NoCache}
 	j.features = uint32(set.Matrix.Cols)
 	bias := spec.GetOptions().GetBias()
 	if bias > 0 {
@@ -83,7 +84,7 @@ func open(p *program.Job) (*job, error) {
 		return nil, err
 	}
 	j.scratch.make = func() *scratch { return &scratch{solver: j.problem.NewSolver()} }
-	sets, _ := jobspec.NodeSets(j.tree, spec.GetOptions())
+	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
 		j.numberGraph(sets)
 	} else {
@@ -94,9 +95,9 @@ func open(p *program.Job) (*job, error) {
 	}
 	j.group()
 	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
-	if j.smooth() {
-		j.vectors = newVectorCache(2) // dense: the current ones and those before
-		j.noCache = true              // they would fill the memory twice
+	if j.form.dense {
+		j.vectors = newVectorCache(2) // the current ones and those before
+		j.noCache = true
 	}
 	return j, nil
 }

@@ -47,7 +47,7 @@ func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.
 func TestJobNumbers(t *testing.T) {
 	small := jobs.Small(3, 200, 60)
 	j := opened(t, small, "parity", nil)
-	sets, _ := jobspec.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
+	sets, _ := params.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
 	internals := j.tree.Internals()
 	if len(internals) != len(j.forest.Parent) || len(internals) < 10 {
 		t.Fatalf("%d internals, %d numbered", len(internals), len(j.forest.Parent))

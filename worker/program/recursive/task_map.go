@@ -52,9 +52,9 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 			r.Contributions = wholeVectors(r.Contributions, b, k.job.features)
 		}
 	}
-	values := []store.Value{{Key: k.Key(params.Dual), Data: k.job.encodeState(&r.State)}}
+	values := []store.Value{{Key: k.Key(params.Dual), Data: k.job.form.encode(&r.State)}}
 	var parts [][]coupling.Contribution
-	exact := m.Price && !k.job.smooth()
+	exact := m.Price && k.job.form.exact
 	if len(k.job.forest.Parent) > 0 {
 		ranges := k.job.ranges()
 		parts = cutContributions(k.job.sent(r, parents), ranges)
@@ -173,7 +173,7 @@ func (k *task) state(ctx context.Context, number uint32) (*mapper.State, error) 
 	if err != nil {
 		return nil, err
 	}
-	st, err := k.job.decodeState(v[0], len(k.job.terminals(number)))
+	st, err := k.job.form.decode(k.job, v[0], len(k.job.terminals(number)))
 	return st, program.Deterministic(err)
 }
 

@@ -86,7 +86,7 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[number], Hi: ranges[number+1],
 		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
-		Unit: k.job.unit, Smooth: k.job.smooth(),
+		Unit: k.job.unit, Smooth: k.job.form.gradients,
 		Whole: k.job.graph != nil && k.job.graph.whole,
 	}
 }

@@ -37,15 +37,12 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 	if j.graph != nil {
 		return values, families, nil
 	}
-	state := func(b uint32) *mapper.State { return j.seedBlock(b, full, from) }
-	if !j.smooth() {
-		state = j.newDualSeeder(full, from).block
-	}
+	state := j.form.seeds(j, full, from)
 	for b := range count {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		values = append(values, store.Value{Key: key(b, params.Dual), Data: j.encodeState(state(b))})
+		values = append(values, store.Value{Key: key(b, params.Dual), Data: j.form.encode(state(b))})
 	}
 	return values, append(families, params.Dual), nil
 }
