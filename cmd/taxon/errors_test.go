@@ -376,7 +376,8 @@ func TestSignals(t *testing.T) {
 func TestAllViolationsAtOnce(t *testing.T) {
 	job := writeText(t, "job.yaml", "data: [x]\ngap: 2\nmethod: td\nseed: -1\nanchor: 0.1\n")
 	bad := writeText(t, "bad.yaml", "metod: td\nC: -1\nanchor: 0.1\nloss: logistic\n")
-	vars := map[string]string{"JOB": job, "BAD": bad}
+	unfit := writeText(t, "unfit.yaml", "data: [x]\ntolerance: 3\nschedule: foo\nC: -1\nmethod: td\n")
+	vars := map[string]string{"JOB": job, "BAD": bad, "UNFIT": unfit}
 	fits := " means nothing to --method td: leave it out, or use one of rr-svm, rr-lr"
 	for line, want := range map[string][]string{
 		"train --data x --out o1 --gap 0 --max-sweeps -1 --max-time -1 --seed -1 --threads -1": {
@@ -384,6 +385,11 @@ func TestAllViolationsAtOnce(t *testing.T) {
 			"train: --max-time -1: must be 0 or more", "train: --seed -1: must be a whole number, 0 or more", "train: --threads -1: must be from 0 to 32767"},
 		"train --data x --data y --out o1 --method td --anchor 0.1 --colouring dsatur --C -1": {
 			"train: --C -1: must be above 0", "train: --anchor" + fits, "train: --colouring" + fits},
+		"train --data x --out o1 --tolerance 3 --C -1 --method td --schedule foo": {
+			"train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td: leave it out, or use one of hblr-m1"},
+		"submit --data x --method mlr --schedule foo":        {"submit: --schedule means nothing to --method mlr: leave it out, or use one of rr-svm"},
+		"train --data x --out o1 --method tdd --tolerance 3": {"train: --method tdd: did you mean td?", "train: --tolerance 3: must be above 0 and at most 1"},
+		"train --out o1 --job $UNFIT":                        {unfit + ":4: train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td"},
 		"train --data x --out o1 --C -1 --hierarchy h --graph g --C -2": {
 			"train: --C -1: must be above 0", "train: --C -2: must be above 0",
 			"train: --hierarchy and --graph: a training has one structure; give one of them"},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/explain"
 	"taxon/internal/fs"
 )
@@ -20,8 +21,8 @@ func newExplainCmd(a *app) *cobra.Command {
 		GroupID: groupModel,
 		Short:   "why a model gives an instance its label",
 		Long: "Splits the score of the predicted class into the parts that each level adds, along its path in the hierarchy from the root to the class. " +
-			"For each level it lists the words or features for and against the class. A class's weights are the sum of the levels' changes, so the parts add up to the score. With top-down descent (td) each level is an edge with its margin, and the score is the smallest margin. " +
-			"Models of hblr methods also show what they have learned about each family: how far children's weights are from their parent's. hblr-m2 has this for each feature: which of the instance's features the children share, and which they differ in, compared with the distance expected of equally frequent features. " +
+			"For each level it lists the words or features for and against the class. A class's weights are the sum of the levels' changes, so the parts add up to the score. With top-down descent each level is an edge with its margin, and the score is the smallest margin. " +
+			"Models of " + strings.Join(registry.Precise(false), ", ") + " also show what they have learned about each family: how far children's weights are from their parent's. Those of " + strings.Join(registry.Precise(true), ", ") + " have this for each feature: which of the instance's features the children share, and which they differ in, compared with the distance expected of equally frequent features. " +
 			"The runners-up follow with their scores. --label explains another class instead. " +
 			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/exit"
 	"taxon/internal/export"
 	"taxon/internal/fs"
@@ -56,7 +57,7 @@ func newExportCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
-		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of hblr methods: the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
+		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace an existing model")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")

@@ -20,6 +20,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
 	key, given, errs, seen := "", map[string]int64{}, []error(nil), true
+	bad := map[int]error{} // by index in errs: what flags said of values
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at := int64(number) + 1
@@ -73,12 +74,18 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		}
 		for _, v := range values {
 			if err := cmd.Flags().Set(key, v); err != nil {
+				bad[len(errs)] = err
 				wrong(at, "%w", flagError(cmd, err))
 				seen = seen && key != methodFlag
 			}
 		}
 	}
 	if errs != nil && seen {
+		for i, err := range bad {
+			if leaveUnfit(cmd, err) {
+				errs[i] = nil
+			}
+		}
 		errs = append(errs, validate())
 	}
 	if errs != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/console"
 	"taxon/internal/exit"
 	"taxon/internal/human"
@@ -366,26 +367,45 @@ func flagError(cmd *cobra.Command, err error) error {
 func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		var first *pflag.InvalidValueError
-		errs := []error{flagError(cmd, err)}
 		if !errors.As(err, &first) {
-			return errs[0]
+			return flagError(cmd, err)
 		}
+		all := []error{err}
 		known, reached := first.GetFlag().Name != methodFlag, false
 		err = eachFlag(cmd, a.args, func(flag *pflag.Flag, value string) {
 			if !reached { // cobra has set those before it
 				reached = flag == first.GetFlag() && value == first.GetValue()
 			} else if err := cmd.Flags().Set(flag.Name, value); err != nil {
-				errs, known = append(errs, flagError(cmd, err)), known && flag.Name != methodFlag
+				all, known = append(all, err), known && flag.Name != methodFlag
 			}
 		})
-		if err != nil {
-			return exit.Join(append(errs, flagError(cmd, err))...)
+		known = known && err == nil && !cmd.Flags().Changed("job")
+		var errs []error
+		for _, e := range append(all, err) {
+			if e != nil && !(known && leaveUnfit(cmd, e)) {
+				errs = append(errs, flagError(cmd, e))
+			}
 		}
-		if known && !cmd.Flags().Changed("job") {
+		if known {
 			errs = append(errs, validate())
 		}
 		return exit.Join(errs...)
 	}
+}
+
+// leaveUnfit leaves a bad value of an option that the method does not have to the validation, which
+// says so: no other value would do either.
+func leaveUnfit(cmd *cobra.Command, err error) bool {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) || cmd.Flags().Lookup(methodFlag) == nil {
+		return false
+	}
+	v, ok := bad.GetFlag().Value.(*optionValue)
+	if !ok || registry.Has(cmd.Flags().Lookup(methodFlag).Value.String(), v.option.Name) {
+		return false
+	}
+	v.said[v.option.Name] = bad.GetValue()
+	return true
 }
 
 // methodFlag names the method. It decides what other flags may be.

@@ -137,7 +137,8 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
 		"--method toy --heat 11":                                {"train: --heat 11: must be from 0 to 10"},
 		"--method toy --shape rund":                             {"train: --shape rund: did you mean round?"},
-		"--toy-layers 1.5":                                      {"train: --toy-layers 1.5: must be a whole number, 0 or more"},
+		"--method toy --toy-layers 1.5":                         {"train: --toy-layers 1.5: must be a whole number, 0 or more"},
+		"--toy-layers 1.5":                                      {"--toy-layers means nothing to --method rr-svm: leave it out, or use one of toy"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
 		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exit.Usage || len(lines) != len(want) {

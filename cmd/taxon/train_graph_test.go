@@ -59,7 +59,8 @@ func TestTrainGraphMistakes(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"--graph $G --hierarchy $DAG":            "one structure",
-		"--graph $G --schedule parity":           "needs a tree",
+		"--graph $G --schedule parity":           "--schedule parity needs a tree: on a graph use twoblock or colour or jacobi",
+		"--graph $G --edge-weights size":         "--edge-weights size needs a tree: on a graph use even",
 		"--hierarchy $DAG --schedule parity":     "needs a tree",
 		"--hierarchy $DAG --dag refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
 		"--graph $EMPTY":                         "empty graph",
