@@ -159,7 +159,7 @@ bench: ## every claim about speed against other programs, both sides in one run:
 race-plot: ## F1 and certificate by CPU second, ours and the peers', into docs/race.svg: TAXON_DATA=DIR make race-plot (half an hour)
 	go run ./test/bench/versus -race docs/race.svg
 
-papers: ## the papers' tables with C by cross-validation, hours: TAXON_DATA=DIR make papers
+papers: ## the papers' tables with C by cross-validation, days on two cores: TAXON_DATA=DIR make papers
 	go run ./test/papers -tune -max-time 0
 
 convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA=DIR make convergence

@@ -22,6 +22,8 @@ type figure struct {
 	draw                    func(ctx context.Context, r *runner, data, file string) error
 }
 
+func (f *figure) heading() string { return "[" + f.paper + "] " + f.name + ", " + f.data }
+
 var figures = []figure{
 	{"NIPS", "Figure 1", "clef", "papers-few.svg", fewExamples},
 	{"JMLR", "Figure 2", "enron", "papers-curve.svg", learningCurve},

@@ -2,7 +2,7 @@
 // the figure that the paper prints in brackets behind ours:
 //
 //	TAXON_DATA=DIR go run ./test/papers                   C is 1 where a row names none
-//	TAXON_DATA=DIR go run ./test/papers -tune -work DIR   C by cross-validation: hours, which the same command continues
+//	TAXON_DATA=DIR go run ./test/papers -tune -work DIR   C by cross-validation: days, which the same command continues
 //	TAXON_DATA=DIR go run ./test/papers -paper JMLR -table "Table 2" -plots docs
 //
 // DIR has a folder for each data set, with train.svm.xz, test.svm.xz and hierarchy.txt.
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,22 @@ func (r *runner) run(ctx context.Context, paper, name string) error {
 	if r.data == "" {
 		return errors.New("set TAXON_DATA to the folder of the data sets")
 	}
+	if r.tune && r.folds < 2 {
+		return fmt.Errorf("-folds %d: at least 2", r.folds)
+	}
+	wanted := func(of, heading string) bool {
+		return (paper == "" || strings.Contains(of, "["+paper+"]")) && strings.Contains(heading, name)
+	}
+	var headings []string
+	for _, t := range tables {
+		headings = append(headings, t.heading())
+	}
+	for _, f := range figures {
+		headings = append(headings, f.heading())
+	}
+	if !slices.ContainsFunc(headings, func(h string) bool { return wanted(h, h) }) {
+		return fmt.Errorf("no table or figure is of -paper %q and -table %q; there are:\n%s", paper, name, strings.Join(headings, "\n"))
+	}
 	scratch, err := os.MkdirTemp("", "papers-")
 	if err != nil {
 		return err
@@ -60,7 +77,7 @@ func (r *runner) run(ctx context.Context, paper, name string) error {
 		}
 	}
 	for _, t := range tables {
-		if paper != "" && !strings.Contains(t.name, "["+paper+"]") || !strings.Contains(t.heading(), name) {
+		if !wanted(t.name, t.heading()) {
 			continue
 		}
 		if err := r.table(ctx, os.Stdout, &t); err != nil {
@@ -71,9 +88,9 @@ func (r *runner) run(ctx context.Context, paper, name string) error {
 		return nil
 	}
 	for _, f := range figures {
-		if (paper == "" || f.paper == paper) && strings.Contains(f.name, name) {
+		if h := f.heading(); wanted(h, h) {
 			if err := f.draw(ctx, r, f.data, filepath.Join(r.plots, f.file)); err != nil {
-				return fmt.Errorf("[%s] %s: %w", f.paper, f.name, err)
+				return fmt.Errorf("%s: %w", h, err)
 			}
 		}
 	}

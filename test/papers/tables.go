@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // table is one of a paper's, on data that there is.
 type table struct {
 	name     string // papers and numbers
@@ -50,6 +52,9 @@ type row struct {
 	against      []rival
 	hours        string // not run unless asked for: what it takes
 }
+
+// tuned says that the row is nothing without a cross-validation: another has C = 1.
+func (r *row) tuned() bool { return strings.HasSuffix(r.label, ", tuned") }
 
 // rival is a row that this one is tested against, and how sure the paper is: † below 5 %, †† below 1 %.
 type rival struct{ label, printed string }

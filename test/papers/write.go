@@ -79,6 +79,8 @@ func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 		switch m, err := r.row(ctx, t, &row); {
 		case err != nil:
 			return err
+		case m == nil && row.tuned():
+			line += " not run: needs -tune |" + strings.Repeat(" |", len(t.measures)-1)
 		case m == nil && row.hours != "":
 			line += " not run: " + row.hours + " |" + strings.Repeat(" |", len(t.measures)-1)
 		case m == nil:
@@ -150,7 +152,7 @@ func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 // row trains a row; nil: there is nothing to train, or it takes too long.
 func (r *runner) row(ctx context.Context, t *table, row *row) (*trained, error) {
 	switch {
-	case row.flags == "" || row.hours != "" && !r.long:
+	case row.flags == "" || row.hours != "" && !r.long || row.tuned() && !r.tune:
 		return nil, nil
 	case row.flat && row.flags == ofSVM:
 		return r.perNode(ctx, t)
