@@ -106,6 +106,12 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 		o.kernel = dataset.Strings{}
 	} else if o.text {
 		return exit.Usagef("ingest: --strings and --text exclude each other")
+	} else if o.kernel.Kernel == dataset.Kernels[0] {
+		for _, name := range []string{"gaps", "decay"} {
+			if cmd.Flags().Changed(name) {
+				return exit.Usagef("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
+			}
+		}
 	}
 	began := time.Now()
 	progress, end := train.IngestLines(a.ui)

@@ -26,6 +26,7 @@ func TestIngestStrings(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
+		"ingest --strings --data $D --gaps 2 --out $O/x":                         "--gaps is for --kernel gappy",
 		"ingest --data $D --length 2 --out $O/x":                                 "--length is for --strings",
 		"ingest --data $D --strings --length 9 --out $O/x":                       "--length 9: must be from 1 to 4",
 		"ingest --data $D --strings --text --out $O/x":                           "exclude each other",
