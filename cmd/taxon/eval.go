@@ -76,7 +76,7 @@ func newEvalCmd(a *app) *cobra.Command {
 // printEval prints a result for people, with the second model's beside it if there is one. Shares
 // are in percent; the JSON document has fractions.
 func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
-	fmt.Fprintf(a.stdout, "%s on %s: %s instances, %s\n\n", a.style.Bold(what), o.Data.Path, human.Count(int64(r.Instances)), classSet(r))
+	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, human.Counted(int64(r.Instances), "instance", "instances"), classSet(r))
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head, blank := "in percent\t\t\n", "\t\t\n"

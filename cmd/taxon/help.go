@@ -16,11 +16,12 @@ import (
 	"taxon/internal/exit"
 )
 
-// usual are the flags that the help of a verb with many flags shows. --all shows the others too.
+// usual are the flags that the help of a verb with many flags shows, beside those that all verbs
+// have: of train twenty in all. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"})}
 
-var usualOfTraining = []string{"data", "text", "test", "hierarchy", "graph", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",
-	"method", "C", "loss", "bias", "gap", "max-sweeps", "max-time", "threads", "memory"}
+var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",
+	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory"}
 
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	all := false

@@ -81,7 +81,8 @@ func TestStoresAndKeptValues(t *testing.T) {
 		return l["values"] == "kept" && l["values_jobs"] == 2.0 && strings.HasPrefix(at, days)
 	})
 	says(0, "or 1 more job", "jobs") // j
-	says(2, "job k is done, and --discard drops its weights for good: give --yes", "cancel", "k", "--discard")
+	says(2, "cancel: job k is done, and this drops its weights for good: give --yes", "cancel", "k", "--discard")
+	says(2, "rm: job k is done, and this drops its weights for good: give --yes", "rm", "k")
 	says(0, "", "export", "--job", "k", "--format", "model", "--out", in("model"), "--quiet")
 	says(0, "its values are dropped", "cancel", "k", "--discard", "--yes")
 	until("jobs", "k", func(l map[string]any) bool { return l["state"] == "discarded" && l["values"] == "discarded" })

@@ -136,7 +136,8 @@ func TestTableJourney(t *testing.T) {
 // What is wrong with a table is one line and exit status 2.
 func TestTableMistakes(t *testing.T) {
 	train, _ := goods(12, 0)
-	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "BAD": writeText(t, "bad.csv", "t,l\na,b\nc,d\ne\n"), "M": filepath.Join(t.TempDir(), "m"), "S": animals(t, 10)}
+	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "BAD": writeText(t, "bad.csv", "t,l\na,b\nc,d\ne\n"), "M": filepath.Join(t.TempDir(), "m"), "S": animals(t, 10), "D": t.TempDir(),
+		"ENDS": writeText(t, "ends.csv", "t,l\na,A > \nb,B > C\n"), "BEGINS": writeText(t, "begins.csv", "t,l\na,B > C\nb, > C\n"), "SEP": " > ", "NONE": writeText(t, "none.jsonl", "{}\n")}
 	for line, want := range map[string]string{
 		"train --data $TRAIN --out $M":                                                                     "train.csv:1: say what to learn from",
 		"train --data $TRAIN --text-column title --out $M":                                                 "train.csv:1: say which column holds the labels",
@@ -146,10 +147,16 @@ func TestTableMistakes(t *testing.T) {
 		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "\"id 0\" is not a finite number",
 		"train --data $TRAIN --text-column title --label-column category --weight-column sku --out $M":     `train.csv:2: "id 0" is not a number`,
 		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 names 2",
-		"ingest --data - --text-column t --label-column l --out $M":                                        "stdin: is no table by its name",
-		"predict --model $S --data $TRAIN":                                                                 "say what to learn from",
-		"predict --model $S --data $TRAIN --text-column title":                                             "was trained on numbers: name such columns with --feature-columns",
-		"eval --model $S --data $TRAIN --feature-columns sku":                                              "which column holds the labels",
+		"train --data $ENDS --text-column t --label-column l --path-separator ${SEP} --out $M":             `ends.csv:2: the path "A >" has an empty part`,
+		"train --data $BEGINS --text-column t --label-column l --path-separator ${SEP} --out $M":           `begins.csv:3: the path "> C" has an empty part`,
+		"train --data $NONE --text-column t --label-column l --out $M":                                     `none.jsonl: no column "t": the rows have no columns`,
+		"train --data $D --text-column t --label-column l --out $M":                                        "is a directory without files part-*: give a file, or a pattern like DIR/*",
+		"train --data $D --data-format csv --text-column t --label-column l --out $M":                      "is a directory without files part-*: give a file, or a pattern like DIR/*",
+		"info $TRAIN": "train.csv: is a table or a matrix (csv), which info does not read",
+		"ingest --data - --text-column t --label-column l --out $M": "stdin: is no table by its name",
+		"predict --model $S --data $TRAIN":                          "say what to learn from",
+		"predict --model $S --data $TRAIN --text-column title":      "was trained on numbers: name such columns with --feature-columns",
+		"eval --model $S --data $TRAIN --feature-columns sku":       "which column holds the labels",
 	} {
 		code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars)
 		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
@@ -209,15 +216,19 @@ func TestEvalClasses(t *testing.T) {
 
 // A matrix with labels of its own is trained on, measured and predicted.
 func TestMatrixJourney(t *testing.T) {
-	var array strings.Builder
-	head := "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 2), }"
-	array.WriteString("\x93NUMPY\x01\x00" + string(rune(len(head)+1)) + "\x00" + head + "\n")
-	for i := range 6 {
-		for _, x := range []float32{float32(i%2) + 1, 2 - float32(i%2)} {
-			_ = binary.Write(&array, binary.LittleEndian, x)
+	array := func(columns int) string {
+		var out strings.Builder
+		head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (6, %d), }", columns)
+		out.WriteString("\x93NUMPY\x01\x00" + string(rune(len(head)+1)) + "\x00" + head + "\n")
+		for i := range 6 {
+			for _, x := range []float32{float32(i%2) + 1, 2 - float32(i%2), 0}[:columns] {
+				_ = binary.Write(&out, binary.LittleEndian, x)
+			}
 		}
+		return out.String()
 	}
-	vars := map[string]string{"X": writeText(t, "x.npy", array.String()), "Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
+	vars := map[string]string{"X": writeText(t, "x.npy", array(2)), "N": writeText(t, "n.npy", array(1)), "W": writeText(t, "w.npy", array(3)), "R": filepath.Join(t.TempDir(), "r.html"),
+		"L": writeText(t, "l.jsonl", `{"v":[1,2,3],"l":"small"}`+"\n"), "E": writeText(t, "e.txt", strings.Repeat("\n", 6)), "Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
 	for line, want := range map[string]string{
 		"train --data $X --labels $Y --test $X --test-labels $Y --out $M --json": `"micro_f1": 1`,
 		"eval --model $M --data $X --labels $Y --json":                           `"micro_f1": 1`,
@@ -229,6 +240,24 @@ func TestMatrixJourney(t *testing.T) {
 			}
 		}
 		if code, stdout, stderr := runTaxon(t, "", line, vars); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
+		}
+	}
+	if code, _, stderr := runTaxon(t, "", "report $M --data $X --labels $Y --out $R", vars); code != 0 || !strings.Contains(readText(t, vars["R"]), "--labels "+vars["Y"]) {
+		t.Errorf("report: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := runTaxon(t, "", "eval --model $M --data $X --labels $E", vars); code != 0 || !strings.Contains(stderr, "no instance has a label") {
+		t.Errorf("no labels: exit %d, %s", code, stderr)
+	}
+	for line, want := range map[string]string{
+		"predict --model $M --data $N":                          "n.npy: a matrix of 1 columns, and the model's training data have 2",
+		"eval --model $M --data $W --labels $Y":                 "w.npy: a matrix of 3 columns, and the model's training data have 2",
+		"report $M --data $W --labels $Y --out $R":              "w.npy: a matrix of 3 columns, and the model's training data have 2",
+		"predict --model $M --data $L --feature-columns v":      "l.jsonl:1: 3 numbers, and the model's training data are a matrix of 2 columns",
+		"train --data $X --data $W --labels $Y --out ${M}other": "w.npy: a matrix of 3 columns, and files before have 2",
+		"info $X": "x.npy: is a table or a matrix (npy), which info does not read",
+	} {
+		if code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars); code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}

@@ -74,6 +74,9 @@ type side struct {
 	words    []byte
 	n        int64
 
+	broken   int64 // rows passed over
+	brokenAt []string
+
 	again, contradict int64
 	againAt, otherAt  []string
 }
@@ -90,6 +93,7 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 			r.Findings = append(r.Findings, Finding{what, count, about, list[:min(len(list), examples)]})
 		}
 	}
+	add("broken", train.broken, broken, train.brokenAt)
 	add("repeated", train.again, "rows that stand in the data before, with the same labels", train.againAt)
 	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model can have both right", train.otherAt)
 	train.ofClasses(add)
@@ -100,6 +104,9 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	}
 	return r, ofHierarchy(ctx, o, train, add)
 }
+
+// broken is what the findings of both data sets say.
+const broken = "rows that can't be read: --skip-broken passes over them, without it they are an error"
 
 func ofTest(ctx context.Context, o Options, train *side, r *Report, ui tell.Teller, add func(string, int64, string, []string)) error {
 	o.Table.Labels = o.TestLabels
@@ -115,6 +122,7 @@ func ofTest(ctx context.Context, o Options, train *side, r *Report, ui tell.Tell
 		return err
 	}
 	r.TestInstances = test.n
+	add("test_broken", test.broken, broken, test.brokenAt)
 	add("in_both", leak, "rows of the test data that stand in the training data: measures would flatter the model", at)
 	var unknown []string
 	for _, label := range test.order {
@@ -177,7 +185,7 @@ func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, i
 func read(ctx context.Context, o Options, path string, ui tell.Teller, each func(name string, k key)) (*side, error) {
 	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
 	text := o.Text || len(o.Table.Text) > 0
-	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased, Table: o.Table, Use: table.Use{Labels: true, Features: true}})
+	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased, Table: o.Table, Use: table.Use{Labels: true, Features: true, KeepBroken: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +195,7 @@ func read(ctx context.Context, o Options, path string, ui tell.Teller, each func
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
+			s.broken = r.Counts().Broken
 			return s, nil
 		}
 		if err == nil && s.n%4096 == 0 {
@@ -196,10 +205,14 @@ func read(ctx context.Context, o Options, path string, ui tell.Teller, each func
 		if err != nil {
 			return nil, err
 		}
-		name := fs.Inputf(path, row.Line, "").Error()
-		k := s.add(row, text, strings.TrimSuffix(name, ": "))
+		name := strings.TrimSuffix(fs.Inputf(path, row.Line, "").Error(), ": ")
+		if row.Broken {
+			s.brokenAt = appendExample(s.brokenAt, name)
+			continue
+		}
+		k := s.add(row, text, name)
 		if each != nil {
-			each(strings.TrimSuffix(name, ": "), k)
+			each(name, k)
 		}
 	}
 }

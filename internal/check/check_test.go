@@ -48,6 +48,16 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Broken rows that are passed over are among the findings, and in no other.
+func TestBroken(t *testing.T) {
+	bad := "b 1:x\nb y\n"
+	o := Options{Data: write(t, "train.svm", "a 1:1\na 2:1\n"+bad), Test: write(t, "test.svm", "a 1:2\n"+bad), Table: table.Options{SkipBroken: 9}}
+	r, err := Run(t.Context(), o, tell.Silent{})
+	if want := "broken:2(" + o.Data + ":3;" + o.Data + ":4) test_broken:2(" + o.Test + ":2;" + o.Test + ":3)"; err != nil || counts(r) != want || r.Instances != 2 {
+		t.Errorf("%v, %s\nwant %s", err, counts(r), want)
+	}
+}
+
 func TestHierarchy(t *testing.T) {
 	o := Options{Data: write(t, "d.svm", "a 1:1\na 2:1\nb 1:2\nb 3:1\nr 4:1\nr 5:1\nc17 6:1\nc17 8:1\nc18 7:1\nc18 9:1\n"), Hierarchy: write(t, "h", "r a\nr x\n")}
 	r, err := Run(t.Context(), o, tell.Silent{})

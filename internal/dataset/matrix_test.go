@@ -136,7 +136,7 @@ func TestMatrixMistakes(t *testing.T) {
 		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, and the file holds 1"},
 		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"}, {"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"}, {"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
 		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"}, {"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"}, {"cut.npz", "l2", "cut.npz:2: is cut off"},
-		{"nan.npy", "l2", "nan.npy:2: column 0 holds a value that is not finite"},
+		{"nan.npy", "l2", "nan.npy:2: column 1 holds a value that is not finite"},
 		{"f.npy", "l2", "np.ascontiguousarray"}, {"o.npy", "l2", "want float16"}, {"big.npy", "l2", "big-endian"}, {"one.npy", "l2", "want 2, rows and features"},
 		{"x.npz", "l2", "is no .npz file"}, {"csc.npz", "l2", "X.tocsr()"}, {"a.npy", "y.npy", ""},
 	} {
@@ -147,6 +147,53 @@ func TestMatrixMistakes(t *testing.T) {
 		if _, err := Ingest(t.Context(), o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %s: %v, want %s", c.data, c.labels, err, c.want)
 		}
+	}
+}
+
+// A sparse matrix may be as wide as it likes while no value stands beyond the known columns.
+func TestSparseWidth(t *testing.T) {
+	dir := t.TempDir()
+	of := func(name string, columns int64, index ...int32) string {
+		path := filepath.Join(dir, name)
+		n := fmt.Sprintf("(%d,)", len(index))
+		values := make([]float32, len(index))
+		for i := range values {
+			values[i] = 1
+		}
+		content := npz(zip.Store, map[string][]byte{"indices": npyBytes("<i4", n, le(index)), "indptr": npyBytes("<i4", "(2,)", le([]int32{0, int32(len(index))})),
+			"data": npyBytes("<f4", n, le(values)), "format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8", "(2,)", le([]int64{1, columns}))})
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	labels := filepath.Join(dir, "l")
+	if err := os.WriteFile(labels, []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Paths: []string{of("three.npz", 3, 0, 2), of("five.npz", 5, 1, 3), of("two.npz", 2, 1)}, Out: filepath.Join(dir, "set"), Table: table.Options{Labels: labels}}
+	if _, err := Ingest(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Table.Matrix != 5 {
+		t.Errorf("%d columns, want those of the widest", s.Table.Matrix)
+	}
+	for _, c := range []struct{ path, want string }{
+		{of("narrow.npz", 4, 3), ""}, {of("wide.npz", 9, 4), ""}, {of("beyond.npz", 9, 1, 5), "beyond.npz:1: column 6 holds a value, and the model's training data have 5 columns"},
+	} {
+		r, err := OpenReader(t.Context(), fs.Local{}, c.path, ReaderOptions{Use: table.Use{Features: true, Schema: s.Table}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.Read(); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+		r.Close()
 	}
 }
 

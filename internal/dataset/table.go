@@ -180,6 +180,9 @@ func (o *opener) readTable() error {
 
 // NotATable is the error for columns of a file that is read as lines.
 func NotATable(path string) error {
+	if st, err := fs.Stat(path); err == nil && st.IsDir() && !fs.HasParts(path) {
+		return fs.NoParts(path)
+	}
 	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 }
 

@@ -169,6 +169,9 @@ func run(ctx context.Context, o Options, ui tell.Teller) (*eval.Result, error) {
 	if err := e.given.CheckLabels(o.Hierarchy, append(slices.Sorted(maps.Keys(e.truth)), e.opts.Classes...)); err != nil {
 		return nil, err
 	}
+	if len(e.truth) == 0 {
+		e.ui.Warn("%s: no instance has a label: there is nothing that a prediction could be right about", o.Data.Path)
+	}
 	e.warnUnknown()
 	if o.Confusion != "" {
 		if err := fs.WriteOut(o.Confusion, nil, func(w *bufio.Writer) error { return r.WriteConfusion(w) }); err != nil {

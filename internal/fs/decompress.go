@@ -67,6 +67,8 @@ func (f *File) detect(r *bufio.Reader) error {
 			return f.explain(err)
 		}
 		f.content = z
+	case "zip":
+		return Inputf(f.name, 0, "zip archives are not supported: unpack it, or pack it with gzip, zstd or xz; a matrix of SciPy's (.npz) must be a file of that name, not standard input")
 	default:
 		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, zstd or xz", f.compression)
 	}

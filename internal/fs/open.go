@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
-	"syscall"
 )
 
 // Stdin is the path that means standard input.
@@ -53,7 +52,7 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 	}
 	if info.IsDir() {
 		f.Close()
-		return nil, 0, Explain(path, &os.PathError{Op: "open", Path: path, Err: syscall.EISDIR})
+		return nil, 0, NoParts(path)
 	}
 	size := info.Size()
 	if !info.Mode().IsRegular() {

@@ -161,6 +161,7 @@ func TestOpenErrors(t *testing.T) {
 		{filepath.Join(file, "below"), "not a directory"},
 		{secret, "permission denied"},
 		{"", "empty path"},
+		{Stdin, "a matrix of SciPy's (.npz) must be a file"},
 		{"hdfs://127.0.0.1:1/a", "no HDFS name node answers"},
 		{"hdfs:///a", "names no host"},
 		{"hdfs://:80:1/a", "expected hdfs://host:port/path"},
@@ -169,7 +170,7 @@ func TestOpenErrors(t *testing.T) {
 		if c.path == secret && os.Geteuid() == 0 {
 			continue // root may read everything
 		}
-		_, err := Open(context.Background(), Local{}, c.path)
+		_, err := Open(context.Background(), Local{In: strings.NewReader("PK\x03\x04")}, c.path)
 		if !IsInput(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", c.path, err, c.want)
 		}

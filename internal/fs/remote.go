@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"taxon/internal/fs/hdfs"
@@ -181,6 +182,14 @@ func HasParts(path string) bool {
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
 }
 
+// noParts says what to do about a folder without parts.
+const noParts = "is a directory without files part-*: give a file, or a pattern like DIR/*"
+
+// NoParts is the error for a folder without parts, where a file is wanted.
+func NoParts(dir string) error {
+	return &InputError{Path: dir, Msg: noParts, Err: syscall.EISDIR}
+}
+
 // Expand lists the files that an input path stands for: itself; for a pattern (* ? []) all files
 // that match, by name; for a folder its part files. A local file whose name looks like a pattern
 // is itself.
@@ -272,7 +281,7 @@ func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
 		}
 	}
 	if err == nil && len(out) == 0 {
-		err = &UsageError{Msg: "is a directory without files part-*: give a file, or a pattern like DIR/*"}
+		err = &UsageError{Msg: noParts}
 	}
 	return out, err
 }

@@ -203,6 +203,9 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 		i.Kind, i.Structure, i.Notes = "structure", &shape, warnings
 		return i, nil
 	}
+	if form := new(dataset.ReaderOptions).Table.FormatOf(l.o.Path, l.o.Text); form != "" {
+		return nil, fs.Inputf(l.o.Path, 0, "is a table or a matrix (%s), which info does not read: `taxon ingest` makes a folder of it, and info tells of that", form)
+	}
 	i.Kind = "data"
 	d, err := l.countRows(ctx, i, f, all)
 	if err != nil {

@@ -75,6 +75,9 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 		if l.sure, err = NewSure(m); err != nil {
 			return nil, err
 		}
+		if l.sure.joint && o.Top > 1 {
+			return nil, exit.Usagef("predict: --min-probability and --top %d exclude each other: %s gives an instance one label, which is all that --min-probability answers with", o.Top, o.Model)
+		}
 		l.least, ranked, o.Cutoff = o.MinProbability, m.Terminals(), Best(1)
 	}
 	if l.rule, err = o.Cutoff.Rule(m, ranked); err != nil {

@@ -65,6 +65,9 @@ func TestMinProbability(t *testing.T) {
 	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "--calibrate") {
 		t.Errorf("a model without probabilities: %v", err)
 	}
+	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "--min-probability and --top 3 exclude each other") {
+		t.Errorf("with --top: %v", err)
+	}
 }
 
 // Of several labels all deepest classes that are sure; those below one, together, by 1 - product of (1 - p).

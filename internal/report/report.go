@@ -58,6 +58,7 @@ var (
 var functions = map[string]any{
 	"percent": func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
 	"count":   func(n any) string { return human.Count(whole(n)) },
+	"counted": func(n any, one, several string) string { return human.Counted(whole(n), one, several) },
 	"p": func(x float64) string {
 		if x < 1e-4 {
 			return "< 0.0001"
@@ -505,6 +506,9 @@ func again(m *model.Model, o Options) []string {
 	words := []string{"taxon report", human.ShellWord(o.Model)}
 	if o.Data.Path != "" {
 		words = append(words, "--data", human.ShellWord(o.Data.Path))
+	}
+	if o.Data.Table.Labels != "" {
+		words = append(words, "--labels", human.ShellWord(o.Data.Table.Labels))
 	}
 	for _, c := range o.Compare {
 		words = append(words, "--compare", human.ShellWord(c))

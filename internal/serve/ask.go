@@ -109,7 +109,7 @@ func (s *Server) find(name string) (*slot, error) {
 func (s *Server) ask(ctx context.Context, m *slot, q *question, answer func(*loaded, *question) error) error {
 	switch n := q.rows.len(); {
 	case n == 0:
-		return refuse(http.StatusBadRequest, "no instances: the body must be {\"instances\": [...]}")
+		return refuse(http.StatusBadRequest, "no instances: give at least one")
 	case n > s.o.MaxRows:
 		return refuse(http.StatusBadRequest, "%d instances: at most %d at a time", n, s.o.MaxRows)
 	case or(q.top, 1) < 1:

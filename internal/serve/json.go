@@ -241,11 +241,11 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 		return nil
 	}
 	if value.Kind() != '0' {
-		return featureError(fmt.Sprintf("feature %d: its value must be a number", n))
+		return featureError(fmt.Sprintf("feature %s: its value must be a number", name))
 	}
 	x, err := strconv.ParseFloat(string(value), 32)
 	if err != nil {
-		return featureError(fmt.Sprintf("feature %d: %s is not finite in float32", n, value))
+		return featureError(fmt.Sprintf("feature %s: %s is not finite in float32", name, value))
 	}
 	v.given = append(v.given, feature{uint32(n), float32(x)})
 	return nil

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"taxon/internal/table"
 )
 
 // What is written reads back as what encoding/json writes, whatever the names are.
@@ -60,4 +62,15 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What is wrong with a column of a table is said by its name.
+func TestNamedColumn(t *testing.T) {
+	schema := &table.Schema{Columns: table.Columns{Features: []string{"price"}}, Widths: []int{0}}
+	for value, want := range map[string]string{`"x"`: `feature "price": its value must be a number`, "1e60": `feature "price": 1e60 is not finite in float32`} {
+		var v vector
+		if err := v.feature(open(&v.json, &v.in, []byte(value)), []byte(`"price"`), schema); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
+	}
 }

@@ -26,7 +26,8 @@ import (
 // file.
 type matrix struct {
 	rows, columns int64
-	dense         *npy // nil: compressed rows
+	known         int64 // columns that may hold a value; 0: all
+	dense         *npy  // nil: compressed rows
 	begin         *npy
 	index, value  *npy
 	at            int64 // value of begin where the next row's entries start
@@ -157,6 +158,51 @@ func (m *matrix) check() error {
 	return nil
 }
 
+// checkWidth compares a matrix with what it must fit: a dense one has as many columns, a sparse one
+// has no value beyond them. Training data fit the files before.
+func (r *Reader) checkWidth() error {
+	m, s := r.matrix, r.schema
+	want, those := cmp.Or(s.Matrix, int64(s.Width())), "the model's training data have"
+	if r.use.Weights {
+		want, those = s.Matrix, "files before have"
+		s.Matrix = max(s.Matrix, m.columns)
+	}
+	switch {
+	case want == 0 || m.columns == want:
+	case m.dense != nil:
+		return fmt.Errorf("a matrix of %d columns, and %s %d", m.columns, those, want)
+	case !r.use.Weights:
+		m.known = want
+	}
+	return nil
+}
+
+func (r *Reader) readMatrix() (*Row, error) {
+	r.row = Row{Labels: r.row.Labels[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
+	err := r.matrix.next(&r.row)
+	l := r.matrix.labels
+	switch {
+	case errors.Is(err, io.EOF) && r.rows == 0:
+		err = fs.Inputf(r.name, 0, "no row in it: the matrix is empty")
+	case errors.Is(err, io.EOF):
+		if l != nil {
+			if err := l.atEnd(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, io.EOF
+	case err == nil && l != nil:
+		if err := l.next(&r.row); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, r.at(r.row.Line, err)
+	}
+	r.rows++
+	return &r.row, nil
+}
+
 // next reads a row; io.EOF after the last.
 func (m *matrix) next(row *Row) error {
 	if m.row == m.rows {
@@ -180,8 +226,11 @@ func (m *matrix) next(row *Row) error {
 		return err
 	}
 	for _, p := range m.pairs {
+		if m.known > 0 && int64(p.index) >= m.known {
+			return fmt.Errorf("column %d holds a value, and the model's training data have %d columns", p.index+1, m.known)
+		}
 		if f := float64(p.value); math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("column %d holds a value that is not finite in float32", p.index)
+			return fmt.Errorf("column %d holds a value that is not finite in float32", p.index+1)
 		}
 		row.Index, row.Value = append(row.Index, p.index+1), append(row.Value, p.value)
 	}
@@ -217,7 +266,7 @@ func (m *matrix) sparse() error {
 			return err
 		}
 		if c < 0 || c >= m.columns {
-			return fmt.Errorf("column %d of a matrix with %d", c, m.columns)
+			return fmt.Errorf("column %d of a matrix with %d", c+1, m.columns)
 		}
 		sorted = sorted && c > last
 		last = c
@@ -229,7 +278,7 @@ func (m *matrix) sparse() error {
 	slices.SortFunc(m.pairs, func(a, b entry) int { return cmp.Compare(a.index, b.index) })
 	for i := 1; i < len(m.pairs); i++ {
 		if m.pairs[i].index == m.pairs[i-1].index {
-			return fmt.Errorf("column %d stands twice: X.sum_duplicates() joins them", m.pairs[i].index)
+			return fmt.Errorf("column %d stands twice: X.sum_duplicates() joins them", m.pairs[i].index+1)
 		}
 	}
 	return nil

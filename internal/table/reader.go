@@ -142,7 +142,13 @@ func (r *Reader) nextFile() (err error) {
 	r.size = r.file.Size()
 	format := r.o.FormatOf(path, false)
 	if Matrix(format) {
-		if r.matrix, err = openMatrix(r.file, path, format); err != nil {
+		if len(r.rest) > 0 {
+			return r.at(0, fmt.Errorf("is a matrix, and %s stands for several files: give one", r.name))
+		}
+		if r.matrix, err = openMatrix(r.file, path, format); err == nil {
+			err = r.checkWidth()
+		}
+		if err != nil {
 			return r.at(0, err)
 		}
 		switch {
@@ -326,32 +332,6 @@ func (r *Reader) pauses() bool {
 	return false
 }
 
-func (r *Reader) readMatrix() (*Row, error) {
-	r.row = Row{Labels: r.row.Labels[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
-	err := r.matrix.next(&r.row)
-	l := r.matrix.labels
-	switch {
-	case errors.Is(err, io.EOF) && r.rows == 0:
-		err = fs.Inputf(r.name, 0, "no row in it: the matrix is empty")
-	case errors.Is(err, io.EOF):
-		if l != nil {
-			if err := l.atEnd(); err != nil {
-				return nil, err
-			}
-		}
-		return nil, io.EOF
-	case err == nil && l != nil:
-		if err := l.next(&r.row); err != nil {
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, r.at(r.row.Line, err)
-	}
-	r.rows++
-	return &r.row, nil
-}
-
 // skip counts a broken row, and says whether it may be passed over.
 func (r *Reader) skip(err error) bool {
 	if r.broken++; r.first == nil {
@@ -444,6 +424,11 @@ func (r *Reader) fillFeatures() (err error) {
 		}
 	}()
 	at := uint32(1)
+	defer func() {
+		if n := int64(at) - 1; err == nil && r.schema.Matrix > 0 && len(r.features) > 0 && n != r.schema.Matrix {
+			err = fmt.Errorf("%d numbers, and the model's training data are a matrix of %d columns", n, r.schema.Matrix)
+		}
+	}()
 	for i, k := range r.features {
 		list, name := false, r.o.Features[i]
 		r.values = r.values[:0]
@@ -459,14 +444,17 @@ func (r *Reader) fillFeatures() (err error) {
 			}
 			r.schema.Widths = append(r.schema.Widths, w)
 		}
-		want := r.schema.Widths[i]
+		want, those := r.schema.Widths[i], "rows before"
+		if r.use.Schema != nil && !r.use.Weights {
+			those = "the model's training data"
+		}
 		switch {
 		case want == 0 && list:
-			return fmt.Errorf("column %q: a list where rows before have a number", name)
+			return fmt.Errorf("column %q: a list where %s have a number", name, those)
 		case want > 0 && list && len(r.values) != want:
-			return fmt.Errorf("column %q: a list of %d numbers where rows before have %d", name, len(r.values), want)
+			return fmt.Errorf("column %q: a list of %d numbers where %s have %d", name, len(r.values), those, want)
 		case want > 0 && !list && len(r.values) > 0 && !math.IsNaN(r.values[0]):
-			return fmt.Errorf("column %q: a number where rows before have lists", name)
+			return fmt.Errorf("column %q: a number where %s have lists", name, those)
 		case list && want == 0 || first && list && want == 0:
 			return fmt.Errorf("column %q: the list of the first row is empty", name)
 		}
@@ -519,12 +507,20 @@ func (r *Reader) fillLabels() error {
 	return nil
 }
 
-// joinPath removes the blanks around the parts of a path.
+// joinPath removes the blanks around the parts of a path. label has none around it.
 func joinPath(label, separator string) (string, error) {
-	if separator == "" || !strings.Contains(label, separator) {
+	if separator == "" {
 		return label, nil
 	}
-	parts := strings.Split(label, separator)
+	path := label
+	if mark := strings.TrimSpace(separator); mark != "" { // a separator at an end has lost its blanks
+		before, after, _ := strings.Cut(separator, mark)
+		path = before + path + after
+	}
+	if !strings.Contains(path, separator) {
+		return label, nil
+	}
+	parts := strings.Split(path, separator)
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
 			return "", fmt.Errorf("the path %q has an empty part", label)

@@ -135,6 +135,7 @@ type Schema struct {
 	Widths []int     `json:"widths,omitempty"` // for Features: length of the list in each row; 0: a number, no list
 	Mean   []float64 `json:"mean,omitempty"`   // by feature; 0 in lists
 	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; 1 in lists
+	Matrix int64     `json:"matrix,omitempty"` // of a matrix: its columns, of several the most
 }
 
 // Standardise converts a number from the table's scale to the model's.
@@ -210,6 +211,9 @@ func (s *Schema) Width() (n int) {
 func missing(name string, have []string) error {
 	if near := human.Nearest(name, have); near != "" {
 		return fmt.Errorf("no column %q: did you mean %q?", name, near)
+	}
+	if len(have) == 0 {
+		return fmt.Errorf("no column %q: the rows have no columns", name)
 	}
 	return fmt.Errorf("no column %q: there are %s", name, listed(have))
 }

@@ -23,7 +23,11 @@ func TestCalibrate(t *testing.T) {
 			if o.Threads = threads; threads == 3 {
 				o.Force = true
 			}
-			r, err := Run(t.Context(), o, &heard{})
+			ui := &heard{}
+			r, err := Run(t.Context(), o, ui)
+			if threads == 1 && !strings.Contains(strings.Join(ui.notes, "\n"), "a calibration ("+kind+") was added") {
+				t.Errorf("%s: nothing said: %q", kind, ui.notes)
+			}
 			if err != nil || r.WeightsSHA256 != plain.WeightsSHA256 || r.Calibration == nil || r.Calibration.Kind != kind || (threads == 1 && r.Seconds != plain.Seconds && kind == "temperature") {
 				t.Fatalf("%s: %+v, %v; without: %+v", kind, r, err, plain)
 			}

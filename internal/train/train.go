@@ -408,7 +408,9 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	r := &m.Report
 	switch missing := t.lacksCutoffs(full.Cutoffs) || t.lacksCalibration(full.Calibration); {
 	case missing && dir == t.o.Out:
-		r, err = t.fitRest(ctx, dir, r, full.Meta)
+		if r, err = t.fitRest(ctx, dir, r, full.Meta); err == nil && t.lacksCalibration(full.Calibration) && r.Calibration != nil && r.Calibration.Kind == t.o.Calibrate {
+			t.ui.Note("%s was finished: a calibration (%s) was added to it, its weights are as they were", dir, r.Calibration.Kind)
+		}
 	case missing:
 		r, err = t.complete(ctx, r, full.Meta)
 	case dir != t.o.Out:

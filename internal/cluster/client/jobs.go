@@ -36,7 +36,7 @@ func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confi
 	if discard {
 		st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
 		if err == nil && hasWeights(st) {
-			err = ask(fmt.Sprintf("cancel: job %s is done, and --discard drops its weights for good", job), "Drop them?")
+			err = ask(fmt.Sprintf("%s: job %s is done, and this drops its weights for good", c.Verb, job), "Drop them?")
 		}
 		if err != nil {
 			return nil, "", err
