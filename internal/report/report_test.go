@@ -17,6 +17,7 @@ import (
 	"taxon/internal/tell"
 	"taxon/internal/train"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/browser"
 )
 
 const (
@@ -106,14 +107,11 @@ func TestModelCard(t *testing.T) {
 // A browser shows it: sorting and the filter work, nothing is complained of, the dark form is dark, and it prints.
 // Pictures of it are kept by go test -artifacts.
 func TestInBrowser(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium here: CI has it")
-	}
+	chromium := browser.Path(t)
 	file, page := written(t)
 	take := func(flags ...string) {
 		t.Helper()
-		text, err := exec.Command(browser, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2400", "file://"+file)...).CombinedOutput()
+		text, err := exec.Command(chromium, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2400", "file://"+file)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
@@ -137,7 +135,7 @@ const shown = [...document.querySelectorAll("#table tbody tr")].filter(r => !r.h
 document.body.dataset.probe = [Number(first) >= Number(second), first !== second, shown].join(" ");
 </script></body>`
 	must(t, os.WriteFile(file, bytes.Replace(page, []byte("</body>"), []byte(probe), 1), 0o600))
-	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom", "file://"+file).CombinedOutput()
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom", "file://"+file).CombinedOutput()
 	must(t, err)
 	if !strings.Contains(string(out), `data-probe="true true dog"`) {
 		t.Errorf("the table does not sort or filter: %s", regexp.MustCompile(`data-probe="[^"]*"`).Find(out))

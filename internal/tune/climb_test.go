@@ -154,23 +154,30 @@ func TestTimeIsKept(t *testing.T) {
 	}
 }
 
+// exactly opens a climb whose trainings end at the gap asked for, not at a rough one.
+func exactly(t *testing.T, o *Options) *climb {
+	t.Helper()
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.close() })
+	delete(o.rough, "gap")
+	c := newClimb(s)
+	c.line = c.ui.Start("tune", 0)
+	return c
+}
+
 // TestAgain: a training that its time has cut short continues from there once it may take longer, and
 // counts as one.
 func TestAgain(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
 	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000"}
-	s, err := open(t.Context(), validated(t, o), tell.Silent{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	delete(o.rough, "gap")
-	c := newClimb(s)
-	c.line = c.ui.Start("tune", 0)
-	f := &family{start: s.starts[0]}
+	c := exactly(t, o)
+	f := &family{start: c.starts[0]}
 	c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}
-	s.clock.limit, c.share = time.Hour, leastSeconds/3600/breakOffFactor
+	c.clock.limit, c.share = time.Hour, leastSeconds/3600/breakOffFactor
 	if err := c.try(t.Context(), f, f.start); err != nil || len(c.stage.rungs) != 1 || !f.best.stopped {
 		t.Fatalf("not cut short: %+v (%v)", f.best, err)
 	}
@@ -207,15 +214,8 @@ func TestAgain(t *testing.T) {
 func TestBefore(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Train.Said = registry.Values{"gap": "1e-6"}
-	s, err := open(t.Context(), validated(t, o), tell.Silent{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	delete(o.rough, "gap")
-	c := newClimb(s)
-	c.line = c.ui.Start("tune", 0)
-	start := s.starts[0]
+	c := exactly(t, o)
+	start := c.starts[0]
 	train := func(begin bool) *outcome {
 		f := &family{start: start}
 		c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"taxon/test/browser"
 )
 
 // probe is a script behind the page's own: it tells what is shown, and presses what it is told to.
@@ -51,10 +52,7 @@ func (s seen) count(list []string, what string) (n int) {
 // coordinator is killed and comes back, and all of that shows without the page being loaded again.
 func TestPageJourney(t *testing.T) {
 	t.Parallel()
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium here: CI has it")
-	}
+	chromium := browser.Path(t)
 	want := bench.Embedded(t, "", Long(400)...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,12 +107,7 @@ func TestPageJourney(t *testing.T) {
 	defer web.Close()
 	defer close(ended)
 	var complaints bytes.Buffer
-	profile, err := os.MkdirTemp("", "taxon-chromium-") // not the test's: its processes write there after the first has ended
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(profile)
-	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--remote-debugging-port=0", "--user-data-dir="+profile, web.URL)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--remote-debugging-port=0", "--user-data-dir="+browser.Profile(t), web.URL)
 	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

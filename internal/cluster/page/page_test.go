@@ -23,6 +23,7 @@ import (
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/browser"
 )
 
 // cluster stands in for a coordinator: the page is what is tried here. test/cluster has real ones.
@@ -215,10 +216,7 @@ func TestEvents(t *testing.T) {
 
 // A browser shows it, a job is cancelled by its button, and nothing is complained of.
 func TestInBrowser(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium here: CI has it")
-	}
+	chromium := browser.Path(t)
 	c, _ := shown(t)
 	// A page beside it would be kept out by the policy, so a copy of the script clicks by itself.
 	mux := http.NewServeMux()
@@ -246,7 +244,7 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 	}))
 	defer web.Close()
 	// go test -artifacts keeps the picture.
-	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", "--window-size=1300,1500",
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", "--window-size=1300,1500",
 		"--screenshot="+filepath.Join(t.ArtifactDir(), "page.png"), web.URL).CombinedOutput()
 	must(t, err)
 	page := string(out)

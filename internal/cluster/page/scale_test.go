@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"taxon/coordinator/machine"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
+	"taxon/test/browser"
 	"taxon/test/jobs"
 )
 
@@ -145,10 +145,7 @@ const sleep = ms => new Promise(go => setTimeout(go, ms)), frame = () => new Pro
 // The page of such a cluster in a browser: it loads, changes as jobs end, and scrolls. What that
 // takes is logged (go test -v -run LargeInBrowser).
 func TestLargeInBrowser(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium here: CI has it")
-	}
+	chromium := browser.Path(t)
 	p, _ := large(t, 500, 1000)
 	calls := p.calls
 	p.Use(busy{calls}, nil)
@@ -176,10 +173,7 @@ func TestLargeInBrowser(t *testing.T) {
 	})
 	web := httptest.NewServer(outer)
 	defer web.Close()
-	profile, err := os.MkdirTemp("", "taxon-chromium-") // not the test's: its processes write there after the first has ended
-	must(t, err)
-	defer os.RemoveAll(profile)
-	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--enable-precise-memory-info", "--user-data-dir="+profile, web.URL)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--enable-precise-memory-info", "--user-data-dir="+browser.Profile(t), web.URL)
 	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)

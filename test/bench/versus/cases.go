@@ -75,10 +75,10 @@ func claims() []claim {
 	weighted := []string{"--method", "rr-svm", "--C", "0.15", "--positive-weight", "8"}
 	joint := []string{"--method", "rr-svm"}
 	var out []claim
-	hinge := map[string]float64{"wordnet-freq": 10, "news20": 8, "clef": 16}
+	hinge := map[string]claim{"wordnet-freq": {goal: 10, reach: 20}, "news20": {goal: 8}, "clef": {goal: 16}}
 	for _, set := range []string{"wordnet-freq", "news20", "clef"} {
 		out = append(out,
-			claim{name: "flat-hinge-" + set, set: set, peer: "liblinear", loss: "hinge", goal: hinge[set]},
+			claim{name: "flat-hinge-" + set, set: set, peer: "liblinear", loss: "hinge", goal: hinge[set].goal, reach: hinge[set].reach},
 			claim{name: "flat-squared-" + set, set: set, peer: "liblinear", loss: "squared-hinge", goal: 8, reach: 16},
 			claim{name: "sklearn-hinge-" + set, set: set, peer: "sklearn", loss: "hinge"})
 	}

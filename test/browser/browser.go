@@ -1,0 +1,34 @@
+// Package browser finds the browser that tests of pages run.
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Path is Chromium's. A test without it is skipped, or fails where TAXON_CHROMIUM is required, as in CI.
+func Path(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	switch {
+	case err == nil:
+	case os.Getenv("TAXON_CHROMIUM") == "required":
+		t.Fatal(err)
+	default:
+		t.Skip("needs chromium: " + err.Error())
+	}
+	return path
+}
+
+// Profile is a folder for --user-data-dir. It is not t.TempDir: Chromium's processes still write there when
+// the first one has ended, and a folder that can't be removed would fail the test.
+func Profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "taxon-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
