@@ -44,8 +44,10 @@ func (t *timeline) begin(l *lease, workers int) {
 		s.tasks, s.under = s.tasks+1, s.under+1
 		return
 	}
-	s := &span{job: l.job.ID, sweep: l.job.progress().Sweep, phase: "recompute", step: l.step, task: l.task, tasks: 1, under: 1, begun: l.granted}
-	if !l.recomputing() {
+	s := &span{job: l.job.ID, step: l.step, task: l.task, tasks: 1, under: 1, begun: l.granted}
+	if l.recomputing() {
+		s.sweep, s.phase = l.job.progress().Sweep, "recompute"
+	} else {
 		s.sweep, s.phase = l.job.step.Sweep, l.job.step.Phase
 	}
 	if t.workers == nil {

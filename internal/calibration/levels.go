@@ -109,12 +109,11 @@ func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
 			if of >= 0 {
 				level = int(w.level[of]) + 1
 			}
-			k := choice{weight: s.Weight[i]}
-			first := 0.0
+			k := choice{x: make([]float64, 1, 1+len(children[of+1])), weight: s.Weight[i]}
 			if right == of {
-				first = log(class[of])
+				k.x[0] = log(class[of])
 			} else {
-				first = log(w.mass[right])
+				k.x[0] = log(w.mass[right])
 				if of >= 0 && class[of] > 0 {
 					k.x = append(k.x, log(class[of]))
 				}
@@ -124,7 +123,7 @@ func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
 					k.x = append(k.x, log(w.mass[n]))
 				}
 			}
-			if k.x = append([]float64{first}, k.x...); len(k.x) > 1 {
+			if len(k.x) > 1 {
 				out[level] = append(out[level], k)
 			}
 		}
