@@ -1,9 +1,9 @@
 package mapper
 
 import (
+	"cmp"
 	"context"
 	"math"
-	"math/bits"
 	"unsafe"
 
 	"taxon/internal/coupling"
@@ -22,6 +22,7 @@ type logisticSolver struct {
 	add                       *addArgs
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient            [Lanes]float64
+	share                     float32 // Options.Share
 }
 
 func newLogisticSolver(p *Problem) *logisticSolver {
@@ -94,6 +95,7 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	} else if bounded {
 		e.boundCurvature(&res.Sums)
 	}
+	e.share = float32(cmp.Or(o.Share, 1))
 	res.Contributions = e.contributions(e.v, bounded)
 	res.State = e.save()
 	return res, nil
@@ -347,25 +349,14 @@ func expNegative(x float32) float32 {
 //
 // holds exactly, and rounding in G counts to second order only.
 func (e *logisticSolver) price(sums *Sums) {
-	var loss [Lanes]float64
+	w := &priceArgs{score: &e.exact.out} // of lanes beyond the block's C is 0
 	for i := range e.p.X.Rows {
 		e.exactScores(i)
-		pos, coef, curve := e.sign[i], &e.coef[i], &e.curve[i]
-		for m := e.lanes; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros16(m) & 15
-			z, c, sign := e.exact.out[l], e.rowC(uint32(i), pos, l), 1.0
-			if pos>>l&1 == 0 {
-				z, sign = -z, -1
-			}
-			x := math.Exp(-math.Abs(z))
-			p := x / (1 + x)
-			if z < 0 {
-				p = 1 / (1 + x)
-			}
-			loss[l] += float64(c * (log1p(x) + max(-z, 0)))
-			coef[l] = float32(sign * float64(c*p))
-			curve[l] = float32(c * float64(p*(1-p)))
+		for l := range e.b.Slot {
+			w.negC[l], w.posC[l] = e.p.weighted(uint32(i), e.c), e.p.weighted(uint32(i), e.cPos[l])
 		}
+		w.coef, w.curve, w.pos = &e.coef[i], &e.curve[i], uint64(e.sign[i])
+		e.loops.price(w)
 	}
 	e.addAll(e.p.X, e.g, e.coef, sums)
 	e.boundCurvature(sums)
@@ -377,19 +368,11 @@ func (e *logisticSolver) price(sums *Sums) {
 			edge += float64(v * v)
 			rest += float64(r * r)
 		}
-		primal := edge/2 + loss[l]
+		primal := edge/2 + w.loss[l]
 		sums.Primal += primal
 		sums.Dual += primal - rest/2
 		sums.InnerGap += rest / 2
 	}
-}
-
-// log1p is log(1+x), which most rows have at a tiny x.
-func log1p(x float64) float64 {
-	if x < 0x1p-13 {
-		return x - float64(x*x)*(0.5-x/3)
-	}
-	return math.Log1p(x)
 }
 
 // boundCurvature bounds the loss's Hessian by its row sums, feature by feature:
@@ -432,12 +415,12 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupl
 			for _, l := range lanes {
 				sum += float64(v[f][l])
 				if bounded {
-					curvature += degree(e.bound[f][l])
+					curvature += degree(float32(e.share * e.bound[f][l]))
 				}
 			}
 			if sum != 0 || bounded && curvature != 0 {
 				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
-				c.Curvature = append(c.Curvature, units(curvature))
+				c.Curvature = append(c.Curvature, coupling.Code(curvature))
 			}
 		}
 		out[slot] = c

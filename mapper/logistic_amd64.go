@@ -22,10 +22,13 @@ func difference512(a, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)
 //go:noescape
 func weigh512(e *weighArgs)
 
+//go:noescape
+func price512(e *priceArgs)
+
 // loopsOf are the tile loops that go with a kernel.
 func loopsOf(k Kernel) loops {
 	if k.String() == "avx512" {
-		return loops{product512, advance512, turn512, times512, difference512, weigh512}
+		return loops{product512, advance512, turn512, times512, difference512, weigh512, price512}
 	}
 	return goLoops
 }

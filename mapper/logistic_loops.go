@@ -1,6 +1,9 @@
 package mapper
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // loops are those of the logistic loss over tiles (or rows) of n lines. All implementations give equal
 // bits: products are rounded before they are added, sums are float64 over exact products.
@@ -11,10 +14,11 @@ type loops struct {
 	times      func(m, c *[Lanes]float32, n int)                                                   // m *= c
 	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)                    // r = g - v; norm = r.r, size = g.g
 	weigh      func(e *weighArgs)
+	price      func(e *priceArgs)
 }
 
 // goLoops is what every other implementation must equal.
-var goLoops = loops{product, advance, turn, times, difference, weighRows}
+var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow}
 
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
@@ -110,3 +114,68 @@ func weighRows(e *weighArgs) {
 		}
 	}
 }
+
+// priceArgs is the argument of a price loop, for one row. Its layout is known to assembly.
+type priceArgs struct {
+	score       *[Lanes]float64
+	coef, curve *[Lanes]float32
+	pos         uint64 // positive lanes
+	negC, posC  [Lanes]float64
+	loss        [Lanes]float64 // the row's is added
+}
+
+// priceRow is weighRows in float64: to a few units of its rounding, as the certificate needs it.
+func priceRow(e *priceArgs) {
+	for l, z := range e.score {
+		c, y := e.posC[l], e.pos>>l&1
+		if y == 0 {
+			z, c = -z, e.negC[l]
+		}
+		x := expOfMinus(math.Abs(z))
+		q := 1 / (1 + x)
+		p := float64(x * q)
+		loss := logOfOnePlus(x)
+		if z < 0 {
+			p, q, loss = q, p, loss-z
+		}
+		a := float64(c * p)
+		e.curve[l] = float32(float64(a * q))
+		e.loss[l] += float64(c * loss)
+		if y == 0 {
+			a = -a
+		}
+		e.coef[l] = float32(a)
+	}
+}
+
+// expOfMinus is exp(-x) for x >= 0, and exp(-708) beyond 708.
+func expOfMinus(x float64) float64 {
+	u := -x
+	if u < -708 {
+		u = -708
+	}
+	const magic = 3 << 51 // adding it leaves the next whole number in the last digits
+	t := float64(u*math.Log2E) + magic
+	k := t - magic
+	r := u - float64(k*6.93147180369123816490e-01)
+	r -= float64(k * 1.90821492927058770002e-10)
+	y := 1.0 / 6227020800
+	for _, c := range [...]float64{1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1} {
+		y = float64(y*r) + c
+	}
+	return y * math.Float64frombits((math.Float64bits(t)+1023)<<52)
+}
+
+// logOfOnePlus is log(1+x) = 2 artanh(x/(2+x)) for x in [0, 1].
+func logOfOnePlus(x float64) float64 {
+	s := x / (2 + x)
+	s2 := float64(s * s)
+	h := 1.0 / 33
+	for n := 31; n > 0; n -= 2 {
+		h = float64(h*s2) + odd[n/2]
+	}
+	return (s + s) * h
+}
+
+// odd[j] is 1/(2j+1).
+var odd = [...]float64{1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31}

@@ -223,7 +223,7 @@ func TestCurvatureIsBounded(t *testing.T) {
 					lanes++
 				}
 			}
-			if int(c.Curvature[k]) > lanes*coupling.Unit {
+			if coupling.Degree(c.Curvature[k]) > float64(lanes) {
 				t.Errorf("feature %d: curvature %d of %d lanes", f, c.Curvature[k], lanes)
 			}
 		}
@@ -236,6 +236,49 @@ func TestCurvatureIsBounded(t *testing.T) {
 				if own := e.curve[i][l] * val[j] * val[j]; own > e.bound[f][l]*1.001 {
 					t.Fatalf("row %d alone has curvature %g at feature %d, the bound is %g", i, own, f, e.bound[f][l])
 				}
+			}
+		}
+	}
+}
+
+// TestPriceValues: the certificate's p, p(1-p) and loss against package math, and all kernels with
+// equal bits.
+func TestPriceValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	for n := range 4000 {
+		var score [Lanes]float64
+		for l := range score {
+			score[l] = r.NormFloat64() * math.Exp(8*r.Float64()-4)
+		}
+		score[n%Lanes] = []float64{0, 1e-300, -1e-9, 700, -708, 5000, math.Inf(1), math.Inf(-1)}[n%8]
+		run := func(price func(*priceArgs)) (coef, curve [Lanes]float32, loss [Lanes]float64) {
+			e := priceArgs{score: &score, coef: &coef, curve: &curve, pos: uint64(n*2654435761) & 0xffff}
+			for l := range e.loss {
+				e.negC[l], e.posC[l], e.loss[l] = 1+float64(l), 3+float64(l), 0.5
+			}
+			price(&e)
+			return coef, curve, e.loss
+		}
+		coef, curve, loss := run(priceRow)
+		for l, z := range score {
+			c, sign := 1+float64(l), -1.0
+			if n*2654435761>>l&1 != 0 {
+				c, sign = 3+float64(l), 1
+			}
+			z *= sign
+			p, q := 1/(1+math.Exp(z)), 1/(1+math.Exp(-z))
+			want := float64(c*(math.Log1p(math.Exp(-math.Abs(z)))+max(-z, 0))) + 0.5
+			if math.Abs(float64(coef[l])-sign*c*p) > 1e-7*c*p+1e-40 || math.Abs(float64(curve[l])-c*p*q) > 1e-7*c*p*q+1e-40 {
+				t.Fatalf("z = %g: dual %g and curvature %g, want %g and %g", z, coef[l], curve[l], sign*c*p, c*p*q)
+			}
+			if loss[l] != want && math.Abs(loss[l]-want) > 4e-15*want {
+				t.Fatalf("z = %g: loss %g, want %g", z, loss[l], want)
+			}
+		}
+		for _, k := range Kernels() {
+			a, b, c := run(loopsOf(k).price)
+			if a != coef || b != curve || c != loss {
+				t.Fatalf("kernel %s at %v: %v %v %v, Go %v %v %v", k, score, a, b, c, coef, curve, loss)
 			}
 		}
 	}

@@ -96,14 +96,11 @@ func TestPaperEq13(t *testing.T) {
 				}
 				if slot >= 0 {
 					sum[slot][f] += v[f]
-					if set.loss == SquaredHinge { // by degrees; wholly where they aren't asked for
-						support[f] *= coupling.Unit
-					}
 					counts[slot][f] += support[f]
 				}
 			}
 		}
-		compareContributions(t, r.Contributions, sum, counts)
+		compareContributions(t, r.Contributions, sum, counts, set.loss == SquaredHinge)
 	}
 }
 
@@ -120,7 +117,7 @@ func (p *problem) support(a []float64, bias float32) []int {
 	return s
 }
 
-func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]float64, counts [][]int) {
+func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]float64, counts [][]int, degrees bool) {
 	t.Helper()
 	if len(cs) != len(sum) {
 		t.Fatalf("%d contributions for %d slots", len(cs), len(sum))
@@ -132,6 +129,9 @@ func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]floa
 				t.Fatal("features do not ascend")
 			}
 			got[f], soft[f] = c.Sum[e], int(c.Curvature[e])
+			if degrees { // wholly where they aren't asked for
+				soft[f] = int(coupling.Degree(c.Curvature[e]))
+			}
 			if c.Curvature[e] == 0 {
 				t.Errorf("slot %d feature %d is listed for nothing", k, f)
 			}

@@ -170,6 +170,8 @@ type Options struct {
 	Price      bool    // score every row afterwards: certificate and new working set
 	Seed       uint64  // of the sampling order
 	Curvature  bool    // squared hinge, logistic: contributions tell each feature's curvature; else all are full
+	// Share of the logistic loss's bound of the curvature that contributions tell; 0: all of it.
+	Share float64
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set

@@ -35,7 +35,7 @@ func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Opti
 		}
 	}
 	q.rebuild()
-	curvature := func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) * coupling.Unit }
+	curvature := func(_ uint32, lanes uint16) uint8 { return coupling.Code(float32(bits.OnesCount16(lanes))) }
 	if o.Curvature && len(b.Mean) > 0 && !q.p.negative && q.p.Bias >= 0 {
 		q.boundCurvature()
 		curvature = q.degrees
@@ -105,7 +105,7 @@ func (q *squaredSolver) degrees(f uint32, lanes uint16) uint8 {
 	for m := lanes; m != 0; m &= m - 1 {
 		sum += degree(q.curve[f][bits.TrailingZeros16(m)&15])
 	}
-	return units(sum)
+	return coupling.Code(sum)
 }
 
 // degree is the curvature of a terminal's Moreau envelope where its loss has curvature h.
@@ -115,9 +115,6 @@ func degree(h float32) float32 {
 	}
 	return h / (1 + h)
 }
-
-// units is a sum of degrees in units of 1/coupling.Unit, rounded up.
-func units(sum float32) uint8 { return uint8(math.Ceil(float64(sum * coupling.Unit))) }
 
 // sampleStride is the distance between the sampled rows of a fresh block.
 func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }

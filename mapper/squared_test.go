@@ -46,8 +46,8 @@ func TestSquaredCurvatureMajorises(t *testing.T) {
 			}
 			units := make([]float64, p.cols+1)
 			for k, f := range c.Feature {
-				units[f] = float64(c.Curvature[k]) / coupling.Unit
-				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want+1.0/coupling.Unit+1e-6) {
+				units[f] = coupling.Degree(c.Curvature[k])
+				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want*1.126+1e-6) {
 					t.Errorf("C = %g, slot %d, feature %d: curvature %g, the row sums give %g", set.c, int(c.Parent), f, units[f], want)
 				}
 			}

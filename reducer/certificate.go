@@ -12,6 +12,7 @@ package reducer
 // rounding of V.
 func (r *run) certify() {
 	c := &r.col
+	primal, dual := 0.0, 0.0
 	for i := len(c.node) - 1; i >= 0; i-- {
 		up := 0.0
 		if j := c.parent[i]; j >= 0 {
@@ -19,15 +20,17 @@ func (r *run) certify() {
 			up = float64(c.y[j])
 		}
 		e := float64(c.y[i]) - up
-		primal := float64(c.edge[i]*float64(e*e)) / 2
-		r.sums.Primal += primal
+		p := float64(c.edge[i]*float64(e*e)) / 2
+		primal += p
 		u := c.u[i]
 		if r.Smooth {
-			r.sums.Dual += primal
+			dual += p
 			u = float64(c.edge[i]*e) - u
 		}
-		r.sums.Dual -= float64(u*u) / (2 * c.edge[i])
+		dual -= float64(u*u) / (2 * c.edge[i])
 	}
+	r.sums.Primal += primal
+	r.sums.Dual += dual
 }
 
 // momentum adds the column's share of the restart test (y - x+)' M (x+ - x), M the
@@ -35,14 +38,17 @@ func (r *run) certify() {
 // momentum (O'Donoghue & Candes 2015, gradient restart).
 func (r *run) momentum() {
 	c := &r.col
+	restart, moved := 0.0, 0.0
 	for i := range c.node {
 		back, on := float64(c.y[i])-float64(c.next[i]), float64(c.next[i])-float64(c.x[i])
-		r.sums.Restart += float64(c.curvature[i] * back * on)
+		restart += float64(c.curvature[i] * back * on)
 		if j := c.parent[i]; j >= 0 {
 			back -= float64(c.y[j]) - float64(c.next[j])
 			on -= float64(c.next[j]) - float64(c.x[j])
 		}
-		r.sums.Restart += float64(c.edge[i] * float64(back*on))
-		r.sums.Moved += float64(c.edge[i] * float64(back*back))
+		restart += float64(c.edge[i] * float64(back*on))
+		moved += float64(c.edge[i] * float64(back*back))
 	}
+	r.sums.Restart += restart
+	r.sums.Moved += moved
 }

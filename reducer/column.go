@@ -92,7 +92,7 @@ func (r *run) layOut(f int32) {
 		}
 		for len(g) > 0 && g[0].parent == p {
 			c.v[n] += g[0].sum
-			c.curvature[n] += float64(r.Unit * float64(g[0].curvature))
+			c.curvature[n] += float64(r.degrees[g[0].curvature])
 			g = g[1:]
 		}
 		if r.grad == nil {

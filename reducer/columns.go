@@ -44,8 +44,9 @@ type inputs struct {
 }
 
 type input struct {
-	sum               float64
-	parent, curvature int32
+	sum       float64
+	parent    int32
+	curvature uint8
 }
 
 // of lists what comes in on feature lo+f.
@@ -65,7 +66,7 @@ func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32) {
 	next := s.places(g.begin)
 	for _, c := range in {
 		for e, f := range c.Feature {
-			g.entry[next[f-lo]] = input{c.Sum[e], c.Parent, int32(c.Curvature[e])}
+			g.entry[next[f-lo]] = input{c.Sum[e], c.Parent, c.Curvature[e]}
 			next[f-lo]++
 		}
 	}

@@ -148,7 +148,7 @@ func (q *graphRun) fill(c int32) {
 	}
 	for _, e := range q.in.of(c) {
 		q.v[e.parent] += e.sum
-		q.curvature[e.parent] += float64(q.Unit * float64(e.curvature))
+		q.curvature[e.parent] += float64(q.degrees[e.curvature])
 	}
 	copy(q.gradient, q.v)
 	if q.grad != nil {

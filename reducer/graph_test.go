@@ -345,20 +345,20 @@ func TestSmoothCertificate(t *testing.T) {
 		s := randomNet(seed, 0.2)
 		parents := int32(len(s.forest.Graph.LeafGroups))
 		s.checkSmooth(t, seed, parents, func(in []coupling.Contribution) Sums {
-			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Unit: 1.0 / coupling.Unit, Smooth: true}
+			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true, Smooth: true}
 			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
 			return sums
 		})
 		d := randomSystem(seed, 7, 6)
 		v, sums := d.run(Support, 0, d.width, true)
-		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Unit: 1.0 / coupling.Unit, Smooth: true}
+		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true, Smooth: true}
 		var in []coupling.Contribution
 		for _, c := range part(d.in, 0, task.Hi) {
 			g := c
 			g.Parent += int32(len(d.forest.Parent))
 			c.Curvature = slices.Clone(c.Curvature)
 			for k := range c.Curvature {
-				c.Curvature[k] *= coupling.Unit
+				c.Curvature[k] = coupling.Code(float32(c.Curvature[k]))
 			}
 			in = append(in, c, g)
 		}

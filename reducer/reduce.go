@@ -40,9 +40,9 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Unit    float64 // what a unit of the contributions' curvature counts; 0: 1, a terminal
-	Smooth  bool    // the certificate is that of a smooth loss: see certify
-	Whole   bool    // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
+	Degrees bool // the contributions' curvature is in codes of degrees, else in terminals
+	Smooth  bool // the certificate is that of a smooth loss: see certify
+	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
 }
 
 // Sums are the range's shares of the joint figures.
@@ -70,17 +70,33 @@ type Scratch struct {
 	path     []int32
 	next     []int32 // of counting sorts
 	col      column
+	strips   strips
 }
 
 // Run is Task.Run with memory to reuse.
 func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	slices.SortStableFunc(in, func(a, b coupling.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
-	t.Unit = cmp.Or(t.Unit, 1)
 	r := &run{Scratch: s, Task: t, prev: &s.prev}
+	for k := range r.degrees {
+		r.degrees[k] = float64(k)
+		if t.Degrees {
+			r.degrees[k] = coupling.Degree(uint8(k))
+			if g := t.Forest.Graph; g != nil && g.Anchor == 0 && k > 0 {
+				r.degrees[k] = max(r.degrees[k], leastHold)
+			}
+		}
+	}
+	var gradients []coupling.Contribution
 	if t.Smooth {
-		var gradients []coupling.Contribution
 		in, gradients = t.split(in)
+	}
+	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
+	r.full = t.Rule == Full || t.Rule == Family
+	if t.inStrips(in, x) {
+		return r.strips(in, gradients, x, prev), r.sums
+	}
+	if t.Smooth {
 		r.grad = &s.grad
 		s.gather(r.grad, gradients, t.Lo, t.Hi)
 	}
@@ -98,13 +114,15 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 	}
 	s.at = resize(s.at, nodes)
 	s.col.reset(nodes)
-	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
-	r.full = t.Rule == Full || t.Rule == Family
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
 	}
 	return s.out.vectors(t.Lo), r.sums
 }
+
+// leastHold is the least curvature of a graph without an anchor. Nothing else holds back a shift of
+// a whole component, and what the inner solves leave would move it far.
+const leastHold = 1.0 / 16
 
 // split separates the contributions of a smooth loss. Those with a parent's number are of v.
 // Those with a parent's number plus the number of nodes are of G, which a priced block sends for
@@ -129,11 +147,12 @@ func (t Task) split(in []coupling.Contribution) (v, g []coupling.Contribution) {
 type run struct {
 	*Scratch
 	Task
-	prev  *columns // may be x's
-	grad  *inputs  // smooth losses: G; nil: not sent
-	sums  Sums
-	dense bool // columns hold all nodes
-	full  bool // all terminals have full curvature
+	prev    *columns // may be x's
+	grad    *inputs  // smooth losses: G; nil: not sent
+	sums    Sums
+	dense   bool // columns hold all nodes
+	degrees [256]float64
+	full    bool // all terminals have full curvature
 }
 
 // column solves feature lo+f.

@@ -2,15 +2,36 @@
 // (reducer): the contributions of a block of terminals to its parents.
 package coupling
 
+import "math"
+
 // Contribution is a block's contribution to one parent: the sum of its terminals' v_n and their
 // curvature, at the features where any of them has support.
 type Contribution struct {
 	Parent    int32    // mapper: index into Block.Mean; reducer: internal node, or leaf group of a graph
 	Feature   []uint32 // ascending
 	Sum       []float64
-	Curvature []uint8 // hinge: number of terminals with support; other losses: sum of degrees in units of 1/Unit
+	Curvature []uint8 // hinge: number of terminals with support; other losses: the Code of a sum of degrees
 }
 
-// Unit is the value of full curvature where curvature comes in degrees: with all losses but the
-// hinge.
-const Unit = 15
+// Code is the least code whose Degree is not below x, a sum of at most 30 terminals' degrees. Numbers
+// of terminals have codes of their own. So no sum is rounded to more than its terminals.
+func Code(x float32) uint8 {
+	if !(x > 0) {
+		return 0
+	}
+	return uint8(max(int32((math.Float32bits(x)+codeRound)>>codeShift)-codeZero, 1))
+}
+
+// Degree is the value of a code: 0, or four binary digits times a power of two.
+func Degree(code uint8) float64 {
+	if code == 0 {
+		return 0
+	}
+	return float64(math.Float32frombits((uint32(code) + codeZero) << codeShift))
+}
+
+const (
+	codeShift = 20
+	codeRound = 1<<codeShift - 1
+	codeZero  = (127 - 27) << 3
+)

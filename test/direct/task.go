@@ -156,14 +156,10 @@ func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) 
 	if err != nil {
 		return nil, err
 	}
-	unit := 1.0
-	if b.problem.Loss != mapper.Hinge {
-		unit /= coupling.Unit
-	}
 	t := reducer.Task{
 		Forest: b.forest, Lo: b.plan.RangeBegin[l.GetItem()], Hi: b.plan.RangeBegin[l.GetItem()+1], Rule: rule,
 		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
-		Unit: unit,
+		Degrees: b.problem.Loss != mapper.Hinge,
 	}
 	in, err := b.contributions(l, t.Lo, t.Hi)
 	if err != nil {

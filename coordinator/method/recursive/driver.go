@@ -76,6 +76,7 @@ type state struct {
 	Accepted    float64 // P of the last accepted pricing sweep
 	MaxInner    uint32  // bound on inner epochs, once it has been raised
 	Precise     bool    // descend in float64
+	Share       float64 `json:",omitempty"` // Policy.Share, as often doubled as P rose; 0: all
 	Best        float64 // smallest gap, as Policy.BestShare counts
 	BestSweep   uint32
 	Mark        float64 // gap that stalled compares with
@@ -140,7 +141,9 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		}
 		d.report = method.Encode(figures)
 	}
-	d.T = 1
+	if d.T = 1; !d.noBound { // a rise of P, which is seen at once, is all that shows too short a share
+		d.Share = d.p.Share
+	}
 	d.openSweep(1)
 	return d
 }
@@ -260,7 +263,7 @@ func (d *driver) tasks(op string, set int, params any) method.Tasks {
 // mapTasks solve the blocks of a set, and price them.
 func (d *driver) mapTasks(set int, price bool) method.Tasks {
 	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.MinMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
-		Precise: d.Precise, Band: d.band(), Beta: d.Beta}
+		Precise: d.Precise, Band: d.band(), Beta: d.Beta, Share: d.Share}
 	switch {
 	case !d.Certified && d.p.FirstInnerShare:
 		m.InnerShare = float64(d.p.ToleranceShare * d.gap)
@@ -485,6 +488,12 @@ func (d *driver) objectiveRose() bool {
 		}
 		d.Rises = 0
 		return false
+	}
+	if d.Share > 0 { // the curvature may count for too little: more of it comes first
+		if d.Share *= 2; d.Share >= 1 {
+			d.Share = 0
+		}
+		return true
 	}
 	d.Rises++
 	return true

@@ -47,6 +47,7 @@ type Map struct {
 	Precise    bool    `json:",omitempty"` // descend in float64
 	Band       float64 `json:",omitempty"` // width of the working set that pricing draws, beyond the margin
 	Beta       float64 `json:",omitempty"` // momentum
+	Share      float64 `json:",omitempty"` // of the bound of the curvature that contributions tell (logistic loss); 0: all
 }
 
 // Reduce are the parameters of OpReduce. Rules support, family, full: v was solved at

@@ -58,6 +58,7 @@ type Policy struct {
 	// Curvature of the internals' solve: on the support, else of whole families, else full.
 	FamilyAfter uint32  // of families after this many priced sweeps in a row with P above the best accepted one
 	FullAfter   uint32  // full after this many: it never raises P, but makes the internals dense
+	Share       float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
 	StallEvery  uint32  // of families for the rest of the job, if in this many sweeps the gap falls too little:
 	StallShare  float64 // to more than this share of what it was
 	StallFrom   uint32  // tested from this sweep on
@@ -113,7 +114,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePriced = 2, 2 }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals = 0, 2, false }),
+		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals, p.Share = 0, 2, false, 0.5 }),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
 			p.PreciseRise, p.WarmDuals = 0, false

@@ -136,16 +136,16 @@ func lowerBound(features []uint32, limit uint32) int {
 }
 
 // encodeParts writes a block's contributions, cut into feature ranges, one value a range,
-// all in one piece of memory. Values are float64 when exact, else float32.
-func encodeParts(parts [][]coupling.Contribution, ranges []uint32, exact bool) [][]byte {
+// all in one piece of memory.
+func encodeParts(parts [][]coupling.Contribution, ranges []uint32, flags int) [][]byte {
 	size := 0
 	for _, part := range parts {
-		size += contributionsSize(part, exact)
+		size += contributionsSize(part, flags&partExact != 0)
 	}
 	e := codec.Encoder{B: make([]byte, 0, size)}
 	ends := make([]int, len(parts))
 	for r, part := range parts {
-		appendContributions(&e, part, ranges[r], exact)
+		appendContributions(&e, part, ranges[r], flags)
 		ends[r] = len(e.B)
 	}
 	out, at := make([][]byte, len(parts)), 0
@@ -154,6 +154,12 @@ func encodeParts(parts [][]coupling.Contribution, ranges []uint32, exact bool) [
 	}
 	return out
 }
+
+// Flags of a part.
+const (
+	partExact   = 1 << iota // sums are float64, else float32
+	partDegrees             // curvature is in codes of degrees, else in terminals
+)
 
 // contributionsSize is about what the contributions take: most differences fit a byte or
 // two, and the store keeps the memory, so it is no more than that.
@@ -169,20 +175,16 @@ func contributionsSize(cs []coupling.Contribution, exact bool) int {
 }
 
 // appendContributions writes one range's part; the range begins at lo.
-func appendContributions(e *codec.Encoder, cs []coupling.Contribution, lo uint32, exact bool) {
-	width := 0
-	if exact {
-		width = 1
-	}
+func appendContributions(e *codec.Encoder, cs []coupling.Contribution, lo uint32, flags int) {
 	e.Byte(formatContributions)
-	e.Uvarint(width)
+	e.Uvarint(flags)
 	e.Uvarint(len(cs))
 	for _, c := range cs {
 		e.Uvarint(int(c.Parent))
 		e.Uvarint(len(c.Feature))
 		e.Ascending(c.Feature, lo)
 		e.B = append(e.B, c.Curvature...)
-		if exact {
+		if flags&partExact != 0 {
 			e.F64(c.Sum)
 		} else {
 			e.F64as32(c.Sum)
@@ -191,11 +193,15 @@ func appendContributions(e *codec.Encoder, cs []coupling.Contribution, lo uint32
 }
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the
-// given number of internal nodes, appending to dst.
-func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, nodes int) ([]coupling.Contribution, error) {
+// given number of internal nodes, appending to dst. flags must have the part's partDegrees.
+func decodeContributions(dst []coupling.Contribution, b []byte, lo, hi uint32, nodes, flags int) ([]coupling.Contribution, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatContributions)
-	exact := d.Number(1) == 1
+	has := d.Number(partExact | partDegrees)
+	exact := has&partExact != 0
+	if (has^flags)&partDegrees != 0 {
+		d.Fail()
+	}
 	n := d.Count(2)
 	each := 1 + 1 + 4 // bytes of an entry, at least
 	if exact {

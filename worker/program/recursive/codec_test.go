@@ -106,10 +106,10 @@ func TestContributionsRoundTrip(t *testing.T) {
 		width := uint32(rapid.SampledFrom([]int{1, 50, 5000}).Draw(t, "width"))
 		cs := drawContributions(t, nodes, width)
 		ranges := drawRanges(t, width)
-		exact := rapid.Bool().Draw(t, "exact")
+		flags := rapid.IntRange(0, partExact|partDegrees).Draw(t, "flags")
 		joined := make([]coupling.Contribution, len(cs))
-		for r, data := range encodeParts(cutContributions(cs, ranges), ranges, exact) {
-			got, err := decodeContributions(nil, data, ranges[r], ranges[r+1], nodes)
+		for r, data := range encodeParts(cutContributions(cs, ranges), ranges, flags) {
+			got, err := decodeContributions(nil, data, ranges[r], ranges[r+1], nodes, flags)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestContributionsRoundTrip(t *testing.T) {
 		for k, c := range cs {
 			want := slices.Clone(c.Sum)
 			for i, v := range want {
-				if !exact {
+				if flags&partExact == 0 {
 					want[i] = float64(float32(v))
 				}
 			}
@@ -195,11 +195,11 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 		return encodeState(s), nil
 	},
 	"v": func(b []byte) ([]byte, error) {
-		cs, err := decodeContributions(nil, b, 3, fuzzWidth, fuzzNodes)
+		cs, err := decodeContributions(nil, b, 3, fuzzWidth, fuzzNodes, 0)
 		if err != nil {
 			return nil, err
 		}
-		return encodeParts([][]coupling.Contribution{cs}, []uint32{3}, true)[0], nil
+		return encodeParts([][]coupling.Contribution{cs}, []uint32{3}, partExact)[0], nil
 	},
 	"x": func(b []byte) ([]byte, error) {
 		v, err := decodeVectors(b, 4, 3, fuzzWidth)

@@ -49,8 +49,8 @@ func goldenValues() map[string][]byte {
 	return map[string][]byte{
 		"dual-v2":       encodeState(goldenState()),
 		"dual-wide-v2":  encodeState(goldenPrecise()),
-		"v-v1":          encodeParts([][]coupling.Contribution{cs}, []uint32{3}, false)[0],
-		"v-priced-v1":   encodeParts([][]coupling.Contribution{cs}, []uint32{3}, true)[0],
+		"v-v1":          encodeParts([][]coupling.Contribution{cs}, []uint32{3}, 0)[0],
+		"v-priced-v1":   encodeParts([][]coupling.Contribution{cs}, []uint32{3}, partExact)[0],
 		"x-v1":          encodeVectors(goldenVectors(), []int32{0, 1, 2, 3}, 3),
 		"dual-fresh-v2": encodeState(&mapper.State{}),
 	}
@@ -95,7 +95,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("x: %+v, %v", v, err)
 	}
 	for name, sum := range map[string]float64{"v-v1": float64(float32(-0.1)), "v-priced-v1": -0.1} {
-		cs, err := decodeContributions(nil, read(name), 3, 500, 40)
+		cs, err := decodeContributions(nil, read(name), 3, 500, 40, 0)
 		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum || cs[0].Curvature[1] != 16 || cs[1].Feature[0] != 4 {
 			t.Errorf("%s: %+v, %v", name, cs, err)
 		}

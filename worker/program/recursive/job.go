@@ -8,7 +8,6 @@ import (
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
-	"taxon/internal/coupling"
 	"taxon/internal/dataset"
 	"taxon/internal/jobspec"
 	"taxon/internal/taxonomy"
@@ -27,26 +26,26 @@ func (m Method) Name() string { return string(m) }
 // job is what all tasks of one job share on this worker: the data, the tree and the
 // numbering of its internal nodes. Read-only once built, but for the scratch pool and the caches.
 type job struct {
-	id       string
-	plan     *params.Plan
-	set      *dataset.Set
-	tree     *taxonomy.Tree
-	options  *taxonv1.Options
-	problem  *mapper.Problem
-	form     *form   // of the loss
-	unit     float64 // of contributions' curvature
-	total    float64 // number of the instances, each counted by its weight
-	graph    *graph  // nil: a tree
-	forest   *reducer.Forest
-	internal []int32   // tree node -> internal node; -1: terminal
-	groups   [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
-	groupOf  []int     // block -> group
-	features uint32    // d, and one more with a bias
-	scratch  scratchPool
-	vectors  *vectorCache
-	recent   recent
-	noCache  bool // keep nothing in recent and blocks
-	blocks   blocks
+	id        string
+	plan      *params.Plan
+	set       *dataset.Set
+	tree      *taxonomy.Tree
+	options   *taxonv1.Options
+	problem   *mapper.Problem
+	form      *form   // of the loss
+	partFlags int     // of contributions
+	total     float64 // number of the instances, each counted by its weight
+	graph     *graph  // nil: a tree
+	forest    *reducer.Forest
+	internal  []int32   // tree node -> internal node; -1: terminal
+	groups    [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
+	groupOf   []int     // block -> group
+	features  uint32    // d, and one more with a bias
+	scratch   scratchPool
+	vectors   *vectorCache
+	recent    recent
+	noCache   bool // keep nothing in recent and blocks
+	blocks    blocks
 }
 
 // Open implements program.Method.
@@ -74,8 +73,8 @@ func open(p *program.Job) (*job, error) {
 	j.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
 	j.problem.Weight = set.Weight
 	j.total = j.problem.Total()
-	if j.unit = 1; loss != mapper.Hinge {
-		j.unit = 1.0 / coupling.Unit
+	if loss != mapper.Hinge {
+		j.partFlags = partDegrees
 	}
 	if j.problem.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)

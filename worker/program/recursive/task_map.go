@@ -38,7 +38,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		r, err = s.solver.Solve(ctx, b, warm, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
 			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
-			Curvature: k.job.options.GetStiffness() != "full",
+			Curvature: k.job.options.GetStiffness() != "full", Share: m.Share,
 		})
 	})
 	if err != nil {
@@ -56,9 +56,12 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	var parts [][]coupling.Contribution
 	exact := m.Price && k.job.form.exact
 	if len(k.job.forest.Parent) > 0 {
-		ranges := k.job.ranges()
+		ranges, flags := k.job.ranges(), k.job.partFlags
+		if exact {
+			flags |= partExact
+		}
 		parts = cutContributions(k.job.sent(r, parents), ranges)
-		for i, data := range encodeParts(parts, ranges, exact) {
+		for i, data := range encodeParts(parts, ranges, flags) {
 			values = append(values, store.Value{Key: k.Key(rangeName(params.V, i)), Data: data})
 		}
 	}

@@ -86,7 +86,7 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[number], Hi: ranges[number+1],
 		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
-		Unit: k.job.unit, Smooth: k.job.form.gradients,
+		Degrees: k.job.partFlags&partDegrees != 0, Smooth: k.job.form.gradients,
 		Whole: k.job.graph != nil && k.job.graph.whole,
 	}
 }
@@ -120,7 +120,7 @@ func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling
 			return nil, err
 		}
 		for i, b := range batch {
-			if parts[b], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders()); err != nil {
+			if parts[b], err = decodeContributions(nil, values[i], t.Lo, t.Hi, k.job.senders(), k.job.partFlags); err != nil {
 				return nil, program.Deterministic(err)
 			}
 		}
