@@ -31,6 +31,7 @@ package hm3
 
 import (
 	"fmt"
+	"slices"
 
 	"taxon/mapper"
 )
@@ -115,6 +116,25 @@ type State struct {
 type Marginals struct {
 	At    []uint32
 	Value []float64
+}
+
+// clone copies a state.
+func (s *State) clone() *State {
+	out := &State{Primal: s.Primal, Dual: s.Dual, Rows: make([]Marginals, len(s.Rows))}
+	for i, row := range s.Rows {
+		out.Rows[i] = Marginals{slices.Clone(row.At), slices.Clone(row.Value)}
+	}
+	return out
+}
+
+// moved counts the instances that do not stand at their true labeling alone.
+func (s *State) moved() (n int) {
+	for _, row := range s.Rows {
+		if len(row.At) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Carry makes duals of a problem with one C the start of a problem with another.

@@ -39,6 +39,10 @@ const (
 	leapFrom, longestLeap, mostBack, leapsUntilSettled = 4, 1e4, 10, 25
 	// tiny is a share of P that rounding hides.
 	tiny = 1e-15
+	// rises is a rise of D, relative to the gap, that makes up for a greater gap.
+	rises = 1e-3
+	// cancelled is a share of its parts that a slope is not known to.
+	cancelled = 1e-13
 	// nothing is a mass, relative to C, that rounding left.
 	nothing = 1e-14
 )
@@ -462,8 +466,9 @@ func (s *Solver) free(d point) {
 
 // walk goes along d as far as D rises. false: it can't go anywhere.
 func (s *Solver) walk(d point) bool {
-	slope, curve := s.cost(d.mu)-product(s.w, d.w), product(d.w, d.w)
-	if slope <= 0 {
+	cost, held, curve := s.cost(d.mu), product(s.w, d.w), product(d.w, d.w)
+	slope := cost - held
+	if slope <= float64(cancelled*(math.Abs(cost)+math.Abs(held))) {
 		return false
 	}
 	t := float64(longestLeap)
@@ -495,11 +500,19 @@ func (s *Solver) walk(d point) bool {
 // Solve improves the marginals by passes over the instances and prices what it got. warm nil:
 // from nothing. Only ctx's cancellation is an error. The result shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
-	var sums, first Sums
+	var sums Sums
 	n := len(s.p.On)
 	s.open(warm)
 	if warm == nil || warm.Primal == 0 {
-		warm = s.price(&first)
+		warm = s.price(&Sums{})
+	}
+	best := warm.clone()
+	// keep takes a state that is better. Near the optimum D stays as it is while rounding moves P
+	// up and down.
+	keep := func(st *State) {
+		if gap := best.Primal - best.Dual; st.Primal-st.Dual < gap || st.Dual-best.Dual > float64(rises*gap) {
+			best = st
+		}
 	}
 	s.last, s.along = point{}, point{}
 	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
@@ -535,13 +548,14 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		}
 		// An instance's gap at its visit is small where others will move the vectors again.
 		sums.Primal, sums.Dual, sums.Moved = 0, 0, 0
-		if st := s.price(&sums); last || sums.Primal-sums.Dual <= aim || within < tiny*sums.Primal {
-			return st, sums, nil
+		keep(s.price(&sums))
+		if last || sums.Primal-sums.Dual <= aim || within < tiny*sums.Primal {
+			break
 		}
 		within *= aimAgain
 	}
-	st := s.price(&sums)
-	return st, sums, nil
+	sums.Primal, sums.Dual, sums.Moved = best.Primal, best.Dual, best.moved()
+	return best, sums, nil
 }
 
 // Weights are a vector a microlabel, in float32, such that the sum of v_j.x over the nodes of a union of partial
