@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,8 +90,45 @@ func TestTreeMachineVerbs(t *testing.T) {
 			"export --model $m-" + name + " --format npz --out $d/w.npz":                                                          "is no matrix of classes",
 			fmt.Sprintf("train %s--rescale %s --out $d/x", flags, map[bool]string{true: "loss", false: "margin"}[name == "hsvm"]): "--rescale",
 		} {
+			if name == "hsvm" && strings.HasPrefix(line, "export") { // its classes have vectors: the sums
+				sumsOf(t, do, dir, children, vectors)
+				continue
+			}
 			if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
 				t.Errorf("%s: exit status %d, %s", line, code, stderr)
+			}
+		}
+	}
+}
+
+// sumsOf holds the matrix of classes that is exported against the sums of the nodes' vectors.
+func sumsOf(t *testing.T, do func(string) string, dir string, children map[string][]string, vectors map[string]map[string]float64) {
+	t.Helper()
+	do("export --model $m-hsvm --format liblinear --out $d/w.model --quiet")
+	read := func(name string) []string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(b)), "\n")
+	}
+	labels, lines := read("labels.txt"), read("w.model")
+	rows := lines[slices.Index(lines, "w")+1:]
+	for f, row := range rows {
+		column := strconv.Itoa(f + 1)
+		if f+1 == len(rows) {
+			column = "bias"
+		}
+		for k, v := range strings.Fields(row) {
+			got, err := strconv.ParseFloat(v, 64)
+			want := vectors[labels[k]][column]
+			for _, inner := range children["r"] {
+				if slices.Contains(children[inner], labels[k]) {
+					want += vectors[inner][column]
+				}
+			}
+			if err != nil || math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("%s, column %s: %s, not %g", labels[k], column, v, want)
 			}
 		}
 	}

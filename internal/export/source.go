@@ -48,10 +48,10 @@ func (s *Source) columns() int {
 	return s.width
 }
 
-// CheckMatrix refuses a model that does not predict the class with the greatest product: its
-// vectors make no sense as rows of a matrix.
+// CheckMatrix refuses a model that does not predict the class with the greatest product, or sum of
+// products: its vectors make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
-	if p := s.m.Form.Predictor; p != modelform.Linear {
+	if p := s.m.Form.Predictor; p != modelform.Linear && p != modelform.Sums {
 		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use --format text, parquet or model", p)
 	}
 	return nil
@@ -132,7 +132,7 @@ func (s *Source) count(ctx context.Context, first, last, threads int) (*rows, er
 	r := &rows{s: s, first: first, last: last, threads: threads}
 	counts := make([]int64, last-first)
 	leaf := s.m.Tree.Leaf
-	if err := s.m.Render(ctx, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
+	if err := s.m.RenderRows(ctx, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
 		if leaf[n] {
 			s.each(vector, func(uint32, float32) { counts[n-first]++ })
 		}
@@ -165,7 +165,7 @@ func (r *rows) writeValues(ctx context.Context, w io.Writer) error {
 }
 
 func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, column uint32, v float32) []byte) error {
-	return r.s.m.Render(ctx, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
+	return r.s.m.RenderRows(ctx, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
 		if r.s.m.Tree.Leaf[n] {
 			r.s.each(vector, func(column uint32, v float32) { b = entry(b, column, v) })
 		}

@@ -305,6 +305,16 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 		d.Instances++
 		d.LabelEntries += int64(len(row.Labels))
 		d.MaxLabels = max(d.MaxLabels, int64(len(row.Labels)))
+		switch len(row.Labels) {
+		case 0:
+			counted.NoLabel++
+		case 1:
+		default:
+			counted.SeveralLabels++
+		}
+		if len(row.Labels) != 1 && counted.FirstNotOne == 0 {
+			counted.FirstNotOne = uint64(d.Instances)
+		}
 		line.Set(f.BytesRead(), human.Count(d.Instances)+" instances")
 	}
 	if weights != nil {

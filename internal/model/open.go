@@ -11,6 +11,7 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -373,6 +374,35 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	for n := first; n < last; n++ {
 		w.leaveTo(m.above(int32(n)))
 		w.override(int32(n), records[n].columns, records[n].values)
+		if err := visit(n, w.current); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkSums is WalkVectors with the sums of the vectors from the root to each node. Records are
+// whole vectors.
+func (m *Model) walkSums(first, last int, visit func(n int, vector []float32) error) error {
+	w, records := newPath[float32](m.columns()), m.overrides()
+	add := func(n int32) {
+		w.enter(n, records[n].columns)
+		for i, c := range records[n].columns {
+			w.current[c] += records[n].values[i]
+		}
+	}
+	var up []int32
+	if first < last {
+		for a := m.Tree.Parent[first]; a >= 0; a = m.Tree.Parent[a] {
+			up = append(up, a)
+		}
+	}
+	for _, a := range slices.Backward(up) {
+		add(a)
+	}
+	for n := first; n < last; n++ {
+		w.leaveTo(m.Tree.Parent[n])
+		add(int32(n))
 		if err := visit(n, w.current); err != nil {
 			return err
 		}

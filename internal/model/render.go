@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/modelform"
 )
 
 // renderChunk is how many nodes a goroutine renders at once. With more, the path to the first one
@@ -20,6 +21,21 @@ const renderChunk = 8
 // goroutines, and writes what it appends to b, in node order. One Write holds whole nodes. The
 // vector is valid during the call only. Memory: a vector a thread, and the bytes of a few chunks.
 func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
+	return m.render(ctx, w, first, last, threads, m.WalkVectors, render)
+}
+
+// RenderRows is Render with the vectors by which terminals score: where scores are sums over
+// paths, the sums of the vectors on them.
+func (m *Model) RenderRows(ctx context.Context, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
+	walk := m.WalkVectors
+	if m.Form.Predictor == modelform.Sums {
+		walk = m.walkSums
+	}
+	return m.render(ctx, w, first, last, threads, walk, render)
+}
+
+func (m *Model) render(ctx context.Context, w io.Writer, first, last, threads int, walk func(first, last int, visit func(n int, vector []float32) error) error,
+	render func(b []byte, n int, vector []float32) []byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
 	}
@@ -35,7 +51,7 @@ func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads in
 	}, func() func(context.Context, *chunk) error {
 		return func(ctx context.Context, c *chunk) error {
 			c.bytes = c.bytes[:0]
-			return m.WalkVectors(c.first, c.last, func(n int, vector []float32) error {
+			return walk(c.first, c.last, func(n int, vector []float32) error {
 				c.bytes = render(c.bytes, n, vector)
 				return ctx.Err()
 			})

@@ -13,6 +13,9 @@ import (
 // those that generate.Write would make; everything else is a mean of the shape.
 func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features), Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}
+	if s.Labels > 1 {
+		d.SeveralLabels = max(1, uint64(float64(s.Instances)*min(s.Labels-1, 1)))
+	}
 	for c, n := range generate.Sizes(s, seed) {
 		d.Labels = append(d.Labels, "c"+strconv.Itoa(c))
 		d.LabelInstances = append(d.LabelInstances, uint32(float64(n)*s.Labels+0.5))
