@@ -26,6 +26,9 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	if warm == nil {
 		warm = s.p.start()
 	}
+	if s.classStride == 1 {
+		return s.solveNarrow(ctx, warm, o)
+	}
 	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
 	if warm.Primal == 0 { // not priced yet
 		for i := range s.p.Rows.X.Rows {
@@ -35,7 +38,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value), Sign: slices.Clone(warm.Sign)}
 	s.open()
 	s.rebuild()
-	climbed := int64(0) // visits then
+	climbed, whole := int64(0), true // visits then; the pass looks at all
 	for epoch := 0; epoch < o.MaxEpochs; epoch++ {
 		if err := ctx.Err(); err != nil {
 			return nil, sums, err
@@ -46,16 +49,18 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 			estimate += s.turn(signShare*aim, &sums)
 		}
 		sums.Epochs++
-		if estimate <= aim || sums.Visits >= maxVisits {
+		if estimate <= aim && whole || sums.Visits >= maxVisits {
 			break
+		}
+		if whole = estimate <= aim; whole {
+			s.open()
 		}
 		if sums.Epochs >= climbFrom && sums.Epochs%climbEvery == 0 {
 			s.climb(&sums, sums.Visits-climbed)
 			climbed = sums.Visits
 		}
 	}
-	s.rebuild()
-	next, err := s.price(ctx, &sums)
+	next, err := s.certified(ctx, &sums, o.Gap)
 	return next, sums, err
 }
 

@@ -2,6 +2,7 @@ package msvm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -199,18 +200,20 @@ func projected(b []float64, y int, c float64) {
 	}
 }
 
+// layouts are solvers that have the vectors as those of few classes, and as those of many.
+func (p *Problem) layouts() []*Solver { return []*Solver{p.NewSolver(), p.NewSolver().apart()} }
+
 // run solves to a gap, and checks each sweep's certificate.
-func run(t *testing.T, p *Problem, gap float64) *State {
+func run(t *testing.T, s *Solver, gap float64) *State {
 	t.Helper()
-	s := p.NewSolver()
 	var st *State
 	last := math.Inf(-1)
 	for sweep := range 400 {
-		next, sums, err := s.Solve(context.Background(), st, Options{Gap: gap, MaxEpochs: 100, Seed: uint64(sweep)})
+		next, sums, err := s.Solve(context.Background(), st, Options{Gap: gap, MaxEpochs: 300, Seed: uint64(sweep)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sums.Dual > sums.Primal*(1+1e-12) || sums.Dual < last-1e-9*math.Abs(last) || next.Primal != sums.Primal || next.Dual != sums.Dual {
+		if sums.Dual > sums.Primal*(1+1e-12) || sums.Dual < last-1e-9*math.Abs(last) || math.Abs(next.Primal-sums.Primal) > 1e-3*sums.Primal || next.Dual != sums.Dual {
 			t.Fatalf("sweep %d: P %.15g, D %.15g after %.15g", sweep, sums.Primal, sums.Dual, last)
 		}
 		if st, last = next, sums.Dual; sums.Primal-sums.Dual <= gap*sums.Primal {
@@ -221,13 +224,19 @@ func run(t *testing.T, p *Problem, gap float64) *State {
 	return nil
 }
 
-// dense are the weights as they are written.
-func dense(p *Problem, st *State) [][]float64 {
+// dense are the weights as they are written, or the vectors themselves.
+func dense(p *Problem, st *State, exact bool) [][]float64 {
+	s := p.NewSolver()
 	w := make([][]float64, p.Classes)
-	for m, v := range p.NewSolver().Weights(st) {
-		w[m] = make([]float64, p.Rows.X.Cols+1)
+	for m, v := range s.Weights(st) {
+		w[m] = make([]float64, s.width)
 		for k, f := range v.Feature {
 			w[m][f] = float64(v.Value[k])
+		}
+		for f := range w[m] {
+			if exact {
+				w[m][f] = s.w[f*s.step+m*s.classStride]
+			}
 		}
 	}
 	return w
@@ -240,13 +249,34 @@ func TestOptimum(t *testing.T) {
 		small(1, 60, 9, 4, 1, 1), small(2, 60, 9, 4, 0.05, 0), small(3, 40, 9, 5, 20, 1), small(4, 60, 9, 2, 1, 2).weigh(), small(5, 50, 30, 20, 3, 0).weigh(),
 	} {
 		const gap = 1e-6
-		st := run(t, p, gap)
-		if got := p.primal(dense(p, st)); math.Abs(got-st.Primal) > 1e-9*got {
-			t.Errorf("%d classes: P %.12g, that of the weights is %.12g", p.Classes, st.Primal, got)
-		}
 		best := p.twin(2500)
-		if best > st.Primal*(1+1e-9) || best < st.Dual*(1-1e-5) || st.Dual > best*(1+1e-5) {
-			t.Errorf("%d classes: P %.10g, D %.10g, the twin's D %.10g", p.Classes, st.Primal, st.Dual, best)
+		for _, s := range p.layouts() {
+			st := run(t, s, gap)
+			if got := p.primal(dense(p, st, false)); math.Abs(got-st.Primal) > 1e-9*got {
+				t.Errorf("%d classes: P %.12g, that of the weights is %.12g", p.Classes, st.Primal, got)
+			}
+			if best > st.Primal*(1+1e-9) || best < st.Dual*(1-1e-5) || st.Dual > best*(1+1e-5) {
+				t.Errorf("%d classes: P %.10g, D %.10g, the twin's D %.10g", p.Classes, st.Primal, st.Dual, best)
+			}
+		}
+	}
+}
+
+// apart has the vectors one by one, as those of many classes.
+func (s *Solver) apart() *Solver {
+	s.step, s.classStride, s.scorer = 1, s.width, s.p.Rows.NewScorer()
+	return s
+}
+
+// TestRounding: where rounding the weights to float32 takes more than the gap that is asked for, P
+// is that of the vectors themselves. Else it is that of the weights as they are written.
+func TestRounding(t *testing.T) {
+	p := noise(1, 40, 5, 4, 1000, 1)
+	for _, s := range p.layouts() {
+		st := run(t, s, 1e-10)
+		written, exact := p.primal(dense(p, st, false)), p.primal(dense(p, st, true))
+		if written-st.Dual <= 1e-10*written || math.Abs(exact-st.Primal) > 1e-12*exact {
+			t.Errorf("P %.15g, as written %.15g, of the vectors %.15g, D %.15g", st.Primal, written, exact, st.Dual)
 		}
 	}
 }
@@ -256,7 +286,7 @@ func TestOptimum(t *testing.T) {
 func TestLayouts(t *testing.T) {
 	p := small(6, 100, 20, 9, 1, 1)
 	a, b := p.NewSolver(), p.NewSolver()
-	b.step, b.classStride = 1, b.width
+	b.apart()
 	var st [2]*State
 	for k, s := range []*Solver{a, b} {
 		for sweep := range 20 {
@@ -311,11 +341,37 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// TestKernels: all kernels give equal bits, over one line of classes and several, leaps included.
+func TestKernels(t *testing.T) {
+	for _, p := range []*Problem{small(14, 90, 12, 3, 1, 1), small(15, 90, 12, 20, 50, 0).weigh(), small(16, 90, 40, 33, 10, 2), small(17, 90, 9, 70, 1, 1)} {
+		var first []string
+		for _, k := range mapper.Kernels() {
+			p.Rows.Kernel = k
+			s := p.NewSolver()
+			var st *State
+			var got []string
+			for sweep := range 3 {
+				next, sums, err := s.Solve(context.Background(), st, Options{Gap: 1e-6, MaxEpochs: 40, Seed: uint64(sweep)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				st = next
+				got = append(got, fmt.Sprintf("%x %v", sums, st))
+			}
+			if first == nil {
+				first = got
+			} else if !slices.Equal(got, first) {
+				t.Errorf("%d classes: kernel %v differs", p.Classes, k)
+			}
+		}
+	}
+}
+
 // TestManyClasses: with more classes than a row begins with, working sets find those that count.
 func TestManyClasses(t *testing.T) {
 	p := small(9, 300, 60, 45, 2, 1)
-	st := run(t, p, 1e-5)
-	if got := p.primal(dense(p, st)); math.Abs(got-st.Primal) > 1e-9*got {
+	st := run(t, p.NewSolver().apart(), 1e-5)
+	if got := p.primal(dense(p, st, false)); math.Abs(got-st.Primal) > 1e-9*got {
 		t.Errorf("P %.12g, that of the weights is %.12g", st.Primal, got)
 	}
 }
@@ -342,7 +398,7 @@ func TestStart(t *testing.T) {
 func TestCarry(t *testing.T) {
 	for _, to := range []float64{0.1, 10} {
 		p := small(11, 200, 30, 7, 1, 1)
-		st := run(t, p, 1e-3)
+		st := run(t, p.NewSolver(), 1e-3)
 		before := st.Dual
 		st.Carry(1, to, false)
 		q := small(11, 200, 30, 7, to, 1)
@@ -356,7 +412,7 @@ func TestCarry(t *testing.T) {
 			}
 		}
 		next, sums, err := q.NewSolver().Solve(context.Background(), st, Options{Gap: 0.1})
-		if err != nil || sums.Epochs != 0 || next.Dual < min(before, 0.5*run(t, q, 1e-3).Dual) {
+		if err != nil || sums.Epochs != 0 || next.Dual < min(before, 0.5*run(t, q.NewSolver(), 1e-3).Dual) {
 			t.Errorf("to %g: %+v, %v; before %g", to, sums, err, before)
 		}
 	}
@@ -365,11 +421,11 @@ func TestCarry(t *testing.T) {
 // TestPriced: working sets have all classes that cost, unless there are many, and those near.
 func TestPriced(t *testing.T) {
 	p := small(12, 300, 20, 12, 1, 1)
-	st, _, err := p.NewSolver().Solve(context.Background(), nil, Options{Gap: 0.1, MaxEpochs: 2})
+	st, _, err := p.NewSolver().apart().Solve(context.Background(), nil, Options{Gap: 0.1, MaxEpochs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := dense(p, st)
+	w := dense(p, st, false)
 	for i, y := range p.Class {
 		x, total, least := p.row(i), 0.0, math.Inf(1)
 		in := map[int]float64{}

@@ -20,7 +20,7 @@ const (
 // joined is a class that may join a working set.
 type joined struct {
 	class uint32
-	score float32
+	score float64
 }
 
 // priced is what a pricing pass knows of an instance.
@@ -31,22 +31,41 @@ type priced struct {
 	join  []joined
 }
 
-// price scores every instance at every class, at the weights rounded to float32, sets P and D,
-// and returns the duals with new working sets. The float32 pass finds the scores that can
-// matter; they are computed again in float64.
-func (s *Solver) price(ctx context.Context, sums *Sums) (*State, error) {
+// certified prices the vectors rounded to float32, as they are written. Of a small problem for
+// which that is what the gap is missed by, it prices the vectors themselves.
+func (s *Solver) certified(ctx context.Context, sums *Sums, gap float64) (*State, error) {
+	s.rebuild()
+	_, below := s.regular()
+	s.round()
+	next, err := s.price(ctx, sums, below)
+	if err != nil || sums.Primal-sums.Dual <= gap*sums.Primal || len(s.w) > smallWeights {
+		return next, err
+	}
+	s.fill()
+	exact := *sums
+	if next, err = s.price(ctx, &exact, below); err != nil || exact.Primal-exact.Dual <= gap*exact.Primal {
+		*sums = exact
+	}
+	return next, err
+}
+
+// price scores every instance at every class, sets P and D, of which the vectors' part is
+// -below, and returns the duals with new working sets. A pass in float32 finds the scores that
+// can matter; they are computed again in float64.
+func (s *Solver) price(ctx context.Context, sums *Sums, below float64) (*State, error) {
+	sums.Primal, sums.Dual, sums.Support = 0, -below, 0
 	if s.t != nil {
 		return s.priceTree(ctx, sums)
 	}
 	x, rows := s.p.Rows.X, make([]priced, s.p.Rows.X.Rows)
 	for i := range rows {
 		r := &rows[i]
-		r.own = s.rounded(i, s.p.Class[i])
+		r.own = s.score(i, s.p.Class[i])
 		r.most = r.own
 		least, total := math.Inf(1), 0.0
 		for k := s.state.Begin[i]; k < s.state.Begin[i+1]; k++ {
 			if b := s.state.Value[k]; b > 0 {
-				g := 1 + s.rounded(i, int32(s.state.Class[k]))
+				g := 1 + s.score(i, int32(s.state.Class[k]))
 				r.most, least = max(r.most, g), min(least, g)
 				total += b
 			}
@@ -64,6 +83,20 @@ func (s *Solver) price(ctx context.Context, sums *Sums) (*State, error) {
 	}
 	sums.Visits += (x.NNZ + int64(x.Rows)) * int64(s.p.Classes)
 	return s.close(rows, sums), nil
+}
+
+// score is that of instance i at a class.
+func (s *Solver) score(i int, m int32) float64 {
+	idx, val := s.p.Rows.X.Row(i)
+	return s.product(int(m), idx, val[:len(idx)])
+}
+
+// float32Unit bounds the relative error of rounding to float32.
+const float32Unit = 1.0 / (1 << 24)
+
+// rounding bounds the error of a score of instance i, vectors rounded to float32, for vectors of norm 1.
+func (s *Solver) rounding(i int) float64 {
+	return s.p.Rows.Rounding(i) + float64(2*float32Unit*math.Sqrt(s.p.Rows.Norm(i)))
 }
 
 // tile sets the scorer's vectors, the first n of which weight gives, and returns their greatest norm.
@@ -95,7 +128,7 @@ func (s *Solver) priceClasses(first, n int, rows []priced) {
 		chunk := rows[from:min(from+mapper.ScoreRows, len(rows))]
 		floor, slack := math.Inf(1), 0.0
 		for i := range chunk {
-			slack = max(slack, s.p.Rows.Rounding(from+i)*norm)
+			slack = max(slack, s.rounding(from+i)*norm)
 			floor = min(floor, min(chunk[i].floor, chunk[i].most))
 		}
 		below := math.Nextafter32(float32(floor-1-slack), float32(math.Inf(-1)))
@@ -115,10 +148,10 @@ func (s *Solver) priceRow(i int, r *priced, first int, low uint16, slack float64
 			continue
 		}
 		if g := 1 + float64(z); !(g+slack < r.most) {
-			r.most = max(r.most, 1+s.rounded(i, int32(first+l)))
+			r.most = max(r.most, 1+s.score(i, int32(first+l)))
 		}
 		if g := 1 + float64(z); g >= r.floor {
-			r.add(joined{uint32(first + l), z})
+			r.add(joined{uint32(first + l), float64(z)})
 		}
 	}
 }
@@ -141,22 +174,23 @@ func (r *priced) add(j joined) {
 	}
 }
 
+// lost is what an instance without features loses, whatever the vectors are.
+func (s *Solver) lost(i int) float64 {
+	if s.t == nil {
+		return s.p.Rows.RowC(i)
+	}
+	return float64(s.p.Rows.RowC(i) * s.t.lost(s.p.Class[i]))
+}
+
 // close adds up P and D and gathers the new working sets.
 func (s *Solver) close(rows []priced, sums *Sums) *State {
 	next := &State{Begin: make([]uint64, 1, len(rows)+1)}
-	type dual struct {
-		class uint32
-		value float64
-	}
 	var list []dual
 	for i := range rows {
 		r, c := &rows[i], s.p.Rows.RowC(i)
 		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual is at the bound
-			if s.t != nil {
-				c *= s.t.lost(s.p.Class[i])
-			}
-			sums.Primal += c
-			sums.Dual += c
+			sums.Primal += s.lost(i)
+			sums.Dual += s.lost(i)
 			next.Begin = append(next.Begin, uint64(len(next.Class)))
 			continue
 		}
@@ -186,18 +220,9 @@ func (s *Solver) close(rows []priced, sums *Sums) *State {
 		}
 		next.Begin = append(next.Begin, uint64(len(next.Class)))
 	}
-	if s.t != nil {
-		primal, dual := s.regular()
-		sums.Primal += primal
-		sums.Dual -= dual
-		next.Sign = s.state.Sign
-	} else {
-		for _, v := range s.w {
-			r := float64(float32(v))
-			sums.Primal += float64(r*r) / 2
-			sums.Dual -= float64(v*v) / 2
-		}
-	}
+	above, _ := s.regular()
+	sums.Primal += above
+	next.Sign = s.state.Sign
 	sums.Working = len(next.Class)
 	next.Primal, next.Dual = sums.Primal, sums.Dual
 	return next

@@ -39,7 +39,7 @@ type Problem struct {
 // State is what is kept between solves: the duals of each instance's working set. The zero
 // value is that of nothing solved. Classes of an instance ascend and are not its own.
 type State struct {
-	Primal, Dual float64  // as they were priced
+	Primal, Dual float64  // as they were priced; P of the vectors in float64, where it was
 	Begin        []uint64 // instances + 1; instance i has Class[Begin[i]:Begin[i+1]]
 	Class        []uint32
 	Value        []float64 // b_im, often 0
@@ -107,11 +107,28 @@ type Solver struct {
 	g     []float64
 	moves []move
 	t     *nodes // of a tree
+
+	// Of few classes: all duals above zero, and the costs of an instance.
+	duals  [][]dual
+	all    []float64
+	list   []dual
+	join   []joined
+	class  []uint32
+	b      []float64
+	spread []float64 // by class, 0
+	// The pass before the last leap: its duals, vectors and D. momentum counts leaps; 0: there is
+	// none.
+	then             [][]dual
+	wThen            []float64
+	before, momentum float64
 }
 
 // NewSolver is a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
-	s := &Solver{p: p, vectors: newVectors(p.Rows, p.Classes), scorer: p.Rows.NewScorer()}
+	s := &Solver{p: p, vectors: newVectors(p.Rows, p.Classes)}
+	if s.all, s.spread = make([]float64, s.step), make([]float64, s.step); s.classStride != 1 {
+		s.scorer = p.Rows.NewScorer()
+	}
 	if p.Tree != nil {
 		s.t = newNodes(p)
 	}

@@ -57,6 +57,7 @@ type nodes struct {
 	leaves   []uint32
 	place    []int32 // of a leaf among those
 	most     float64 // bounds Delta
+	meet     []int32 // common of any two nodes; nil: there are many
 
 	m, f  *treematrix.Matrix // M and its factors
 	g     [][]float64        // M^-1, dense, of the nodes below each node of level 1
@@ -109,6 +110,13 @@ func newNodes(p *Problem) *nodes {
 	for k := 1; k < n; k++ {
 		t.kids[at[tr.Parent[k]]] = int32(k)
 		at[tr.Parent[k]]++
+	}
+	if n <= interleaved {
+		meet := make([]int32, 0, n*n)
+		for k := range n * n {
+			meet = append(meet, t.common(int32(k/n), int32(k%n)))
+		}
+		t.meet = meet
 	}
 	if t.form == Paths {
 		return t
@@ -164,6 +172,9 @@ func (t *nodes) at(a, b int32) float64 {
 
 // common is the level of the last common node on the paths to a and b.
 func (t *nodes) common(a, b int32) int32 {
+	if t.meet != nil {
+		return t.meet[int(a)*len(t.Parent)+int(b)]
+	}
 	for a != b {
 		if a > b {
 			a = t.Parent[a]
@@ -535,46 +546,42 @@ func (s *Solver) eachNode(f int, visit func(v []float64), write bool) {
 	}
 }
 
-// regular is R at the weights rounded to float32, and 1/2 v'M^-1 v.
+// regular is R, and 1/2 v'M^-1 v, which only Orthogonal's signs set apart.
 func (s *Solver) regular() (primal, dual float64) {
 	t := s.t
-	var rounded []float64 // of the pairs
-	var exact []float64
+	if t == nil || t.form == Paths {
+		for _, x := range s.w {
+			dual += float64(x*x) / 2
+		}
+		return dual, dual
+	}
+	var products []float64 // of the pairs
 	if t.form == Orthogonal {
-		rounded, exact = make([]float64, len(t.m.Entry)), make([]float64, len(t.m.Entry))
+		products = make([]float64, len(t.m.Entry))
 	}
 	for f := range s.width {
 		s.eachNode(f, func(v []float64) {
 			for k := 1; k < len(v); k++ {
-				x, r := v[k], float64(float32(v[k]))
-				a := t.Parent[k]
-				switch t.form {
-				case Paths:
-					primal += float64(r*r) / 2
-					dual += float64(x*x) / 2
-				case Transfer:
-					primal += float64(r*r) / 2
+				x, a := v[k], t.Parent[k]
+				if t.form == Transfer {
 					dual += float64(x*x) / 2
 					if a > 0 {
-						dr, dx := float64(float32(v[a]))-r, v[a]-x
-						primal += float64(dr*dr) / 2
-						dual += float64(dx*dx) / 2
+						dual += float64((v[a]-x)*(v[a]-x)) / 2
 					}
-				case Orthogonal:
-					primal += float64(t.m.Diagonal[k]*r*r) / 2
-					dual += float64(t.m.Diagonal[k]*x*x) / 2
-					for p := t.m.Begin[k]; p < t.m.Begin[k+1]; p++ {
-						rounded[p] += float64(r * float64(float32(v[a])))
-						exact[p] += float64(x * v[a])
-						a = t.Parent[a]
-					}
+					continue
+				}
+				dual += float64(t.m.Diagonal[k]*x*x) / 2
+				for p := t.m.Begin[k]; p < t.m.Begin[k+1]; p++ {
+					products[p] += float64(x * v[a])
+					a = t.Parent[a]
 				}
 			}
 		}, false)
 	}
-	for p := range rounded {
-		primal += float64(t.Alpha * math.Abs(rounded[p]))
-		dual += float64(t.m.Entry[p] * exact[p])
+	primal = dual
+	for p, x := range products {
+		primal += float64(t.Alpha * math.Abs(x))
+		dual += float64(t.m.Entry[p] * x)
 	}
 	return primal, dual
 }

@@ -7,13 +7,13 @@ import (
 	"taxon/mapper"
 )
 
-// known are the scores of the path to an instance's leaf, by level, at the rounded weights; of
-// Paths the sum of all at the last.
+// known are the scores of the path to an instance's leaf, by level; of Paths the sum of all at
+// the last.
 func (s *Solver) known(i int, z []float64) []float64 {
 	t, sum := s.t, 0.0
 	t.follow(s.p.Class[i])
 	for _, n := range t.path[1:] {
-		x := s.rounded(i, n)
+		x := s.score(i, n)
 		if sum += x; t.form == Paths {
 			x = sum
 		}
@@ -22,20 +22,20 @@ func (s *Solver) known(i int, z []float64) []float64 {
 	return z
 }
 
-// cost is s_r (e_r - m_r) at the rounded weights, z being known.
+// cost is s_r (e_r - m_r), z being known.
 func (s *Solver) cost(i int, r int32, z []float64) float64 {
 	t := s.t
 	scale, e := t.scale(s.p.Class[i], r)
 	other := 0.0
 	if t.form != Paths {
-		return e - (z[t.level[r]-1] - s.rounded(i, r))
+		return e - (z[t.level[r]-1] - s.score(i, r))
 	}
 	a := s.p.Class[i]
 	for a != r { // down to the last common node both sums are alike
 		if a > r {
 			a = t.Parent[a]
 		} else {
-			other += s.rounded(i, r)
+			other += s.score(i, r)
 			r = t.Parent[r]
 		}
 	}
@@ -86,9 +86,6 @@ func (s *Solver) priceTree(ctx context.Context, sums *Sums) (*State, error) {
 	return s.close(rows, sums), nil
 }
 
-// float32Unit bounds the relative error of rounding to float32.
-const float32Unit = 1.0 / (1 << 24)
-
 // priceTargets scores all instances at up to sixteen leaves, or nodes.
 func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 	t := s.t
@@ -99,7 +96,7 @@ func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 		}
 		sum := 0.0
 		for ; n > 0; n = t.Parent[n] {
-			sum += float64(float32(s.w[f*s.step+int(n)*s.classStride]))
+			sum += s.w[f*s.step+int(n)*s.classStride]
 		}
 		return float32(sum)
 	})
@@ -108,7 +105,7 @@ func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 		chunk := rows[from:min(from+mapper.ScoreRows, len(rows))]
 		floor, slack := math.Inf(1), 0.0
 		for i := range chunk {
-			slack = max(slack, (s.p.Rows.Rounding(from+i)+float64(2*float32Unit*math.Sqrt(s.p.Rows.Norm(from+i))))*norm)
+			slack = max(slack, s.rounding(from+i)*norm)
 			if own := z[from+i]; len(own) > 0 {
 				floor = min(floor, t.reach(own, min(chunk[i].floor, chunk[i].most)))
 			}
@@ -154,7 +151,7 @@ func (s *Solver) priceChoices(i int, r *priced, targets []int32, low uint16, sla
 			r.most = max(r.most, s.cost(i, n, z))
 		}
 		if g >= r.floor {
-			r.add(joined{uint32(n), float32(g)})
+			r.add(joined{uint32(n), g})
 		}
 	}
 }

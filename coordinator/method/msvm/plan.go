@@ -126,6 +126,7 @@ func convex(tree *taxonomy.Tree, alpha float64) (used, least float64) {
 // and its share of the instance's figures.
 const (
 	workingClasses = 16
+	narrow         = 128 // classes at most of which mapper/msvm has a second copy of the vectors
 	bytesPerDual   = 12
 	rowBytes       = 160 // of a pricing pass, and of the order
 	visitSeconds   = 2.5e-9
@@ -178,6 +179,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	}
 	duals := rows * working * bytesPerDual
 	vectors := 8 * classes * (data.GetFeatures() + 1)
+	if classes <= narrow {
+		vectors *= 2
+	}
 	tile := (4*16 + 4) * (data.GetFeatures() + 1)
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(plan.Nodes) + 12*rows,
