@@ -30,7 +30,7 @@ type Trainer struct {
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
 	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// NoCache: no task reads what another one of this process has written, so nothing of it is kept.
+	// NoCache: tasks keep nothing of what they wrote for later ones, which read it from the store.
 	NoCache bool
 	// Release takes the data of a job that Trim has dropped back; nil: nothing.
 	Release func(*dataset.Set)

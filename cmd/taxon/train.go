@@ -152,7 +152,7 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.Threads)
-		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take, refused beforehand if it would not fit (default: what is free)")
+		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take (default: what is free): where it is short, values are decoded anew or lie in files of OUT.train; what would not fit even so is refused beforehand")
 		intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
 		choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
 		optionFlags(f, &o.Said, method.GroupResources)

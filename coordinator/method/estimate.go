@@ -93,28 +93,51 @@ type Memory struct {
 	Scratch uint64 `json:"scratch_bytes"` // of all threads
 	Process uint64 `json:"process_bytes"` // the program itself, and garbage not yet collected
 	Total   uint64 `json:"total_bytes"`
+	Least   uint64 `json:"least_bytes"` // total of the same trainings at their thriftiest
 }
 
+// Thrift is how a training in one process deals with memory. Each degree takes less memory than
+// the one before, and a little more time. The weights are the same.
+type Thrift int
+
+// The degrees.
+const (
+	Roomy  Thrift = iota // what tasks wrote is kept decoded, and garbage may grow
+	Frugal               // nothing is kept decoded, and garbage is collected often
+	OnDisk               // and the store's values lie in files
+)
+
 // Garbage of a training in one process. Normally there is as much garbage as live memory. With
-// dense values it can be limited to DensePercent, which pays where they are large. The runtime
-// returns some pages late, which is overDense.
+// dense values, or where memory is short, it is limited to DensePercent. The runtime returns some
+// pages late, which is overDense.
 const (
 	aloneBytes   = 40 << 20
 	DenseFrom    = 512 << 20
 	DensePercent = 20
 	overDense    = 30
+	onDiskBytes  = 256 << 20 // of a store whose values lie in files
 )
 
 // Alone is the resident memory of equal trainings side by side in one process with these threads.
-func (e Estimate) Alone(threads, trainings uint32) Memory {
+func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
+	kept, stored := e.WorkerKept, e.StoreLocal
+	if thrift >= Frugal {
+		kept = 0
+	}
+	if thrift >= OnDisk {
+		stored = min(stored, onDiskBytes)
+	}
 	n := uint64(max(trainings, 1))
-	m := Memory{Data: n * e.Data, State: n * (e.WorkerShared + e.WorkerKept + e.StoreLocal + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
+	m := Memory{Data: n * e.Data, State: n * (e.WorkerShared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
-	if e.Dense && m.Total > DenseFrom {
+	if (e.Dense || thrift >= Frugal) && m.Total > DenseFrom {
 		m.Total = max(aloneBytes+live+live*overDense/100, DenseFrom)
 	}
-	m.Process = m.Total - live
+	m.Process, m.Least = m.Total-live, m.Total
+	if thrift < OnDisk {
+		m.Least = e.Alone(threads, trainings, OnDisk).Total
+	}
 	return m
 }
 

@@ -36,6 +36,7 @@ type Config struct {
 	Shards     int    // store shards
 	ShardBytes uint64 // memory for a shard's values; 0: the store's default
 	BadgerDir  string // durable shards in this folder; empty: in memory
+	NoCache    bool   // tasks keep nothing decoded: less memory, more time
 	// Checkpoints returns the folder for a job's checkpoints; nil: none are written.
 	Checkpoints func(job string) (dir string)
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
@@ -143,7 +144,7 @@ func (e *Engine) openShards(c Config) error {
 func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open}
+	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open, NoCache: c.NoCache}
 	var executor worker.Executor = e.trainer
 	batch := uint32(worker.Batch)
 	if e.backend != nil { // it gathers tasks itself

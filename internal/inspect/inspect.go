@@ -392,7 +392,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 		return err
 	}
 	threads := model.Threads(l.o.Threads)
-	m := j.Estimate.Alone(uint32(threads), 1)
+	m := j.Estimate.Alone(uint32(threads), 1, method.Roomy)
 	i.Memory, i.Seconds, i.Until = &m, planinfo.Seconds(j, min(threads, runtime.NumCPU())), planinfo.Until(j)
 	i.Plan = l.o.Plan.of(j)
 	return nil

@@ -3,6 +3,7 @@ package planinfo
 import (
 	"testing"
 
+	"taxon/coordinator/method"
 	"taxon/internal/generate"
 )
 
@@ -37,7 +38,7 @@ func TestAloneIsWhatWasMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := prepare(t, s).Estimate
-		m, two := e.Alone(1, 1), e.Alone(2, 1)
+		m, two := e.Alone(1, 1, method.Roomy), e.Alone(2, 1, method.Roomy)
 		if m.Total < peak || m.Total > peak*8/5 {
 			t.Errorf("scale %g: %d bytes are estimated, %d were taken", scale, m.Total, peak)
 		}

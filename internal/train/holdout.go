@@ -162,8 +162,9 @@ func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err err
 	if err != nil {
 		return err
 	}
+	c := h.engineConfig()
 	e, err := engine.Start(engine.Config{
-		Slots: h.o.slots(), Shards: 1, ShardBytes: h.engineConfig().ShardBytes,
+		Slots: c.Slots, Shards: 1, ShardBytes: c.ShardBytes, BadgerDir: c.BadgerDir, NoCache: c.NoCache,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return rest, nil },
 	})
 	if err != nil {

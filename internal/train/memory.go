@@ -24,23 +24,29 @@ func (t *Training) estimate() (e method.Estimate) {
 }
 
 // Needs estimates the memory in bytes of so many trainings like this one, side by side.
-func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings) }
+func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings, method.Roomy) }
 
-func (t *Training) needs(e method.Estimate, trainings int) int64 {
-	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings)).Total)
+func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift) int64 {
+	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings), thrift).Total)
 }
 
-// Fit is how many trainings like this one fit into the memory side by side, at most so many. If
-// not even one does, it returns an error with the numbers.
+// Fit is how many trainings like this one fit into the memory side by side, at most so many. One
+// that writes a model is as thrifty as it must be. If not even one fits, it returns an error with
+// the numbers.
 func (t *Training) Fit(most int) (int, error) {
 	limit, source := t.o.Memory, "--memory"
 	if limit == 0 {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
-	e := t.estimate()
-	for n := most; n > 0; n-- {
-		if limit <= 0 || t.needs(e, n) <= limit {
-			return n, nil
+	e, least := t.estimate(), method.Roomy
+	if t.work != nil {
+		least = method.OnDisk
+	}
+	for t.thrift = method.Roomy; t.thrift <= least; t.thrift++ {
+		for n := most; n > 0; n-- {
+			if limit <= 0 || t.needs(e, n, t.thrift) <= limit {
+				return n, nil
+			}
 		}
 	}
 	less := e.Less
@@ -48,16 +54,27 @@ func (t *Training) Fit(most int) (int, error) {
 		less += ", "
 	}
 	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use %sfewer --threads, a machine with more memory, or raise --memory if you know better",
-		human.Bytes(t.needs(e, 1)), source, human.Bytes(limit), less)
+		human.Bytes(t.needs(e, 1, least)), source, human.Bytes(limit), less)
 }
 
-// CollectOften keeps garbage small while trainings with large dense vectors run, and returns
+// tellThrift says what a thrifty training does to stay within its memory.
+func (t *Training) tellThrift() {
+	would := human.Bytes(t.Needs(1))
+	switch t.thrift {
+	case method.Frugal:
+		t.ui.Note("memory is short (about %s would be taken): values are decoded anew each time, the weights are the same", would)
+	case method.OnDisk:
+		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would, t.work.Path)
+	}
+}
+
+// CollectOften keeps garbage small while thrifty trainings or those with large dense vectors run, and returns
 // freed pages in time to stay within --memory, or within the plan's estimate. A setting of the
 // user's (GOGC) takes precedence. Call what it returns at the end.
 func (t *Training) CollectOften(trainings int) func() {
 	e := t.estimate()
-	need := t.needs(e, trainings)
-	if !e.Dense || need < method.DenseFrom || os.Getenv("GOGC") != "" {
+	need := t.needs(e, trainings, t.thrift)
+	if !e.Dense && t.thrift == method.Roomy || need < method.DenseFrom || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	if t.o.Memory > 0 {

@@ -2,9 +2,11 @@ package train
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method"
 	"taxon/internal/exit"
 )
 
@@ -29,5 +31,41 @@ func TestFit(t *testing.T) {
 	var e *exit.Error
 	if _, err := tr.Fit(4); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), "--memory is") {
 		t.Errorf("room for less than one: %v", err)
+	}
+}
+
+// TestThrift: a training that is given less memory than it would take keeps nothing decoded, says
+// so, and has the same weights. With still less, its values go to files.
+func TestThrift(t *testing.T) {
+	const tree = "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"
+	var sums []string
+	for thrift := method.Roomy; thrift <= method.Frugal; thrift++ {
+		o, h := noisy(t, tree), &heard{}
+		tr, err := Open(t.Context(), o, h, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Memory = tr.needs(tr.estimate(), 1, thrift)
+		tr.Close()
+		r, err := Run(t.Context(), o, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, r.WeightsSHA256)
+		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded anew"); told != (thrift == method.Frugal) {
+			t.Errorf("thrift %d with %d bytes: %q", thrift, o.Memory, h.notes)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("weights differ: %s", sums)
+	}
+	work, err := OpenWork(filepath.Join(t.TempDir(), "model"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer work.Close()
+	tr := &Training{o: noisy(t, tree), work: work, usage: new(usage), thrift: method.OnDisk}
+	if c := tr.engineConfig(); c.BadgerDir == "" || !c.NoCache {
+		t.Errorf("on the disk: %+v", c)
 	}
 }

@@ -40,7 +40,8 @@ type Training struct {
 
 	ui      tell.Teller
 	o       *Options
-	work    *Work    // nil: it writes no model
+	work    *Work // nil: it writes no model
+	thrift  method.Thrift
 	scratch string   // a folder
 	usage   *usage   // never nil if a model is written
 	told    string   // message about the checkpoint that it continues from
@@ -180,6 +181,7 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		if _, err := t.Fit(1); err != nil {
 			return nil, err
 		}
+		t.tellThrift()
 	}
 	defer t.CollectOften(1)()
 	if err := t.CheckLengths(); err != nil {
@@ -541,7 +543,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: t.o.slots(), Shards: t.o.Stores, Checkpoints: func(string) string { return t.work.checkpoint() },
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
 		Failed: func(err error) { t.ui.Warn("%v", err) },
@@ -549,7 +551,7 @@ func (t *Training) engineConfig() engine.Config {
 	if t.o.Job.EvalEvery > 0 {
 		c.Show = t.scores.show
 	}
-	if t.o.Store == "badger" {
+	if t.o.Store == "badger" || t.thrift == method.OnDisk {
 		c.BadgerDir = t.work.Join("store")
 		_ = os.RemoveAll(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
 	}
