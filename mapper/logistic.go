@@ -19,6 +19,7 @@ type logisticSolver struct {
 	scores, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
 	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	near                      nearRows
+	size                      []float32 // of each row, ||x||_1
 	add                       *addArgs
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient            [Lanes]float64
@@ -88,15 +89,24 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	bounded := o.Curvature && !e.p.negative
 	if o.Price {
 		e.price(&res.Sums)
-		res.Gradients = e.contributions(e.g, false)
-		for k := range res.Gradients {
-			clear(res.Gradients[k].Curvature)
-		}
 	} else if bounded {
 		e.boundCurvature(&res.Sums)
 	}
 	e.share = float32(cmp.Or(o.Share, 1))
-	res.Contributions = e.contributions(e.v, bounded)
+	if o.Dense {
+		res.Dense = e.dense(e.v, e.degrees(bounded))
+		if o.Price {
+			res.Dense = append(res.Dense, e.dense(e.g, nil)...)
+		}
+	} else {
+		res.Contributions = e.contributions(e.v, bounded)
+		if o.Price {
+			res.Gradients = e.contributions(e.g, false)
+			for k := range res.Gradients {
+				clear(res.Gradients[k].Curvature)
+			}
+		}
+	}
 	res.State = e.save()
 	return res, nil
 }
@@ -196,17 +206,9 @@ func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64
 // curvatures are those of the new point.
 func (e *logisticSolver) search(sums *Sums) {
 	e.scoreAll(e.p.X, e.d, e.move, sums)
-	var vd, dd, slope, before [Lanes]float64
-	for f := range e.d {
-		d, v, g := &e.d[f], &e.v[f], &e.g[f]
-		for l := range d {
-			x := float64(d[l])
-			vd[l] += float64(x * float64(v[l]))
-			dd[l] += float64(x * x)
-			slope[l] += float64(x * (float64(v[l]) - float64(g[l])))
-		}
-	}
-	before = e.loss
+	var vd, dd, slope [Lanes]float64
+	e.loops.slopes(&e.d[0], &e.v[0], &e.g[0], len(e.d), &vd, &dd, &slope)
+	before := e.loss
 	var step [Lanes]float32
 	for l := range step {
 		if e.running>>l&1 != 0 {
@@ -231,18 +233,10 @@ func (e *logisticSolver) search(sums *Sums) {
 			break
 		}
 	}
-	for i := range e.scores {
-		z, m := &e.scores[i], &e.move[i]
-		for l := range z {
-			z[l] += float32(step[l] * m[l])
-		}
+	if len(e.scores) > 0 {
+		e.loops.along(&e.scores[0], &e.move[0], len(e.scores), &step)
 	}
-	for f := range e.v {
-		v, d := &e.v[f], &e.d[f]
-		for l := range v {
-			v[l] += float32(step[l] * d[l])
-		}
-	}
+	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
 }
 
 // scoreAll sets out[i][l] = w_l.x_i for all rows of x.
@@ -381,18 +375,26 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 	if e.p.negative {
 		return // the rows' sums need |x|: every terminal counts fully
 	}
-	for i := range e.curve {
-		_, val := e.p.X.Row(i)
-		size := e.p.Bias
-		for _, x := range val {
-			size += x
-		}
-		c, m := &e.curve[i], &e.move[i]
-		for l := range c {
-			m[l] = float32(c[l] * size)
-		}
+	if e.size == nil {
+		e.size = e.p.rowSums()
+	}
+	if len(e.curve) > 0 {
+		e.loops.scaled(&e.move[0], &e.curve[0], &e.size[0], len(e.curve))
 	}
 	e.addAll(e.p.X, e.bound, e.move, sums)
+}
+
+// rowSums are the rows' sums, the bias included.
+func (p *Problem) rowSums() []float32 {
+	size := make([]float32, p.X.Rows)
+	for i := range size {
+		_, val := p.X.Row(i)
+		size[i] = p.Bias
+		for _, x := range val {
+			size[i] += x
+		}
+	}
+	return size
 }
 
 // contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
@@ -426,6 +428,75 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupl
 		out[slot] = c
 	}
 	return out
+}
+
+// dense is contributions of all features. degree tells the curvature of a feature's lanes; nil: none.
+func (e *logisticSolver) dense(v [][Lanes]float32, degree func(f int, degree *[Lanes]float32)) []coupling.Dense {
+	out := make([]coupling.Dense, len(e.b.Mean))
+	for slot := range out {
+		out[slot] = coupling.Dense{Parent: int32(slot), Sum: make([]float32, len(v))}
+		if degree != nil {
+			out[slot].Curvature = make([]uint8, len(v))
+		}
+	}
+	if len(out) == 0 {
+		return out
+	}
+	// Lanes of one parent are mostly neighbours: a run of them is added up at a time.
+	type run struct{ slot, from, to int }
+	var runs []run
+	for l, slot := range e.b.Slot {
+		switch n := len(runs); {
+		case slot < 0:
+		case n > 0 && runs[n-1].slot == slot && runs[n-1].to == l:
+			runs[n-1].to++
+		default:
+			runs = append(runs, run{slot, l, l + 1})
+		}
+	}
+	var degrees [Lanes]float32
+	sums, curvatures := make([]float64, len(out)), make([]float32, len(out))
+	for f := range v {
+		if degree != nil {
+			degree(f, &degrees)
+		}
+		clear(sums)
+		clear(curvatures)
+		for _, r := range runs {
+			sum, curvature := sums[r.slot], curvatures[r.slot]
+			for l := r.from; l < r.to; l++ {
+				sum += float64(v[f][l&15])
+				curvature += degrees[l&15]
+			}
+			sums[r.slot], curvatures[r.slot] = sum, curvature
+		}
+		for slot, sum := range sums {
+			out[slot].Sum[f] = float32(sum)
+			if degree != nil {
+				out[slot].Curvature[f] = coupling.Code(curvatures[slot])
+			}
+		}
+	}
+	return out
+}
+
+// degrees gives the degrees of a feature's lanes: by the bound, or wholly where a lane has a value.
+func (e *logisticSolver) degrees(bounded bool) func(f int, out *[Lanes]float32) {
+	if bounded {
+		return func(f int, out *[Lanes]float32) {
+			for l, h := range &e.bound[f] {
+				out[l] = degree(float32(e.share * h))
+			}
+		}
+	}
+	return func(f int, out *[Lanes]float32) {
+		*out = [Lanes]float32{}
+		if e.v[f] != [Lanes]float32{} {
+			for l := range e.b.Slot {
+				out[l] = 1
+			}
+		}
+	}
 }
 
 // resume takes the lanes' v from a state.

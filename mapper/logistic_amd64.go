@@ -25,10 +25,29 @@ func weigh512(e *weighArgs)
 //go:noescape
 func price512(e *priceArgs)
 
+//go:noescape
+func along512(a, b *[Lanes]float32, n int, step *[Lanes]float32)
+
+//go:noescape
+func mixed512(d, a, b *[Lanes]float32, n int, share *[Lanes]float32)
+
+//go:noescape
+func scaled512(m, c *[Lanes]float32, size *float32, n int)
+
+//go:noescape
+func slopes512(d, v, b *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)
+
+//go:noescape
+func outside512(b, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)
+
+//go:noescape
+func above512(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) int
+
 // loopsOf are the tile loops that go with a kernel.
 func loopsOf(k Kernel) loops {
 	if k.String() == "avx512" {
-		return loops{product512, advance512, turn512, times512, difference512, weigh512, price512}
+		return loops{product512, advance512, turn512, times512, difference512, weigh512, price512,
+			along512, mixed512, scaled512, slopes512, outside512, above512}
 	}
 	return goLoops
 }

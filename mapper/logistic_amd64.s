@@ -473,3 +473,209 @@ half:
 	JNZ half
 	VZEROUPPER
 	RET
+
+// func along512(a, b *[Lanes]float32, n int, step *[Lanes]float32)
+TEXT ·along512(SB), NOSPLIT, $0-32
+	MOVQ a+0(FP), SI
+	MOVQ b+8(FP), DI
+	MOVQ n+16(FP), CX
+	MOVQ step+24(FP), DX
+	VMOVUPS (DX), Z2
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMULPS (DI), Z2, Z0
+	VADDPS (SI), Z0, Z0
+	VMOVUPS Z0, (SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func mixed512(d, a, b *[Lanes]float32, n int, share *[Lanes]float32)
+TEXT ·mixed512(SB), NOSPLIT, $0-40
+	MOVQ d+0(FP), R8
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ n+24(FP), CX
+	MOVQ share+32(FP), DX
+	VMOVUPS (DX), Z2
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMULPS (DI), Z2, Z0
+	VADDPS (SI), Z0, Z0
+	VMOVUPS Z0, (R8)
+	ADDQ $64, R8
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaled512(m, c *[Lanes]float32, size *float32, n int)
+TEXT ·scaled512(SB), NOSPLIT, $0-32
+	MOVQ m+0(FP), DI
+	MOVQ c+8(FP), SI
+	MOVQ size+16(FP), DX
+	MOVQ n+24(FP), CX
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VBROADCASTSS (DX), Z0
+	VMULPS (SI), Z0, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $4, DX
+	DECQ CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func slopes512(d, v, b *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)
+TEXT ·slopes512(SB), NOSPLIT, $0-56
+	MOVQ d+0(FP), SI
+	MOVQ v+8(FP), DI
+	MOVQ b+16(FP), R8
+	MOVQ n+24(FP), CX
+	MOVQ vd+32(FP), R9
+	MOVQ dd+40(FP), R10
+	MOVQ slope+48(FP), R11
+	VXORPD Z10, Z10, Z10
+	VXORPD Z11, Z11, Z11
+	VXORPD Z12, Z12, Z12
+	VXORPD Z13, Z13, Z13
+	VXORPD Z14, Z14, Z14
+	VXORPD Z15, Z15, Z15
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VCVTPS2PD (SI), Z0
+	VCVTPS2PD 32(SI), Z1
+	VCVTPS2PD (DI), Z2
+	VCVTPS2PD 32(DI), Z3
+	VCVTPS2PD (R8), Z4
+	VCVTPS2PD 32(R8), Z5
+	VFMADD231PD Z0, Z2, Z10
+	VFMADD231PD Z1, Z3, Z11
+	VFMADD231PD Z0, Z0, Z12
+	VFMADD231PD Z1, Z1, Z13
+	VSUBPD Z4, Z2, Z2 // v - g
+	VSUBPD Z5, Z3, Z3
+	VMULPD Z0, Z2, Z2
+	VMULPD Z1, Z3, Z3
+	VADDPD Z2, Z14, Z14
+	VADDPD Z3, Z15, Z15
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	DECQ CX
+	JNZ loop
+
+done:
+	VMOVUPD Z10, (R9)
+	VMOVUPD Z11, 64(R9)
+	VMOVUPD Z12, (R10)
+	VMOVUPD Z13, 64(R10)
+	VMOVUPD Z14, (R11)
+	VMOVUPD Z15, 64(R11)
+	VZEROUPPER
+	RET
+
+// func outside512(b, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)
+TEXT ·outside512(SB), NOSPLIT, $0-48
+	MOVQ b+0(FP), SI
+	MOVQ r+8(FP), DI
+	MOVQ at+16(FP), DX
+	MOVQ n+24(FP), CX
+	MOVQ gg+32(FP), R9
+	MOVQ gr+40(FP), R10
+	VXORPD Z10, Z10, Z10
+	VXORPD Z11, Z11, Z11
+	VXORPD Z12, Z12, Z12
+	VXORPD Z13, Z13, Z13
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	CMPL (DX), $0
+	JNE next
+	VCVTPS2PD (SI), Z0
+	VCVTPS2PD 32(SI), Z1
+	VCVTPS2PD (DI), Z2
+	VCVTPS2PD 32(DI), Z3
+	VFMADD231PD Z0, Z0, Z10
+	VFMADD231PD Z1, Z1, Z11
+	VFMADD231PD Z0, Z2, Z12
+	VFMADD231PD Z1, Z3, Z13
+
+next:
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $4, DX
+	DECQ CX
+	JNZ loop
+
+done:
+	VMOVUPD Z10, (R9)
+	VMOVUPD Z11, 64(R9)
+	VMOVUPD Z12, (R10)
+	VMOVUPD Z13, 64(R10)
+	VZEROUPPER
+	RET
+
+// func above512(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) int
+TEXT ·above512(SB), NOSPLIT, $0-56
+	MOVQ c+0(FP), SI
+	MOVQ pos+8(FP), DI
+	MOVQ n+16(FP), CX
+	VBROADCASTSS limit+24(FP), Z1
+	MOVQ rows+32(FP), R8
+	MOVQ most+40(FP), R9
+	XORQ AX, AX // how many
+	XORQ DX, DX // row
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VMOVUPS (SI), Z0
+	VCMPPS $0x1e, Z1, Z0, K1 // c > limit
+	KMOVW K1, R10
+	MOVWLZX (DI), R11
+	ORL R11, R10
+	JZ next
+	CMPQ AX, R9
+	JEQ many
+	MOVL DX, (R8)(AX*4)
+	INCQ AX
+
+next:
+	ADDQ $64, SI
+	ADDQ $2, DI
+	INCQ DX
+	CMPQ DX, CX
+	JLT loop
+
+done:
+	MOVQ AX, ret+48(FP)
+	VZEROUPPER
+	RET
+
+many:
+	MOVQ $-1, ret+48(FP)
+	VZEROUPPER
+	RET

@@ -15,10 +15,17 @@ type loops struct {
 	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)                    // r = g - v; norm = r.r, size = g.g
 	weigh      func(e *weighArgs)
 	price      func(e *priceArgs)
+	along      func(a, b *[Lanes]float32, n int, step *[Lanes]float32)                                    // a += step b
+	mixed      func(d, a, b *[Lanes]float32, n int, share *[Lanes]float32)                                // d = a + share b
+	scaled     func(m, c *[Lanes]float32, size *float32, n int)                                           // m = size c, a size a line
+	slopes     func(d, v, g *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)                        // v.d, d.d, d.(v - g)
+	outside    func(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)                      // g.g and g.r over the lines where at is 0
+	above      func(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int) // see rowsAbove
 }
 
 // goLoops is what every other implementation must equal.
-var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow}
+var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow,
+	along, mixed, scaled, slopes, outside, rowsAbove}
 
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
@@ -179,3 +186,84 @@ func logOfOnePlus(x float64) float64 {
 
 // odd[j] is 1/(2j+1).
 var odd = [...]float64{1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31}
+
+func along(a, b *[Lanes]float32, n int, step *[Lanes]float32) {
+	as, bs := unsafe.Slice(a, n), unsafe.Slice(b, n)
+	for f := range as {
+		a, b := &as[f], &bs[f]
+		for l := range a {
+			a[l] += float32(step[l] * b[l])
+		}
+	}
+}
+
+func mixed(d, a, b *[Lanes]float32, n int, share *[Lanes]float32) {
+	ds, as, bs := unsafe.Slice(d, n), unsafe.Slice(a, n), unsafe.Slice(b, n)
+	for f := range ds {
+		d, a, b := &ds[f], &as[f], &bs[f]
+		for l := range d {
+			d[l] = a[l] + float32(share[l]*b[l])
+		}
+	}
+}
+
+func scaled(m, c *[Lanes]float32, size *float32, n int) {
+	ms, cs := unsafe.Slice(m, n), unsafe.Slice(c, n)
+	for i, s := range unsafe.Slice(size, n) {
+		m, c := &ms[i], &cs[i]
+		for l := range m {
+			m[l] = c[l] * s
+		}
+	}
+}
+
+func slopes(d, v, g *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64) {
+	*vd, *dd, *slope = [Lanes]float64{}, [Lanes]float64{}, [Lanes]float64{}
+	ds, vs, gs := unsafe.Slice(d, n), unsafe.Slice(v, n), unsafe.Slice(g, n)
+	for f := range ds {
+		d, v, g := &ds[f], &vs[f], &gs[f]
+		for l := range d {
+			x := float64(d[l])
+			vd[l] += float64(x * float64(v[l]))
+			dd[l] += float64(x * x)
+			slope[l] += float64(x * (float64(v[l]) - float64(g[l])))
+		}
+	}
+}
+
+func outside(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64) {
+	*gg, *gr = [Lanes]float64{}, [Lanes]float64{}
+	gs, rs := unsafe.Slice(g, n), unsafe.Slice(r, n)
+	for f, at := range unsafe.Slice(at, n) {
+		if at != 0 {
+			continue
+		}
+		g, r := &gs[f], &rs[f]
+		for l := range g {
+			x := float64(g[l])
+			gg[l] += float64(x * x)
+			gr[l] += float64(x * float64(r[l]))
+		}
+	}
+}
+
+// rowsAbove lists the rows with a lane whose c is above a limit, or with a positive lane. It
+// returns their number, or -1 if there are more than most.
+func rowsAbove(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int) {
+	cs, out := unsafe.Slice(c, n), unsafe.Slice(rows, most)
+	for i, pos := range unsafe.Slice(pos, n) {
+		in := pos != 0
+		for _, x := range &cs[i] {
+			in = in || x > limit
+		}
+		if !in {
+			continue
+		}
+		if k == most {
+			return -1
+		}
+		out[k] = uint32(i)
+		k++
+	}
+	return k
+}

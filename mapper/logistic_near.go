@@ -86,20 +86,13 @@ func (n *nearRows) draw(e *logisticSolver) bool {
 // above lists the rows with a lane above a curvature, or positive; it reports whether they are few.
 func (n *nearRows) above(e *logisticSolver, limit float32) bool {
 	most := min(e.p.X.Rows/nearMost, 1<<sparse.RowShift)
-	n.rows = n.rows[:0]
-	for i := range e.curve {
-		c, doubt := &e.curve[i], e.sign[i] != 0
-		for l := range c {
-			doubt = doubt || c[l] > limit
-		}
-		if doubt {
-			if len(n.rows) == most {
-				return false
-			}
-			n.rows = append(n.rows, uint32(i))
-		}
+	if most == 0 {
+		return false
 	}
-	return true
+	n.rows = resized(n.rows, most)
+	k := e.loops.above(&e.curve[0], &e.sign[0], len(e.curve), limit, &n.rows[0], most)
+	n.rows = n.rows[:max(k, 0)]
+	return k >= 0
 }
 
 // cut makes the near rows' matrix, and with it their u.
@@ -147,21 +140,15 @@ func (n *nearRows) cut(e *logisticSolver) {
 // apart sets u, 1/(L+q) and t, and the right-hand side.
 func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
 	e.addAll(&n.x, n.u, n.coef, sums)
-	var q [Lanes]float64
-	n.outside = [Lanes]float64{}
-	for f, at := range n.at {
-		g, r := &e.g[f], &e.r[f]
-		if at > 0 {
-			u := &n.u[at-1]
-			for l := range u {
-				u[l] -= g[l]
-			}
-			continue
-		}
-		for l := range g {
-			x := -float64(g[l])
-			q[l] += float64(x * x)
-			n.outside[l] += float64(x * float64(r[l]))
+	var q, along [Lanes]float64
+	e.loops.outside(&e.g[0], &e.r[0], &n.at[0], len(n.at), &q, &along)
+	for l, x := range along { // u is -G there
+		n.outside[l] = -x
+	}
+	for k, f := range n.features {
+		g, u := &e.g[f], &n.u[k]
+		for l := range u {
+			u[l] -= g[l]
 		}
 	}
 	last := len(n.features) - 1
@@ -217,19 +204,9 @@ func (n *nearRows) step(e *logisticSolver, sums *Sums) bool {
 			share[l] = float32((s[l] + n.outside[l]) * n.weight[l])
 		}
 	}
-	for f, at := range n.at {
-		d := &e.d[f]
-		if at > 0 {
-			*d = n.d[at-1]
-			continue
-		}
-		g, r := &e.g[f], &e.r[f]
-		for l := range d {
-			d[l] = 0
-			if e.running>>l&1 != 0 {
-				d[l] = r[l] + float32(share[l]*g[l])
-			}
-		}
+	e.loops.mixed(&e.d[0], &e.r[0], &e.g[0], len(e.d), &share)
+	for k, f := range n.features {
+		e.d[f] = n.d[k]
 	}
 	return true
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	"taxon/internal/coupling"
@@ -279,6 +281,38 @@ func TestPriceValues(t *testing.T) {
 			a, b, c := run(loopsOf(k).price)
 			if a != coef || b != curve || c != loss {
 				t.Fatalf("kernel %s at %v: %v %v %v, Go %v %v %v", k, score, a, b, c, coef, curve, loss)
+			}
+		}
+	}
+}
+
+// TestTileLoops: the loops over tiles give equal bits in all kernels.
+func TestTileLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 9))
+	for _, n := range []int{1, 2, 37} {
+		a, b, c := randomTile[float32](r, n), randomTile[float32](r, n), randomTile[float32](r, n)
+		at, pos, size, step := make([]uint32, n), make([]uint16, n), make([]float32, n), randomTile[float32](r, 1)[0]
+		for i := range at {
+			at[i], size[i] = uint32(r.IntN(2)*i), r.Float32()
+			if r.IntN(9) == 0 {
+				pos[i] = 1 << r.IntN(Lanes)
+			}
+		}
+		run := func(k loops) (out []any) {
+			d, m, s, rows := slices.Clone(a), slices.Clone(a), slices.Clone(a), make([]uint32, n)
+			k.along(&d[0], &b[0], n, &step)
+			k.mixed(&m[0], &b[0], &c[0], n, &step)
+			k.scaled(&s[0], &b[0], &size[0], n)
+			var sums [5][Lanes]float64
+			k.slopes(&a[0], &b[0], &c[0], n, &sums[0], &sums[1], &sums[2])
+			k.outside(&a[0], &b[0], &at[0], n, &sums[3], &sums[4])
+			found := k.above(&a[0], &pos[0], n, 1.5, &rows[0], n)
+			return []any{d, m, s, sums, found, rows, k.above(&a[0], &pos[0], n, -100, &rows[0], n-1)}
+		}
+		want := run(goLoops)
+		for _, k := range Kernels() {
+			if got := run(loopsOf(k)); !reflect.DeepEqual(got, want) {
+				t.Errorf("kernel %s, %d lines:\n%v\nGo\n%v", k, n, got, want)
 			}
 		}
 	}

@@ -172,6 +172,7 @@ type Options struct {
 	Curvature  bool    // squared hinge, logistic: contributions tell each feature's curvature; else all are full
 	// Share of the logistic loss's bound of the curvature that contributions tell; 0: all of it.
 	Share float64
+	Dense bool // the logistic loss's contributions are dense
 }
 
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set
@@ -192,6 +193,7 @@ type Result struct {
 	State         State
 	Contributions []coupling.Contribution // one per slot, in slot order
 	Gradients     []coupling.Contribution // logistic loss, priced: the same of G = sum a y x, which is v at the optimum alone
+	Dense         []coupling.Dense        // logistic loss, Options.Dense: in place of both, the gradients' second
 	Sums          Sums
 }
 

@@ -77,26 +77,12 @@ type Scratch struct {
 func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	slices.SortStableFunc(in, func(a, b coupling.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
-	r := &run{Scratch: s, Task: t, prev: &s.prev}
-	for k := range r.degrees {
-		r.degrees[k] = float64(k)
-		if t.Degrees {
-			r.degrees[k] = coupling.Degree(uint8(k))
-			if g := t.Forest.Graph; g != nil && g.Anchor == 0 && k > 0 {
-				r.degrees[k] = max(r.degrees[k], leastHold)
-			}
-		}
-	}
-	var gradients []coupling.Contribution
-	if t.Smooth {
-		in, gradients = t.split(in)
-	}
+	r := &run{Scratch: s, Task: t, prev: &s.prev, degrees: t.degreesOf()}
 	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
 	r.full = t.Rule == Full || t.Rule == Family
-	if t.inStrips(in, x) {
-		return r.strips(in, gradients, x, prev), r.sums
-	}
 	if t.Smooth {
+		var gradients []coupling.Contribution
+		in, gradients = t.split(in)
 		r.grad = &s.grad
 		s.gather(r.grad, gradients, t.Lo, t.Hi)
 	}
@@ -118,6 +104,20 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 		r.column(f)
 	}
 	return s.out.vectors(t.Lo), r.sums
+}
+
+// degreesOf is what each value of a contribution's curvature counts.
+func (t *Task) degreesOf() (out [256]float64) {
+	for k := range out {
+		out[k] = float64(k)
+		if t.Degrees {
+			out[k] = coupling.Degree(uint8(k))
+			if g := t.Forest.Graph; g != nil && g.Anchor == 0 && k > 0 {
+				out[k] = max(out[k], leastHold)
+			}
+		}
+	}
+	return out
 }
 
 // leastHold is the least curvature of a graph without an anchor. Nothing else holds back a shift of

@@ -1,9 +1,14 @@
 package reducer
 
-import "taxon/internal/coupling"
+import (
+	"cmp"
+	"slices"
 
-// stripWidth features are solved together where nearly every node has a value at every feature,
-// as with the logistic loss. Nothing is transposed then: a strip reads the lists where they lie.
+	"taxon/internal/coupling"
+)
+
+// stripWidth features are solved together where contributions are dense, as with the logistic loss.
+// Nothing is transposed then: a strip reads the values where they lie.
 const stripWidth = 8
 
 // strip is what column has of one node, for the features of a strip.
@@ -15,52 +20,75 @@ type strip struct {
 // strips is the scratch of a range that is solved in strips.
 type strips struct {
 	node     []strip
-	x, prev  []int64 // of each node: how far its list has been read
 	in, grad lists
-	feature  []uint32 // overrides of x+, node by node, each with room for all features
-	value    []float32
-	count    []int
-	kept     []uint8 // of each node: the features of a strip that are written
 }
 
 // lists are contributions by parent: those of node p are all[begin[p]:begin[p+1]].
 type lists struct {
-	all   []coupling.Contribution
-	at    []int // how far each has been read
+	all   []coupling.Dense
 	begin []int
 }
 
-// stripShare: strips are for ranges that have more than this share of all (node, feature) pairs.
-const stripShare = 0.5
+// RunDense is Run for dense contributions, which need not have one order, and dense vectors.
+// With rule None there is no result.
+func (s *Scratch) RunDense(t Task, in []coupling.Dense, x, prev *Grid) (*Grid, Sums) {
+	slices.SortStableFunc(in, func(a, b coupling.Dense) int { return cmp.Compare(a.Parent, b.Parent) })
+	if !t.inStrips() {
+		of := x.Vectors(t.Forest.Parent, t.Lo)
+		before := of
+		if prev != x {
+			before = prev.Vectors(t.Forest.Parent, t.Lo)
+		}
+		next, sums := s.Run(t, listed(in, t.Lo), of, before)
+		return next.Grid(t.Forest.Parent, t.Lo, t.Hi), sums
+	}
+	parents := int32(len(t.Forest.Parent))
+	n, _ := slices.BinarySearchFunc(in, parents, func(c coupling.Dense, parent int32) int { return cmp.Compare(c.Parent, parent) })
+	r := &run{Scratch: s, Task: t, degrees: t.degreesOf(), full: t.Rule == Full}
+	return r.strips(in[:n], in[n:], x, prev), r.sums
+}
 
-// inStrips says whether the range is to be solved in strips. They hold all nodes, which is the
-// same problem with all rules but Family, whose curvature depends on which nodes have a value.
-func (t *Task) inStrips(in []coupling.Contribution, x *Vectors) bool {
+// inStrips says whether the range can be solved in strips. They hold all nodes, which is the same
+// problem with all rules but Family, whose curvature depends on which nodes have a value.
+func (t *Task) inStrips() bool {
 	switch t.Rule {
-	case Mean, Jacobi, Family:
+	case Mean, Jacobi, Family, Emit:
 		return false
 	}
-	if t.Forest.Graph != nil || t.Forest.Edge != nil || t.Forest.Inner != 0 && t.Forest.Inner != 1 {
-		return false
+	return t.Forest.Graph == nil && t.Forest.Edge == nil && (t.Forest.Inner == 0 || t.Forest.Inner == 1)
+}
+
+// listed lists the values of dense contributions, which begin at feature lo.
+func listed(in []coupling.Dense, lo uint32) []coupling.Contribution {
+	out := make([]coupling.Contribution, len(in))
+	for k, d := range in {
+		c := coupling.Contribution{Parent: d.Parent}
+		for f, sum := range d.Sum {
+			curvature := uint8(0)
+			if d.Curvature != nil {
+				curvature = d.Curvature[f]
+			}
+			if sum != 0 || curvature != 0 {
+				c.Feature, c.Sum, c.Curvature = append(c.Feature, lo+uint32(f)), append(c.Sum, float64(sum)), append(c.Curvature, curvature)
+			}
+		}
+		out[k] = c
 	}
-	n := 0
-	for _, c := range in {
-		n += len(c.Feature)
-	}
-	return float64(max(n, len(x.Feature))) > stripShare*float64(len(t.Forest.Parent))*float64(t.Hi-t.Lo)
+	return out
 }
 
 // strips solves the range strip by strip.
-func (r *run) strips(in, grad []coupling.Contribution, x, prev *Vectors) *Vectors {
-	s, nodes, width := &r.Scratch.strips, len(r.Forest.Parent), int(r.Hi-r.Lo)
-	s.node, s.kept = resize(s.node, nodes), resize(s.kept, nodes)
-	s.feature, s.value, s.count = resize(s.feature, nodes*width), resize(s.value, nodes*width), zeroed(s.count, nodes)
-	s.x = append(s.x[:0], x.Begin[:nodes]...)
-	s.prev = append(s.prev[:0], prev.Begin[:nodes]...)
-	s.in.open(in, nodes)
-	s.grad.open(grad, nodes)
+func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
+	s, nodes := &r.Scratch.strips, len(r.Forest.Parent)
+	s.node = resize(s.node, nodes)
+	s.in.open(in, 0, nodes)
+	s.grad.open(grad, int32(nodes), nodes)
+	var next *Grid
+	if r.Rule != None {
+		next = NewGrid(nodes, int(r.Hi-r.Lo))
+	}
 	for from := r.Lo; from < r.Hi; from += stripWidth {
-		s.fill(r, from, x, prev)
+		s.fill(r, int(from-r.Lo), x, prev)
 		n := min(r.Hi-from, stripWidth)
 		all := uint8(1)<<n - 1
 		if apart := r.Forest.Apart - 1; apart-from < n {
@@ -70,58 +98,57 @@ func (r *run) strips(in, grad []coupling.Contribution, x, prev *Vectors) *Vector
 		if r.Certify {
 			s.certify(r, all)
 		}
-		switch r.Rule {
-		case None:
+		if r.Rule == None {
 			continue
-		case Emit:
-			for i := range s.node {
-				s.node[i].next = s.node[i].y
-			}
-		default:
-			s.solve(r.Forest)
-			s.momentum(r, all)
 		}
-		s.emit(r.Forest, from, all)
+		s.solve(r.Forest)
+		s.momentum(r, all)
+		for i := range s.node {
+			out := next.Row(i)[from-r.Lo:][:n]
+			copy(out, s.node[i].next[:])
+			for k := range out {
+				if all>>k&1 == 0 {
+					out[k] = 0
+				}
+			}
+		}
 	}
-	return s.vectors(width)
+	return next
 }
 
-// open sorts contributions, which are sorted by parent, into lists.
-func (l *lists) open(in []coupling.Contribution, nodes int) {
-	l.all, l.at, l.begin = in, zeroed(l.at, len(in)), zeroed(l.begin, nodes+1)
+// open takes contributions that are sorted by parent, whose numbers begin at first.
+func (l *lists) open(in []coupling.Dense, first int32, nodes int) {
+	l.all, l.begin = in, zeroed(l.begin, nodes+1)
 	for _, c := range in {
-		l.begin[c.Parent+1]++
+		l.begin[c.Parent-first+1]++
 	}
 	for p := range nodes {
 		l.begin[p+1] += l.begin[p]
 	}
 }
 
-// fill lays out the strip from a feature on.
-func (s *strips) fill(r *run, from uint32, x, prev *Vectors) {
+// fill lays out the strip from the range's feature at on.
+func (s *strips) fill(r *run, at int, x, prev *Grid) {
+	end := min(at+stripWidth, x.Width)
 	for i := range s.node {
 		n := &s.node[i]
-		n.v, n.curvature, n.x, n.prev = [stripWidth]float64{}, [stripWidth]float64{}, [stripWidth]float32{}, [stripWidth]float32{}
-		if j := r.Forest.Parent[i]; j >= 0 {
-			n.x, n.prev = s.node[j].x, s.node[j].prev
-		}
-		s.x[i] = override8(x, s.x[i], x.Begin[i+1], from, &n.x)
-		if x == prev {
-			n.prev = n.x
-		} else {
-			s.prev[i] = override8(prev, s.prev[i], prev.Begin[i+1], from, &n.prev)
+		n.v, n.curvature, n.x = [stripWidth]float64{}, [stripWidth]float64{}, [stripWidth]float32{}
+		copy(n.x[:], x.Row(i)[at:end])
+		n.prev = n.x
+		if x != prev {
+			copy(n.prev[:], prev.Row(i)[at:end])
 		}
 		for k := range n.y {
 			n.y[k] = Extrapolate(n.x[k], n.prev[k], r.Beta)
 		}
 		for k := s.in.begin[i]; k < s.in.begin[i+1]; k++ {
-			s.in.add(k, from, &n.v, &n.curvature, &r.degrees)
+			add(&s.in.all[k], at, &n.v, &n.curvature, &r.degrees)
 		}
 		n.u = n.v
 		if r.Smooth {
 			n.u = [stripWidth]float64{}
 			for k := s.grad.begin[i]; k < s.grad.begin[i+1]; k++ {
-				s.grad.add(k, from, &n.u, nil, &r.degrees)
+				add(&s.grad.all[k], at, &n.u, nil, nil)
 			}
 		}
 		if r.full {
@@ -132,32 +159,17 @@ func (s *strips) fill(r *run, from uint32, x, prev *Vectors) {
 	}
 }
 
-// override8 sets the values that a node's list has from entry at on.
-func override8(v *Vectors, at, end int64, from uint32, out *[stripWidth]float32) int64 {
-	for ; at < end; at++ {
-		k := v.Feature[at] - from
-		if k >= stripWidth {
-			break
-		}
-		out[k] = v.Value[at]
+// add adds what a contribution has at the strip's features.
+func add(c *coupling.Dense, at int, sum, curvature *[stripWidth]float64, degrees *[256]float64) {
+	end := min(at+stripWidth, len(c.Sum))
+	for k, x := range c.Sum[at:end] {
+		sum[k&(stripWidth-1)] += float64(x)
 	}
-	return at
-}
-
-// add adds what the k-th contribution has at the strip's features.
-func (l *lists) add(k int, from uint32, sum, curvature *[stripWidth]float64, degrees *[256]float64) {
-	c, at := &l.all[k], l.at[k]
-	for ; at < len(c.Feature); at++ {
-		f := c.Feature[at] - from
-		if f >= stripWidth {
-			break
-		}
-		sum[f] += c.Sum[at]
-		if curvature != nil {
-			curvature[f] += degrees[c.Curvature[at]]
+	if curvature != nil && c.Curvature != nil {
+		for k, code := range c.Curvature[at:end] {
+			curvature[k&(stripWidth-1)] += degrees[code]
 		}
 	}
-	l.at[k] = at
 }
 
 // certify is run.certify for a strip.
@@ -252,52 +264,4 @@ func (s *strips) momentum(r *run, all uint8) {
 			r.sums.Moved += moved[k]
 		}
 	}
-}
-
-// emit adds the strip's overrides to the nodes' lists. See run.emit.
-func (s *strips) emit(f *Forest, from uint32, all uint8) {
-	clear(s.kept)
-	none := &strip{}
-	for i := len(s.node) - 1; i >= 0; i-- {
-		n, up, j := &s.node[i], none, f.Parent[i]
-		if j >= 0 {
-			up = &s.node[j]
-		}
-		kept := s.kept[i]
-		for k, x := range &n.next {
-			if !same(x, up.next[k]) {
-				kept |= 1 << k
-			}
-		}
-		s.kept[i] = kept
-		if j >= 0 {
-			s.kept[j] |= kept
-		}
-	}
-	width := len(s.feature) / len(s.node)
-	for i := range s.node {
-		at := i*width + s.count[i]
-		for k, x := range &s.node[i].next {
-			if s.kept[i]&all>>k&1 != 0 {
-				s.feature[at], s.value[at] = from+uint32(k), x
-				at++
-			}
-		}
-		s.count[i] = at - i*width
-	}
-}
-
-// vectors joins the nodes' lists.
-func (s *strips) vectors(width int) *Vectors {
-	v := &Vectors{Begin: make([]int64, len(s.count)+1)}
-	for i, n := range s.count {
-		v.Begin[i+1] = v.Begin[i] + int64(n)
-	}
-	total := v.Begin[len(s.count)]
-	v.Feature, v.Value = make([]uint32, total), make([]float32, total)
-	for i, n := range s.count {
-		copy(v.Feature[v.Begin[i]:], s.feature[i*width:][:n])
-		copy(v.Value[v.Begin[i]:], s.value[i*width:][:n])
-	}
-	return v
 }

@@ -53,3 +53,62 @@ func Extrapolate(x, prev, beta float32) float32 {
 
 // same tells bitwise equality, so that pruning a vector is canonical.
 func same(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+
+// Grid is the vectors of some nodes over a range of features, value by value: what Vectors is for
+// dense ones.
+type Grid struct {
+	Width int
+	Value []float32 // node by node
+}
+
+// NewGrid is zero.
+func NewGrid(nodes, width int) *Grid { return &Grid{width, make([]float32, nodes*width)} }
+
+// Row is the i-th node's values.
+func (g *Grid) Row(i int) []float32 { return g.Value[i*g.Width : (i+1)*g.Width] }
+
+// Grid lays out overrides over [lo, hi). parent is the place of each node's parent; -1: zero.
+func (v *Vectors) Grid(parent []int32, lo, hi uint32) *Grid {
+	g := NewGrid(len(parent), int(hi-lo))
+	for i, p := range parent {
+		row := g.Row(i)
+		if p >= 0 {
+			copy(row, g.Row(int(p)))
+		}
+		feature, value := v.list(i)
+		for k, f := range feature {
+			row[f-lo] = value[k]
+		}
+	}
+	return g
+}
+
+// Vectors lists where nodes differ from their parents; see Vectors for their ancestors. The
+// range begins at lo.
+func (g *Grid) Vectors(parent []int32, lo uint32) *Vectors {
+	keep := make([]bool, len(g.Value))
+	zero := make([]float32, g.Width)
+	for i := len(parent) - 1; i >= 0; i-- {
+		row, up, above := g.Row(i), zero, []bool(nil)
+		if p := int(parent[i]); p >= 0 {
+			up, above = g.Row(p), keep[p*g.Width:]
+		}
+		for f, x := range row {
+			if at := i*g.Width + f; keep[at] || !same(x, up[f]) {
+				if keep[at] = true; above != nil {
+					above[f] = true
+				}
+			}
+		}
+	}
+	v := &Vectors{Begin: make([]int64, 1, len(parent)+1)}
+	for i := range parent {
+		for f, x := range g.Row(i) {
+			if keep[i*g.Width+f] {
+				v.Feature, v.Value = append(v.Feature, lo+uint32(f)), append(v.Value, x)
+			}
+		}
+		v.Begin = append(v.Begin, int64(len(v.Feature)))
+	}
+	return v
+}

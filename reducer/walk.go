@@ -7,6 +7,7 @@ import "slices"
 type Internals struct {
 	Nodes []int32 // ascending
 	Parts []*Vectors
+	Grids []*Grid // in place of Parts, where vectors are dense
 }
 
 // Place is the index of node p's lists in each part. ok is false for a node outside of the group:
@@ -16,6 +17,20 @@ func (v *Internals) Place(p int32) (int, bool) {
 		return int(p), true
 	}
 	return slices.BinarySearch(v.Nodes, p)
+}
+
+// Dense sets dst to y = x + beta (x - x_prev) of the node at this place, from grids; the rest of it
+// becomes zero.
+func (v *Internals) Dense(prev *Internals, at int, beta float32, dst []float32) {
+	for r, g := range v.Grids {
+		x, before := g.Row(at), prev.Grids[r].Row(at)
+		out := dst[:len(x)]
+		for f := range out {
+			out[f] = Extrapolate(x[f], before[f], beta)
+		}
+		dst = dst[len(x):]
+	}
+	clear(dst)
 }
 
 // list is the i-th node's overrides.

@@ -13,6 +13,14 @@ type Contribution struct {
 	Curvature []uint8 // hinge: number of terminals with support; other losses: the Code of a sum of degrees
 }
 
+// Dense is a contribution that has a value at every feature of a range: a smooth loss's, whose duals
+// are all nonzero.
+type Dense struct {
+	Parent    int32 // as Contribution's
+	Sum       []float32
+	Curvature []uint8 // Codes; nil: none, of G
+}
+
 // Code is the least code whose Degree is not below x, a sum of at most 30 terminals' degrees. Numbers
 // of terminals have codes of their own. So no sum is rounded to more than its terminals.
 func Code(x float32) uint8 {

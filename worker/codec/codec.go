@@ -153,6 +153,15 @@ func (d *Decoder) Take(n int) []byte {
 // F32 fills dst.
 func (d *Decoder) F32(dst []float32) { words(d, 4, dst) }
 
+// View32 reads n numbers. Where they are aligned they stay the value's.
+func (d *Decoder) View32(n int) []float32 {
+	if n < 0 {
+		d.Fail()
+		return nil
+	}
+	return sparse.View[float32](d.Take(4 * n))
+}
+
 // F64 fills dst.
 func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
 

@@ -212,20 +212,29 @@ func (v *vocabulary) distinct(rows float64) float64 {
 
 // With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v, what
 // its block sends to each parent (v, and in priced sweeps G), and the internals' x. These are the
-// bytes of an entry of the values, whose buffers are a little longer, and of what a worker keeps
-// or makes of them:
+// bytes of an entry of the values, and of what a worker makes of them:
 const (
-	smoothState   = 4              // float32 of a terminal's v; an index more for all lanes
-	smoothSent    = 2 * 7          // v and G: index, curvature, float32
-	smoothWeights = 6              // index and float32 of a terminal's weights
-	smoothDecoded = 3 * 8          // x, x_prev and the one that takes their place
-	smoothTiles   = 7 * 64         // a feature of a slot: see mapper.logisticSolver
-	smoothRows    = 4 * 64         // a row of a slot
-	smoothResult  = 3 * 64         // a feature: the new v while it grows, and coded
-	smoothSend    = 2*13*5/4 + 12  // a feature and parent of a block: v and G as they grow, and coded
-	smoothReduceV = 2 * (13 + 16)  // a feature and sender of a range: decoded, and by feature
-	smoothReduceX = 2*(8+8) + 2*16 // a feature and internal: x and x_prev, by node and by feature, and x+
-	smoothUndo    = 24             // a feature and level: the walk's log
+	smoothState   = 4      // float32 of a terminal's v; an index more for all lanes
+	smoothWeights = 6      // index and float32 of a terminal's weights
+	smoothTiles   = 7 * 64 // a feature of a slot: see mapper.logisticSolver
+	smoothRows    = 4 * 64 // a row of a slot
+	smoothResult  = 3 * 64 // a feature: the new v while it grows, and coded
+)
+
+// smoothBytes are those that differ between trees, with arrays, and graphs, with lists.
+type smoothBytes struct {
+	sent    uint64  // v and G: float32 and curvature, float32; in lists with an index each
+	vector  float64 // x
+	decoded uint64  // x and x_prev, and of lists the one that takes their place
+	send    uint64  // a feature and parent of a block: v and G as they are made, and coded
+	reduceV uint64  // a feature and sender of a range: as received; of lists decoded, and by feature
+	reduceX uint64  // a feature and internal of a range: x, x_prev and x+, coded, too; of lists by node and by feature
+	undo    uint64  // a feature and level: the log of the walk through lists
+}
+
+var (
+	smoothArrays = smoothBytes{sent: 5 + 4, vector: 4, decoded: 2 * 4, send: 2 * (5 + 4), reduceV: 5 + 4, reduceX: 4 * 4}
+	smoothLists  = smoothBytes{sent: 2 * 7, vector: bytesPerDense, decoded: 3 * 8, send: 2*13*5/4 + 12, reduceV: 2 * (13 + 16), reduceX: 2*(8+8) + 2*16, undo: 24}
 )
 
 // smoothPlan counts the dense vectors of a job with logistic loss.
@@ -235,12 +244,13 @@ type smoothPlan struct {
 	most                           uint64 // parents of one block
 	width                          uint64 // features of the widest range
 	depth                          uint64
+	graph                          bool
 }
 
 func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) smoothPlan {
 	s := smoothPlan{
 		features: spec.GetData().GetFeatures() + 1, terminals: uint64(len(plan.BlockTerminals)),
-		internals: uint64(len(tree.Internals())), depth: uint64(tree.MaxDepth()) + 1,
+		internals: uint64(len(tree.Internals())), depth: uint64(tree.MaxDepth()) + 1, graph: tree.IsGraph(),
 	}
 	if s.internals == 0 {
 		return s
@@ -279,8 +289,12 @@ func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 
 // estimate sets the parts of an estimate that are dense.
 func (s smoothPlan) estimate(e *method.Estimate) {
+	of := smoothArrays
+	if s.graph {
+		of = smoothLists
+	}
 	terminals := s.features * (smoothState*s.terminals + s.terminals/blockTerminals + 1)
-	sent, vectors := smoothSent*s.features*s.senders, uint64(bytesPerDense*float64(s.features*s.internals))
+	sent, vectors := of.sent*s.features*s.senders, uint64(of.vector*float64(s.features*s.internals))
 	e.StoreSweep = terminals + sent + vectors
 	e.TrafficSweep = 2*e.StoreSweep + terminals
 	// One process keeps what the terminals wrote last and what they are writing. Of the internals
@@ -290,7 +304,7 @@ func (s smoothPlan) estimate(e *method.Estimate) {
 	weights := smoothWeights*s.features*s.terminals + vectors
 	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors
-	e.WorkerShared += smoothDecoded * s.features * s.internals
-	e.WorkerSlot += s.features*(smoothTiles+smoothResult+smoothSend*s.most+smoothUndo*s.depth) +
-		s.width*(smoothReduceV*s.senders+smoothReduceX*s.internals)
+	e.WorkerShared += of.decoded * s.features * s.internals
+	e.WorkerSlot += s.features*(smoothTiles+smoothResult+of.send*s.most+of.undo*s.depth) +
+		s.width*(of.reduceV*s.senders+of.reduceX*s.internals)
 }

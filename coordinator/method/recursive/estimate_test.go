@@ -80,7 +80,7 @@ func TestInternalEntries(t *testing.T) {
 	}
 	spec.Options.Loss = "logistic"
 	dense, err := estimateOf(spec)
-	if err != nil || dense.WorkerShared < sparse.WorkerShared+8*(all-n) || dense.StoreSweep <= sparse.StoreSweep {
+	if err != nil || dense.WorkerShared < 8*all || dense.StoreSweep <= sparse.StoreSweep {
 		t.Errorf("logistic: %+v after %+v, %v", dense, sparse, err)
 	}
 }

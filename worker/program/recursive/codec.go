@@ -17,7 +17,9 @@ const (
 	formatState1        = 0x11 // read only
 	formatState         = 0x12
 	formatContributions = 0x21
+	formatDense         = 0x22
 	formatVectors       = 0x31
+	formatGrid          = 0x32
 	formatSmooth        = 0x51
 )
 
@@ -389,4 +391,109 @@ func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	d.Ascending(s.Feature, 0, width)
 	d.F32(s.Value)
 	return s, d.End("state of a block")
+}
+
+// encodeDense writes a block's dense contributions, cut into feature ranges, one value a range, all
+// in one piece of memory. Each value begins at a multiple of eight bytes, so that its numbers can
+// be read in place.
+func encodeDense(cs []coupling.Dense, ranges []uint32) [][]byte {
+	size := 0
+	for r := range len(ranges) - 1 {
+		size += denseSize(cs, int(ranges[r+1]-ranges[r]))
+	}
+	e, out := codec.Encoder{B: make([]byte, 0, size)}, make([][]byte, len(ranges)-1)
+	for r := range out {
+		from, lo, hi := len(e.B), ranges[r], ranges[r+1]
+		e.B = append(e.B, formatDense, 0, 0, 0)
+		e.B = binary.LittleEndian.AppendUint32(e.B, uint32(len(cs)))
+		for _, c := range cs {
+			e.B = binary.LittleEndian.AppendUint32(e.B, uint32(c.Parent))
+		}
+		for _, c := range cs {
+			e.B = binary.LittleEndian.AppendUint32(e.B, uint32(min(len(c.Curvature), 1)))
+		}
+		for _, c := range cs {
+			e.F32(c.Sum[lo:hi])
+		}
+		for _, c := range cs {
+			if c.Curvature != nil {
+				e.B = append(e.B, c.Curvature[lo:hi]...)
+			}
+		}
+		out[r] = e.B[from:len(e.B):len(e.B)]
+		e.Extend(-len(e.B) & 7)
+	}
+	return out
+}
+
+// denseSize is the bytes of dense contributions over so many features, filled up.
+func denseSize(cs []coupling.Dense, width int) int {
+	n := 8 + len(cs)*(8+4*width)
+	for _, c := range cs {
+		if c.Curvature != nil {
+			n += width
+		}
+	}
+	return (n + 7) &^ 7
+}
+
+// decodeDense reads one block's dense contributions over so many features and internal nodes,
+// appending to dst. They may alias b.
+func decodeDense(dst []coupling.Dense, b []byte, width, nodes int) ([]coupling.Dense, error) {
+	d := codec.Decoder{B: b}
+	var head [2]uint32
+	d.U32(head[:])
+	n := int(head[1])
+	if d.Err != nil || head[0] != formatDense || n > len(d.B)/8 {
+		d.Fail()
+		return dst, d.End("contributions of a block")
+	}
+	parents, curved := make([]uint32, n), make([]uint32, n)
+	d.U32(parents)
+	d.U32(curved)
+	from := len(dst)
+	for k, p := range parents {
+		if int64(p) >= int64(nodes) || curved[k] > 1 {
+			d.Fail()
+		}
+		dst = append(dst, coupling.Dense{Parent: int32(p), Sum: d.View32(width)})
+	}
+	for k := range dst[from:] {
+		if curved[k] == 1 {
+			dst[from+k].Curvature = d.Take(width)
+		}
+	}
+	return dst, d.End("contributions of a block")
+}
+
+// encodeGrid writes the dense vectors of the given nodes over a range.
+func encodeGrid(g *reducer.Grid, nodes []int32) []byte {
+	e := codec.Encoder{B: make([]byte, 0, 8+4*g.Width*len(nodes))}
+	e.B = append(e.B, formatGrid, 0, 0, 0)
+	e.B = binary.LittleEndian.AppendUint32(e.B, uint32(len(nodes)))
+	for _, p := range nodes {
+		e.F32(g.Row(int(p)))
+	}
+	return e.B
+}
+
+// decodeGrid reads what encodeGrid or encodeVectors wrote over [lo, hi) for nodes with parents at
+// these places. The result may alias b.
+func decodeGrid(b []byte, parent []int32, lo, hi uint32) (*reducer.Grid, error) {
+	if len(b) > 0 && b[0] == formatVectors {
+		v, err := decodeVectors(b, len(parent), lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		return v.Grid(parent, lo, hi), nil
+	}
+	d := codec.Decoder{B: b}
+	var head [2]uint32
+	d.U32(head[:])
+	if head != [2]uint32{formatGrid, uint32(len(parent))} {
+		d.Fail()
+	}
+	width := int(hi - lo)
+	g := &reducer.Grid{Width: width, Value: d.View32(width * len(parent))}
+	return g, d.End("vectors of the internals")
 }

@@ -75,6 +75,19 @@ func (j *job) sent(r *mapper.Result, parents []int32) []coupling.Contribution {
 	return out
 }
 
+// dense says whether blocks send dense contributions. Those of a graph's leaf groups are lists.
+func (j *job) dense() bool { return j.form.dense && j.graph == nil }
+
+// address is sent for dense contributions: slots of v, then those of G.
+func (j *job) address(cs []coupling.Dense, slots int, parents []int32) {
+	for i := range cs {
+		cs[i].Parent = parents[cs[i].Parent]
+		if i >= slots {
+			cs[i].Parent += int32(j.parents())
+		}
+	}
+}
+
 // innerGap is what a block's lanes aim at, in the scale of their subproblems. Gradients add up
 // coherently over a parent's terminals, where the hinge's inner gaps just add: each has to be as
 // many times smaller.

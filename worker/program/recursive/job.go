@@ -205,6 +205,20 @@ func (j *job) group() {
 	}
 }
 
+// parentsWithin are the places of a group's nodes' parents in the group, which has all of them.
+func (j *job) parentsWithin(group int) []int32 {
+	nodes := j.groups[group]
+	out := make([]int32, len(nodes))
+	for i, n := range nodes {
+		out[i] = -1
+		if p := j.forest.Parent[n]; p >= 0 {
+			at, _ := slices.BinarySearch(nodes, p)
+			out[i] = int32(at)
+		}
+	}
+	return out
+}
+
 // see marks the internals that terminal n needs: its parent and those above it, or on a graph
 // those beside its leaf group.
 func (j *job) see(n uint32, seen []bool) {

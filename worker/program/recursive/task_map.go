@@ -38,7 +38,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		r, err = s.solver.Solve(ctx, b, warm, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
 			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
-			Curvature: k.job.options.GetStiffness() != "full", Share: m.Share,
+			Curvature: k.job.options.GetStiffness() != "full", Share: m.Share, Dense: k.job.dense(),
 		})
 	})
 	if err != nil {
@@ -56,12 +56,19 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	var parts [][]coupling.Contribution
 	exact := m.Price && k.job.form.exact
 	if len(k.job.forest.Parent) > 0 {
-		ranges, flags := k.job.ranges(), k.job.partFlags
-		if exact {
-			flags |= partExact
+		var data [][]byte
+		if r.Dense != nil {
+			k.job.address(r.Dense, len(b.Mean), parents)
+			data = encodeDense(r.Dense, k.job.ranges())
+		} else {
+			flags := k.job.partFlags
+			if exact {
+				flags |= partExact
+			}
+			parts = cutContributions(k.job.sent(r, parents), k.job.ranges())
+			data = encodeParts(parts, k.job.ranges(), flags)
 		}
-		parts = cutContributions(k.job.sent(r, parents), ranges)
-		for i, data := range encodeParts(parts, ranges, flags) {
+		for i, data := range data {
 			values = append(values, store.Value{Key: k.Key(rangeName(params.V, i)), Data: data})
 		}
 	}
@@ -129,7 +136,9 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 	if err != nil {
 		return nil, nil, err
 	}
-	s.walk.Reset(x, prev, float32(beta), j.features)
+	if !j.dense() {
+		s.walk.Reset(x, prev, float32(beta), j.features)
+	}
 	s.edges = s.edges[:0]
 	b = &mapper.Block{C: jobspec.TerminalCost(j.options, j.pull(number))}
 	slotOf := map[int32]int{-1: -1}
@@ -141,8 +150,16 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 			slotOf[p] = slot
 			parents = append(parents, p)
 			mean := k.mean
-			if j.graph != nil {
+			switch {
+			case j.graph != nil:
 				mean = k.leafGroupMean
+			case j.dense():
+				mean = func(s *scratch, slot int, p int32) []float32 {
+					y := k.meanOf(s, slot)
+					at, _ := x.Place(p)
+					x.Dense(prev, at, float32(beta), y)
+					return y
+				}
 			}
 			b.Mean = append(b.Mean, mean(s, slot, p))
 		}
@@ -155,11 +172,17 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 
 // mean is the dense y of internal node p, one longer than the data has columns.
 func (k *task) mean(s *scratch, slot int, p int32) []float32 {
+	y := k.meanOf(s, slot)
+	s.walk.Move(k.job.forest, p)
+	s.walk.CopyTo(y)
+	return y
+}
+
+// meanOf is the memory of a slot's mean.
+func (k *task) meanOf(s *scratch, slot int) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
 	}
-	s.walk.Move(k.job.forest, p)
-	s.walk.CopyTo(s.mean[slot])
 	return s.mean[slot]
 }
 
@@ -204,6 +227,10 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 	key := vectorsKey(group, taxonv1.NewRefs(places))
 	return k.job.vectors.get(ctx, key, func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]
+		if k.job.dense() {
+			grids, err := k.grids(ctx, group, places)
+			return &reducer.Internals{Nodes: nodes, Grids: grids}, err
+		}
 		parts := make([]*reducer.Vectors, 0, len(k.job.ranges())-1)
 		var keys []store.Key
 		for _, p := range places {
@@ -235,6 +262,34 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 		}
 		return &reducer.Internals{Nodes: nodes, Parts: parts}, nil
 	})
+}
+
+// grids reads a group's dense vectors, range by range.
+func (k *task) grids(ctx context.Context, group int, places []taxonv1.Place) ([]*reducer.Grid, error) {
+	var keys []store.Key
+	for _, p := range places {
+		if p.Step > 0 {
+			keys = append(keys, k.KeyAt(p, rangeName(params.X, group)))
+		}
+	}
+	values, err := k.Get(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	parent, ranges := k.job.parentsWithin(group), k.job.ranges()
+	out := make([]*reducer.Grid, len(places))
+	for r, p := range places {
+		lo, hi := ranges[r], ranges[r+1]
+		if p.Step == 0 {
+			out[r] = reducer.NewGrid(len(parent), int(hi-lo))
+			continue
+		}
+		if out[r], err = decodeGrid(values[0], parent, lo, hi); err != nil {
+			return nil, program.Deterministic(err)
+		}
+		values = values[1:]
+	}
+	return out, nil
 }
 
 // vectorsKey names a group's vectors by what they were read from.

@@ -8,6 +8,7 @@ import (
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/coupling"
+	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/store"
 	"taxon/worker/program"
@@ -26,6 +27,9 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	t := k.reducerTask(number, r)
 	if t.Rule, err = reducer.ParseRule(r.Rule); err != nil {
 		return nil, program.Deterministic(err)
+	}
+	if k.job.dense() {
+		return k.reduceDense(ctx, s, t)
 	}
 	in, err := k.contributions(ctx, t)
 	if err != nil {
@@ -51,10 +55,77 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 			return nil, err
 		}
 	}
+	return figuresOf(sums), nil
+}
+
+func figuresOf(sums reducer.Sums) method.Sums {
 	return method.Sums{
 		params.SumPrimal: sums.Primal, params.SumDual: sums.Dual, params.SumRestart: sums.Restart,
 		params.SumMoved: sums.Moved, params.SumVisits: float64(sums.Entries),
-	}, nil
+	}
+}
+
+// reduceDense is reduce where vectors are dense.
+func (k *task) reduceDense(ctx context.Context, s *scratch, t reducer.Task) (method.Sums, error) {
+	in, err := k.denseContributions(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	x, err := k.rangeGrid(ctx, 0, t)
+	if err != nil {
+		return nil, err
+	}
+	prev := x
+	if t.Beta != 0 || t.Rule == reducer.Jacobi {
+		if prev, err = k.rangeGrid(ctx, 1, t); err != nil {
+			return nil, err
+		}
+	}
+	var next *reducer.Grid
+	var sums reducer.Sums
+	k.Compute(func() { next, sums = s.reduce.RunDense(t, in, x, prev) })
+	if t.Rule == reducer.None {
+		return figuresOf(sums), nil
+	}
+	values := make([]store.Value, len(k.job.groups))
+	for g, nodes := range k.job.groups {
+		values[g] = store.Value{Key: k.Key(rangeName(params.X, g)), Data: encodeGrid(next, nodes)}
+	}
+	return figuresOf(sums), k.Put(ctx, values, nil)
+}
+
+// rangeGrid is rangeVector where vectors are dense.
+func (k *task) rangeGrid(ctx context.Context, back uint32, t reducer.Task) (*reducer.Grid, error) {
+	nodes, width := len(k.job.forest.Parent), int(t.Hi-t.Lo)
+	at := k.Own(params.X, back)
+	if at.Step == 0 {
+		return reducer.NewGrid(nodes, width), nil
+	}
+	keys := make([]store.Key, len(k.job.groups))
+	for g := range keys {
+		keys[g] = k.KeyAt(at, rangeName(params.X, g))
+	}
+	values, err := k.Get(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var all *reducer.Grid
+	for g, v := range values {
+		part, err := decodeGrid(v, k.job.parentsWithin(g), t.Lo, t.Hi)
+		if err != nil {
+			return nil, program.Deterministic(err)
+		}
+		if k.job.oneGroup() {
+			return part, nil
+		}
+		if all == nil {
+			all = reducer.NewGrid(nodes, width)
+		}
+		for i, p := range k.job.groups[g] { // several groups have the same values of a node
+			copy(all.Row(int(p)), part.Row(i))
+		}
+	}
+	return all, nil
 }
 
 // emitRange writes the final vectors y of all internals over one range.
@@ -93,9 +164,9 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 
 // contributions reads the blocks' parts of the range, in block order.
 func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling.Contribution, err error) {
-	places := k.All(params.V, 0)
-	if len(places) != len(k.job.groupOf) {
-		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
+	places, err := k.senders()
+	if err != nil {
+		return nil, err
 	}
 	parts := make([][]coupling.Contribution, len(places))
 	var missing []int // blocks that this worker has not solved last itself
@@ -128,6 +199,41 @@ func (k *task) contributions(ctx context.Context, t reducer.Task) (in []coupling
 	return slices.Concat(parts...), nil
 }
 
+// senders are the places of the blocks' contributions.
+func (k *task) senders() ([]taxonv1.Place, error) {
+	places := k.All(params.V, 0)
+	if len(places) != len(k.job.groupOf) {
+		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
+	}
+	return places, nil
+}
+
+// denseContributions is contributions for dense ones.
+func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []coupling.Dense, err error) {
+	places, err := k.senders()
+	if err != nil {
+		return nil, err
+	}
+	var keys []store.Key
+	for _, p := range places {
+		if p.Step > 0 {
+			keys = append(keys, k.KeyAt(p, rangeName(params.V, k.Item)))
+		}
+	}
+	for batch := range slices.Chunk(keys, contributionBatch) {
+		values, err := k.Get(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			if in, err = decodeDense(in, v, int(t.Hi-t.Lo), k.job.senders()); err != nil {
+				return nil, program.Deterministic(err)
+			}
+		}
+	}
+	return in, nil
+}
+
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
 func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
 	if x, err = k.rangeVector(ctx, 0, t); err != nil || !both {
@@ -141,6 +247,13 @@ func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, 
 // (an ancestor of all) is taken from the first.
 func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*reducer.Vectors, error) {
 	nodes := len(k.job.forest.Parent)
+	if k.job.dense() {
+		g, err := k.rangeGrid(ctx, back, t)
+		if err != nil {
+			return nil, err
+		}
+		return g.Vectors(k.job.forest.Parent, t.Lo), nil
+	}
 	at := k.Own(params.X, back)
 	if at.Step == 0 {
 		return reducer.Zero(nodes), nil
