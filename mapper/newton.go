@@ -16,13 +16,15 @@ const (
 	// newtonAfter is the number of epochs of descent before it, which find out which rows
 	// are within the margin.
 	newtonAfter = 6
-	// newtonSteps bounds the steps. P is piecewise quadratic and they end after finitely
-	// many, six or so.
-	newtonSteps = 30
+	// newtonSteps bounds the steps. P is piecewise quadratic and they end after finitely many:
+	// six or so, and where C ||x||^2 is in the thousands a hundred.
+	newtonSteps = 400
 	// newtonLeast: an estimated gap below this share of a lane's P is as good as none.
 	newtonLeast = 1e-9
-	// newtonHalvings bounds a step's line search.
-	newtonHalvings = 20
+	// newtonCuts bounds the search for the least P along a step, and newtonCutTo is the relative
+	// precision that ends it.
+	newtonCuts  = 40
+	newtonCutTo = 1e-6
 )
 
 // fewColumns says whether a squared hinge is solved by Newton's method once descent has found the
@@ -43,6 +45,11 @@ type newton struct {
 	delta    [Lanes][]float64
 	primal   [Lanes]float64
 	bound    [Lanes]float64 // estimate of the gap that duals drawn from w leave
+
+	// The duals that the steps began with.
+	first     [][Lanes]float64
+	firstLive []uint16
+	firstDual [Lanes]float64 // D at them
 }
 
 // solveNewton solves lanes' subproblems over the listed rows in the primal:
@@ -50,16 +57,22 @@ type newton struct {
 //	P(w) = 1/2 ||w-y||^2 + sum_i C_i max(0, 1-z_i)^2
 //	H = I + 2 sum_A C_i x_i x_i^T,  A = {i: z_i < 1};  delta = -H^-1 grad P(w)
 //
-// (Keerthi & DeCoste, JMLR 6, 2005, with the step halved until P falls.) The duals are
+// (Keerthi & DeCoste, JMLR 6, 2005: a step is cut at the least P along it.) The duals are
 // a_i = 2 C_i max(0, 1-z_i), so that the gradient is w - y - v = r; at y + v the gap is
 // about 1/2 r^T H r, which ends a lane at o.InnerGap.
+//
+// Duals drawn on the way are far worse than w is, by the curvature 2 C ||x||^2. A lane that does
+// not get to its aim keeps the duals that it began with, unless its new ones have a greater D.
 func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options, sums *Sums) error {
 	n := t.newton
 	n.open(len(t.rows))
 	t.rebuild()
 	t.fillPrecise()
+	n.first, n.firstLive = append(n.first[:0], t.a...), append(n.firstLive[:0], t.live...)
+	t.newtonDual(lanes, &n.firstDual)
 	t.newtonScores(n.score)
 	t.newtonPrimal(n.score, lanes, &n.primal)
+	short := lanes // have not reached their aim
 	for range newtonSteps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -70,7 +83,10 @@ func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
 			n.findResidual(t, l)
-			if n.bound[l] <= max(o.InnerGap, newtonLeast*n.primal[l]) || !n.findStep(l) {
+			if n.bound[l] <= max(o.InnerGap, newtonLeast*n.primal[l]) {
+				short &^= 1 << l
+				lanes &^= 1 << l
+			} else if !n.findStep(l) {
 				lanes &^= 1 << l
 			}
 		}
@@ -81,7 +97,47 @@ func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options
 		lanes = t.stepNewton(lanes)
 		sums.Visits += int64(len(t.rows)) * int64(n.d) * int64(bits.OnesCount16(lanes))
 	}
+	t.keepBetter(short)
 	return nil
+}
+
+// keepBetter restores the duals that lanes began with where theirs are worse.
+func (t *squaredSolver) keepBetter(lanes uint16) {
+	if lanes == 0 {
+		return
+	}
+	n := t.newton
+	var now [Lanes]float64
+	t.newtonDual(lanes, &now)
+	for m := lanes; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		if now[l] >= n.firstDual[l] {
+			continue
+		}
+		for k := range t.a {
+			t.a[k][l] = n.first[k][l]
+			t.live[k] = t.live[k]&^(1<<l) | n.firstLive[k]&(1<<l)
+		}
+	}
+}
+
+// newtonDual sets the lanes' D = sum_i a_i - a_i^2/(4 C_i) - v.y - 1/2 ||v||^2, of the duals that
+// v was built from.
+func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
+	for m := lanes; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		sum, y := 0.0, t.parent(l)
+		for k, i := range t.rows {
+			if a := t.a[k][l]; a > 0 {
+				sum += SquaredHinge.DualTerm(a, t.rowC(i, t.pos[k], l))
+			}
+		}
+		for f := range t.v {
+			v := t.v[f][l]
+			sum -= float64(v * (float64(y[f]) + v/2))
+		}
+		dual[l] = sum
+	}
 }
 
 func newNewton(d int) *newton {
@@ -279,8 +335,8 @@ func inner(x, y []float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// stepNewton moves the lanes by their steps, halved until P falls. It returns the lanes that
-// moved. The others have no step along which P falls.
+// stepNewton moves the lanes by their steps, cut at the least P along them where the whole step
+// raises P. It returns the lanes that moved. The others have no step along which P falls.
 func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	n := t.newton
 	for m := lanes; m != 0; m &= m - 1 {
@@ -290,29 +346,75 @@ func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 		}
 	}
 	t.newtonScores(n.next)
-	risen := lanes
-	var p [Lanes]float64
-	for share := 0.5; ; share /= 2 {
-		t.newtonPrimal(n.next, risen, &p)
-		for m := risen; m != 0; m &= m - 1 {
-			if l := bits.TrailingZeros16(m) & 15; p[l] < n.primal[l] {
-				n.primal[l] = p[l]
-				risen &^= 1 << l
-			}
+	risen := t.fallen(lanes)
+	for m := risen; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		share := t.leastAlong(l)
+		for f, x := range n.delta[l] {
+			t.w64[f][l] -= float64((1 - share) * x)
 		}
-		if risen == 0 || share < 1.0/(1<<newtonHalvings) {
-			break
+		for k := range n.next {
+			n.next[k][l] = n.score[k][l] + float64(share*(n.next[k][l]-n.score[k][l]))
 		}
-		for m := risen; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros16(m) & 15
-			for f, x := range n.delta[l] {
-				t.w64[f][l] -= float64(share * x)
-			}
-			for k := range n.next {
-				n.next[k][l] = (n.next[k][l] + n.score[k][l]) / 2
-			}
-		}
+	}
+	if risen != 0 {
+		risen = t.fallen(risen)
 	}
 	n.score, n.next = n.next, n.score
 	return lanes &^ risen
+}
+
+// fallen sets the lanes' P at the next scores where it is smaller, and returns the other lanes.
+func (t *squaredSolver) fallen(lanes uint16) (risen uint16) {
+	var p [Lanes]float64
+	t.newtonPrimal(t.newton.next, lanes, &p)
+	for m := lanes; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros16(m) & 15
+		if p[l] < t.newton.primal[l] {
+			t.newton.primal[l] = p[l]
+		} else {
+			risen |= 1 << l
+		}
+	}
+	return risen
+}
+
+// leastAlong is the share of lane l's step at which P is least. P is convex and piecewise
+// quadratic along it: Newton's method on its slope, within an interval that holds the zero.
+func (t *squaredSolver) leastAlong(l int) (share float64) {
+	n, y := t.newton, t.parent(l)
+	var slope, square float64 // of the edge at share 0
+	for f, x := range n.delta[l] {
+		slope += float64((t.w64[f][l] - x - float64(y[f])) * x)
+		square += float64(x * x)
+	}
+	low, high := 0.0, 1.0
+	for range newtonCuts {
+		first, second := slope+float64(share*square), square
+		for k, i := range t.rows {
+			from, by := n.score[k][l], n.next[k][l]-n.score[k][l]
+			if t.pos[k]>>l&1 == 0 {
+				from, by = -from, -by
+			}
+			if h := 1 - from - float64(share*by); h > 0 {
+				c := 2 * t.rowC(i, t.pos[k], l)
+				first -= float64(c * float64(h*by))
+				second += float64(c * float64(by*by))
+			}
+		}
+		if first < 0 {
+			low = share
+		} else {
+			high = share
+		}
+		next := share - first/second
+		if !(next > low && next < high) {
+			next = (low + high) / 2
+		}
+		if math.Abs(next-share) <= newtonCutTo*next {
+			return next
+		}
+		share = next
+	}
+	return low
 }

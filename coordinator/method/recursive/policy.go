@@ -47,6 +47,7 @@ type Policy struct {
 	PreciseStallNear  uint32  // or: the same in this many sweeps, with the gap at most PreciseFrom
 	PreciseInnerBelow float64 // or: the gap is at most this, and the inner gaps are most of it:
 	PreciseInnerShare float64 // more than this share
+	PreciseInnerRise  float64 // or: the inner gaps are most of it, and the dual rose by less than this share of the gap
 	PreciseRise       float64 // or: the dual rose by less than this share of the gap; 0: not tested
 
 	// Momentum.
@@ -87,7 +88,7 @@ var joint = Policy{
 	FirstPriced: 1, PriceAll: 4, PriceSecond: 8, PriceEvery: 4, WarmPriced: 8, WarmDuals: true, AimFrom: 8, AimShare: 0.95,
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
-	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9,
+	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
 	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
 	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,

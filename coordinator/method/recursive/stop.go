@@ -79,7 +79,8 @@ func (d *driver) adapt(rise float64) {
 	}
 	gap := d.Primal - d.Dual
 	dualStalled := d.p.PreciseRise > 0 && rise < float64(d.p.PreciseRise*gap)
-	drifted := d.p.PreciseInnerBelow > 0 && d.Last.Gap <= d.p.PreciseInnerBelow && d.Inner > d.p.PreciseInnerShare*gap
+	drifted := d.p.PreciseInnerBelow > 0 && d.Inner > d.p.PreciseInnerShare*gap &&
+		(d.Last.Gap <= d.p.PreciseInnerBelow || d.Sweep > d.p.PriceSecond && rise < float64(d.p.PreciseInnerRise*gap))
 	if wanted || dualStalled || drifted || d.Stationary > 0 || d.Sweep >= d.BestSweep+stallSweeps {
 		d.Precise = true
 	}
