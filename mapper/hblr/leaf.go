@@ -44,6 +44,8 @@ type Scratch struct {
 	offset                          []float64 // of the block
 	laplace                         bool      // soft-max: curve is p (1-p)
 	system                          system
+	near                            *near
+	far                             *far // of a near problem: the rows that are not in it
 	lanes, line                     int
 	loss                            [Lanes]float64
 }
@@ -114,39 +116,20 @@ func (s *Scratch) take(from, out []float64) {
 //	f'(w) = A (w-m) - sum_i (t_i - p_i) x_i,   f''(w) = A + sum_i p_i (1-p_i) x_i x_i'
 //
 // (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
-// by Newton's method with conjugate gradients, preconditioned by the diagonal A + h. A lane
-// ends where its gradient, in that metric, is at most `tolerance` of its weights. The scratch
-// is open, and then holds h and what the optimum says.
+// by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
+// those in doubt (near). A lane ends where its gradient, in that metric, is at most `tolerance` of its weights. The
+// scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
-	running := uint32(1)<<s.lanes - 1
-	var last [Lanes]float64
 	s.lay(w)
 	s.locate(r)
-	out.Passes++
 	if s.offset == nil {
 		s.stretch(r)
 	}
-	for k := 0; ; k++ {
-		if err := ctx.Err(); err != nil {
-			return out, err
-		}
-		norm, size := s.differentiate(r)
-		out.Passes++
-		for l := range s.lanes {
-			rest := math.Sqrt(norm[l])
-			scale := math.Sqrt(size[l])
-			if rest <= tolerance*scale || norm[l] == 0 || k >= newtonSteps ||
-				k > 0 && rest <= stuck*scale && rest > last[l]/2 {
-				running &^= 1 << l
-			}
-			last[l] = rest
-		}
-		if running == 0 {
-			break
-		}
-		out.Passes += s.direct(r, running, norm, size, tolerance)
-		out.Passes += s.search(r, running)
+	out.Passes, err = s.newton(ctx, r, uint32(1)<<s.lanes-1, tolerance)
+	if err != nil {
+		return out, err
 	}
+	out.Passes++
 	penalty := s.penalty()
 	for l := range s.lanes {
 		out.Loss[l] = s.loss[l]
@@ -154,6 +137,50 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 	}
 	s.take(s.w, w)
 	return out, nil
+}
+
+// splits says whether steps are sought in near problems. With a bias none of these is without columns.
+func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
+
+// newton solves the running lanes from s.w on, where the scores are known.
+func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance float64) (passes int, err error) {
+	var last, before [Lanes]float64 // length of the gradient, and loss
+	split := s.far == nil && s.splits(r)
+	if split && s.near == nil {
+		s.near = &near{Scratch: Scratch{far: new(far)}}
+	}
+	for k := 0; ; k++ {
+		if err := ctx.Err(); err != nil {
+			return passes, err
+		}
+		norm, size := s.differentiate(r)
+		passes++
+		gains := k == 0
+		for l := range s.lanes {
+			rest := math.Sqrt(norm[l])
+			scale := math.Sqrt(size[l])
+			if rest <= tolerance*scale || norm[l] == 0 || k >= newtonSteps ||
+				k > 0 && rest <= stuck*scale && rest > last[l]/2 {
+				running &^= 1 << l
+			}
+			if running>>l&1 != 0 && (rest <= last[l]/2 || s.loss[l] <= nearGain*before[l]) {
+				gains = true
+			}
+			last[l] = rest
+		}
+		if running == 0 {
+			return passes, nil
+		}
+		before = s.loss
+		if split = split && gains && k < nearSteps; split {
+			if err := s.near.seek(ctx, s, r, running, &norm, &size, tolerance); err != nil {
+				return passes, err
+			}
+		} else {
+			passes += s.direct(r, running, norm, size, tolerance)
+		}
+		passes += s.search(r, running)
+	}
 }
 
 const (
@@ -216,6 +243,21 @@ func (s *Scratch) stretch(r Rows) {
 func (s *Scratch) locate(r Rows) {
 	r.scores(s.w, s.score, s.line)
 	s.loss = s.weigh(r, s.score, s.score, &[Lanes]float64{})
+	if s.far != nil {
+		at := s.far.along(s.w, s.line)
+		for l := range at {
+			at[l] -= s.far.start[l]
+		}
+		s.addFar(at)
+	}
+}
+
+// addFar adds the far rows' losses at s.
+func (s *Scratch) addFar(at [Lanes]float64) {
+	s.far.locate(at, s.lanes)
+	for l, x := range s.far.loss {
+		s.loss[l] += x
+	}
 }
 
 // weigh sets trial to score + length move, and what follows from it. It returns the losses.
@@ -237,6 +279,11 @@ func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 		for l := range s.line {
 			a, x := s.precision[i+l], w[i+l]
 			g := float64(a*(x-s.above[i+l])) - s.gradient[i+l]
+			if s.far != nil {
+				u := s.far.u[i+l]
+				g += float64(s.far.slope[l] * u)
+				s.h[i+l] += float64(s.far.bend[l] * float64(u*u))
+			}
 			m := a + s.h[i+l]
 			s.gradient[i+l] = g
 			norm[l] += float64(g*g) / m
@@ -266,6 +313,10 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 	w := s.w
 	r.scores(s.step, s.move, s.line)
 	before := s.loss
+	var from, toward [Lanes]float64 // the far rows' s, and its move
+	if s.far != nil {
+		from, toward = s.far.at, s.far.along(s.step, s.line)
+	}
 	var slope, linear, square, length [Lanes]float64 // f'.step; of the penalty: A(w-m).step, 1/2 step.A step
 	for i := 0; i < len(w); i += s.line {
 		for l := range s.line {
@@ -283,6 +334,13 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 	}
 	for try := 0; ; try++ {
 		s.loss = s.weigh(r, s.move, s.trial, &length)
+		if s.far != nil {
+			at := from
+			for l, t := range length {
+				at[l] += float64(t * toward[l])
+			}
+			s.addFar(at)
+		}
 		again := false
 		for l, t := range length[:s.lanes] {
 			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l])

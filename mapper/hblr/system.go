@@ -21,6 +21,7 @@ type system struct {
 	tile                              []float32 // by column two lines: the direction p, and the system times p
 	step, residual, inverse, diagonal []float32 // by column: 1/(A + h), A
 	scale                             []float64 // place -> length of the lane's gradient
+	pull                              []float32 // of a near problem, by column: sqrt(phi”) u; nil: no other
 }
 
 // eighth is the number of lanes of a line in one register of float32.
@@ -62,6 +63,15 @@ func (y *system) open(s *Scratch, r Rows, running uint32, norm *[Lanes]float64) 
 	for _, v := range []*[]float32{&y.step, &y.residual, &y.inverse, &y.diagonal} {
 		*v = resized(*v, columns*y.line)
 	}
+	if y.pull = y.pull[:0]; s.far != nil {
+		y.pull = resized(y.pull, columns*y.line)
+		for p, l := range y.lanes {
+			root := math.Sqrt(s.far.bend[l])
+			for f := range columns {
+				y.pull[f*y.line+p] = float32(root * s.far.u[f*s.line+l])
+			}
+		}
+	}
 	for i := range r.X.Rows {
 		from, to := s.curve[i*s.line:][:s.line], y.curve[i*y.line:][:y.line]
 		for p, l := range y.lanes {
@@ -100,6 +110,7 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
 		r.Kernel.turn(loop, y.line)
 		r.multiply(y, &loop.sum)
+		y.addFar(&loop.sum)
 		passes += 2
 		curvature := loop.sum
 		loop.factor, loop.sum = [Lanes]float32{}, [Lanes]float64{}
@@ -133,6 +144,28 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	return passes
 }
 
+// addFar adds what the far rows add to the system: v v'p to the tile's second lines, and (v.p)^2 to sum.
+func (y *system) addFar(sum *[Lanes]float64) {
+	var along [Lanes]float64
+	for from, to := 0, 0; from < len(y.pull); from, to = from+y.line, to+2*y.line {
+		v, p := y.pull[from:][:y.line], y.tile[to:][:y.line]
+		for l, x := range v {
+			along[l] += float64(float64(x) * float64(p[l]))
+		}
+	}
+	var share [Lanes]float32
+	for l, x := range along {
+		share[l] = float32(x)
+		sum[l] += float64(x * x)
+	}
+	for from, to := 0, y.line; from < len(y.pull); from, to = from+y.line, to+2*y.line {
+		v, z := y.pull[from:][:y.line], y.tile[to:][:y.line]
+		for l, x := range v {
+			z[l] += float32(share[l] * x)
+		}
+	}
+}
+
 // take copies the steps.
 func (y *system) take(out []float64, line int) {
 	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
@@ -150,7 +183,7 @@ func (y *system) narrow(running uint32) (places []int) {
 		places = append(places, p)
 	}
 	y.lanes, y.scale = y.lanes[:len(places)], y.scale[:len(places)]
-	for _, v := range []*[]float32{&y.curve, &y.tile, &y.step, &y.residual, &y.inverse, &y.diagonal} {
+	for _, v := range []*[]float32{&y.curve, &y.tile, &y.step, &y.residual, &y.inverse, &y.diagonal, &y.pull} {
 		w := *v
 		for from, to := 0, 0; from < len(w); from, to = from+y.line, to+eighth {
 			for q, p := range places {

@@ -15,6 +15,8 @@ const (
 	passes           = 16 // passes over the data in a sweep
 	vectorsPerColumn = 10 // numbers that a solve holds for a leaf and column: mapper/hblr.Scratch, the means and their curvature
 	vectorsPerRow    = 6  // the same for a leaf and row
+	nearPerColumn    = 10 // the same for a leaf and column of a near problem, of which data with nearRows rows have one
+	nearRows         = 1 << 14
 	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
 	boundPerRow      = 12
 	softmaxSolves    = 4  // soft-max: solves of the leaves in a sweep
@@ -47,6 +49,9 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	visits, rounds := passes*float64(data.GetNonzeros()+rows)*float64(leaves), sweeps
 	means := leaves // vectors that the store holds for the leaves
 	slot := min(leaves, blockLeaves) * (vectorsPerColumn*vector + 8*vectorsPerRow*rows)
+	if rows >= nearRows {
+		slot += min(leaves, blockLeaves) * nearPerColumn * vector
+	}
 	holds := fmt.Sprintf("sixteen classes over %d features and %d instances, in float64", data.GetFeatures(), rows)
 	settings, _ := SettingsOf(p.Spec.GetOptions())
 	less := ""

@@ -1,0 +1,300 @@
+package hblr
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"taxon/internal/sparse"
+)
+
+// near is a block's problem over the rows in doubt and their features alone. A step of the whole block is sought by
+// solving it, which costs little. Gradient, losses and the search along the step are of all rows, so that only the
+// direction is approximate.
+//
+// The other rows are far: they are negative in all lanes, with small p. From w on their loss is about
+// sum_i a_i exp(x_i.d), a_i = p_i. With L = sum a_i and u = sum a_i x_i, by Jensen's inequality,
+//
+//	sum_i a_i exp(x_i.d) >= L exp(u.d/L)
+//
+// and equal wherever these rows are alike, along the bias above all. Of their curvature, u u'/L lacks on the diagonal
+// D = sum a_i x_i^2 - u^2/L, which is added to A around w.
+//
+// With t = exp(u.d/L), a feature that no near row has moves to A (w+d-m) + D d + t u = 0. Inserted, the far rows' loss
+// is a function of s = u.d over the near rows' features:
+//
+//	phi(s) = min_t  b t^2/2 + L exp((s + c - b t)/L),   phi'(s) = t,   phi''(s) = t/(L + b t)
+//
+// where over the other features b = sum u^2/(A+D) and c = -sum u A (w-m)/(A+D).
+type near struct {
+	Scratch
+	x      sparse.Matrix
+	shards []sparse.Shard // memory of x's
+	rows   []uint32
+	weight []float64
+	at     []uint32  // feature -> its place among those of the near rows, from 1; 0: none of them has it
+	doubt  []float32 // by row: the greatest curvature of a lane, beside the lane's mean
+}
+
+const (
+	nearLeast = 1 << 14 // rows from which on a block's steps are sought in a near problem
+	nearShare = 16      // at most one in nearShare of the rows is near, beside the positive ones
+	// After nearSteps, or when a step has neither halved the gradient of any running lane nor taken its loss down to a
+	// share of nearGain, steps are Newton's over all rows.
+	nearSteps, nearGain = 8, 0.9
+	// nearTolerance: a near problem is solved to this share of what is left of the gradient.
+	nearTolerance = 0.1
+	leastFar      = 1e-200 // a smaller L counts as none
+)
+
+// far is the loss of the far rows in a near problem, of each lane.
+type far struct {
+	u                     []float64 // by column
+	start                 [Lanes]float64
+	total, own, shift     [Lanes]float64 // L, b, c; L = 0: there are no far rows
+	at, loss, slope, bend [Lanes]float64 // s, phi, phi', phi''
+}
+
+// along is u.v.
+func (a *far) along(v []float64, line int) (sum [Lanes]float64) {
+	for i := 0; i < len(v); i += line {
+		u, v := a.u[i:][:line], v[i:][:line]
+		for l, x := range u {
+			sum[l] += float64(x * v[l])
+		}
+	}
+	return sum
+}
+
+// phi is phi(s) of lane l, and its derivatives.
+func (a *far) phi(l int, s float64) (value, slope, bend float64) {
+	total, own := a.total[l], a.own[l]
+	if total == 0 {
+		return 0, 0, 0
+	}
+	// y = log t solves L y + b exp(y) = s + c. The left side is convex and rises: Newton's method from the right.
+	s += a.shift[l]
+	y := s / total
+	if own > 0 && s > 0 {
+		y = min(y, max(0, Log(s)-Log(own)))
+	}
+	t := Exp(min(y, largestLog))
+	for range phiSteps {
+		step := (float64(total*y) + float64(own*t) - s) / (total + float64(own*t))
+		y -= step
+		t = Exp(min(y, largestLog))
+		if math.Abs(step) <= phiTolerance*max(1, math.Abs(y)) {
+			break
+		}
+	}
+	return float64(own*float64(t*t))/2 + float64(total*t), t, t / (total + float64(own*t))
+}
+
+const phiSteps, phiTolerance, largestLog = 60, 1e-13, 700
+
+// locate sets the loss at s.
+func (a *far) locate(s [Lanes]float64, lanes int) {
+	a.at = s
+	for l := range lanes {
+		a.loss[l], a.slope[l], a.bend[l] = a.phi(l, s[l])
+	}
+}
+
+// draw lists the near rows: those positive in a running lane, and of the others those with the greatest curvatures.
+func (n *near) draw(s *Scratch, running uint32) {
+	rows := len(s.positive)
+	var inverse [Lanes]float64 // 1 / mean
+	for i := 0; i < len(s.curve); i += s.line {
+		for l, c := range s.curve[i:][:s.line] {
+			inverse[l] += c
+		}
+	}
+	for l := range inverse {
+		if inverse[l] = float64(rows) / inverse[l]; running>>l&1 == 0 || !(inverse[l] < math.MaxFloat64) {
+			inverse[l] = 0
+		}
+	}
+	if cap(n.doubt) < rows {
+		n.doubt = make([]float32, rows)
+	}
+	n.doubt = n.doubt[:rows]
+	var counts [32]int // by powers of two
+	for i, own := range s.positive {
+		most := 0.0
+		if uint32(own)&running != 0 {
+			most = math.MaxFloat32
+		} else {
+			for l, c := range s.curve[i*s.line:][:s.line] {
+				most = max(most, float64(c*inverse[l]))
+			}
+			if most >= 1 {
+				counts[min(math.Ilogb(most), len(counts)-1)]++
+			}
+		}
+		n.doubt[i] = float32(most)
+	}
+	level := len(counts) - 1
+	for sum := 0; level >= 0; level-- {
+		if sum += counts[level]; sum > rows/nearShare {
+			break
+		}
+	}
+	limit := float32(math.Ldexp(1, level+1))
+	n.rows = n.rows[:0]
+	for i, x := range n.doubt {
+		if x >= limit {
+			n.rows = append(n.rows, uint32(i))
+		}
+	}
+}
+
+// cut makes the near rows' matrix.
+func (n *near) cut(r Rows) Rows {
+	if len(n.at) != r.X.Cols {
+		n.at = make([]uint32, r.X.Cols)
+	}
+	clear(n.at)
+	for _, i := range n.rows {
+		index, _ := r.X.Row(int(i))
+		for _, f := range index {
+			n.at[f] = 1
+		}
+	}
+	features := uint32(0)
+	for f, in := range n.at {
+		if in != 0 {
+			features++
+			n.at[f] = features
+		}
+	}
+	n.x = sparse.Matrix{Shards: n.x.Shards[:0], Rows: len(n.rows), Cols: int(features)}
+	n.weight = n.weight[:0]
+	for len(n.shards)<<sparse.RowShift < len(n.rows) {
+		n.shards = append(n.shards, sparse.Shard{})
+	}
+	for k, rows := 0, n.rows; len(rows) > 0; k++ {
+		shard, count := &n.shards[k], min(len(rows), 1<<sparse.RowShift)
+		shard.Begin, shard.Index, shard.Value = append(shard.Begin[:0], 0), shard.Index[:0], shard.Value[:0]
+		for _, i := range rows[:count] {
+			index, value := r.X.Row(int(i))
+			for _, f := range index {
+				shard.Index = append(shard.Index, n.at[f]-1)
+			}
+			shard.Value, n.weight = append(shard.Value, value...), append(n.weight, r.WeightOf(int(i)))
+			shard.Begin = append(shard.Begin, uint64(len(shard.Index)))
+		}
+		n.x.Shards, rows = append(n.x.Shards, *shard), rows[count:]
+	}
+	out := Rows{X: &n.x, Bias: r.Bias, Kernel: r.Kernel}
+	if r.Weight != nil {
+		out.Weight = n.weight
+	}
+	return out
+}
+
+// seek sets s.step to what solves the near problem. s has the gradient and h at s.w.
+func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, norm, size *[Lanes]float64, tolerance float64) error {
+	n.draw(s, running)
+	rows := n.cut(r)
+	n.open(s, rows, running)
+	share := 0.0
+	for m := running; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m)
+		share = max(share, math.Sqrt(norm[l]/max(size[l], norm[l])))
+	}
+	n.Scratch.locate(rows)
+	if _, err := n.newton(ctx, rows, running, max(nearTolerance*share, tolerance*lastShare)); err != nil {
+		return err
+	}
+	clear(s.step)
+	for f := range r.Columns() {
+		place := n.place(f)
+		for m := running; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m)
+			i := f*s.line + l
+			if place >= 0 {
+				s.step[i] = n.w[place*s.line+l] - s.w[i]
+				continue
+			}
+			u, more := n.pull(s, i, l, 0, 0)
+			s.step[i] = -(s.prior(i) + float64(n.far.slope[l]*u)) / (s.precision[i] + more)
+		}
+	}
+	return nil
+}
+
+// place is a column's place in the near problem; -1: it has none.
+func (n *near) place(f int) int {
+	if f == len(n.at) { // the bias
+		return n.x.Cols
+	}
+	return int(n.at[f]) - 1
+}
+
+// prior is A (w-m) at place i.
+func (s *Scratch) prior(i int) float64 { return float64(s.precision[i] * (s.w[i] - s.above[i])) }
+
+// pull returns u and D at place i of lane l. What the near rows pull there is -sum, and their h is h.
+func (n *near) pull(s *Scratch, i, l int, sum, h float64) (u, more float64) {
+	total := n.far.total[l]
+	if total == 0 {
+		return 0, 0
+	}
+	u = s.gradient[i] - s.prior(i) + sum
+	return u, max(s.h[i]-h-float64(u*u)/total, 0)
+}
+
+// open lays the near problem out.
+func (n *near) open(s *Scratch, rows Rows, running uint32) {
+	columns, line, a := rows.Columns(), s.line, n.far
+	n.lanes, n.line = s.lanes, line
+	for _, v := range []*[]float64{&n.score, &n.trial, &n.move, &n.coef, &n.curve} {
+		*v = sized(*v, len(n.rows)*line)
+	}
+	for _, v := range []*[]float64{&n.gradient, &n.h, &n.step, &n.precision, &n.above, &n.w, &a.u} {
+		*v = sized(*v, columns*line)
+	}
+	n.positive = n.positive[:0]
+	for k, i := range n.rows {
+		n.positive = append(n.positive, s.positive[i])
+		copy(n.coef[k*line:][:line], s.coef[int(i)*line:])
+		copy(n.curve[k*line:][:line], s.curve[int(i)*line:])
+	}
+	a.total, a.own, a.shift = [Lanes]float64{}, [Lanes]float64{}, [Lanes]float64{}
+	k := 0
+	for i := range s.positive {
+		if k < len(n.rows) && int(n.rows[k]) == i {
+			k++
+			continue
+		}
+		for l, c := range s.coef[i*line:][:line] {
+			a.total[l] -= c
+		}
+	}
+	for l := range a.total {
+		if running>>l&1 == 0 || !(a.total[l] > leastFar) {
+			a.total[l] = 0
+		}
+	}
+	clear(n.gradient)
+	clear(n.h)
+	rows.gatherBoth(n.coef, n.gradient, n.curve, n.h, line)
+	for f := range len(s.w) / line {
+		place := n.place(f)
+		for l := range line {
+			i, own := f*line+l, s.prior(f*line+l)
+			if place < 0 {
+				u, more := n.pull(s, i, l, 0, 0)
+				precision := s.precision[i] + more
+				a.own[l] += float64(u*u) / precision
+				a.shift[l] -= float64(u*own) / precision
+				continue
+			}
+			to := place*line + l
+			u, more := n.pull(s, i, l, n.gradient[to], n.h[to])
+			precision := s.precision[i] + more
+			a.u[to], n.precision[to], n.w[to], n.above[to] = u, precision, s.w[i], s.w[i]-own/precision
+		}
+	}
+	a.start = a.along(n.w, line)
+}
