@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"unsafe"
 
 	"taxon/internal/coupling"
@@ -507,21 +508,54 @@ func (e *logisticSolver) resume(warm *State) {
 		return
 	}
 	lanes := len(e.b.Slot)
-	for k, f := range warm.Feature {
-		copy(e.v[f][:lanes], warm.Value[k*lanes:])
+	switch {
+	case warm.Feature != nil:
+		for k, f := range warm.Feature {
+			copy(e.v[f][:lanes], warm.Value[k*lanes:])
+		}
+	case lanes == Lanes:
+		copy(numbers(e.v), warm.Value)
+	default:
+		for f := range len(warm.Value) / max(lanes, 1) {
+			copy(e.v[f][:lanes], warm.Value[f*lanes:])
+		}
 	}
 }
 
-// save keeps v at the features where a lane has any.
+// save keeps v at the features where a lane has any; where most have, at all.
 func (e *logisticSolver) save() State {
-	s := State{Priced: true}
+	s, some, lanes := State{Priced: true}, 0, len(e.b.Slot)
 	for f := range e.v {
 		if e.v[f] != [Lanes]float32{} {
-			s.Feature = append(s.Feature, uint32(f))
-			s.Value = append(s.Value, e.v[f][:len(e.b.Slot)]...)
+			some++
 		}
 	}
+	all := 2*some > len(e.v)
+	switch {
+	case all && lanes == Lanes:
+		s.Value = slices.Clone(numbers(e.v))
+		return s
+	case all:
+		some = len(e.v)
+	default:
+		s.Feature = make([]uint32, 0, some)
+	}
+	s.Value = make([]float32, 0, some*lanes)
+	for f := range e.v {
+		if !all {
+			if e.v[f] == [Lanes]float32{} {
+				continue
+			}
+			s.Feature = append(s.Feature, uint32(f))
+		}
+		s.Value = append(s.Value, e.v[f][:lanes]...)
+	}
 	return s
+}
+
+// numbers are a tile's numbers, line by line.
+func numbers(tile [][Lanes]float32) []float32 {
+	return unsafe.Slice(&tile[0][0], Lanes*len(tile))
 }
 
 // Weights implements Solver.

@@ -152,8 +152,8 @@ type State struct {
 	Dual     []float64
 	Rounding [Lanes]uint8 // how the last pricing pass of a precise solve rounded the weights: see roundingBias
 
-	// Of the logistic loss, whose duals are all nonzero: v = w - y at Feature (ascending), the
-	// block's lanes side by side.
+	// Of the logistic loss, whose duals are all nonzero: v = w - y at Feature (ascending; nil: at
+	// all), the block's lanes side by side.
 	Feature []uint32
 	Value   []float32
 }

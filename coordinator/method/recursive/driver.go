@@ -68,6 +68,7 @@ type state struct {
 	Sweep       uint32  // under way, from 1
 	Stage       stage   // of the step under way
 	Set         uint32  // independent set, in stageSet
+	Piece       uint32  `json:",omitempty"` // of the blocks, in stageSolve
 	Price       bool    // the sweep under way is priced
 	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see stop.go
 	T           float64 // FISTA's t
@@ -108,11 +109,19 @@ type driver struct {
 	support   bool // support-aware curvature
 	momentum  bool
 	terminals uint32
+	pieces    uint32 // steps in which a sweep solves its blocks
 	gap       float64
 	maxSweeps uint32
 	evalEvery uint32 // sweeps between two evaluations; 0: none
 	report    json.RawMessage
 }
+
+// A sweep of at least piecesFrom dense numbers solves its blocks in so many steps. Each step's
+// values take the place of the old ones, so that both overlap for one step's blocks alone.
+const (
+	piecesFrom = 1 << 26
+	pieces     = 4
+)
 
 // newDriver makes a driver at the first sweep.
 func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
@@ -130,6 +139,10 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		gap:       o.GetGap(),
 		maxSweeps: o.GetMaxSweeps(),
 		evalEvery: o.GetEvalEvery(),
+	}
+	d.pieces = 1
+	if internals && o.GetLoss() == "logistic" && spec.GetData().GetFeatures()*uint64(d.terminals) >= piecesFrom {
+		d.pieces = pieces
 	}
 	if spec.GetStructure().GetGraph() {
 		figures := struct {
@@ -176,7 +189,7 @@ func (d *driver) twoblock() bool { return d.schedule == ScheduleTwoblock || d.sc
 
 // openSweep goes to the first step of a sweep.
 func (d *driver) openSweep(sweep uint32) {
-	d.Sweep, d.Set = sweep, 0
+	d.Sweep, d.Set, d.Piece = sweep, 0, 0
 	d.Primal, d.Dual, d.Inner = 0, 0, 0
 	d.Price = d.mustPrice()
 	d.Stage = stageSet
@@ -212,7 +225,9 @@ func (d *driver) Step() (method.Step, bool) {
 	s := method.Step{Sweep: d.Sweep, Phase: phases[d.Stage]}
 	switch d.Stage {
 	case stageSolve:
-		s.Tasks = []method.Tasks{d.mapTasks(allSets, d.Price)}
+		t := d.mapTasks(allSets, d.Price)
+		t.First, t.Count = t.Count*d.Piece/d.pieces, t.Count*(d.Piece+1)/d.pieces-t.Count*d.Piece/d.pieces
+		s.Tasks = []method.Tasks{t}
 	case stageReduce:
 		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: d.rule(), Certify: d.Price})}
 	case stageSafeguard:
@@ -354,6 +369,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageSolve, stagePrice:
 		if d.state.TimeUp && !d.Price {
 			d.priceNow()
+			return method.Outcome{}, nil
+		}
+		if d.Stage == stageSolve && d.Piece+1 < d.pieces {
+			d.Piece++
 			return method.Outcome{}, nil
 		}
 		if d.shows() && !d.state.TimeUp {

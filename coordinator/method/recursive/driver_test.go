@@ -418,3 +418,39 @@ func TestBegunSlowTerminals(t *testing.T) {
 		t.Errorf("bounds from nothing %v, begun %v", bound[0], bound[1])
 	}
 }
+
+// TestPieces: a large job solves its blocks piece by piece, each once, and the certificate has the
+// sums of all. When the time is up between two pieces, all blocks are priced.
+func TestPieces(t *testing.T) {
+	large := func() *driver {
+		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Schedule: ScheduleTwoblock, Loss: "logistic", C: 1, Gap: 1e-2},
+			Data: &taxonv1.Data{Features: piecesFrom}}
+		return newDriver(spec, &Plan{Sets: 1, BlockTerminals: make([]uint32, 160), BlockSet: make([]uint32, 10)}, true)
+	}
+	d, next := large(), uint32(0)
+	if !d.Price {
+		t.Fatal("the first sweep isn't priced")
+	}
+	for n := range pieces {
+		s, _ := d.Next()
+		if len(s.Tasks) != 1 || s.Tasks[0].Op != OpMap || s.Tasks[0].First != next || s.Tasks[0].Count == 0 {
+			t.Fatalf("piece %d: %+v", n, s)
+		}
+		next += s.Tasks[0].Count
+		commitOK(t, d, figures{Primal: 3, Dual: 1})
+	}
+	if next != 10 || d.Stage != stageReduce {
+		t.Fatalf("%d blocks were solved, then %s", next, phases[d.Stage])
+	}
+	commitOK(t, d, figures{})
+	if d.Last.Objective != 3*pieces || d.Sweep != 2 || d.Piece != 0 {
+		t.Fatalf("%+v", d.state)
+	}
+	d = large()
+	d.Next()
+	commitOK(t, d, figures{Primal: 3, Dual: 1})
+	d.TimeUp(true)
+	if s, _ := d.Next(); s.Tasks[0].First != 0 || s.Tasks[0].Count != 10 || d.Stage != stagePrice || d.Primal != 0 {
+		t.Fatalf("when the time is up: %+v, %+v", s, d.state)
+	}
+}

@@ -302,7 +302,11 @@ func (s smoothPlan) estimate(e *method.Estimate) {
 	// step. In the end the weights replace one of them. A cluster also keeps the values that
 	// those were made from.
 	weights := smoothWeights*s.features*s.terminals + vectors
-	e.StoreLocal = max(2*(terminals+sent)+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
+	old := terminals + sent // what is not yet replaced
+	if s.features*s.terminals >= piecesFrom {
+		old /= pieces
+	}
+	e.StoreLocal = max(terminals+sent+old+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors
 	e.WorkerShared += of.decoded * s.features * s.internals
 	e.WorkerSlot += s.features*(smoothTiles+smoothResult+of.send*s.most+of.undo*s.depth) +

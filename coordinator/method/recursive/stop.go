@@ -189,7 +189,7 @@ func (d *driver) Resume(retarget bool) {
 		d.Aim = 0 // it belongs to another tolerance
 	}
 	switch {
-	case d.Stage == stageSolve, d.Stage == stageSet && d.Set == 0:
+	case d.Stage == stageSolve && d.Piece == 0, d.Stage == stageSet && d.Set == 0:
 		d.Price = d.mustPrice()
 		return
 	case d.Stage < stageEmit || !method.ByCriteria(d.StoppedBy):

@@ -21,6 +21,7 @@ const (
 	formatVectors       = 0x31
 	formatGrid          = 0x32
 	formatSmooth        = 0x51
+	formatSmoothDense   = 0x52
 )
 
 // encodeState writes a block's duals and working set.
@@ -372,8 +373,15 @@ func readSets(d *codec.Decoder, work, live []uint16) {
 	}
 }
 
-// encodeSmooth writes v of a block's lanes at the features where any has some.
+// encodeSmooth writes v of a block's lanes at the features where any has some, or at all.
 func encodeSmooth(s *mapper.State) []byte {
+	if s.Feature == nil && len(s.Value) > 0 {
+		e := codec.Encoder{B: make([]byte, 0, 8+4*len(s.Value))}
+		e.B = append(e.B, formatSmoothDense, 0, 0, 0)
+		e.B = binary.LittleEndian.AppendUint32(e.B, uint32(len(s.Value)))
+		e.F32(s.Value)
+		return e.B
+	}
 	e := codec.Encoder{B: make([]byte, 0, 16+2*len(s.Feature)+4*len(s.Value))}
 	e.Byte(formatSmooth)
 	e.Uvarint(len(s.Feature))
@@ -382,9 +390,18 @@ func encodeSmooth(s *mapper.State) []byte {
 	return e.B
 }
 
-// decodeSmooth reads the v of so many lanes over `width` features.
+// decodeSmooth reads the v of so many lanes over `width` features. The result may alias b.
 func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	d := codec.Decoder{B: b}
+	if len(b) > 0 && b[0] == formatSmoothDense {
+		var head [2]uint32
+		d.U32(head[:])
+		n := int64(head[1])
+		if head[0] != formatSmoothDense || n == 0 || n > (int64(width)+1)*int64(lanes) || n%int64(lanes) != 0 || 4*n != int64(len(d.B)) {
+			d.Fail()
+		}
+		return &mapper.State{Priced: true, Value: d.View32(len(d.B) / 4)}, d.End("state of a block")
+	}
 	d.Format(formatSmooth)
 	n := d.Count(1 + 4*lanes)
 	s := &mapper.State{Priced: true, Feature: make([]uint32, n), Value: make([]float32, n*lanes)}

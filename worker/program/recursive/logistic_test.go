@@ -17,6 +17,10 @@ func TestSmoothStateSurvives(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	dense := &mapper.State{Priced: true, Value: []float32{1, -2, 0, 4, 5e-30, -6}}
+	if got, err = decodeSmooth(encodeSmooth(dense), 2, 3); err != nil || !reflect.DeepEqual(got, dense) {
+		t.Errorf("dense: %+v, %v", got, err)
+	}
 	empty := &mapper.State{Priced: true, Feature: []uint32{}, Value: []float32{}}
 	if got, err = decodeSmooth(encodeSmooth(empty), 16, 1); err != nil || !reflect.DeepEqual(got, empty) {
 		t.Errorf("empty: %+v, %v", got, err)
@@ -24,6 +28,15 @@ func TestSmoothStateSurvives(t *testing.T) {
 }
 
 func TestSmoothStateRefused(t *testing.T) {
+	dense := encodeSmooth(&mapper.State{Value: make([]float32, 6)})
+	for _, other := range [][2]int{{4, 3}, {2, 1}, {1, 4}} {
+		if _, err := decodeSmooth(dense, other[0], uint32(other[1])); err == nil {
+			t.Errorf("dense: taken with %v lanes and features", other)
+		}
+	}
+	if _, err := decodeSmooth(dense[:len(dense)-4], 1, 9); err == nil {
+		t.Error("dense: cut short and taken")
+	}
 	good := encodeSmooth(smoothState())
 	if _, err := decodeSmooth(good, 2, 700); err == nil {
 		t.Error("a feature beyond the width is taken")
@@ -45,7 +58,7 @@ func FuzzSmoothState(f *testing.F) {
 			return
 		}
 		s, err := decodeSmooth(b, lanes, 1000)
-		if err == nil && len(s.Value) != lanes*len(s.Feature) {
+		if err == nil && s.Feature != nil && len(s.Value) != lanes*len(s.Feature) {
 			t.Errorf("%d values at %d features", len(s.Value), len(s.Feature))
 		}
 	})
