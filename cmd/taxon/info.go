@@ -232,7 +232,7 @@ func pruneCost(c *model.PruneCost) string {
 	}
 	on := human.Counted(int64(c.Instances), "instance", "instances")
 	if c.HeldOut {
-		on += " held out of a further training, whose model was pruned alike"
+		on += fmt.Sprintf(" held out of further trainings, whose models were pruned alike (costs %s points)", c.Lost())
 	}
 	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", eval.Percent(c.MicroF1), eval.Percent(c.Pruned), on)
 }

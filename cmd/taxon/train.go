@@ -126,7 +126,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 		f.StringVar(&o.Out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.Force, "force", false, "replace a finished model or a checkpoint")
 		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
-		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on held-out instances by a further training (within --cutoff-time): beyond 0.1 points of micro F1 it stays larger, with a warning")
+		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on held-out instances by further trainings (within --cutoff-time): beyond 0.1 points of micro F1, the standard error included, it stays larger, with a warning")
 		optionFlags(f, &o.Said, method.GroupOutput)
 		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of further trainings; auto: for multi-label data")
 		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. Labels stay as they are")

@@ -29,8 +29,15 @@ type PruneCost struct {
 	MicroF1   float64 `json:"micro_f1"` // of the whole model,
 	Pruned    float64 `json:"micro_f1_pruned"`
 	Instances int     `json:"instances"`             // that both were measured on
-	HeldOut   bool    `json:"held_out,omitempty"`    // by a training without them, pruned alike
+	HeldOut   bool    `json:"held_out,omitempty"`    // by trainings without them, pruned alike
 	Asked     int64   `json:"bytes_asked,omitempty"` // that the model should take at most
+	// StandardError is that of the difference of the two, by the same instances; 0: none differs, or not known.
+	StandardError float64 `json:"standard_error,omitempty"`
+}
+
+// Lost is how many points pruning costs, with the standard error.
+func (c *PruneCost) Lost() string {
+	return fmt.Sprintf("%.2f ± %.2f", 100*(c.MicroF1-c.Pruned), 100*c.StandardError)
 }
 
 // Pruned is what a pruned model's manifest says about the pruning.

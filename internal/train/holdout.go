@@ -80,12 +80,6 @@ func (h *holdOut) plan() bool {
 	return h.one(allowed / whole)
 }
 
-// single chooses one part; false as plan.
-func (h *holdOut) single() bool {
-	rows, whole, allowed := h.begin()
-	return rows >= 2*MinHeld && h.one(allowed/whole)
-}
-
 // begin says how many rows there are, and how many seconds the training took and another may take.
 func (h *holdOut) begin() (rows int, whole, allowed float64) {
 	whole, allowed = h.seconds(), h.o.CutoffTime

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -14,7 +16,8 @@ import (
 	"taxon/internal/predict"
 )
 
-// smallLoss is how many points of micro-F1 a model that was to be small may lose.
+// smallLoss is how many points of micro-F1 a model that was to be small may lose, one standard error of
+// the loss included: of thresholds whose true losses differ, those that measure well by luck would be chosen.
 const smallLoss = 0.1
 
 // keep publishes the model in dir, or one of at most Options.ModelSize bytes in its place.
@@ -42,15 +45,24 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	return &man.Report, nil
 }
 
-// shrink finds out how a model is made small at the least cost. That is measured on rows held out: by a model
-// of a training without them, which is pruned in the same way.
+// shrink finds out how a model is made small at the least cost. That is measured on rows held out: by models
+// of trainings without them, which are pruned in the same way.
 type shrink struct {
 	*Training
 	whole *model.Model
-	other *model.Model // of the training without the rows held
-	held  []uint32
+	held  []heldModel
 	cost  model.PruneCost
+	base  []hits // of the held rows, model by model
 }
+
+// heldModel is the model of a training without some rows.
+type heldModel struct {
+	*model.Model
+	rows []uint32
+}
+
+// hits counts a row's labels: those predicted rightly, and the true and predicted ones together.
+type hits struct{ right, all float64 }
 
 // options are those of the first way that costs no more than is allowed: float16, else bytes, which take more weights into
 // the same space. If both cost more, they make the model as small as the loss allows, and the user is told.
@@ -64,41 +76,47 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 		return best, err
 	}
 	defer done()
-	s.cost = model.PruneCost{Instances: len(s.held), HeldOut: true, Asked: s.o.ModelSize}
-	if s.other == nil {
+	if len(s.held) == 0 {
 		s.ui.Warn("too few instances to measure what a small model costs")
-		best, s.cost = ways[0], model.PruneCost{Asked: s.o.ModelSize}
-		best.Cost = &s.cost
+		best = ways[0]
+		best.Cost = &model.PruneCost{Asked: s.o.ModelSize}
 		return best, nil
 	}
-	if s.cost.MicroF1, err = s.microF1(ctx, s.other); err != nil {
-		return best, err
+	for _, m := range s.held {
+		if s.base, err = s.measure(ctx, m.Model, m.rows, s.base); err != nil {
+			return best, err
+		}
 	}
+	s.cost = model.PruneCost{MicroF1: microF1(s.base), Instances: len(s.base), HeldOut: true, Asked: s.o.ModelSize}
 	line := s.ui.Start("make the model small: tried", 0)
 	defer line.Done()
 	tried := int64(0)
-	try := func(o model.PruneOptions) (err error) {
-		s.cost.Pruned, err = s.pruned(ctx, o)
+	try := func(o model.PruneOptions) error {
+		now, err := s.pruned(ctx, o)
+		if err != nil {
+			return err
+		}
+		s.cost.Pruned, s.cost.StandardError = microF1(now), lossError(s.base, now)
 		tried++
 		line.Set(tried, fmt.Sprintf("threshold %.3g, %s", o.Threshold, o.Values))
-		return err
+		return nil
 	}
 	best.Cost = &s.cost
-	asked := 0.0
+	var asked model.PruneCost
 	for _, o := range ways {
-		if err := try(o); err != nil || s.lost() <= smallLoss {
+		if err := try(o); err != nil || s.excess() <= 0 {
 			o.Cost = best.Cost
 			return o, err
 		}
-		asked = s.lost() // of the last, which loses least
+		asked = s.cost // of the last, which loses least
 	}
 	least := int64(0)
-	var reached float64
+	var reached model.PruneCost
 	for _, o := range ways {
-		if o.Threshold, err = s.other.LargestThreshold(func(t float64) (float64, error) {
+		if o.Threshold, err = s.whole.LargestThreshold(func(t float64) (float64, error) {
 			o.Threshold = t
 			err := try(o)
-			return s.lost() - smallLoss, err
+			return s.excess(), err
 		}); err != nil {
 			return best, err
 		}
@@ -107,17 +125,19 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 			return best, err
 		}
 		if least == 0 || bytes < least {
-			least, reached, best.Threshold, best.Values = bytes, s.cost.Pruned, o.Threshold, o.Values
+			least, reached, best.Threshold, best.Values = bytes, s.cost, o.Threshold, o.Values
 		}
 	}
-	s.cost.Pruned = reached
-	s.ui.Warn("--model-size %s would cost %.2g points of micro F1 on instances held out: the model takes %s, where it costs %.2g; to have it smaller all the same: taxon export --format taxon --model %s --threshold %.3g --values %s",
-		human.Bytes(s.o.ModelSize), asked, human.Bytes(least), s.lost(), human.ShellWord(s.o.Out), ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
+	s.cost = reached
+	s.ui.Warn("--model-size %s would cost %s points of micro F1 on instances held out: the model takes %s, where it costs %s; to have it smaller all the same: taxon export --format taxon --model %s --threshold %.3g --values %s",
+		human.Bytes(s.o.ModelSize), asked.Lost(), human.Bytes(least), s.cost.Lost(), human.ShellWord(s.o.Out), ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
 	return best, nil
 }
 
-// lost is how many points the model tried last has lost.
-func (s *shrink) lost() float64 { return 100 * (s.cost.MicroF1 - s.cost.Pruned) }
+// excess is how many points the options tried last lose beyond what is allowed.
+func (s *shrink) excess() float64 {
+	return 100*(s.cost.MicroF1-s.cost.Pruned+s.cost.StandardError) - smallLoss
+}
 
 // ways are the options that make the model as small as was asked for, or as they can.
 func (s *shrink) ways(ctx context.Context) (ways []model.PruneOptions, err error) {
@@ -134,87 +154,131 @@ func (s *shrink) ways(ctx context.Context) (ways []model.PruneOptions, err error
 	return ways, nil
 }
 
-// holdOut trains without some rows; other stays nil where there are too few. done removes what it leaves.
+// holdOut trains without some rows, so that each is held out once if the time allows that; held stays empty
+// where there are too few. done removes what it leaves.
 func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err error) {
 	h := &holdOut{Training: s.Training, trained: sweeps}
-	if !h.single() {
+	if !h.plan() {
 		return func() {}, nil
 	}
-	dir := filepath.Join(s.scratch, "holdout")
+	parts := filepath.Join(s.scratch, "holdout")
 	done = func() {
-		if s.other != nil {
-			s.other.Close()
+		for _, m := range s.held {
+			m.Close()
 		}
-		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(parts)
 	}
 	defer func() {
 		if err != nil {
 			done()
 		}
 	}()
-	if err = h.train(ctx, h.parts[0].rest, dir); err != nil {
-		return nil, err
+	for k, p := range h.parts {
+		dir := filepath.Join(parts, strconv.Itoa(k))
+		if err = h.train(ctx, p.rest, dir); err != nil {
+			return nil, err
+		}
+		if c := s.whole.Cutoffs; c != nil {
+			if _, err = model.AddCutoffs(dir, c, 0, 0); err != nil {
+				return nil, err
+			}
+		}
+		m, err := model.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.held = append(s.held, heldModel{m, p.held})
 	}
-	if c := s.whole.Cutoffs; c != nil {
-		if _, err = model.AddCutoffs(dir, c, 0, 0); err != nil {
+	return done, nil
+}
+
+// pruned are the hits of the held models, pruned.
+func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (all []hits, err error) {
+	for _, m := range s.held {
+		if all, err = s.prunedOne(ctx, m, o, all); err != nil {
 			return nil, err
 		}
 	}
-	s.held = h.parts[0].held
-	s.other, err = model.Open(dir)
-	return done, err
+	return all, nil
 }
 
-// pruned is the micro-F1 of the other model, pruned.
-func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (float64, error) {
+func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o model.PruneOptions, all []hits) ([]hits, error) {
 	dir := filepath.Join(s.scratch, "small")
 	defer os.RemoveAll(dir)
-	if _, err := s.other.WritePruned(ctx, dir, o, s.o.slots()); err != nil {
-		return 0, err
+	if _, err := whole.WritePruned(ctx, dir, o, s.o.slots()); err != nil {
+		return nil, err
 	}
 	m, err := model.Open(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer m.Close()
-	return s.microF1(ctx, m)
+	return s.measure(ctx, m, whole.rows, all)
 }
 
-// microF1 is that of a model's labels of the rows held out.
-func (s *shrink) microF1(ctx context.Context, m *model.Model) (float64, error) {
+// microF1 is that of all rows together.
+func microF1(rows []hits) float64 {
+	right, all := 0.0, 0.0
+	for _, h := range rows {
+		right += h.right
+		all += h.all
+	}
+	return 2 * right / max(all, 1)
+}
+
+// lossError is the standard error of the difference of two micro-F1s of the same rows, by the delta method: a
+// row pulls at 2 sum r / sum a by (2 r - F1 a) / sum a.
+func lossError(base, now []hits) float64 {
+	sum := func(rows []hits) (all float64) {
+		for _, h := range rows {
+			all += h.all
+		}
+		return max(all, 1)
+	}
+	f, g, a, b, square := microF1(base), microF1(now), sum(base), sum(now), 0.0
+	for i := range base {
+		d := (2*base[i].right-f*base[i].all)/a - (2*now[i].right-g*now[i].all)/b
+		square += d * d
+	}
+	return math.Sqrt(square)
+}
+
+// measure adds the hits of a model's labels of rows.
+func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out []hits) ([]hits, error) {
 	rule, err := predict.Cutoff{}.Rule(m, 1)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	predictor, err := m.NewPredictor(rule.Options)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	next, right, all := 0, 0, 0
+	next := 0
 	fill := func(b *model.Batch) error {
 		for ; !b.Full(); next++ {
-			if next == len(s.held) {
+			if next == len(rows) {
 				return io.EOF
 			}
-			b.Add(s.Set.Matrix.Row(int(s.held[next])))
+			b.Add(s.Set.Matrix.Row(int(rows[next])))
 		}
 		return nil
 	}
 	err = predictor.Stream(ctx, s.o.slots(), fill, func(b *model.Batch, r *model.Result) error {
 		for i := range b.Rows() {
 			truth := map[string]bool{}
-			for _, l := range s.Set.LabelsOf(s.held[int(b.First)+i]) {
+			for _, l := range s.Set.LabelsOf(rows[int(b.First)+i]) {
 				truth[s.Set.Labels[l]] = true
 			}
 			predicted := rule.Of(r, i)
+			h := hits{all: float64(len(truth) + len(predicted))}
 			for _, p := range predicted {
 				if truth[m.Tree.Name[p.Node]] {
-					right++
+					h.right++
 				}
 			}
-			all += len(truth) + len(predicted)
+			out = append(out, h)
 		}
 		return nil
 	})
-	return 2 * float64(right) / float64(max(all, 1)), err
+	return out, err
 }

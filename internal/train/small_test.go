@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -47,7 +48,7 @@ func TestModelSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := small.Pruned
-	if got := fs.FolderBytes(o.Out); c == nil || got > o.ModelSize || c.Instances < MinHeld || !c.HeldOut || c.Asked != o.ModelSize || c.MicroF1-c.Pruned > 0.001 || small.WeightsSHA256 != whole.WeightsSHA256 {
+	if got := fs.FolderBytes(o.Out); c == nil || got > o.ModelSize || c.Instances < MinHeld || !c.HeldOut || c.Asked != o.ModelSize || c.MicroF1-c.Pruned+c.StandardError > 0.001 || small.WeightsSHA256 != whole.WeightsSHA256 {
 		t.Errorf("%d bytes of %d, %+v", got, o.ModelSize, c)
 	}
 	m, err := model.Open(o.Out)
@@ -75,12 +76,31 @@ func TestModelSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "--model-size 12KiB would cost") {
+	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned+c.StandardError > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "--model-size 12KiB would cost") {
 		t.Errorf("%+v, %d bytes, told %q", c, fs.FolderBytes(o.Out), h.warnings)
 	}
 	o.Threshold = 0.1
 	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "leave out --threshold") {
 		t.Errorf("both: %v", err)
+	}
+}
+
+// TestLossError: the error of a difference of two micro-F1s is by the same rows: none where no label differs, and
+// that of the discordant rows where one label is given to each row.
+func TestLossError(t *testing.T) {
+	base, now := make([]hits, 1000), make([]hits, 1000)
+	for i := range base {
+		base[i] = hits{right: float64(min(i%10, 1)), all: 2}
+		now[i] = base[i]
+	}
+	if e := lossError(base, now); e != 0 {
+		t.Errorf("the same labels: %g", e)
+	}
+	for i := 0; i < 1000; i += 100 { // ten gained, ten lost
+		now[i].right, now[i+1].right = 1, 0
+	}
+	if e, want := lossError(base, now), math.Sqrt(20)/1000; math.Abs(e-want) > 1e-12 || microF1(now) != 0.9 {
+		t.Errorf("%g, want %g; micro F1 %g", e, want, microF1(now))
 	}
 }
 
