@@ -6,7 +6,7 @@ Each problem is written out from docs/methods.md and solved anew: quadratic and 
 (hm3 with a constraint for each of all labelings), one machine a node by scikit-learn's LinearSVC (LIBLINEAR), ridge
 regressions in closed form. ot is not convex as it is written; its dual is, jointly in the duals and the signs, and
 whatever the weights are, no objective is below it. The problems have chains, only children, labels of inner nodes,
-several roots, classes with one row, equal rows with unlike labels, rows without features, weights, and C of 0.01 to 1000.
+several roots, classes with one row, equal rows with unlike labels, rows without features, weights, and C of 0.001 to 1000.
 """
 
 import itertools
@@ -122,7 +122,7 @@ class Problem:
                 up = {a for n in l for a in ancestors(self.edges, n)}
                 self.labels[i] = [n for n in l if n not in up]
         self.used = sorted({l for row in self.labels for l in row})
-        self.c = r.choice([0.01, 0.1, 1, 10, 100, 1000])
+        self.c = r.choice([0.001, 0.01, 0.1, 1, 10, 100, 1000])
         self.bias = r.choice([0, 1, 1, 2])
         self.weight = np.array([r.choice([0.25, 0.5, 1, 2, 3]) for _ in range(rows)]) if r.random() < 0.3 else np.ones(rows)
         self.weighted = self.weight.min() < 1 or self.weight.max() > 1
