@@ -21,7 +21,7 @@ func small(t *testing.T) *runner {
 	if r.program, err = command.Build(r.plots); err != nil {
 		t.Fatal(err)
 	}
-	for set, labels := range map[string][]string{"enron": {"a1", "a2", "b", "a1,b"}, "clef": {"a1", "a2", "b", "b"}, "news20": {"a1", "a2", "b", "b"}, "wordnet-freq": {"a1", "a2", "b", "b"}} {
+	for set, labels := range map[string][]string{"enron": {"a1", "a2", "b", "a1,b"}, "clef": {"a1", "a2", "b", "b"}, "news20": {"a1", "a2", "b", "b"}, "wordnet-freq": {"a1", "a2", "b", "b"}, "proteins_go": {"a1", "a2", "b", "a1,b"}} {
 		dir := filepath.Join(r.data, set)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -30,7 +30,11 @@ func small(t *testing.T) *runner {
 		for i := range 40 {
 			fmt.Fprintf(&rows, "%s %d:1 %d:0.5\n", labels[i%4], 1+i%4, 5+i%3)
 		}
-		for name, text := range map[string]string{"train.svm.xz": rows.String(), "test.svm.xz": rows.String(), "hierarchy.txt": "r a\nr b\na a1\na a2\n"} { // compression is told by content
+		edges := "r a\nr b\na a1\na a2\n"
+		if set == "proteins_go" { // a graph
+			edges += "b a2\n"
+		}
+		for name, text := range map[string]string{"train.svm.xz": rows.String(), "test.svm.xz": rows.String(), "hierarchy.txt": edges} { // compression is told by content
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
