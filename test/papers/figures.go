@@ -151,6 +151,7 @@ func learningCurve(ctx context.Context, r *runner, data, file string) error {
 		if err := plotutil.AddLinePoints(p, all...); err != nil {
 			return err
 		}
+		p.Y.Max += 0.2 * (p.Y.Max - p.Y.Min) // room for the legend
 		if err := p.Save(12*vg.Centimeter, 9*vg.Centimeter, strings.Replace(file, ".svg", []string{"-objective.svg", "-loss.svg"}[k], 1)); err != nil {
 			return err
 		}
