@@ -71,7 +71,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 			if primal-sums.Dual <= aim || sums.Primal-sums.Dual <= o.Gap*sums.Primal {
 				return s.pack(primal, sums.Dual), sums, nil
 			}
-			trust = (primal - sums.Dual) / gap
+			trust = (primal - sums.Dual) / max(gap, still)
 			s.fill() // not rounded
 			s.wake()
 		}
