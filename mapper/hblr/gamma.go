@@ -45,6 +45,21 @@ func Pace(pace, step, before float64) (next, move float64) {
 	return pace, max(min(float64(pace*step), farthest), -farthest)
 }
 
+const (
+	steepest, flattest = -8, -1
+	leastMove          = 1e-7 // over a shorter move a residual changes by noise
+)
+
+// Secant returns the slope of a residual over the last move, within bounds, and the next move: the residual, divided
+// by its slope. Where a precision's step overshoots, its residual falls by more than it moves. slope is that of the
+// move before, -1 at first; no step is longer than the residual.
+func Secant(slope, residual, before, move float64) (next, step float64) {
+	if math.Abs(move) > leastMove {
+		slope = max(min((residual-before)/move, flattest), steepest)
+	}
+	return slope, -residual / slope
+}
+
 // Rule is Gamma or GammaEM.
 type Rule func(a, b, k, alpha, variance, rest float64) float64
 

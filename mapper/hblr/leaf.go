@@ -117,8 +117,8 @@ func (s *Scratch) take(from, out []float64) {
 //
 // (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
-// those in doubt (near). A lane ends where its gradient, in that metric, is at most `tolerance` of its weights. The
-// scratch is open, and then holds h and what the optimum says.
+// those in doubt (near). A lane ends where its gradient, in that metric, is at most `tolerance` of its weights
+// (differentiate). The scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)
@@ -268,13 +268,14 @@ func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
-// differentiate sets gradient and h. It returns the squared sizes of gradient and weights in the
-// metric A + h.
+// differentiate sets gradient and h. It returns the squared size of the gradient in the metric A + h, and that of the
+// weights, in the same metric, or where rows are many in A. There h may outweigh A by orders of magnitude in a few
+// directions, and a leaf far from its optimum in all others would pass for solved.
 func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
 	r.gatherBoth(s.coef, s.gradient, s.curve, s.h, s.line)
-	w := s.w
+	w, strict := s.w, s.far != nil || s.splits(r)
 	for i := 0; i < len(w); i += s.line {
 		for l := range s.line {
 			a, x := s.precision[i+l], w[i+l]
@@ -287,6 +288,9 @@ func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 			m := a + s.h[i+l]
 			s.gradient[i+l] = g
 			norm[l] += float64(g*g) / m
+			if strict {
+				m = a
+			}
 			size[l] += float64(float64(x*x) * m)
 		}
 	}

@@ -75,7 +75,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// rest is the length of the gradient beside that of the weights, in the metric of the inverse variances.
+// rest is the length of the gradient, in the metric of the inverse variances, beside that of the weights in A.
 func rest(r Rows, b *Block, s *Scratch, w []float64, l, lanes int) float64 {
 	positive := map[uint32]bool{}
 	for _, i := range b.Positive[l] {
@@ -101,9 +101,8 @@ func rest(r Rows, b *Block, s *Scratch, w []float64, l, lanes int) float64 {
 	}
 	norm, size := 0.0, 0.0
 	for f, x := range g {
-		v := s.Variance(f, l)
-		norm += x * x * v
-		size += own[f] * own[f] / v
+		norm += x * x * s.Variance(f, l)
+		size += own[f] * own[f] * b.Precision[l].At(f)
 	}
 	return math.Sqrt(norm / size)
 }

@@ -64,3 +64,20 @@ func TestPace(t *testing.T) {
 		t.Errorf("%d rounds where steps overshoot", n)
 	}
 }
+
+// TestSecant: a precision whose steps overshoot four times as far, and would run away, is there after a few moves,
+// and one that has a way to go is not hurried.
+func TestSecant(t *testing.T) {
+	x, slope, before, move := 3.0, -1.0, 0.0, 0.0
+	for range 12 {
+		f := -4 * math.Tanh(x)
+		slope, move = Secant(slope, f, before, move)
+		x, before = x+move, f
+	}
+	if math.Abs(x) > 1e-6 {
+		t.Errorf("%g after twelve moves", x)
+	}
+	if slope, move := Secant(-1, 0.9, 1, 1); slope != -1 || move != 0.9 {
+		t.Errorf("slope %g, move %g", slope, move)
+	}
+}

@@ -51,6 +51,7 @@ type state struct {
 	Points         int    // points whose values are there, the current one included
 	Piece          uint32 `json:",omitempty"` // the piece of the stage's tasks that the step under way runs
 	History        history
+	OfMeans        *history  `json:",omitempty"` // the same of the means alone, if these alone are extrapolated
 	Mix            []float64 `json:",omitempty"`
 	Products       [Memory + 1]float64
 	Norm           float64 // ||means of internals||^2
@@ -247,7 +248,7 @@ func (d *driver) Step() (method.Step, bool) {
 		}
 		s.Tasks = []method.Tasks{whole}
 	case stageMove:
-		params := method.Encode(Move{d.Mix, d.Back, d.Paced > 0})
+		params := method.Encode(Move{d.Mix, d.Back, d.Paced > 0, d.plan.Apart()})
 		ranges.Op, ranges.Params, ranges.Writes = OpMove, params, []string{X, Above}
 		whole.Op, whole.Params, whole.Writes = OpMove, params, []string{XAlpha}
 		ranges.Reads, whole.Reads = []method.Read{{Value: X}}, []method.Read{{Value: XAlpha}}
@@ -261,6 +262,10 @@ func (d *driver) Step() (method.Step, bool) {
 			if d.m2() {
 				ranges.Reads = append(ranges.Reads, method.Read{Value: EM, Back: 1})
 			}
+		}
+		if d.plan.Apart() {
+			whole.Reads = []method.Read{{Value: XAlpha}, {Value: FAlpha}, {Value: FAlpha, Back: 1}, {Value: Slope}}
+			whole.Writes = append(whole.Writes, Slope)
 		}
 		if d.Paced > 0 {
 			ranges.Reads = append(ranges.Reads, method.Read{Value: F}, method.Read{Value: F, Back: 1}, method.Read{Value: Pace})
@@ -404,6 +409,12 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	}
 	past := d.past()
 	d.History.accept(products, past, d.Length)
+	if d.plan.Apart() {
+		if d.OfMeans == nil {
+			d.OfMeans = &history{}
+		}
+		d.OfMeans.accept(d.Products, past, 0)
+	}
 	d.Change, d.Means = max(d.Moved, total[SumChange]), total[SumMeans]
 	d.Before, d.Reached = d.Reached, 0
 	if d.Change == 0 {
@@ -463,7 +474,11 @@ func (d *driver) move() {
 	if d.plan.Narrow {
 		far = narrowRunaway
 	}
-	d.Mix, d.Stage, d.Length = d.History.mix(far), stageMove, 0
+	h := &d.History
+	if d.OfMeans != nil {
+		h = d.OfMeans
+	}
+	d.Mix, d.Stage, d.Length = h.mix(far), stageMove, 0
 	if d.Paced > 0 {
 		d.Mix = []float64{1}
 	}

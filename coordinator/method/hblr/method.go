@@ -295,6 +295,9 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if m.variant() == "m2" && !detail.Bounded {
 		plan.Values = append(plan.Values, method.Value{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
 	}
+	if detail.Apart() {
+		plan.Values = append(plan.Values, method.Value{Name: Slope, Items: Whole, Versions: 1})
+	}
 	if detail.Softmax {
 		plan.Values = append(plan.Values,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},

@@ -51,6 +51,9 @@ const (
 	EM, EMAlpha = "em", "emalpha"
 	// Pace holds, for each of M2's precisions in a range, the factor by which its steps are multiplied (mapper/hblr.Pace).
 	Pace = "pace"
+	// Slope holds, of the whole, for each node's precision the slope of its residual, and after all slopes the last
+	// moves (mapper/hblr.Secant).
+	Slope = "slope"
 )
 
 // OffsetMemory is the number of older offsets that the extrapolation of offsets uses.
@@ -125,6 +128,7 @@ type Move struct {
 	Mix   []float64
 	Back  Back `json:",omitempty"`
 	Paced bool `json:",omitempty"` // M2: each precision's step is multiplied by a factor of its own
+	Apart bool `json:",omitempty"` // M1 and M3: each precision goes by its own secant, and Mix is of the means alone
 }
 
 // Back says which part of a point is updated after the last point was dropped. 0: none was.
@@ -150,6 +154,10 @@ type Plan struct {
 	Narrow  bool     `json:",omitempty"` // means, contributions and points are stored as float32
 	Pieces  uint32   // number of steps in which leaves are solved, and in which points are moved
 }
+
+// Apart says whether each precision goes by its own secant, and only means are extrapolated. In a large job precisions
+// of many families turn about their fixed points, each at a rate of its own, and few past rounds are remembered.
+func (p *Plan) Apart() bool { return p.Narrow && p.Variant != "m2" }
 
 // Block returns the leaves of block b.
 func (p *Plan) Block(b int) []uint32 { return p.Nodes[p.Begin[b]:p.Begin[b+1]] }

@@ -90,7 +90,7 @@ func (k *task) value(name string, v []float64) store.Value {
 }
 
 // exact are the values that stay float64 in a narrow job, because they are small.
-var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true, params.FAlpha: true}
+var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true, params.FAlpha: true, params.Slope: true}
 
 // encode encodes a value, as float32 in a narrow job.
 func (j *job) encode(name string, v []float64) []byte {
@@ -151,6 +151,9 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	if to == params.X {
 		size, start = j.size(k.Item), func() []float64 { return j.start(k.Item) }
 	}
+	if p.Apart && k.List == params.Whole {
+		return k.secants(ctx)
+	}
 	x, err := make([]float64, size), error(nil)
 	for back, c := range p.Mix {
 		g, err := k.own(ctx, family, back, size, func() []float64 { return make([]float64, size) })
@@ -209,6 +212,34 @@ func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 		x[half+i] = last[half+i] + step
 	}
 	return out, nil
+}
+
+// secants moves the precisions of M1 and M3 by their own secants.
+func (k *task) secants(ctx context.Context) (method.Sums, error) {
+	n := len(k.job.tree.Parent)
+	zeros := func() []float64 { return make([]float64, n) }
+	var f [2][]float64 // F of this round and of the previous one
+	x, err := k.own(ctx, params.XAlpha, 0, n, k.job.startAlpha)
+	for back := range f {
+		if err == nil {
+			f[back], err = k.own(ctx, params.FAlpha, back, n, zeros)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	last, err := k.own(ctx, params.Slope, 0, 2*n, func() []float64 { return append(slices.Repeat([]float64{-1}, n), zeros()...) })
+	if err != nil {
+		return nil, err
+	}
+	next, to := make([]float64, 2*n), make([]float64, n)
+	for i := range x {
+		next[i], next[n+i] = hblr.Secant(last[i], f[0][i], f[1][i], last[n+i])
+		to[i] = x[i] + next[n+i]
+	}
+	sums := make(method.Sums, params.Figures)
+	sums[params.SumStep] = squared(next[n:])
+	return sums, k.Put(ctx, []store.Value{k.value(params.XAlpha, to), k.value(params.Slope, next)}, nil)
 }
 
 // back is the previous point with one part of it updated.
