@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,10 +19,13 @@ import (
 	"taxon/internal/dataset"
 	"taxon/internal/eval"
 	"taxon/internal/exit"
+	"taxon/internal/fs"
 	"taxon/internal/labelset"
 	"taxon/internal/model"
 	"taxon/internal/sparse"
 	"taxon/internal/tell"
+	"taxon/internal/train"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // climbing is a search by one method without lists of values, and without a limit.
@@ -351,6 +355,29 @@ func TestBrokenOff(t *testing.T) {
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
 	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 || !strings.Contains(c.families[0].failed, "nothing came of it") {
 		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)
+	}
+}
+
+// fullDisk is a runner whose disk is full when models are written.
+type fullDisk struct{ runner }
+
+func (fullDisk) write(_ context.Context, _ *train.Training, _ string, _ *taxonv1.JobStatus, dir string) error {
+	return fs.Explain(dir, &os.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC})
+}
+
+// TestFullDisk: a full disk ends the search and is told, as it is no point's fault; the same search goes on later.
+func TestFullDisk(t *testing.T) {
+	o := climbing(t, "rr-svm")
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.trainer.runner = fullDisk{s.trainer.runner}
+	if _, err := s.search(t.Context()); !fs.IsDiskFull(err) || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("%v", err)
+	}
+	if r := run(t, o, ""); len(r.Points) == 0 {
+		t.Error("with space again: nothing")
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 }
 
 // trial trains a rung without a fold, and measures its points on the fold. A training that fails
-// ends its point.
+// ends its point; a full disk, which is no point's fault, ends the search.
 func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *batch) ([]*result, error) {
 	var points []Point
 	for _, p := range r.in() {
@@ -70,7 +70,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 		c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
 	}})
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !fs.IsDiskFull(err) {
 			if errors.Is(c.clock.ended(ctx, within, err), errTimeUp) {
 				err = fmt.Errorf("nothing came of it in %s", human.Seconds(2*may))
 			}
