@@ -372,7 +372,7 @@ def check(taxon, folder, method, seed):
         if abs(run.report["alpha_used"] - used) > 1e-12:
             faults.append(f"alpha {run.report['alpha_used']}, not {used}")
         mine = objective(np.array([run.w.get(n, np.zeros(p.xb.shape[1])) for n in tree.nodes]))
-        if abs(mine - run.primal) > 1e-6 * mine:
+        if abs(mine - run.primal) > 3e-5 * mine:  # weights are written in float32
             faults.append(f"the objective of the exported weights is {mine:.9g}, not {run.primal:.9g}")
         return [*faults, close(run, bound)]
     if method == "hm3":
