@@ -120,15 +120,18 @@ const (
 
 // Alone is the resident memory of equal trainings side by side in one process with these threads.
 func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
-	kept, stored := e.WorkerKept, e.StoreLocal
+	shared, kept, stored := e.WorkerShared, e.WorkerKept, e.StoreLocal
 	if thrift >= Frugal {
 		kept = 0
+		if !e.Dense { // no garbage is left to hide it
+			shared *= FirstSweeps
+		}
 	}
 	if thrift >= OnDisk {
 		stored = min(stored, onDiskBytes)
 	}
 	n := uint64(max(trainings, 1))
-	m := Memory{Data: n * e.Data, State: n * (e.WorkerShared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
+	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
 	if (e.Dense || thrift >= Frugal) && m.Total > DenseFrom {
@@ -136,7 +139,7 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 	}
 	m.Process, m.Least = m.Total-live, m.Total
 	if thrift < OnDisk {
-		m.Least = e.Alone(threads, trainings, OnDisk).Total
+		m.Least = min(m.Total, e.Alone(threads, trainings, thrift+1).Least)
 	}
 	return m
 }
