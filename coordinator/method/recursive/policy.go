@@ -115,9 +115,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePriced = 2, 2 }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) {
-			p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals, p.Share, p.MomentumFrom = 0, 2, false, 0.5, 1
-		}),
+		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals, p.Share = 0, 2, false, 0.5 }),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
 			p.PreciseRise, p.WarmDuals = 0, false
