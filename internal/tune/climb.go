@@ -29,7 +29,6 @@ type climb struct {
 	sampled  []*rung // rungs of the stage on a sample
 	rungs    []*rung // rungs of the stage on whole folds, by their first trial
 	share    float64 // of the time left that one training may take
-	meets    bool    // the best points meet on the last folds
 	kept     float64 // seconds reserved for later stages
 	line     tell.Progress
 	mu       sync.Mutex // guards the progress line while trainings run side by side
@@ -145,7 +144,7 @@ func (c *climb) run(ctx context.Context) error {
 	if c.rungs = c.stage.rungs; err != nil || c.stage == sample {
 		return err
 	}
-	c.kept, c.share, c.meets = 0, 1, true
+	c.kept, c.share = 0, 1
 	return c.final(ctx)
 }
 
@@ -345,8 +344,6 @@ func (c *climb) again(ctx context.Context) error {
 		c.stage.rungs[slices.Index(c.stage.rungs, r)] = next
 		if r.family.best == r || c.gains(next, r.family.best) {
 			r.family.best = next
-		} else {
-			c.forget(next)
 		}
 		if err := c.save(); err != nil {
 			return err
@@ -408,7 +405,6 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	was := f.best
 	err := c.trials(ctx, fresh, c.stage.from, c.stage.to)
 	for _, r := range fresh { // in this order, whichever ended first
 		if r.lead == nil {
@@ -417,11 +413,6 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 		c.stage.rungs = append(c.stage.rungs, r)
 		if f.best == nil || c.gains(r, f.best) {
 			f.best = r
-		}
-	}
-	for _, r := range append(fresh, was) { // only the best one is begun at
-		if r != nil && r != f.best {
-			c.forget(r)
 		}
 	}
 	if err == nil {

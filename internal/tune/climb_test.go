@@ -205,54 +205,8 @@ func TestAgain(t *testing.T) {
 	if long.Sweeps <= short.Sweeps || long.CPUSeconds <= short.CPUSeconds || long.Gap > max(1.1*short.Gap, 1e-7) || long.From != nil {
 		t.Errorf("cut short %+v, then %+v", short, long)
 	}
-	if len(states()) != 1 {
-		t.Errorf("the best has left %v for those after it", states())
-	}
-	if c.forget(f.best); len(states()) != 0 {
+	if len(states()) != 0 {
 		t.Errorf("what is of no more use stays: %v", states())
-	}
-}
-
-// TestBefore: a training begins where the best of its family ended, if that has a smaller C and all else the
-// same: it takes fewer sweeps, and of all that ended only the best one's state is kept.
-func TestBefore(t *testing.T) {
-	o := climbing(t, "rr-svm")
-	o.Train.Said = registry.Values{"gap": "1e-6"}
-	c := exactly(t, o)
-	start := c.starts[0]
-	train := func(begin bool) *outcome {
-		f := &family{start: start}
-		c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}
-		if begin {
-			if err := c.try(t.Context(), f, start); err != nil {
-				t.Fatal(err)
-			}
-		}
-		next := start.with("C", "3")
-		if err := c.try(t.Context(), f, next); err != nil {
-			t.Fatal(err)
-		}
-		out := &c.stage.rungs[len(c.stage.rungs)-1].lead.results[0].outcome
-		if left, _ := filepath.Glob(filepath.Join(o.Train.Out, "states", "*")); len(left) != 1 {
-			t.Errorf("kept: %v", left)
-		}
-		c.forget(f.best)
-		for _, r := range c.stage.rungs { // what is on record is not trained again
-			for _, p := range r.points {
-				_ = os.Remove(c.record.file(p.point, 0, ".json"))
-			}
-		}
-		return out
-	}
-	cold, warm := train(false), train(true)
-	if cold.From != nil || warm.From == nil || *warm.From != 1 || warm.Sweeps >= cold.Sweeps {
-		t.Errorf("from nothing %+v, from a smaller C %+v", cold, warm)
-	}
-	if b := c.before(&rung{base: start.with("C", "0.3"), family: c.families[0]}); b != nil {
-		t.Errorf("a smaller C begins at %v", b)
-	}
-	if b := c.before(&rung{base: start.with("C", "30").with("positive-weight", "2"), family: c.families[0]}); b != nil {
-		t.Errorf("other options begin at %v", b)
 	}
 }
 

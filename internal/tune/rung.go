@@ -62,7 +62,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
 	defer cancel()
-	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{before: c.before(r), next: !c.meets, keep: true, seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
+	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
 		gap := ""
 		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
 			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
@@ -137,22 +137,4 @@ func (c *climb) tell(format string, args ...any) {
 		text = fmt.Sprintf("best so far %s, %s; %s", best.point.Name(), c.goal.Words(best.jack[0]), text)
 	}
 	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
-}
-
-// before is the point whose weights a training of a rung begins at: the best of its family, where it differs
-// by a smaller C alone. It takes half of the time then, and comes nearer to where it would end
-// (docs/decisions/0025-one-search.md). nil: it begins at nothing.
-func (c *climb) before(r *rung) *Point {
-	best := r.family.best
-	if best == nil || best.base.Path() != r.base.Path() || best.base.C() >= r.base.C() {
-		return nil
-	}
-	return &best.base
-}
-
-// forget removes what a rung's trainings have left to begin at, unless their time has cut one short.
-func (c *climb) forget(r *rung) {
-	for f := c.stage.from; f < c.stage.to && !r.stopped; f++ {
-		_ = fs.RemoveAll(c.record.state(r.base, f)) // another run of the search begins at nothing there
-	}
 }

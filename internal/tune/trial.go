@@ -55,7 +55,6 @@ func (l local) discard(ctx context.Context, job string) error {
 type trialOptions struct {
 	before  *Point  // begin where the training of this point ended; nil: at zero
 	next    bool    // keep the final state
-	keep    bool    // leave behind where `before` ended, too
 	seconds float64 // most seconds that it may take
 	// alone: train as if the other rows did not exist, so that classes without rows are left out.
 	// Every result then has the cost of its training.
@@ -122,7 +121,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 	}
 	_ = fs.RemoveAll(t.record.checkpoint(job))
-	if begin == end && !leaves || begin != "" && begin != end && !o.keep {
+	if begin != "" && !(begin == end && leaves) { // nothing begins there any more
 		_ = fs.RemoveAll(begin)
 	}
 	return results, false, nil
