@@ -21,7 +21,7 @@ type system struct {
 	tile                              []float32 // by column two lines: the direction p, and the system times p
 	step, residual, inverse, diagonal []float32 // by column: 1/(A + h), A
 	scale                             []float64 // place -> length of the lane's gradient
-	pull                              []float32 // of a near problem, by column: sqrt(phi”) u; nil: no other
+	pull                              []float32 // of a near problem, by column: sqrt(bend) u; empty: no other
 }
 
 // eighth is the number of lanes of a line in one register of float32.
