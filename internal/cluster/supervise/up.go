@@ -144,6 +144,9 @@ func Down(ctx context.Context, dir string, ui tell.Teller) error {
 			return err
 		}
 	}
+	if _, err := Sweep(ctx, dir); err != nil { // it may have been killed, and was still holding its lock
+		return err
+	}
 	ui.Note("%s: %s ended", dir, human.Counted(int64(len(before.Processes)), "process", "processes"))
 	return nil
 }
