@@ -307,7 +307,7 @@ func (p infoPrinter) structure(i *inspect.Info) {
 
 func (p infoPrinter) memory(m *method.Memory) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s), %s at least, by --memory", human.Bytes(int64(m.Total)), human.Bytes(int64(m.Data)), human.Bytes(int64(m.State)), human.Bytes(int64(m.Scratch)), human.Bytes(int64(m.Process)), human.Bytes(int64(m.Least)))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train --memory at least %s", human.Bytes(int64(m.Total)), human.Bytes(int64(m.Data)), human.Bytes(int64(m.State)), human.Bytes(int64(m.Scratch)), human.Bytes(int64(m.Process)), human.Bytes(int64(m.Least)))
 	}
 }
 

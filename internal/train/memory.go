@@ -68,9 +68,9 @@ func (t *Training) tellThrift() {
 	}
 }
 
-// CollectOften keeps garbage small while thrifty trainings or those with large dense vectors run, and returns
-// freed pages in time to stay within --memory, or within the plan's estimate. A setting of the
-// user's (GOGC) takes precedence. Call what it returns at the end.
+// CollectOften keeps garbage small while trainings run that are thrifty or have large dense vectors.
+// It returns freed pages in time to stay within --memory, or within the plan's estimate. A setting
+// of the user's (GOGC) takes precedence. Call what it returns at the end.
 func (t *Training) CollectOften(trainings int) func() {
 	e := t.estimate()
 	need := t.needs(e, trainings, t.thrift)

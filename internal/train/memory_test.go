@@ -64,8 +64,10 @@ func TestThrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer work.Close()
-	tr := &Training{o: noisy(t, tree), work: work, usage: new(usage), thrift: method.OnDisk}
-	if c := tr.engineConfig(); c.BadgerDir == "" || !c.NoCache {
-		t.Errorf("on the disk: %+v", c)
+	tr := &Training{o: noisy(t, tree), work: work, usage: new(usage)}
+	for tr.thrift = method.Roomy; tr.thrift <= method.OnDisk; tr.thrift++ {
+		if c := tr.engineConfig(); c.NoCache != (tr.thrift >= method.Frugal) || (c.BadgerDir != "") != (tr.thrift == method.OnDisk) {
+			t.Errorf("thrift %d: nothing kept %v, files in %q", tr.thrift, c.NoCache, c.BadgerDir)
+		}
 	}
 }

@@ -40,13 +40,13 @@ type Training struct {
 
 	ui      tell.Teller
 	o       *Options
-	work    *Work // nil: it writes no model
-	thrift  method.Thrift
-	scratch string   // a folder
-	usage   *usage   // never nil if a model is written
-	told    string   // message about the checkpoint that it continues from
-	learned *learned // nil: nothing was learned
-	warmSum string   // weights_sha256 of Options.Warm
+	work    *Work         // nil: it writes no model
+	thrift  method.Thrift // set by Fit
+	scratch string        // a folder
+	usage   *usage        // never nil if a model is written
+	told    string        // message about the checkpoint that it continues from
+	learned *learned      // nil: nothing was learned
+	warmSum string        // weights_sha256 of Options.Warm
 	scores  *sweepScores
 
 	earlySum string // digest of the data of Options.EarlyStop

@@ -16,7 +16,7 @@ func Path(t *testing.T) string {
 	case os.Getenv("TAXON_CHROMIUM") == "required":
 		t.Fatal(err)
 	default:
-		t.Skip("needs chromium: " + err.Error())
+		t.Skip("this test opens a page in Chromium, which is not installed here (CI requires it): " + err.Error())
 	}
 	return path
 }
