@@ -34,6 +34,7 @@ type dualSolver struct {
 	start  *startArgs
 	mark   []uint8  // [d] of listed rows' features, while they are sought
 	needed []uint32 // the features that listed rows have
+	sent   []sent   // of all contributions, feature by feature
 	chunk  *[scoreChunk][Lanes]float32
 }
 
@@ -71,8 +72,8 @@ func (t *dualSolver) open(b *Block, warm *State) {
 	t.tile.open(b)
 	t.list.clear()
 	t.rounding = [Lanes]uint8{}
-	var none [Lanes]float64
 	if warm == nil || !warm.Priced {
+		var none [Lanes]float64
 		stride := t.p.sampleStride()
 		for i, norm := range t.p.norm {
 			if norm > 0 && (i%stride == 0 || t.sign[i] != 0) {
@@ -80,8 +81,13 @@ func (t *dualSolver) open(b *Block, warm *State) {
 			}
 		}
 	} else {
+		n := len(warm.Rows)
+		t.rows = append(t.rows, warm.Rows...)
+		t.work, t.pos, t.live, t.a = resized(t.work, n), resized(t.pos, n), resized(t.live, n), resized(t.a, n)
+		clear(t.live)
+		clear(t.a)
 		for k, i := range warm.Rows {
-			t.put(i, warm.Work[k]|warm.Live[k], t.sign[i], 0, &none)
+			t.work[k], t.pos[k] = warm.Work[k]|warm.Live[k], t.sign[i]
 		}
 	}
 	if warm != nil {
@@ -153,11 +159,16 @@ func (t *dualSolver) descend(ctx context.Context, o Options, sums *Sums) (uint16
 	}
 	running, err := t.single.run(ctx, t, t.duals, o, sums)
 	for k := range t.refs {
-		if t.refs[k].moved != 0 || t.live[k] != 0 {
-			for l, a := range &t.duals[k] {
-				t.a[k][l] = float64(a)
+		if t.refs[k].moved == 0 && t.live[k] == 0 {
+			continue
+		}
+		t.live[k] = 0
+		for m := t.work[k]; m != 0; m &= m - 1 { // no other lane looked at the row
+			l := bits.TrailingZeros16(m) & 15
+			a := t.duals[k][l]
+			if t.a[k][l] = float64(a); a != 0 {
+				t.live[k] |= 1 << l
 			}
-			t.live[k] = liveLanes(&t.a[k])
 		}
 	}
 	return running, err
@@ -225,13 +236,8 @@ func (t *dualSolver) findNeeded() {
 			t.mark[f] = 1
 		}
 	}
-	for f, m := range t.mark {
-		if m != 0 {
-			t.needed = append(t.needed, uint32(f))
-			t.mark[f] = 0
-		}
-	}
-	t.needed = append(t.needed, uint32(last))
+	t.needed = append(appendMarked(t.needed, t.mark), uint32(last))
+	clear(t.mark)
 }
 
 // needsMost says whether so many features are needed that it is cheaper to take all.
@@ -290,29 +296,36 @@ func (t *dualSolver) rebuild() {
 			t.support[last] |= live
 		}
 	}
-	t.listTouched()
+	t.touched = appendMarked(t.touched[:0], t.support)
 }
 
-// listTouched lists the features that a lane has support on, ascending, four at a look.
-func (t *dualSolver) listTouched() {
-	t.touched = t.touched[:0]
+// appendMarked appends the places of marks that are not zero. Which of them are is hard to foresee,
+// so that no branch asks for one mark alone.
+func appendMarked[T uint8 | uint16](list []uint32, mark []T) []uint32 {
+	list = slices.Grow(list, len(mark))
+	n := len(list)
+	list = list[:n+len(mark)]
+	const step = 8
 	f := 0
-	for ; f+4 <= len(t.support); f += 4 {
-		four := (*[4]uint16)(t.support[f:])
-		if four[0]|four[1]|four[2]|four[3] == 0 {
+	for ; f+step <= len(mark); f += step {
+		m := (*[step]T)(mark[f:])
+		if m[0]|m[1]|m[2]|m[3]|m[4]|m[5]|m[6]|m[7] == 0 {
 			continue
 		}
-		for j, lanes := range four {
-			if lanes != 0 {
-				t.touched = append(t.touched, uint32(f+j))
+		for j, x := range m {
+			list[n] = uint32(f + j)
+			if x != 0 {
+				n++
 			}
 		}
 	}
-	for ; f < len(t.support); f++ {
-		if t.support[f] != 0 {
-			t.touched = append(t.touched, uint32(f))
+	for ; f < len(mark); f++ {
+		list[n] = uint32(f)
+		if mark[f] != 0 {
+			n++
 		}
 	}
+	return list[:n]
 }
 
 // fillWeights sets the float32 tile w = y + v, rounded once with t.rounding: the weights that
@@ -371,34 +384,42 @@ func (t *dualSolver) contributions(curvature func(f uint32, lanes uint16) uint8)
 			of[bits.TrailingZeros16(m)] = slot
 		}
 	}
+	t.sent = t.sent[:0]
 	count := make([]int, len(lanesOf))
 	for _, f := range t.touched {
-		for m := t.support[f] & with; m != 0; {
-			slot := of[bits.TrailingZeros16(m)]
-			count[slot]++
-			m &^= lanesOf[slot]
-		}
-	}
-	out := make([]coupling.Contribution, len(lanesOf))
-	for slot, n := range count {
-		out[slot] = coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, n), Sum: make([]float64, 0, n), Curvature: make([]uint8, 0, n)}
-	}
-	for _, f := range t.touched {
+		v := &t.v[f]
 		for rest := t.support[f] & with; rest != 0; {
-			slot := of[bits.TrailingZeros16(rest)]
+			slot := of[bits.TrailingZeros16(rest)&15]
 			m := rest & lanesOf[slot]
 			rest &^= m
 			sum := 0.0
 			for r := m; r != 0; r &= r - 1 {
-				sum += t.v[f][bits.TrailingZeros16(r)&15]
+				sum += v[bits.TrailingZeros16(r)&15]
 			}
-			c := &out[slot]
-			c.Feature = append(c.Feature, f)
-			c.Sum = append(c.Sum, sum)
-			c.Curvature = append(c.Curvature, curvature(f, m))
+			t.sent = append(t.sent, sent{sum, f, uint8(slot), curvature(f, m)})
+			count[slot]++
 		}
 	}
+	out := make([]coupling.Contribution, len(lanesOf))
+	for slot, n := range count {
+		out[slot] = coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n), Curvature: make([]uint8, n)}
+		count[slot] = 0
+	}
+	for i := range t.sent {
+		e := &t.sent[i]
+		c, n := &out[e.slot], count[e.slot]
+		c.Feature[n], c.Sum[n], c.Curvature[n] = e.feature, e.sum, e.curvature
+		count[e.slot]++
+	}
 	return out
+}
+
+// sent is an entry of a contribution to a slot's parent.
+type sent struct {
+	sum       float64
+	feature   uint32
+	slot      uint8
+	curvature uint8
 }
 
 // Weights implements Solver.

@@ -184,17 +184,19 @@ func (t *dualSolver) vnorms() (norm [Lanes]float64) {
 func (t *dualSolver) normBounds() (n [Lanes]float64) {
 	y := make([]float64, len(t.b.Mean))
 	for slot, mean := range t.b.Mean {
-		var q [4]float64 // to hide the additions' latency
+		var q0, q1, q2, q3 float64 // to hide the additions' latency
 		for ; len(mean) >= 4; mean = mean[4:] {
-			for j := range q {
-				x := float64(mean[j])
-				q[j] += float64(x * x)
-			}
+			m := (*[4]float32)(mean)
+			x0, x1, x2, x3 := float64(m[0]), float64(m[1]), float64(m[2]), float64(m[3])
+			q0 += float64(x0 * x0)
+			q1 += float64(x1 * x1)
+			q2 += float64(x2 * x2)
+			q3 += float64(x3 * x3)
 		}
-		for j, x := range mean {
-			q[j] += float64(float64(x) * float64(x))
+		for _, x := range mean {
+			q0 += float64(float64(x) * float64(x))
 		}
-		y[slot] = math.Sqrt((q[0] + q[1]) + (q[2] + q[3]))
+		y[slot] = math.Sqrt((q0 + q1) + (q2 + q3))
 	}
 	for l, q := range t.vnorms() {
 		n[l] = math.Sqrt(q)
