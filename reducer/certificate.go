@@ -11,23 +11,23 @@ package reducer
 // the gradient's sum over p's subtree. D = P - that has no first-order error from the
 // rounding of V.
 func (r *run) certify() {
-	c := &r.col
+	cells := r.col.cell
 	primal, dual := 0.0, 0.0
-	for i := len(c.node) - 1; i >= 0; i-- {
-		up := 0.0
-		if j := c.parent[i]; j >= 0 {
-			c.u[j] += c.u[i]
-			up = float64(c.y[j])
+	for i := len(cells) - 1; i >= 0; i-- {
+		c, up := &cells[i], 0.0
+		if j := c.parent; j >= 0 {
+			cells[j].u += c.u
+			up = float64(cells[j].y)
 		}
-		e := float64(c.y[i]) - up
-		p := float64(c.edge[i]*float64(e*e)) / 2
+		e := float64(c.y) - up
+		p := float64(c.edge*float64(e*e)) / 2
 		primal += p
-		u := c.u[i]
+		u := c.u
 		if r.Smooth {
 			dual += p
-			u = float64(c.edge[i]*e) - u
+			u = float64(c.edge*e) - u
 		}
-		dual -= float64(u*u) / (2 * c.edge[i])
+		dual -= float64(u*u) / (2 * c.edge)
 	}
 	r.sums.Primal += primal
 	r.sums.Dual += dual
@@ -37,17 +37,19 @@ func (r *run) certify() {
 // matrix of the system (edges and curvature): positive when the step turns against the
 // momentum (O'Donoghue & Candes 2015, gradient restart).
 func (r *run) momentum() {
-	c := &r.col
+	cells := r.col.cell
 	restart, moved := 0.0, 0.0
-	for i := range c.node {
-		back, on := float64(c.y[i])-float64(c.next[i]), float64(c.next[i])-float64(c.x[i])
-		restart += float64(c.curvature[i] * back * on)
-		if j := c.parent[i]; j >= 0 {
-			back -= float64(c.y[j]) - float64(c.next[j])
-			on -= float64(c.next[j]) - float64(c.x[j])
+	for i := range cells {
+		c := &cells[i]
+		back, on := float64(c.y)-float64(c.next), float64(c.next)-float64(c.x)
+		restart += float64(c.curvature * back * on)
+		if j := c.parent; j >= 0 {
+			m := &cells[j]
+			back -= float64(m.y) - float64(m.next)
+			on -= float64(m.next) - float64(m.x)
 		}
-		restart += float64(c.edge[i] * float64(back*on))
-		moved += float64(c.edge[i] * float64(back*back))
+		restart += float64(c.edge * float64(back*on))
+		moved += float64(c.edge * float64(back*back))
 	}
 	r.sums.Restart += restart
 	r.sums.Moved += moved

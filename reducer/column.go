@@ -1,78 +1,51 @@
 package reducer
 
-import "math"
-
-// column is one feature's system over an ancestor-closed list of nodes, in preorder. Its
-// slices are as long as the list and have room for all nodes.
+// column is one feature's system over an ancestor-closed list of nodes, in preorder.
 type column struct {
-	node      []int32
-	parent    []int32   // position of the parent in node; -1
-	y         []float32 // extrapolated
-	x         []float32
-	prev      []float32
-	v         []float64 // V_p
-	curvature []float64
-	edge      []float64 // weight of the edge to the parent
-	u         []float64 // V_p, or what the certificate has in its place
-	diag      []float64 // of the elimination
-	w         []float64 // right-hand side, then solution
-	next      []float32 // x+
-	keep      []bool
+	all  []cell // room for all nodes
+	cell []cell // the list
+	keep []bool
+}
+
+// cell is a node of a column.
+type cell struct {
+	node      int32
+	parent    int32   // position of the parent in the column; -1
+	y         float32 // extrapolated
+	x         float32
+	prev      float32
+	next      float32 // x+
+	v         float64 // V_p
+	curvature float64
+	edge      float64 // weight of the edge to the parent
+	u         float64 // V_p, or what the certificate has in its place
+	diag      float64 // of the elimination
+	w         float64 // right-hand side, then solution
 }
 
 // reset makes room for n nodes.
-func (c *column) reset(n int) {
-	c.node, c.parent = resize(c.node, n), resize(c.parent, n)
-	c.y, c.x, c.prev, c.next = resize(c.y, n), resize(c.x, n), resize(c.prev, n), resize(c.next, n)
-	c.v, c.curvature, c.edge, c.u = resize(c.v, n), resize(c.curvature, n), resize(c.edge, n), resize(c.u, n)
-	c.diag, c.w, c.keep = resize(c.diag, n), resize(c.w, n), resize(c.keep, n)
-}
-
-// cut sets the length of the list.
-func (c *column) cut(n int) {
-	c.node, c.parent = c.node[:n], c.parent[:n]
-	c.y, c.x, c.prev, c.next = c.y[:n], c.x[:n], c.prev[:n], c.next[:n]
-	c.v, c.curvature, c.edge, c.u = c.v[:n], c.curvature[:n], c.edge[:n], c.u[:n]
-	c.diag, c.w, c.keep = c.diag[:n], c.w[:n], c.keep[:n]
-}
+func (c *column) reset(n int) { c.all, c.keep = resize(c.all, n), resize(c.keep, n) }
 
 // layOut lists the nodes of feature lo+f in preorder: all that hold or get a value, and their
 // ancestors; for the dense rules all nodes. It sets x and prev (the parent's value if not
 // overridden), y, V and the curvature. It merges the sorted lists, and inserts missing ancestors
 // before the first node that needs them, which is their place in preorder.
 func (r *run) layOut(f int32) {
-	const end = math.MaxInt32
-	c := &r.col
-	c.cut(cap(c.node))
-	a, b, g := r.x.of(f), r.prev.of(f), r.in.of(f)
-	var d []input
+	a, b, g := r.x.ended(f), r.prev.ended(f), r.in.ended(f)
+	d := noInput[:]
 	if r.grad != nil {
-		d = r.grad.of(f)
+		d = r.grad.ended(f)
 	}
-	n := 0
+	all, n := r.col.all, 0
 	for next := int32(0); ; next++ {
-		p := int32(end)
+		p := min(a[0].node, b[0].node, g[0].parent, d[0].parent)
 		if r.dense {
-			if int(next) == len(r.Forest.Parent) {
+			if p = next; int(next) == len(r.Forest.Parent) {
 				break
 			}
-			p = next
-		} else {
-			if len(a) > 0 {
-				p = a[0].node
-			}
-			if len(b) > 0 {
-				p = min(p, b[0].node)
-			}
-			if len(g) > 0 {
-				p = min(p, g[0].parent)
-			}
-			if len(d) > 0 {
-				p = min(p, d[0].parent)
-			}
-			if p == end {
-				break
-			}
+		}
+		if p == end {
+			break
 		}
 		up := int32(-1)
 		if q := r.Forest.Parent[p]; q >= 0 {
@@ -81,53 +54,66 @@ func (r *run) layOut(f int32) {
 				up = int32(n - 1)
 			}
 		}
-		r.place(p, up, n)
-		if len(a) > 0 && a[0].node == p {
-			c.x[n] = a[0].value
+		c := &all[n]
+		r.place(c, p, up, n)
+		if a[0].node == p {
+			c.x = a[0].value
 			a = a[1:]
 		}
-		if len(b) > 0 && b[0].node == p {
-			c.prev[n] = b[0].value
+		if b[0].node == p {
+			c.prev = b[0].value
 			b = b[1:]
 		}
-		for len(g) > 0 && g[0].parent == p {
-			c.v[n] += g[0].sum
-			c.curvature[n] += float64(r.degrees[g[0].curvature])
-			g = g[1:]
+		// Whether a node gets something is hard to foresee: there is no branch.
+		e, taken := &g[0], 1
+		if e.parent != p {
+			e, taken = &noInput[0], 0
 		}
-		if r.grad == nil {
-			c.u[n] = c.v[n]
+		g = g[taken:]
+		c.v, c.curvature, c.u = e.sum, e.curvature, e.sum
+		if r.grad != nil {
+			e, taken := &d[0], 1
+			if e.parent != p {
+				e, taken = &noInput[0], 0
+			}
+			d = d[taken:]
+			c.u = e.sum
 		}
-		for len(d) > 0 && d[0].parent == p {
-			c.u[n] += d[0].sum
-			d = d[1:]
-		}
-		if r.full {
-			c.curvature[n] = float64(r.Forest.Terminals[p])
-		}
-		c.y[n] = Extrapolate(c.x[n], c.prev[n], r.Beta)
+		r.finish(c)
 		n++
 	}
-	c.cut(n)
+	r.col.cell = all[:n]
 }
+
+// noInput is what a node gets to which nothing is sent.
+var noInput = [1]input{{parent: end}}
 
 // position is the index of node p among the first n of the column, or -1.
 func (r *run) position(p int32, n int) int32 {
-	if i := r.at[p]; int(i) < n && r.col.node[i] == p {
+	if i := r.at[p]; int(i) < n && r.col.all[i].node == p {
 		return i
 	}
 	return -1
 }
 
-// place inserts node p at position n. Its parent is at position up. p has no value of its own.
-func (r *run) place(p, up int32, n int) {
-	c := &r.col
+// place makes c, at position n, the cell of node p, whose parent is at position up. p has no value
+// of its own.
+func (r *run) place(c *cell, p, up int32, n int) {
 	r.at[p] = int32(n)
-	c.node[n], c.parent[n], c.edge[n] = p, up, r.Forest.edge(p)
-	c.x[n], c.prev[n], c.v[n], c.curvature[n], c.u[n] = 0, 0, 0, 0, 0
+	c.node, c.parent, c.edge = p, up, r.edges[p]
+	c.x, c.prev = 0, 0
 	if up >= 0 {
-		c.x[n], c.prev[n] = c.x[up], c.prev[up]
+		top := &r.col.all[up]
+		c.x, c.prev = top.x, top.prev
 	}
+}
+
+// finish sets what follows from the values of a cell.
+func (r *run) finish(c *cell) {
+	if r.full {
+		c.curvature = float64(r.Forest.Terminals[c.node])
+	}
+	c.y = Extrapolate(c.x, c.prev, r.Beta)
 }
 
 // ancestors places node p and those above it that are missing, topmost first, from
@@ -141,13 +127,11 @@ func (r *run) ancestors(p int32, n int) int {
 		}
 		r.path = append(r.path, q)
 	}
-	c := &r.col
 	for i := len(r.path) - 1; i >= 0; i-- {
-		r.place(r.path[i], up, n)
-		if r.full {
-			c.curvature[n] = float64(r.Forest.Terminals[r.path[i]])
-		}
-		c.y[n] = Extrapolate(c.x[n], c.prev[n], r.Beta)
+		c := &r.col.all[n]
+		r.place(c, r.path[i], up, n)
+		c.v, c.curvature, c.u = 0, 0, 0
+		r.finish(c)
 		up = int32(n)
 		n++
 	}
@@ -157,26 +141,28 @@ func (r *run) ancestors(p int32, n int) int {
 // emit writes x+ as overrides. A node is kept if it differs from its parent or if a kept node
 // lies below it.
 func (r *run) emit(f int32) {
-	c := &r.col
-	clear(c.keep)
+	cells := r.col.cell
+	keep := r.col.keep[:len(cells)]
+	clear(keep)
 	kept := 0
-	for i := len(c.node) - 1; i >= 0; i-- {
-		up, j := float32(0), c.parent[i]
+	for i := len(cells) - 1; i >= 0; i-- {
+		up, j := float32(0), cells[i].parent
 		if j >= 0 {
-			up = c.next[j]
+			up = cells[j].next
 		}
-		if c.keep[i] || !same(c.next[i], up) {
-			c.keep[i] = true
+		if keep[i] || !same(cells[i].next, up) {
+			keep[i] = true
 			kept++
 			if j >= 0 {
-				c.keep[j] = true
+				keep[j] = true
 			}
 		}
 	}
-	r.out.open(f, kept)
-	for i, p := range c.node {
-		if c.keep[i] {
-			r.out.add(p, c.next[i])
+	out := r.out.open(f, kept)
+	for i := range cells {
+		if keep[i] {
+			out[0] = override{cells[i].node, cells[i].next}
+			out = out[1:]
 		}
 	}
 }

@@ -1,16 +1,21 @@
 package reducer
 
 import (
+	"math"
 	"slices"
 
 	"taxon/internal/coupling"
 )
 
-// columns is Vectors transposed: feature by feature the overriding nodes, ascending.
+// columns is Vectors transposed: feature by feature the overriding nodes, ascending. Behind each
+// feature's there is room for one more, whose node is end.
 type columns struct {
 	begin []int32
 	entry []override
 }
+
+// end is above all nodes.
+const end = math.MaxInt32
 
 type override struct {
 	node  int32
@@ -18,44 +23,57 @@ type override struct {
 }
 
 // of lists feature lo+f's overrides.
-func (c *columns) of(f int32) []override { return c.entry[c.begin[f]:c.begin[f+1]] }
+func (c *columns) of(f int32) []override { return c.entry[c.begin[f] : c.begin[f+1]-1] }
+
+// ended is of and the end.
+func (c *columns) ended(f int32) []override { return c.entry[c.begin[f]:c.begin[f+1]] }
 
 // transpose by counting; features must lie in [lo, hi).
 func (s *Scratch) transpose(c *columns, v *Vectors, lo, hi uint32) {
-	c.begin, c.entry = zeroed(c.begin, int(hi-lo)+1), resize(c.entry, len(v.Feature))
+	c.begin, c.entry = zeroed(c.begin, int(hi-lo)+1), resize(c.entry, len(v.Feature)+int(hi-lo))
 	for _, f := range v.Feature {
 		c.begin[f-lo+1]++
 	}
 	next := s.places(c.begin)
 	for p := range len(v.Begin) - 1 {
-		for e := v.Begin[p]; e < v.Begin[p+1]; e++ {
-			f := v.Feature[e] - lo
-			c.entry[next[f]] = override{int32(p), v.Value[e]}
-			next[f]++
+		feature, value := v.list(p)
+		value = value[:len(feature)]
+		for e, f := range feature {
+			at := &next[f-lo]
+			c.entry[*at] = override{int32(p), value[e]}
+			*at++
 		}
+	}
+	for _, at := range next[:hi-lo] {
+		c.entry[at].node = end
 	}
 }
 
-// inputs are the contributions transposed: per feature the parents, ascending; equal
-// parents in the contributions' order.
+// inputs are the contributions transposed: per feature the parents, ascending. What several blocks
+// send to one parent is added in the contributions' order. The place behind is as in columns.
 type inputs struct {
 	begin []int32
+	end   []int32 // of each feature's entries
 	entry []input
 }
 
 type input struct {
 	sum       float64
+	curvature float64
 	parent    int32
-	curvature uint8
 }
 
 // of lists what comes in on feature lo+f.
-func (g *inputs) of(f int32) []input { return g.entry[g.begin[f]:g.begin[f+1]] }
+func (g *inputs) of(f int32) []input { return g.entry[g.begin[f]:g.end[f]] }
 
-// gather transposes contributions, which are sorted by parent.
-func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32) {
+// ended is of and the end.
+func (g *inputs) ended(f int32) []input { return g.entry[g.begin[f] : g.end[f]+1] }
+
+// gather transposes contributions, which are sorted by parent. degrees tells what each value of
+// their curvature counts.
+func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32, degrees *[256]float64) {
 	g.begin = zeroed(g.begin, int(hi-lo)+1)
-	n := 0
+	n := int(hi - lo)
 	for _, c := range in {
 		n += len(c.Feature)
 		for _, f := range c.Feature {
@@ -63,20 +81,32 @@ func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32) {
 		}
 	}
 	g.entry = resize(g.entry, n)
-	next := s.places(g.begin)
+	g.end = append(g.end[:0], s.places(g.begin)[:hi-lo]...)
 	for _, c := range in {
+		sum, curvature := c.Sum[:len(c.Feature)], c.Curvature[:len(c.Feature)]
 		for e, f := range c.Feature {
-			g.entry[next[f-lo]] = input{c.Sum[e], c.Parent, c.Curvature[e]}
-			next[f-lo]++
+			at := &g.end[f-lo]
+			if *at > g.begin[f-lo] {
+				if last := &g.entry[*at-1]; last.parent == c.Parent {
+					last.sum += sum[e]
+					last.curvature += degrees[curvature[e]]
+					continue
+				}
+			}
+			g.entry[*at] = input{sum[e], degrees[curvature[e]], c.Parent}
+			*at++
 		}
+	}
+	for _, at := range g.end {
+		g.entry[at] = input{parent: end}
 	}
 }
 
-// places turns counts, shifted by one, into the begin of each feature's entries. It returns a
-// copy, which counts up while the entries are placed.
+// places turns counts, shifted by one, into the begin of each feature's entries, with one more for
+// the end. It returns a copy, which counts up while the entries are placed.
 func (s *Scratch) places(begin []int32) []int32 {
 	for i := 1; i < len(begin); i++ {
-		begin[i] += begin[i-1]
+		begin[i] += begin[i-1] + 1
 	}
 	s.next = append(s.next[:0], begin...)
 	return s.next
@@ -85,7 +115,8 @@ func (s *Scratch) places(begin []int32) []int32 {
 // builder collects columns feature by feature, in order, and transposes them back to
 // Vectors.
 type builder struct {
-	columns
+	begin []int32 // of each feature the number of entries, shifted by one
+	entry []override
 	count []int64 // per node
 }
 
@@ -94,21 +125,21 @@ func (b *builder) reset(nodes, features int) {
 	b.begin, b.entry, b.count = zeroed(b.begin, features+1), b.entry[:0], zeroed(b.count, nodes)
 }
 
-// open goes to a feature that will have n entries.
-func (b *builder) open(f int32, n int) {
+// open goes to a feature that has n entries, which are to be set.
+func (b *builder) open(f int32, n int) []override {
 	b.begin[f+1] = int32(n)
-	b.entry = slices.Grow(b.entry, n)
-}
-
-func (b *builder) add(node int32, value float32) {
-	b.entry = append(b.entry, override{node, value})
-	b.count[node]++
+	from := len(b.entry)
+	b.entry = slices.Grow(b.entry, n)[:from+n]
+	return b.entry[from:]
 }
 
 // vectors closes the builder; features begin at lo.
 func (b *builder) vectors(lo uint32) *Vectors {
 	v := &Vectors{
 		Begin: make([]int64, len(b.count)+1), Feature: make([]uint32, len(b.entry)), Value: make([]float32, len(b.entry)),
+	}
+	for _, e := range b.entry {
+		b.count[e.node]++
 	}
 	next := b.count
 	for p, n := range b.count {
@@ -118,8 +149,9 @@ func (b *builder) vectors(lo uint32) *Vectors {
 	rest := b.entry
 	for f, n := range b.begin[1:] {
 		for _, e := range rest[:n] {
-			v.Feature[next[e.node]], v.Value[next[e.node]] = lo+uint32(f), e.value
-			next[e.node]++
+			at := &next[e.node]
+			v.Feature[*at], v.Value[*at] = lo+uint32(f), e.value
+			*at++
 		}
 		rest = rest[n:]
 	}

@@ -148,7 +148,7 @@ func (q *graphRun) fill(c int32) {
 	}
 	for _, e := range q.in.of(c) {
 		q.v[e.parent] += e.sum
-		q.curvature[e.parent] += float64(q.degrees[e.curvature])
+		q.curvature[e.parent] += e.curvature
 	}
 	copy(q.gradient, q.v)
 	if q.grad != nil {
@@ -186,10 +186,11 @@ func (q *graphRun) column(c int32) {
 			kept++
 		}
 	}
-	q.out.open(c, kept)
+	out := q.out.open(c, kept)
 	for p, v := range q.next {
 		if v != 0 {
-			q.out.add(int32(p), v)
+			out[0] = override{int32(p), v}
+			out = out[1:]
 		}
 	}
 }

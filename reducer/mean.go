@@ -4,12 +4,12 @@ package reducer
 // ([TKDD] eq. 11): parent, internal children at their current vectors, terminals at
 // y_p + v_n. Dense: every node of the column is looked at.
 func (r *run) mean() {
-	c := &r.col
-	r.neighbours(c.x, c.x)
-	for i, p := range c.node {
-		c.next[i] = c.x[i]
-		if r.Forest.Set[p] == r.Set {
-			c.next[i] = float32(c.w[i]/r.degree(p)) + 0
+	r.neighbours(false)
+	for i := range r.col.cell {
+		c := &r.col.cell[i]
+		c.next = c.x
+		if r.Forest.Set[c.node] == r.Set {
+			c.next = float32(c.w/r.degree(c.node)) + 0
 		}
 	}
 }
@@ -17,11 +17,11 @@ func (r *run) mean() {
 // jacobi moves all nodes at once towards the mean of the neighbours' last values. The terminals
 // are at prev_p + v_n, where the step before solved them. Undamped it need not converge.
 func (r *run) jacobi() {
-	c := &r.col
-	r.neighbours(c.x, c.prev)
-	for i, p := range c.node {
-		mean := c.w[i] / r.degree(p)
-		c.next[i] = float32(float64(c.x[i])+float64(r.Damping*(mean-float64(c.x[i])))) + 0
+	r.neighbours(true)
+	for i := range r.col.cell {
+		c := &r.col.cell[i]
+		mean := c.w / r.degree(c.node)
+		c.next = float32(float64(c.x)+float64(r.Damping*(mean-float64(c.x)))) + 0
 	}
 }
 
@@ -39,16 +39,23 @@ func (r *run) degree(p int32) float64 {
 }
 
 // neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, terminals at
-// solved_i + v_n.
-func (r *run) neighbours(x, solved []float32) {
-	c := &r.col
-	for i, p := range c.node {
-		c.w[i] = float64(float64(r.Forest.Terminals[p])*float64(solved[i])) + c.v[i]
+// x_i + v_n, or where they were solved a step before at prev_i + v_n.
+func (r *run) neighbours(before bool) {
+	cells := r.col.cell
+	for i := range cells {
+		c := &cells[i]
+		solved := c.x
+		if before {
+			solved = c.prev
+		}
+		c.w = float64(float64(r.Forest.Terminals[c.node])*float64(solved)) + c.v
 	}
-	for i := range c.node {
-		if j := c.parent[i]; j >= 0 {
-			c.w[i] += float64(c.edge[i] * float64(x[j]))
-			c.w[j] += float64(c.edge[i] * float64(x[i]))
+	for i := range cells {
+		c := &cells[i]
+		if j := c.parent; j >= 0 {
+			m := &cells[j]
+			c.w += float64(c.edge * float64(m.x))
+			m.w += float64(c.edge * float64(c.x))
 		}
 	}
 }

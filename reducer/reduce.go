@@ -67,6 +67,7 @@ type Scratch struct {
 	in, grad inputs
 	out      builder
 	at       []int32 // node -> its position in the column, if it has one
+	edges    []float64
 	path     []int32
 	next     []int32 // of counting sorts
 	col      column
@@ -84,9 +85,9 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 		var gradients []coupling.Contribution
 		in, gradients = t.split(in)
 		r.grad = &s.grad
-		s.gather(r.grad, gradients, t.Lo, t.Hi)
+		s.gather(r.grad, gradients, t.Lo, t.Hi, &r.degrees)
 	}
-	s.gather(&s.in, in, t.Lo, t.Hi)
+	s.gather(&s.in, in, t.Lo, t.Hi, &r.degrees)
 	s.transpose(&s.x, x, t.Lo, t.Hi)
 	if prev == x {
 		r.prev = &s.x
@@ -98,7 +99,10 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 		r.graph()
 		return s.out.vectors(t.Lo), r.sums
 	}
-	s.at = resize(s.at, nodes)
+	s.at, s.edges = resize(s.at, nodes), resize(s.edges, nodes)
+	for p := range s.edges {
+		s.edges[p] = t.Forest.edge(int32(p))
+	}
 	s.col.reset(nodes)
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)
@@ -162,7 +166,7 @@ func (r *run) column(f int32) {
 	}
 	r.layOut(f)
 	c := &r.col
-	r.sums.Entries += int64(len(c.node))
+	r.sums.Entries += int64(len(c.cell))
 	if r.Certify {
 		r.certify()
 	}
@@ -176,7 +180,9 @@ func (r *run) column(f int32) {
 	case None:
 		return
 	case Emit:
-		copy(c.next, c.y)
+		for i := range c.cell {
+			c.cell[i].next = c.cell[i].y
+		}
 		r.emit(f)
 		return
 	}

@@ -8,25 +8,28 @@ package reducer
 // Nodes outside the column follow their parent and drop out of the equations. Pivots
 // are at least their edges, so it is stable; cost O(nodes).
 func (c *column) solve() {
-	for i := range c.node {
-		c.diag[i] = c.edge[i] + c.curvature[i]
-		c.w[i] = float64(c.curvature[i]*float64(c.y[i])) + c.v[i]
+	cells := c.cell
+	for i := range cells {
+		n := &cells[i]
+		n.diag = n.edge + n.curvature
+		n.w = float64(n.curvature*float64(n.y)) + n.v
 	}
-	for i := len(c.node) - 1; i >= 0; i-- {
-		c.diag[i] = 1 / c.diag[i]
-		if j := c.parent[i]; j >= 0 {
-			e := c.edge[i]
-			share := float64(e * c.diag[i])
-			c.diag[j] += e - float64(e*share)
-			c.w[j] += float64(c.w[i] * share)
+	for i := len(cells) - 1; i >= 0; i-- {
+		n := &cells[i]
+		n.diag = 1 / n.diag
+		if j := n.parent; j >= 0 {
+			m, e := &cells[j], n.edge
+			share := float64(e * n.diag)
+			m.diag += e - float64(e*share)
+			m.w += float64(n.w * share)
 		}
 	}
-	for i := range c.node {
-		up := 0.0
-		if j := c.parent[i]; j >= 0 {
-			up = float64(c.edge[i] * c.w[j])
+	for i := range cells {
+		n, up := &cells[i], 0.0
+		if j := n.parent; j >= 0 {
+			up = float64(n.edge * cells[j].w)
 		}
-		c.w[i] = (c.w[i] + up) * c.diag[i] // diag holds the inverses by now
-		c.next[i] = float32(c.w[i]) + 0
+		n.w = (n.w + up) * n.diag // diag holds the inverses by now
+		n.next = float32(n.w) + 0
 	}
 }
