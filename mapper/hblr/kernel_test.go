@@ -175,7 +175,7 @@ func TestSystemAlone(t *testing.T) {
 	s.Open(r, b)
 	s.lay(normals(rnd, r.Columns()*Lanes))
 	s.locate(r)
-	norm, size := s.differentiate(r)
+	norm, _, size := s.differentiate(r)
 	var share [Lanes]float64
 	for l := range share {
 		share[l] = math.Pow(10, -float64(l%6))

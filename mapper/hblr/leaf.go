@@ -23,6 +23,9 @@ const (
 	unseen = 1e-11
 	// stuck: a gradient below this share of the weights that no longer halves is rounding.
 	stuck = 1e-7
+	// boundShare: where a solve ends by a bound of the error itself, not by the gradient beside h, the error may be this
+	// many times the tolerance.
+	boundShare = 10
 )
 
 // Block is up to Lanes leaves.
@@ -117,15 +120,20 @@ func (s *Scratch) take(from, out []float64) {
 //
 // (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
-// those in doubt (near). A lane ends where its gradient, in that metric, is at most `tolerance` of its weights
-// (differentiate). The scratch is open, and then holds h and what the optimum says.
+// those in doubt (near). A lane ends where its gradient is at most `tolerance` of its weights (differentiate). The scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)
 	if s.offset == nil {
 		s.stretch(r)
 	}
-	out.Passes, err = s.newton(ctx, r, uint32(1)<<s.lanes-1, tolerance)
+	var targets [Lanes]float64
+	for l := range targets {
+		if targets[l] = tolerance; s.splits(r) {
+			targets[l] *= boundShare
+		}
+	}
+	out.Passes, err = s.newton(ctx, r, uint32(1)<<s.lanes-1, &targets)
 	if err != nil {
 		return out, err
 	}
@@ -142,8 +150,8 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 // splits says whether steps are sought in near problems. With a bias none of these is without columns.
 func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
 
-// newton solves the running lanes from s.w on, where the scores are known.
-func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance float64) (passes int, err error) {
+// newton solves the running lanes from s.w on, where the scores are known, each to its tolerance.
+func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance *[Lanes]float64) (passes int, err error) {
 	var last, before [Lanes]float64 // length of the gradient, and loss
 	split := s.far == nil && s.splits(r)
 	if split && s.near == nil {
@@ -153,13 +161,13 @@ func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance 
 		if err := ctx.Err(); err != nil {
 			return passes, err
 		}
-		norm, size := s.differentiate(r)
+		norm, left, size := s.differentiate(r)
 		passes++
 		gains := k == 0
 		for l := range s.lanes {
 			rest := math.Sqrt(norm[l])
 			scale := math.Sqrt(size[l])
-			if rest <= tolerance*scale || norm[l] == 0 || k >= newtonSteps ||
+			if math.Sqrt(left[l]) <= tolerance[l]*scale || norm[l] == 0 || k >= newtonSteps ||
 				k > 0 && rest <= stuck*scale && rest > last[l]/2 {
 				running &^= 1 << l
 			}
@@ -173,11 +181,11 @@ func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance 
 		}
 		before = s.loss
 		if split = split && gains && k < nearSteps; split {
-			if err := s.near.seek(ctx, s, r, running, &norm, &size, tolerance); err != nil {
+			if err := s.near.seek(ctx, s, r, running, &left, &size, tolerance); err != nil {
 				return passes, err
 			}
 		} else {
-			passes += s.direct(r, running, norm, size, tolerance)
+			passes += s.direct(r, running, &norm, &left, &size, tolerance)
 		}
 		passes += s.search(r, running)
 	}
@@ -268,10 +276,14 @@ func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
-// differentiate sets gradient and h. It returns the squared size of the gradient in the metric A + h, and that of the
-// weights, in the same metric, or where rows are many in A. There h may outweigh A by orders of magnitude in a few
-// directions, and a leaf far from its optimum in all others would pass for solved.
-func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
+// differentiate sets gradient and h. It returns the squared size of the gradient in the metric 1/(A+h), what is left of
+// it for a solve to end, and the squared size of the weights in the same metric.
+//
+// left is norm in the metric A + h, or where rows are many the gradient's size in 1/A and the weights' in A. That bounds
+// the distance e from the optimum: with Newton's matrix H >= A, e'Ae <= g'(1/A)g. The diagonal h bounds nothing. Where
+// like instances have different labels, the bias's h is large, but together with the features of these instances it may
+// move with hardly any curvature. Then a leaf far from its optimum passes for solved.
+func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
 	r.gatherBoth(s.coef, s.gradient, s.curve, s.h, s.line)
@@ -289,25 +301,29 @@ func (s *Scratch) differentiate(r Rows) (norm, size [Lanes]float64) {
 			s.gradient[i+l] = g
 			norm[l] += float64(g*g) / m
 			if strict {
+				left[l] += float64(g*g) / a
 				m = a
 			}
 			size[l] += float64(float64(x*x) * m)
 		}
 	}
-	return norm, size
+	if !strict {
+		left = norm
+	}
+	return norm, left, size
 }
 
 // direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
-func (s *Scratch) direct(r Rows, running uint32, norm, size [Lanes]float64, tolerance float64) (passes int) {
+func (s *Scratch) direct(r Rows, running uint32, norm, left, size, tolerance *[Lanes]float64) (passes int) {
 	var share [Lanes]float64
 	for l := range s.lanes {
-		share[l] = min(conjugateShare, max(finestShare, math.Sqrt(norm[l]/max(size[l], norm[l]))))
-		if norm[l] > 0 {
-			share[l] = min(max(share[l], tolerance*lastShare*math.Sqrt(size[l]/norm[l])), lastShare)
+		share[l] = min(conjugateShare, max(finestShare, math.Sqrt(left[l]/max(size[l], left[l]))))
+		if left[l] > 0 {
+			share[l] = min(max(share[l], tolerance[l]*lastShare*math.Sqrt(size[l]/left[l])), lastShare)
 		}
 	}
 	y := &s.system
-	y.open(s, r, running, &norm)
+	y.open(s, r, running, norm)
 	clear(s.step)
 	return y.solve(r, &share, s.step, s.line)
 }

@@ -193,17 +193,17 @@ func (n *near) cut(r Rows) Rows {
 }
 
 // seek sets s.step to what solves the near problem. s has the gradient and h at s.w.
-func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, norm, size *[Lanes]float64, tolerance float64) error {
+func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, left, size, tolerance *[Lanes]float64) error {
 	n.draw(s, running)
 	rows := n.cut(r)
 	n.open(s, rows, running)
-	share := 0.0
+	var share [Lanes]float64
 	for m := running; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
-		share = max(share, math.Sqrt(norm[l]/max(size[l], norm[l])))
+		share[l] = max(nearTolerance*math.Sqrt(left[l]/max(size[l], left[l])), tolerance[l]*lastShare)
 	}
 	n.Scratch.locate(rows)
-	if _, err := n.newton(ctx, rows, running, max(nearTolerance*share, tolerance*lastShare)); err != nil {
+	if _, err := n.newton(ctx, rows, running, &share); err != nil {
 		return err
 	}
 	clear(s.step)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"taxon/internal/sparse"
@@ -45,7 +46,7 @@ func rare(seed uint64, r Rows, lanes int) *Block {
 }
 
 // TestNear: with many rows, where steps come from those in doubt, leaves end where the gradient over all rows,
-// by its definition, is as small as was asked for; with every kernel at the same bits.
+// by its definition, says that they are as close to the optimum as was asked for; with every kernel at the same bits.
 func TestNear(t *testing.T) {
 	for seed, lanes := range []int{4, 3} {
 		r := text(uint64(seed), nearLeast, 600, seed == 1)
@@ -65,7 +66,7 @@ func TestNear(t *testing.T) {
 			if want == nil {
 				want = w
 				for l := range lanes {
-					if rest := rest(r, b, s, w, l, lanes); !(rest <= 1.01*tolerance) {
+					if rest := rest(r, b, w, l, lanes); !(rest <= 1.01*boundShare*tolerance) {
 						t.Errorf("seed %d, lane %d: the gradient is %g of the weights", seed, l, rest)
 					}
 				}
@@ -75,8 +76,8 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// rest is the length of the gradient, in the metric of the inverse variances, beside that of the weights in A.
-func rest(r Rows, b *Block, s *Scratch, w []float64, l, lanes int) float64 {
+// rest is the length of the gradient in 1/A beside that of the weights in A.
+func rest(r Rows, b *Block, w []float64, l, lanes int) float64 {
 	positive := map[uint32]bool{}
 	for _, i := range b.Positive[l] {
 		positive[i] = true
@@ -101,7 +102,7 @@ func rest(r Rows, b *Block, s *Scratch, w []float64, l, lanes int) float64 {
 	}
 	norm, size := 0.0, 0.0
 	for f, x := range g {
-		norm += x * x * s.Variance(f, l)
+		norm += x * x / b.Precision[l].At(f)
 		size += own[f] * own[f] * b.Precision[l].At(f)
 	}
 	return math.Sqrt(norm / size)
@@ -136,5 +137,42 @@ func TestFar(t *testing.T) {
 	}
 	if value, slope, bend := new(far).phi(0, 3); value != 0 || slope != 0 || bend != 0 {
 		t.Error("no far rows have a loss")
+	}
+}
+
+// TestEndWithContradictions: a class of which some instances are negative as well has large curvatures along single
+// features and the bias, and hardly any along the directions that leave these instances' scores alone. It ends near its
+// optimum nevertheless.
+func TestEndWithContradictions(t *testing.T) {
+	r := text(5, nearLeast, 200, false)
+	index, value := make([][]uint32, r.X.Rows), make([][]float32, r.X.Rows)
+	for i := range index {
+		index[i], value[i] = r.X.Row(i)
+	}
+	b := &Block{Above: [][]float64{nil}, Precision: []Precision{{Value: []float64{1e-6}}}, Positive: [][]uint32{nil}}
+	for i := range uint32(20) {
+		if b.Positive[0] = append(b.Positive[0], i); i < 4 {
+			index[100+i], value[100+i] = index[i], value[i]
+		}
+	}
+	r.X = sparse.FromRows(r.X.Cols, index, value)
+	s, w := &Scratch{}, make([]float64, r.Columns())
+	s.Open(r, b)
+	const tolerance = 1e-2
+	solve := func(tolerance float64) {
+		if _, err := s.Solve(context.Background(), r, w, tolerance); err != nil {
+			t.Fatal(err)
+		}
+	}
+	solve(tolerance)
+	end := slices.Clone(w)
+	solve(0.03 * tolerance)
+	far, size := 0.0, 0.0
+	for f, x := range w {
+		far += (end[f] - x) * (end[f] - x)
+		size += x * x
+	}
+	if far := math.Sqrt(far / size); !(far <= tolerance) {
+		t.Errorf("the solve ends at a distance of %g of the weights", far)
 	}
 }
