@@ -7,12 +7,11 @@ import (
 	"slices"
 	"unsafe"
 
-	"taxon/internal/coupling"
 	"taxon/internal/sparse"
 )
 
 // logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes
-// a row more than the tile, and another 320 a feature and 192 a row for the near rows.
+// a row more than the tile, and another 448 a feature and 258 a row for the near rows.
 type logisticSolver struct {
 	tile
 	loops                     loops
@@ -21,9 +20,11 @@ type logisticSolver struct {
 	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	near                      nearRows
 	size                      []float32 // of each row, ||x||_1
+	meanSize                  float64
 	add                       *addArgs
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient            [Lanes]float64
+	args                      weighArgs
 	share                     float32 // Options.Share
 }
 
@@ -49,6 +50,8 @@ const (
 	halvings   = 20
 	// below float32's digits a predicted decrease can't be seen in P: the step is taken.
 	unseen = 1e-6
+	// smallShare: up to this share of the loss 1/2 ||f'||^2 is small.
+	smallShare = 0.5
 	// startShare: before any gap is known a lane ends at this share of 1/2 ||G||^2.
 	startShare = 1e-3
 )
@@ -69,35 +72,49 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	res := &Result{}
 	e.running = e.lanes
 	e.fillSmooth()
+	unlooked := false // the last step was taken without a look at the far rows
 	if o.Epochs > 0 {
 		e.scoreAll(e.p.X, e.w, e.scores, &res.Sums)
-		e.weigh(nil, nil)
+		clear(e.move)
+		e.loss = e.weigh(e.all(), &[Lanes]float32{})
 		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 			e.addAll(e.p.X, e.g, e.coef, &res.Sums)
-			e.gradients(o, k)
+			enough := e.gradients(o, k)
 			if e.running == 0 {
 				break
 			}
-			e.newtonStep(&res.Sums)
-			e.search(&res.Sums)
 			res.Sums.Epochs++
+			if !e.near.solve(e, enough, &res.Sums) {
+				e.newtonStep(&res.Sums)
+			} else if !o.Price && o.InnerGap > 0 && e.small() {
+				e.take()
+				unlooked = true
+				break
+			}
+			e.search(&res.Sums)
 		}
-		e.fillSmooth()
 	}
 	bounded := o.Curvature && !e.p.negative
+	if bounded && unlooked {
+		e.near.boundCurvature(e, &res.Sums)
+	}
 	if o.Price {
+		if o.Epochs > 0 {
+			e.fillSmooth()
+		}
 		e.price(&res.Sums)
-	} else if bounded {
+	}
+	if bounded && !unlooked {
 		e.boundCurvature(&res.Sums)
 	}
 	e.share = float32(cmp.Or(o.Share, 1))
 	if o.Dense {
-		res.Dense = e.dense(e.v, e.degrees(bounded))
+		res.Dense = e.dense(e.v, true, bounded)
 		if o.Price {
-			res.Dense = append(res.Dense, e.dense(e.g, nil)...)
+			res.Dense = append(res.Dense, e.dense(e.g, false, false)...)
 		}
 	} else {
 		res.Contributions = e.contributions(e.v, bounded)
@@ -123,8 +140,9 @@ func (e *logisticSolver) fillSmooth() {
 	}
 }
 
-// gradients sets r = -f' = G - v and decides which lanes continue.
-func (e *logisticSolver) gradients(o Options, epoch int) {
+// gradients sets r = -f' = G - v and decides which lanes continue. It returns the inner gaps that are
+// small enough.
+func (e *logisticSolver) gradients(o Options, epoch int) (small [Lanes]float64) {
 	var norm, size [Lanes]float64
 	e.loops.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
 	e.gradient = norm
@@ -140,28 +158,27 @@ func (e *logisticSolver) gradients(o Options, epoch int) {
 		if norm[l]/2 <= enough && (epoch > 0 || o.InnerGap > 0) {
 			e.running &^= 1 << l
 		}
+		small[l] = enough
 	}
+	return small
 }
 
 // newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
 func (e *logisticSolver) newtonStep(sums *Sums) {
-	if e.near.step(e, sums) {
-		return
-	}
 	for f := range e.dir {
 		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
 	}
-	e.conjugate(e.p.X, system{e.dir, e.h, e.r, e.d, e.move, e.curve}, e.gradient, nil, sums)
+	e.conjugate(e.p.X, system{e.dir, e.h, e.r, e.d, e.move, e.curve}, e.running, e.gradient, e.gradient, nil, sums)
 }
 
 // system is what conjugate gradients work on: tiles, and of each row its product and curvature.
 type system struct{ dir, h, r, d, move, curve [][Lanes]float32 }
 
-// conjugate adds to d the solution of (I + X' D X) d = r, with far rows or without; rr is r.r.
-func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64, far *nearRows, sums *Sums) {
-	active := e.running
+// conjugate adds to d the solution of (I + X' D X) d = r for the active lanes, with far rows or without.
+// rr is r.r, and gradient the squared length that the residual's is compared with.
+func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr, gradient [Lanes]float64, far *nearRows, sums *Sums) {
 	for l := range rr {
-		if rr[l] <= conjugateShare*conjugateShare*e.gradient[l] {
+		if rr[l] <= conjugateShare*conjugateShare*gradient[l] {
 			active &^= 1 << l
 		}
 	}
@@ -175,7 +192,7 @@ func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64
 		var pap [Lanes]float64
 		e.loops.product(&t.dir[0], &t.h[0], len(t.dir), &pap)
 		if far != nil {
-			for l, product := range far.addTo(t.h, t.dir) {
+			for l, product := range far.addTo(e, t.h, t.dir) {
 				pap[l] += product
 			}
 		}
@@ -192,7 +209,7 @@ func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, rr [Lanes]float64
 			if active>>l&1 == 0 {
 				continue
 			}
-			if next[l] <= conjugateShare*conjugateShare*e.gradient[l] || !(pap[l] > 0) {
+			if next[l] <= conjugateShare*conjugateShare*gradient[l] || !(pap[l] > 0) {
 				active &^= 1 << l
 				continue
 			}
@@ -209,22 +226,56 @@ func (e *logisticSolver) search(sums *Sums) {
 	e.scoreAll(e.p.X, e.d, e.move, sums)
 	var vd, dd, slope [Lanes]float64
 	e.loops.slopes(&e.d[0], &e.v[0], &e.g[0], len(e.d), &vd, &dd, &slope)
-	before := e.loss
-	var step [Lanes]float32
-	for l := range step {
-		if e.running>>l&1 != 0 {
-			step[l] = 1
+	step := e.halve(e.all(), e.running, &e.loss, &vd, &dd, &slope)
+	if len(e.scores) > 0 {
+		e.loops.along(&e.scores[0], &e.move[0], len(e.scores), &step)
+	}
+	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
+}
+
+// small says that f hardly falls any more in any lane. In a sweep that is not priced a step from the near
+// rows is taken then without a look at the others, whose curvature is known along the bias alone. The
+// next priced sweep looks.
+func (e *logisticSolver) small() bool {
+	if e.p.Bias == 0 {
+		return false
+	}
+	for l, gradient := range &e.gradient {
+		if e.running>>l&1 != 0 && gradient/2 > smallShare*e.loss[l] {
+			return false
 		}
 	}
+	return true
+}
+
+// take moves v along d.
+func (e *logisticSolver) take() {
+	step := ones(e.running)
+	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
+}
+
+// ones is 1 in the lanes of a mask.
+func ones(mask uint16) (one [Lanes]float32) {
+	for l := range one {
+		one[l] = float32(mask >> l & 1)
+	}
+	return one
+}
+
+// halve looks for the lanes' steps along a direction: 1, or half of it, and so on, until f falls
+// enough. For a step s, f is s vd + s^2 dd/2 + the loss of the rows; slope is that of f. loss is that
+// at the beginning, and then at the end.
+func (e *logisticSolver) halve(r rows, running uint16, loss, vd, dd, slope *[Lanes]float64) [Lanes]float32 {
+	before, step := *loss, ones(running)
 	for range halvings {
-		e.weigh(e.move, &step)
+		*loss = e.weigh(r, &step)
 		again := false
 		for l := range step {
 			u := float64(step[l])
 			if u == 0 {
 				continue
 			}
-			change := e.loss[l] - before[l] + float64(u*vd[l]) + float64(u*u)*dd[l]/2
+			change := loss[l] - before[l] + float64(u*vd[l]) + float64(u*u)*dd[l]/2
 			if !(change <= sufficient*u*slope[l]) && !(-slope[l] <= unseen*before[l]) {
 				step[l] /= 2
 				again = true
@@ -234,10 +285,7 @@ func (e *logisticSolver) search(sums *Sums) {
 			break
 		}
 	}
-	if len(e.scores) > 0 {
-		e.loops.along(&e.scores[0], &e.move[0], len(e.scores), &step)
-	}
-	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
+	return step
 }
 
 // scoreAll sets out[i][l] = w_l.x_i for all rows of x.
@@ -270,28 +318,41 @@ func (e *logisticSolver) addAll(x *sparse.Matrix, tile, coef [][Lanes]float32, s
 	sums.Visits += (x.NNZ + int64(x.Rows)) * Lanes
 }
 
-// weigh sets, at the scores plus step times move (nil: at the scores), each row's signed duals
-// and curvatures, and the lanes' losses. Lanes beyond the block's stay at zero.
-func (e *logisticSolver) weigh(move [][Lanes]float32, step *[Lanes]float32) {
-	e.loss = [Lanes]float64{}
-	atATime := len(e.scores)
+// rows are what is kept of all rows, or of the near ones.
+type rows struct {
+	scores, move, coef, curve [][Lanes]float32 // w.x, step.x, y a, C p (1-p)
+	sign                      []uint16         // positive lanes
+	number                    []uint32         // of each row; nil: all rows
+}
+
+// all are all rows.
+func (e *logisticSolver) all() rows {
+	return rows{e.scores, e.move, e.coef, e.curve, e.sign, nil}
+}
+
+// weigh sets, at the scores plus step times move, the rows' signed duals and curvatures. It returns
+// the lanes' losses. Lanes beyond the block's stay at zero.
+func (e *logisticSolver) weigh(r rows, step *[Lanes]float32) (sum [Lanes]float64) {
+	atATime := len(r.scores)
 	if e.p.Weight != nil {
 		atATime = 1 // loops know C by lane
 	}
-	var w weighArgs
-	for i := 0; i < len(e.scores); i += atATime {
-		w = weighArgs{score: &e.scores[i], move: &e.scores[i], coef: &e.coef[i], curve: &e.curve[i], pos: &e.sign[i], n: atATime}
-		if move != nil {
-			w.move, w.step = &move[i], *step
+	for i := 0; i < len(r.scores); i += atATime {
+		w := &e.args
+		*w = weighArgs{score: &r.scores[i], move: &r.move[i], step: *step, coef: &r.coef[i], curve: &r.curve[i], pos: &r.sign[i], n: atATime}
+		row := uint32(i)
+		if r.number != nil {
+			row = r.number[i]
 		}
 		for l := range e.b.Slot {
-			w.negC[l], w.posC[l] = float32(e.p.weighted(uint32(i), e.c)), float32(e.p.weighted(uint32(i), e.cPos[l]))
+			w.negC[l], w.posC[l] = float32(e.p.weighted(row, e.c)), float32(e.p.weighted(row, e.cPos[l]))
 		}
-		e.loops.weigh(&w)
+		e.loops.weigh(w)
 		for l, loss := range &w.loss {
-			e.loss[l] += loss
+			sum[l] += loss
 		}
 	}
+	return sum
 }
 
 // sigmoid is, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few
@@ -346,27 +407,24 @@ func expNegative(x float32) float32 {
 func (e *logisticSolver) price(sums *Sums) {
 	w := &priceArgs{score: &e.exact.out} // of lanes beyond the block's C is 0
 	for i := range e.p.X.Rows {
-		e.exactScores(i)
-		for l := range e.b.Slot {
-			w.negC[l], w.posC[l] = e.p.weighted(uint32(i), e.c), e.p.weighted(uint32(i), e.cPos[l])
+		if i == 0 || e.p.Weight != nil {
+			for l := range e.b.Slot {
+				w.negC[l], w.posC[l] = e.p.weighted(uint32(i), e.c), e.p.weighted(uint32(i), e.cPos[l])
+			}
 		}
+		e.exactScores(i)
 		w.coef, w.curve, w.pos = &e.coef[i], &e.curve[i], uint64(e.sign[i])
 		e.loops.price(w)
 	}
 	e.addAll(e.p.X, e.g, e.coef, sums)
-	e.boundCurvature(sums)
+	e.spreadParents(e.d)
+	var edge, rest [Lanes]float64
+	e.loops.edges(&e.w[0], &e.d[0], &e.g[0], len(e.w), &edge, &rest)
 	for l := range e.b.Slot {
-		edge, rest, y := 0.0, 0.0, e.parent(l)
-		for f := range e.w {
-			v := float64(e.w[f][l]) - float64(y[f])
-			r := v - float64(e.g[f][l])
-			edge += float64(v * v)
-			rest += float64(r * r)
-		}
-		primal := edge/2 + w.loss[l]
+		primal := edge[l]/2 + w.loss[l]
 		sums.Primal += primal
-		sums.Dual += primal - rest/2
-		sums.InnerGap += rest / 2
+		sums.Dual += primal - rest[l]/2
+		sums.InnerGap += rest[l] / 2
 	}
 }
 
@@ -376,128 +434,29 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 	if e.p.negative {
 		return // the rows' sums need |x|: every terminal counts fully
 	}
-	if e.size == nil {
-		e.size = e.p.rowSums()
-	}
+	e.sumRows()
 	if len(e.curve) > 0 {
 		e.loops.scaled(&e.move[0], &e.curve[0], &e.size[0], len(e.curve))
 	}
 	e.addAll(e.p.X, e.bound, e.move, sums)
 }
 
-// rowSums are the rows' sums, the bias included.
-func (p *Problem) rowSums() []float32 {
-	size := make([]float32, p.X.Rows)
-	for i := range size {
-		_, val := p.X.Row(i)
-		size[i] = p.Bias
+// sumRows sets the rows' sums, the bias included, and their mean.
+func (e *logisticSolver) sumRows() {
+	if e.size != nil {
+		return
+	}
+	e.size = make([]float32, e.p.X.Rows)
+	total := 0.0
+	for i := range e.size {
+		_, val := e.p.X.Row(i)
+		e.size[i] = e.p.Bias
 		for _, x := range val {
-			size[i] += x
+			e.size[i] += x
 		}
+		total += float64(e.size[i])
 	}
-	return size
-}
-
-// contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
-// without a bound every terminal counts fully.
-func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
-	out := make([]coupling.Contribution, len(e.b.Mean))
-	for slot := range out {
-		c := coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
-		var lanes []int
-		for l, at := range e.b.Slot {
-			if at == slot {
-				lanes = append(lanes, l)
-			}
-		}
-		for f := range v {
-			sum, curvature := 0.0, float32(len(lanes))
-			if bounded {
-				curvature = 0
-			}
-			for _, l := range lanes {
-				sum += float64(v[f][l])
-				if bounded {
-					curvature += degree(float32(e.share * e.bound[f][l]))
-				}
-			}
-			if sum != 0 || bounded && curvature != 0 {
-				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
-				c.Curvature = append(c.Curvature, coupling.Code(curvature))
-			}
-		}
-		out[slot] = c
-	}
-	return out
-}
-
-// dense is contributions of all features. degree tells the curvature of a feature's lanes; nil: none.
-func (e *logisticSolver) dense(v [][Lanes]float32, degree func(f int, degree *[Lanes]float32)) []coupling.Dense {
-	out := make([]coupling.Dense, len(e.b.Mean))
-	for slot := range out {
-		out[slot] = coupling.Dense{Parent: int32(slot), Sum: make([]float32, len(v))}
-		if degree != nil {
-			out[slot].Curvature = make([]uint8, len(v))
-		}
-	}
-	if len(out) == 0 {
-		return out
-	}
-	// Lanes of one parent are mostly neighbours: a run of them is added up at a time.
-	type run struct{ slot, from, to int }
-	var runs []run
-	for l, slot := range e.b.Slot {
-		switch n := len(runs); {
-		case slot < 0:
-		case n > 0 && runs[n-1].slot == slot && runs[n-1].to == l:
-			runs[n-1].to++
-		default:
-			runs = append(runs, run{slot, l, l + 1})
-		}
-	}
-	var degrees [Lanes]float32
-	sums, curvatures := make([]float64, len(out)), make([]float32, len(out))
-	for f := range v {
-		if degree != nil {
-			degree(f, &degrees)
-		}
-		clear(sums)
-		clear(curvatures)
-		for _, r := range runs {
-			sum, curvature := sums[r.slot], curvatures[r.slot]
-			for l := r.from; l < r.to; l++ {
-				sum += float64(v[f][l&15])
-				curvature += degrees[l&15]
-			}
-			sums[r.slot], curvatures[r.slot] = sum, curvature
-		}
-		for slot, sum := range sums {
-			out[slot].Sum[f] = float32(sum)
-			if degree != nil {
-				out[slot].Curvature[f] = coupling.Code(curvatures[slot])
-			}
-		}
-	}
-	return out
-}
-
-// degrees gives the degrees of a feature's lanes: by the bound, or wholly where a lane has a value.
-func (e *logisticSolver) degrees(bounded bool) func(f int, out *[Lanes]float32) {
-	if bounded {
-		return func(f int, out *[Lanes]float32) {
-			for l, h := range &e.bound[f] {
-				out[l] = degree(float32(e.share * h))
-			}
-		}
-	}
-	return func(f int, out *[Lanes]float32) {
-		*out = [Lanes]float32{}
-		if e.v[f] != [Lanes]float32{} {
-			for l := range e.b.Slot {
-				out[l] = 1
-			}
-		}
-	}
+	e.meanSize = total / float64(max(len(e.size), 1))
 }
 
 // resume takes the lanes' v from a state.

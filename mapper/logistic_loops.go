@@ -2,7 +2,10 @@ package mapper
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
+
+	"taxon/internal/coupling"
 )
 
 // loops are those of the logistic loss over tiles (or rows) of n lines. All implementations give equal
@@ -20,12 +23,16 @@ type loops struct {
 	scaled     func(m, c *[Lanes]float32, size *float32, n int)                                           // m = size c, a size a line
 	slopes     func(d, v, g *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)                        // v.d, d.d, d.(v - g)
 	outside    func(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)                      // g.g and g.r over the lines where at is 0
+	edges      func(w, y, g *[Lanes]float32, n int, edge, rest *[Lanes]float64)                           // (w-y).(w-y), and the same of w - y - g
+	transposed func(from *[Lanes]float32, to *[Lanes][Lanes]float32)                                      // of sixteen lines
+	laneSums   func(from *[Lanes][Lanes]float32, lanes uint64, sum *float32)                              // see laneSums
+	laneCodes  func(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *uint8)                // see laneCodes
 	above      func(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int) // see rowsAbove
 }
 
 // goLoops is what every other implementation must equal.
 var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow,
-	along, mixed, scaled, slopes, outside, rowsAbove}
+	along, mixed, scaled, slopes, outside, edges, transposed, laneSums, laneCodes, rowsAbove}
 
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
@@ -244,6 +251,56 @@ func outside(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64) {
 			gg[l] += float64(x * x)
 			gr[l] += float64(x * float64(r[l]))
 		}
+	}
+}
+
+func edges(w, y, g *[Lanes]float32, n int, edge, rest *[Lanes]float64) {
+	*edge, *rest = [Lanes]float64{}, [Lanes]float64{}
+	ws, ys, gs := unsafe.Slice(w, n), unsafe.Slice(y, n), unsafe.Slice(g, n)
+	for f := range ws {
+		w, y, g := &ws[f], &ys[f], &gs[f]
+		for l := range w {
+			v := float64(w[l]) - float64(y[l])
+			r := v - float64(g[l])
+			edge[l] += float64(v * v)
+			rest[l] += float64(r * r)
+		}
+	}
+}
+
+func transposed(from *[Lanes]float32, to *[Lanes][Lanes]float32) {
+	for f, line := range unsafe.Slice(from, Lanes) {
+		for l, x := range &line {
+			to[l][f] = x
+		}
+	}
+}
+
+// laneSums adds up lanes of sixteen features in float64.
+func laneSums(from *[Lanes][Lanes]float32, lanes uint64, sum *float32) {
+	var all [Lanes]float64
+	for ; lanes != 0; lanes &= lanes - 1 {
+		for f, x := range &from[bits.TrailingZeros64(lanes)&15] {
+			all[f] += float64(x)
+		}
+	}
+	out := unsafe.Slice(sum, Lanes)
+	for f, x := range &all {
+		out[f] = float32(x)
+	}
+}
+
+// laneCodes is the code of the lanes' sum of degrees, h/(1+h), of sixteen features with share of a bound h.
+func laneCodes(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *uint8) {
+	var all [Lanes]float32
+	for ; lanes != 0; lanes &= lanes - 1 {
+		for f, h := range &from[bits.TrailingZeros64(lanes)&15] {
+			all[f] += degree(float32(share * h))
+		}
+	}
+	out := unsafe.Slice(code, Lanes)
+	for f, x := range &all {
+		out[f] = coupling.Code(x)
 	}
 }
 

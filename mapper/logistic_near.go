@@ -38,71 +38,65 @@ func (e *logisticSolver) startBias() {
 // biasSteps is the number of bisections of startBias: from millions to float32's digits.
 const biasSteps = 48
 
-// nearRows is the expensive part of a Newton step's Hessian: the rows of which some lane is in
-// doubt, and only their features, as a matrix of its own. The gradient, the loss and the line
-// search use all rows, so that only a step's direction is approximate.
+// nearRows is a block's problem in the expensive part of f: the rows of which some lane is in doubt,
+// and only their features, as a matrix of its own.
 //
 // The other rows are far. They are negative in all lanes, with small duals a_i and curvatures
-// close to a_i. Together they weigh about as much as the near rows. Their Hessian sum a_i x_i
-// x_i' has the lower bound u u'/L with u = sum a_i x_i and L = sum a_i (Cauchy-Schwarz). The
-// bound is exact along the bias and wherever these rows are alike. u is what the near rows leave
-// of -G. So a step solves
+// close to a_i. Together they weigh about as much as the near rows. They stand in with their gradient
+// u = sum a_i x_i and a lower bound of their Hessian sum a_i x_i x_i': u u'/L, L = sum a_i
+// (Cauchy-Schwarz). The bound is exact along the bias and wherever these rows are alike. u is what the
+// near rows leave of -G. So d = v+ - v is to minimise
 //
-//	(I + X' D X + u u'/L) d = r        X: the near rows
+//	1/2 ||v + d||^2 + sum_near C_i log(1 + exp(-y_i (z_i + d.x_i))) + s + s^2/2L,  s = u.d
 //
-// On the features that no near row has, d = r - u s/L with s = u.d. Let q be the squared length
-// of u on these features, and t = u.r there. Inserted into the other equations this gives
+// On the features that no near row has, d = r - u s/L, r = G - v. Let q be the squared length of u on
+// these features, and t = u.r there. Inserted into the function of the other features, with s over
+// these alone, the last part of it becomes
 //
-//	(I + X' D X + u u'/(L+q)) d = r - u t/(L+q),   s/L = (u.d + t)/(L+q)
+//	s + (s + t)^2 / 2(L+q)       and s/L of the whole is sigma = (s + t)/(L+q)
 type nearRows struct {
 	x        sparse.Matrix
-	rows     []uint32
+	rows     rows
 	features []uint32 // ascending; the bias last
 	at       []uint32 // feature -> its place in features, from 1; 0: no near row has it
 
-	u, r, dir, h, d   [][Lanes]float32 // tiles over features
-	move, coef, curve [][Lanes]float32 // rows
-	weight, outside   [Lanes]float64   // 1/(L+q) and t
+	v, g, u, r, dir, h, d [][Lanes]float32 // tiles over features
+	weight, along, sigma  [Lanes]float64   // 1/(L+q), s + t and sigma
 }
 
-// nearShares of C are the curvatures from which on a row is near: the least that leaves few.
-var nearShares = [...]float64{1e-3, 1e-2}
+const (
+	// nearShare of C is the curvature from which on a row is near.
+	nearShare = 1e-2
+	// nearMost: at most one row in nearMost may be near. With more, leaving out the others does not
+	// pay.
+	nearMost = 4
+	// nearSteps bounds Newton's steps in a near problem.
+	nearSteps = 32
+)
 
-// nearMost: at most one row in nearMost may be near. With more, leaving out the others does not
-// pay.
-const nearMost = 4
-
-// draw finds the near rows; it reports whether they are few.
+// draw finds the near rows, those with a lane in doubt or positive; it reports whether they are few.
 func (n *nearRows) draw(e *logisticSolver) bool {
-	for _, share := range nearShares {
-		if n.above(e, float32(share*e.c)) {
-			n.cut(e)
-			return true
-		}
-	}
-	return false
-}
-
-// above lists the rows with a lane above a curvature, or positive; it reports whether they are few.
-func (n *nearRows) above(e *logisticSolver, limit float32) bool {
 	most := min(e.p.X.Rows/nearMost, 1<<sparse.RowShift)
 	if most == 0 {
 		return false
 	}
-	n.rows = resized(n.rows, most)
-	k := e.loops.above(&e.curve[0], &e.sign[0], len(e.curve), limit, &n.rows[0], most)
-	n.rows = n.rows[:max(k, 0)]
-	return k >= 0
+	list := resized(n.rows.number, most)
+	k := e.loops.above(&e.curve[0], &e.sign[0], len(e.curve), float32(nearShare*e.c), &list[0], most)
+	n.rows.number = list[:max(k, 0)]
+	if k > 0 {
+		n.cut(e)
+	}
+	return k > 0
 }
 
-// cut makes the near rows' matrix, and with it their u.
+// cut makes the near rows' matrix, and lays out what is known of them and of their features.
 func (n *nearRows) cut(e *logisticSolver) {
 	last := len(e.w) - 1
 	if n.at == nil {
 		n.at = make([]uint32, last+1)
 	}
 	clear(n.at)
-	for _, i := range n.rows {
+	for _, i := range n.rows.number {
 		idx, _ := e.p.X.Row(int(i))
 		for _, f := range idx {
 			n.at[f] = 1
@@ -121,35 +115,37 @@ func (n *nearRows) cut(e *logisticSolver) {
 		shard = n.x.Shards[0]
 		shard.Begin, shard.Index, shard.Value = shard.Begin[:1], shard.Index[:0], shard.Value[:0]
 	}
-	n.move, n.coef, n.curve = resized(n.move, len(n.rows)), resized(n.coef, len(n.rows)), resized(n.curve, len(n.rows))
-	for k, i := range n.rows {
+	r := &n.rows
+	for _, tile := range []*[][Lanes]float32{&r.scores, &r.move, &r.coef, &r.curve} {
+		*tile = resized(*tile, len(r.number))
+	}
+	r.sign = resized(r.sign, len(r.number))
+	for k, i := range r.number {
 		idx, val := e.p.X.Row(int(i))
 		for _, f := range idx {
 			shard.Index = append(shard.Index, n.at[f]-1)
 		}
 		shard.Value = append(shard.Value, val...)
 		shard.Begin = append(shard.Begin, uint64(len(shard.Index)))
-		n.coef[k], n.curve[k] = e.coef[i], e.curve[i]
+		r.scores[k], r.coef[k], r.curve[k], r.sign[k] = e.scores[i], e.coef[i], e.curve[i], e.sign[i]
 	}
-	n.x = sparse.Matrix{Shards: []sparse.Shard{shard}, Rows: len(n.rows), Cols: len(n.features) - 1, NNZ: int64(len(shard.Index))}
-	for _, tile := range []*[][Lanes]float32{&n.u, &n.r, &n.dir, &n.h, &n.d} {
+	n.x = sparse.Matrix{Shards: []sparse.Shard{shard}, Rows: len(r.number), Cols: len(n.features) - 1, NNZ: int64(len(shard.Index))}
+	for _, tile := range []*[][Lanes]float32{&n.v, &n.g, &n.u, &n.r, &n.dir, &n.h, &n.d} {
 		*tile = resized(*tile, len(n.features))
 	}
 }
 
-// apart sets u, 1/(L+q) and t, and the right-hand side.
+// apart sets g to the near rows' gradient, and u, 1/(L+q) and t.
 func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
-	e.addAll(&n.x, n.u, n.coef, sums)
-	var q, along [Lanes]float64
-	e.loops.outside(&e.g[0], &e.r[0], &n.at[0], len(n.at), &q, &along)
-	for l, x := range along { // u is -G there
-		n.outside[l] = -x
-	}
+	e.addAll(&n.x, n.g, n.rows.coef, sums)
+	var q, outside [Lanes]float64
+	e.loops.outside(&e.g[0], &e.r[0], &n.at[0], len(n.at), &q, &outside)
 	for k, f := range n.features {
-		g, u := &e.g[f], &n.u[k]
+		all, g, u := &e.g[f], &n.g[k], &n.u[k]
 		for l := range u {
-			u[l] -= g[l]
+			u[l] = g[l] - all[l]
 		}
+		n.v[k] = e.v[f]
 	}
 	last := len(n.features) - 1
 	for l := range n.weight {
@@ -157,21 +153,13 @@ func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
 		if all := float64(n.u[last][l]) / float64(e.p.Bias); all > 0 && !math.IsInf(all, 0) {
 			n.weight[l] = 1 / (all + q[l])
 		}
-	}
-	var share [Lanes]float32
-	for l := range share {
-		share[l] = float32(n.weight[l] * n.outside[l])
-	}
-	for k, f := range n.features {
-		r, u, x := &n.r[k], &n.u[k], &e.r[f]
-		for l := range r {
-			r[l] = x[l] - float32(share[l]*u[l])
-		}
+		n.along[l] = -outside[l] // u is -G there
+		n.sigma[l] = n.along[l] * n.weight[l]
 	}
 }
 
-// along is u.p of each lane.
-func (n *nearRows) along(p [][Lanes]float32) (sum [Lanes]float64) {
+// dot is u.p of each lane.
+func (n *nearRows) dot(p [][Lanes]float32) (sum [Lanes]float64) {
 	for k := range n.u {
 		u, p := &n.u[k], &p[k]
 		for l := range u {
@@ -181,49 +169,106 @@ func (n *nearRows) along(p [][Lanes]float32) (sum [Lanes]float64) {
 	return sum
 }
 
-// step is newtonStep with the far rows' Hessian as u u'/L. It reports false, having done nothing,
-// when too many rows are near.
-func (n *nearRows) step(e *logisticSolver, sums *Sums) bool {
+// solve sets d to what minimises f with the far rows' stand-in, each lane to the inner gap that is
+// small enough. It reports false, having done nothing, when too many rows are near.
+func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bool {
 	if !n.draw(e) {
 		return false
 	}
 	n.apart(e, sums)
-	copy(n.dir, n.r)
-	clear(n.d)
-	var rr [Lanes]float64
-	for k := range n.r {
-		for l, x := range &n.r[k] {
-			rr[l] += float64(float64(x) * float64(x))
+	running := e.running
+	var loss [Lanes]float64
+	for k := 0; ; k++ {
+		var share [Lanes]float32
+		for l := range share {
+			share[l] = float32(-1 - n.sigma[l])
 		}
+		e.loops.mixed(&n.g[0], &n.g[0], &n.u[0], len(n.g), &share)
+		var norm, size [Lanes]float64
+		e.loops.difference(&n.g[0], &n.v[0], &n.r[0], len(n.g), &norm, &size)
+		for l := range norm {
+			if norm[l]/2 <= small[l]/2 && k > 0 {
+				running &^= 1 << l
+			}
+		}
+		if running == 0 || k == nearSteps {
+			break
+		}
+		if k == 0 {
+			clear(n.rows.move)
+			loss = e.weigh(n.rows, &[Lanes]float32{})
+		}
+		copy(n.dir, n.r)
+		clear(n.d)
+		e.conjugate(&n.x, system{n.dir, n.h, n.r, n.d, n.rows.move, n.rows.curve}, running, norm, norm, n, sums)
+		n.search(e, running, &loss, sums)
+		e.addAll(&n.x, n.g, n.rows.coef, sums)
 	}
-	e.conjugate(&n.x, system{n.dir, n.h, n.r, n.d, n.move, n.curve}, rr, n, sums)
-	s := n.along(n.d)
 	var share [Lanes]float32
 	for l := range share {
-		if e.running>>l&1 != 0 {
-			share[l] = float32((s[l] + n.outside[l]) * n.weight[l])
-		}
+		share[l] = float32(n.sigma[l])
 	}
 	e.loops.mixed(&e.d[0], &e.r[0], &e.g[0], len(e.d), &share)
 	for k, f := range n.features {
-		e.d[f] = n.d[k]
+		d, v, from := &e.d[f], &n.v[k], &e.v[f]
+		for l := range d {
+			d[l] = v[l] - from[l]
+		}
 	}
 	return true
 }
 
+// search moves n.v along n.d.
+func (n *nearRows) search(e *logisticSolver, running uint16, loss *[Lanes]float64, sums *Sums) {
+	e.scoreAll(&n.x, n.d, n.rows.move, sums)
+	var vd, dd, slope [Lanes]float64
+	e.loops.slopes(&n.d[0], &n.v[0], &n.g[0], len(n.d), &vd, &dd, &slope)
+	ud := n.dot(n.d)
+	for l, x := range ud {
+		vd[l] += float64(x * (1 + n.sigma[l]))
+		dd[l] += float64(float64(x*x) * n.weight[l])
+	}
+	step := e.halve(n.rows, running, loss, &vd, &dd, &slope)
+	e.loops.along(&n.v[0], &n.d[0], len(n.v), &step)
+	e.loops.along(&n.rows.scores[0], &n.rows.move[0], len(n.rows.scores), &step)
+	for l, x := range ud {
+		n.along[l] += float64(float64(step[l]) * x)
+		n.sigma[l] = n.along[l] * n.weight[l]
+	}
+}
+
 // addTo adds u u'/(L+q) p to h, and returns its product with p.
-func (n *nearRows) addTo(h, p [][Lanes]float32) (product [Lanes]float64) {
-	up := n.along(p)
+func (n *nearRows) addTo(e *logisticSolver, h, p [][Lanes]float32) (product [Lanes]float64) {
+	up := n.dot(p)
 	var share [Lanes]float32
 	for l := range up {
 		share[l] = float32(up[l] * n.weight[l])
 		product[l] = float64(float64(up[l]*up[l]) * n.weight[l])
 	}
-	for k := range n.u {
-		h, u := &h[k], &n.u[k]
-		for l := range h {
-			h[l] += float32(share[l] * u[l])
+	e.loops.along(&h[0], &n.u[0], len(h), &share)
+	return product
+}
+
+// boundCurvature is the solver's, the far rows' being that of rows of mean length with their gradient.
+func (n *nearRows) boundCurvature(e *logisticSolver, sums *Sums) {
+	e.sumRows()
+	for k, i := range n.rows.number {
+		c, m := &n.rows.curve[k], &n.rows.move[k]
+		for l := range c {
+			m[l] = c[l] * e.size[i]
 		}
 	}
-	return product
+	e.addAll(&n.x, n.h, n.rows.move, sums)
+	var share [Lanes]float32
+	for l := range share {
+		share[l] = float32(-e.meanSize * max(1+n.sigma[l], 0))
+	}
+	clear(e.bound)
+	e.loops.along(&e.bound[0], &e.g[0], len(e.g), &share)
+	for k, f := range n.features {
+		b, h, u := &e.bound[f], &n.h[k], &n.u[k]
+		for l := range b {
+			b[l] = h[l] + max(-share[l]*u[l], 0)
+		}
+	}
 }

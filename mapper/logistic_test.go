@@ -291,6 +291,8 @@ func TestTileLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
 	for _, n := range []int{1, 2, 37} {
 		a, b, c := randomTile[float32](r, n), randomTile[float32](r, n), randomTile[float32](r, n)
+		randomLines := randomTile[float32](r, Lanes)
+		randomLines[3][5], randomLines[4][5], randomLines[0][0] = math.MaxFloat32, 0, 1e-30
 		at, pos, size, step := make([]uint32, n), make([]uint16, n), make([]float32, n), randomTile[float32](r, 1)[0]
 		for i := range at {
 			at[i], size[i] = uint32(r.IntN(2)*i), r.Float32()
@@ -303,11 +305,19 @@ func TestTileLoops(t *testing.T) {
 			k.along(&d[0], &b[0], n, &step)
 			k.mixed(&m[0], &b[0], &c[0], n, &step)
 			k.scaled(&s[0], &b[0], &size[0], n)
-			var sums [5][Lanes]float64
+			var sums [7][Lanes]float64
 			k.slopes(&a[0], &b[0], &c[0], n, &sums[0], &sums[1], &sums[2])
 			k.outside(&a[0], &b[0], &at[0], n, &sums[3], &sums[4])
+			k.edges(&a[0], &b[0], &c[0], n, &sums[5], &sums[6])
+			lines, turned := randomLines, [Lanes][Lanes]float32{}
+			k.transposed(&lines[0], &turned)
+			added, codes := [3][Lanes]float32{}, [3][Lanes]uint8{}
+			for i, lanes := range []uint64{0, 0xffff, 0x0a31} {
+				k.laneSums(&turned, lanes, &added[i][0])
+				k.laneCodes(&turned, lanes, 0.5, &codes[i][0])
+			}
 			found := k.above(&a[0], &pos[0], n, 1.5, &rows[0], n)
-			return []any{d, m, s, sums, found, rows, k.above(&a[0], &pos[0], n, -100, &rows[0], n-1)}
+			return []any{d, m, s, sums, turned, added, codes, found, rows, k.above(&a[0], &pos[0], n, -100, &rows[0], n-1)}
 		}
 		want := run(goLoops)
 		for _, k := range Kernels() {

@@ -98,17 +98,20 @@ func (t *tile) slotLanes() (lanes []uint16, with uint16) {
 const spreadLines = 256
 
 // fillParents sets w[f][l] = y_l[f].
-func (t *tile) fillParents() {
+func (t *tile) fillParents() { t.spreadParents(t.w) }
+
+// spreadParents sets to[f][l] = y_l[f].
+func (t *tile) spreadParents(to [][Lanes]float32) {
 	lanesOf, with := t.slotLanes()
 	if with != 1<<Lanes-1 {
-		clear(t.w)
+		clear(to)
 	}
 	e := t.spread
-	for from := 0; from < len(t.w); from += spreadLines {
-		n := min(spreadLines, len(t.w)-from)
+	for from := 0; from < len(to); from += spreadLines {
+		n := min(spreadLines, len(to)-from)
 		for slot, m := range lanesOf {
 			if m != 0 {
-				*e = spreadArgs{w: &t.w[from], y: &t.b.Mean[slot][from : from+n][0], n: n, mask: uint64(m)}
+				*e = spreadArgs{w: &to[from], y: &t.b.Mean[slot][from : from+n][0], n: n, mask: uint64(m)}
 				t.p.Kernel.spread(e)
 			}
 		}

@@ -3,24 +3,26 @@ package reducer
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"taxon/internal/coupling"
 )
 
-// stripWidth features are solved together where contributions are dense, as with the logistic loss.
-// Nothing is transposed then: a strip reads the values where they lie.
-const stripWidth = 8
+// stripWidth features are solved together where contributions are dense, as with the logistic loss:
+// a cache line of float32. Nothing is transposed then: a strip reads the values where they lie.
+const stripWidth = 16
 
-// strip is what column has of one node, for the features of a strip.
+// strip is what column has of one node, for the features of a strip. Its layout is known to assembly.
 type strip struct {
-	v, curvature, u, w [stripWidth]float64 // curvature becomes the inverse of the pivot
-	x, prev, y, next   [stripWidth]float32
+	w, curvature, u [stripWidth]float64 // w: V, then the solution; curvature becomes the inverse of the pivot
+	x, y            [stripWidth]float32
 }
 
 // strips is the scratch of a range that is solved in strips.
 type strips struct {
-	node     []strip
+	node     []strip // the first is above the roots: zero; node i is node[i+1]
 	in, grad lists
+	loops    stripLoops // the fastest, if none are set
 }
 
 // lists are contributions by parent: those of node p are all[begin[p]:begin[p+1]].
@@ -79,37 +81,48 @@ func listed(in []coupling.Dense, lo uint32) []coupling.Contribution {
 
 // strips solves the range strip by strip.
 func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
-	s, nodes := &r.Scratch.strips, len(r.Forest.Parent)
-	s.node = resize(s.node, nodes)
+	s, nodes, width := &r.Scratch.strips, len(r.Forest.Parent), int(r.Hi-r.Lo)
+	if s.loops.open == nil {
+		s.loops = fastest()
+	}
+	s.node = resize(s.node, nodes+1)
 	s.in.open(in, 0, nodes)
 	s.grad.open(grad, int32(nodes), nodes)
 	var next *Grid
 	if r.Rule != None {
-		next = NewGrid(nodes, int(r.Hi-r.Lo))
+		next = NewGrid(nodes, width)
 	}
-	for from := r.Lo; from < r.Hi; from += stripWidth {
-		s.fill(r, int(from-r.Lo), x, prev)
-		n := min(r.Hi-from, stripWidth)
-		all := uint8(1)<<n - 1
-		if apart := r.Forest.Apart - 1; apart-from < n {
-			all &^= 1 << (apart - from)
+	if nodes == 0 {
+		return next
+	}
+	for at := 0; at < width; at += stripWidth {
+		n := min(width-at, stripWidth)
+		all := uint16(1<<n - 1)
+		apart := int(r.Forest.Apart) - 1 - int(r.Lo) - at
+		if apart >= 0 && apart < n {
+			all &^= 1 << apart
 		}
 		r.sums.Entries += int64(nodes) * int64(n)
+		s.fill(r, at, n, x, prev)
 		if r.Certify {
 			s.certify(r, all)
+			s.loops.begin(&s.node[1], nodes)
 		}
 		if r.Rule == None {
 			continue
 		}
-		s.solve(r.Forest)
-		s.momentum(r, all)
-		for i := range s.node {
-			out := next.Row(i)[from-r.Lo:][:n]
-			copy(out, s.node[i].next[:])
-			for k := range out {
-				if all>>k&1 == 0 {
-					out[k] = 0
-				}
+		s.loops.eliminate(&s.node[0], &r.Forest.Parent[0], nodes)
+		s.node[0] = strip{}
+		var sums stripSums
+		s.loops.substitute(&s.node[0], &r.Forest.Parent[0], nodes, &next.Value[at], width, n, &sums)
+		for k := range n {
+			if all>>k&1 != 0 {
+				r.sums.Restart += sums.restart[k]
+				r.sums.Moved += sums.moved[k]
+				continue
+			}
+			for i := range nodes {
+				next.Row(i)[at+k] = 0
 			}
 		}
 	}
@@ -127,72 +140,57 @@ func (l *lists) open(in []coupling.Dense, first int32, nodes int) {
 	}
 }
 
-// fill lays out the strip from the range's feature at on.
-func (s *strips) fill(r *run, at int, x, prev *Grid) {
-	end := min(at+stripWidth, x.Width)
-	for i := range s.node {
-		n := &s.node[i]
-		n.v, n.curvature, n.x = [stripWidth]float64{}, [stripWidth]float64{}, [stripWidth]float32{}
-		copy(n.x[:], x.Row(i)[at:end])
-		n.prev = n.x
-		if x != prev {
-			copy(n.prev[:], prev.Row(i)[at:end])
-		}
-		for k := range n.y {
-			n.y[k] = Extrapolate(n.x[k], n.prev[k], r.Beta)
-		}
+// fill lays out the strip of n features from the range's feature at on.
+func (s *strips) fill(r *run, at, n int, x, prev *Grid) {
+	beta := r.Beta
+	if x == prev {
+		beta = 0
+	}
+	for i := range s.node[1:] {
+		node := &s.node[i+1]
+		s.loops.open(node, &x.Value[i*x.Width+at], &prev.Value[i*prev.Width+at], n, beta)
 		for k := s.in.begin[i]; k < s.in.begin[i+1]; k++ {
-			add(&s.in.all[k], at, &n.v, &n.curvature, &r.degrees)
-		}
-		n.u = n.v
-		if r.Smooth {
-			n.u = [stripWidth]float64{}
-			for k := s.grad.begin[i]; k < s.grad.begin[i+1]; k++ {
-				add(&s.grad.all[k], at, &n.u, nil, nil)
+			c := &s.in.all[k]
+			s.loops.add(&node.w, &c.Sum[at], n)
+			if c.Curvature != nil {
+				s.loops.addDegrees(&node.curvature, &c.Curvature[at], n, &r.degrees)
 			}
 		}
 		if r.full {
-			for k := range n.curvature {
-				n.curvature[k] = float64(r.Forest.Terminals[i])
+			for k := range node.curvature {
+				node.curvature[k] = float64(r.Forest.Terminals[i])
 			}
 		}
-	}
-}
-
-// add adds what a contribution has at the strip's features.
-func add(c *coupling.Dense, at int, sum, curvature *[stripWidth]float64, degrees *[256]float64) {
-	end := min(at+stripWidth, len(c.Sum))
-	for k, x := range c.Sum[at:end] {
-		sum[k&(stripWidth-1)] += float64(x)
-	}
-	if curvature != nil && c.Curvature != nil {
-		for k, code := range c.Curvature[at:end] {
-			curvature[k&(stripWidth-1)] += degrees[code]
+		switch {
+		case !r.Certify:
+			s.loops.begin(node, 1)
+		case !r.Smooth:
+			node.u = node.w
+		default:
+			node.u = [stripWidth]float64{}
+			for k := s.grad.begin[i]; k < s.grad.begin[i+1]; k++ {
+				s.loops.add(&node.u, &s.grad.all[k].Sum[at], n)
+			}
 		}
 	}
 }
 
 // certify is run.certify for a strip.
-func (s *strips) certify(r *run, all uint8) {
+func (s *strips) certify(r *run, all uint16) {
 	var primal, dual [stripWidth]float64
-	for i := len(s.node) - 1; i >= 0; i-- {
-		n, up, edge := &s.node[i], &[stripWidth]float32{}, r.Forest.edge(int32(i))
-		if j := r.Forest.Parent[i]; j >= 0 {
-			m := &s.node[j]
-			for k, u := range &n.u {
-				m.u[k] += u
-			}
-			up = &m.y
-		}
+	s.node[0] = strip{}
+	for i := len(s.node) - 1; i > 0; i-- {
+		n, up := &s.node[i], &s.node[r.Forest.Parent[i-1]+1]
 		for k, u := range &n.u {
-			e := float64(n.y[k]) - float64(up[k])
-			p := float64(edge*float64(e*e)) / 2
+			up.u[k] += u
+			e := float64(n.y[k]) - float64(up.y[k])
+			p := float64(e*e) / 2
 			primal[k] += p
 			if r.Smooth {
 				dual[k] += p
-				u = float64(edge*e) - u
+				u = e - u
 			}
-			dual[k] -= float64(u*u) / (2 * edge)
+			dual[k] -= float64(u*u) / 2
 		}
 	}
 	for k := range primal {
@@ -203,65 +201,89 @@ func (s *strips) certify(r *run, all uint8) {
 	}
 }
 
-// solve is column.solve for a strip.
-func (s *strips) solve(f *Forest) {
-	for i := range s.node {
-		n, edge := &s.node[i], f.edge(int32(i))
+// stripLoops are the loops of a strip. All implementations give equal bits. n is the number of its
+// features: what lies beyond is not read, and is zero, or not written.
+type stripLoops struct {
+	open       func(node *strip, x, prev *float32, n int, beta float32)                                 // sets x and y; all else is zero
+	add        func(sum *[stripWidth]float64, x *float32, n int)                                        // sum += x
+	addDegrees func(sum *[stripWidth]float64, code *uint8, n int, degrees *[256]float64)                // sum += degrees[code]
+	begin      func(first *strip, nodes int)                                                            // see beginStrips
+	eliminate  func(all *strip, parent *int32, nodes int)                                               // see eliminateStrips
+	substitute func(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums) // see substituteStrips
+}
+
+// stripSums are shares of Sums by feature.
+type stripSums struct{ restart, moved [stripWidth]float64 }
+
+var goLoops = stripLoops{openStrip, addSums, addDegrees, beginStrips, eliminateStrips, substituteStrips}
+
+func openStrip(node *strip, x, prev *float32, n int, beta float32) {
+	*node = strip{}
+	copy(node.x[:], unsafe.Slice(x, n))
+	for k, prev := range unsafe.Slice(prev, n) {
+		node.y[k] = Extrapolate(node.x[k], prev, beta)
+	}
+}
+
+func addSums(sum *[stripWidth]float64, x *float32, n int) {
+	for k, x := range unsafe.Slice(x, n) {
+		sum[k] += float64(x)
+	}
+}
+
+func addDegrees(sum *[stripWidth]float64, code *uint8, n int, degrees *[256]float64) {
+	for k, c := range unsafe.Slice(code, n) {
+		sum[k] += degrees[c]
+	}
+}
+
+// beginStrips sets up the system of so many nodes, whose edges have weight 1: w = c y + V, the pivots are
+// 1 + c, and u keeps the curvature c.
+func beginStrips(first *strip, nodes int) {
+	node := unsafe.Slice(first, nodes)
+	for i := range node {
+		n := &node[i]
 		for k, c := range &n.curvature {
-			n.w[k] = float64(c*float64(n.y[k])) + n.v[k]
-			n.u[k] = c // u has served: it keeps the curvature
-			n.curvature[k] = edge + c
-		}
-	}
-	for i := len(s.node) - 1; i >= 0; i-- {
-		n, edge := &s.node[i], f.edge(int32(i))
-		for k, d := range &n.curvature {
-			n.curvature[k] = 1 / d
-		}
-		if j := f.Parent[i]; j >= 0 {
-			m := &s.node[j]
-			for k, d := range &n.curvature {
-				share := float64(edge * d)
-				m.curvature[k] += edge - float64(edge*share)
-				m.w[k] += float64(n.w[k] * share)
-			}
-		}
-	}
-	for i := range s.node {
-		n, up, edge := &s.node[i], &[stripWidth]float64{}, f.edge(int32(i))
-		if j := f.Parent[i]; j >= 0 {
-			up = &s.node[j].w
-		}
-		for k, d := range &n.curvature {
-			w := (n.w[k] + float64(edge*up[k])) * d
-			n.w[k] = w
-			n.next[k] = float32(w) + 0
+			n.w[k] = float64(c*float64(n.y[k])) + n.w[k]
+			n.u[k] = c
+			n.curvature[k] = 1 + c
 		}
 	}
 }
 
-// momentum is run.momentum for a strip.
-func (s *strips) momentum(r *run, all uint8) {
-	var restart, moved [stripWidth]float64
-	none := &strip{}
-	for i := range s.node {
-		n, up, edge := &s.node[i], none, r.Forest.edge(int32(i))
-		if j := r.Forest.Parent[i]; j >= 0 {
-			up = &s.node[j]
-		}
-		for k, c := range &n.u {
-			back, on := float64(n.y[k])-float64(n.next[k]), float64(n.next[k])-float64(n.x[k])
-			restart[k] += float64(c * back * on)
-			back -= float64(up.y[k]) - float64(up.next[k])
-			on -= float64(up.next[k]) - float64(up.x[k])
-			restart[k] += float64(edge * float64(back*on))
-			moved[k] += float64(edge * float64(back*back))
+// eliminateStrips goes from the leaves to the roots. all has a strip above the roots first.
+func eliminateStrips(all *strip, parent *int32, nodes int) {
+	node, parents := unsafe.Slice(all, nodes+1), unsafe.Slice(parent, nodes)
+	for i := nodes; i > 0; i-- {
+		n, up := &node[i], &node[parents[i-1]+1]
+		for k, c := range &n.curvature {
+			d := 1 / c
+			n.curvature[k] = d
+			up.curvature[k] += 1 - d
+			up.w[k] += float64(n.w[k] * d)
 		}
 	}
-	for k := range restart {
-		if all>>k&1 != 0 {
-			r.sums.Restart += restart[k]
-			r.sums.Moved += moved[k]
+}
+
+// substituteStrips goes from the roots to the leaves. The values of node i begin at next[i width].
+func substituteStrips(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums) {
+	node, parents := unsafe.Slice(all, nodes+1), unsafe.Slice(parent, nodes)
+	out := unsafe.Slice(next, (nodes-1)*width+n)
+	for i, p := range parents {
+		at, up := &node[i+1], &node[p+1]
+		for k, d := range &at.curvature {
+			w := (at.w[k] + up.w[k]) * d
+			at.w[k] = w
+			x, above := float32(w)+0, float64(float32(up.w[k])+0)
+			if k < n {
+				out[i*width+k] = x
+			}
+			back, on := float64(at.y[k])-float64(x), float64(x)-float64(at.x[k])
+			sums.restart[k] += float64(at.u[k] * back * on)
+			back -= float64(up.y[k]) - above
+			on -= above - float64(up.x[k])
+			sums.restart[k] += float64(back * on)
+			sums.moved[k] += float64(back * back)
 		}
 	}
 }

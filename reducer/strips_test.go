@@ -38,15 +38,20 @@ func TestStripsEqualColumns(t *testing.T) {
 			if !task.inStrips() {
 				t.Fatalf("rule %d is not for strips", task.Rule)
 			}
-			got, sums := new(Scratch).RunDense(task, slices.Clone(in), x, prev)
 			task.Forest = &edged
 			want, wanted := new(Scratch).RunDense(task, slices.Clone(in), x, prev)
-			sums.Entries, wanted.Entries = 0, 0
-			if sums != wanted {
-				t.Fatalf("rule %d: sums %+v, by columns %+v", task.Rule, sums, wanted)
-			}
-			if task.Rule != None && !equal(got.Value, want.Value) {
-				t.Fatalf("rule %d: vectors\n%v\nby columns\n%v", task.Rule, got, want)
+			task.Forest = forest
+			for k, of := range []stripLoops{fastest(), goLoops} {
+				s := new(Scratch)
+				s.strips.loops = of
+				got, sums := s.RunDense(task, slices.Clone(in), x, prev)
+				sums.Entries, wanted.Entries = 0, 0
+				if sums != wanted {
+					t.Fatalf("rule %d, loops %d: sums %+v, by columns %+v", task.Rule, k, sums, wanted)
+				}
+				if task.Rule != None && !equal(got.Value, want.Value) {
+					t.Fatalf("rule %d, loops %d: vectors\n%v\nby columns\n%v", task.Rule, k, got, want)
+				}
 			}
 		}
 	})

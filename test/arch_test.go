@@ -171,7 +171,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/text":                {"internal/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/serve"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "worker/program"},
+	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "reducer", "worker/program"},
 }
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no

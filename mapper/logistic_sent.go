@@ -1,0 +1,97 @@
+package mapper
+
+import (
+	"math"
+
+	"taxon/internal/coupling"
+)
+
+// contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
+// without a bound every terminal counts fully.
+func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
+	out := make([]coupling.Contribution, len(e.b.Mean))
+	for slot := range out {
+		c := coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
+		var lanes []int
+		for l, at := range e.b.Slot {
+			if at == slot {
+				lanes = append(lanes, l)
+			}
+		}
+		for f := range v {
+			sum, curvature := 0.0, float32(len(lanes))
+			if bounded {
+				curvature = 0
+			}
+			for _, l := range lanes {
+				sum += float64(v[f][l])
+				if bounded {
+					curvature += degree(float32(e.share * e.bound[f][l]))
+				}
+			}
+			if sum != 0 || bounded && curvature != 0 {
+				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
+				c.Curvature = append(c.Curvature, coupling.Code(curvature))
+			}
+		}
+		out[slot] = c
+	}
+	return out
+}
+
+// dense is contributions of all features: of v, with the curvature by the bound or, without one, of all
+// lanes where any has a value; or of G, without curvature.
+func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []coupling.Dense {
+	out := make([]coupling.Dense, len(e.b.Mean))
+	lanes, _ := e.slotLanes()
+	padded := (len(v) + Lanes - 1) / Lanes * Lanes // sixteen features at a time
+	for slot := range out {
+		out[slot] = coupling.Dense{Parent: int32(slot), Sum: make([]float32, len(v), padded)}
+		if curved {
+			out[slot].Curvature = make([]uint8, len(v), padded)
+		}
+	}
+	var turned, rest [Lanes][Lanes]float32
+	turn := func(tile [][Lanes]float32, f int) {
+		from := &tile[f]
+		if f+Lanes > len(tile) {
+			rest = [Lanes][Lanes]float32{}
+			copy(rest[:], tile[f:])
+			from = &rest[0]
+		}
+		e.loops.transposed(from, &turned)
+	}
+	for f := 0; f < len(v); f += Lanes {
+		turn(v, f)
+		for slot, mask := range lanes {
+			e.loops.laneSums(&turned, uint64(mask), &out[slot].Sum[f])
+		}
+		if !curved {
+			continue
+		}
+		if bounded {
+			turn(e.bound, f)
+		} else {
+			e.full(&turned)
+		}
+		for slot, mask := range lanes {
+			e.loops.laneCodes(&turned, uint64(mask), e.share, &out[slot].Curvature[f])
+		}
+	}
+	return out
+}
+
+// full makes the bound of features, of which it has the lanes' values, infinite where any lane has one.
+func (e *logisticSolver) full(v *[Lanes][Lanes]float32) {
+	for f := range Lanes {
+		bound := float32(0)
+		for l := range v {
+			if v[l][f] != 0 {
+				bound = math.MaxFloat32
+			}
+		}
+		for l := range v {
+			v[l][f] = bound
+		}
+	}
+}
