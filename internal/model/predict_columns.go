@@ -1,10 +1,10 @@
 package model
 
 import (
+	"encoding/binary"
 	"math"
 
 	"taxon/internal/modelform"
-	"taxon/internal/table"
 )
 
 // packedPlan scores a model row by row and by column. A pruned model is scored straight from the
@@ -115,14 +115,17 @@ func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
 	at := 0
 	halves := s.halves[2*s.begin[i] : 2*s.begin[i+1]]
-	for k := 0; k+1 < len(halves); k += 2 {
+	for ; len(halves) > 1; halves = halves[2:] {
 		gap := uint32(gaps[at])
 		at++
 		if gap >= 0x80 {
 			gap, at = longGap(gaps, at-1)
 		}
 		next += gap
-		sums[next] += float64(x * float64(table.Half(uint16(halves[k])|uint16(halves[k+1])<<8)))
+		// A float16's sign, exponent and digits, moved to their places in a float64, are short of
+		// 2^1008: exponents count from -15 there, and from -1023 here.
+		moved := int64(int16(binary.LittleEndian.Uint16(halves))) << 42
+		sums[next] += float64(x * float64(math.Float64frombits(uint64(moved)&^(0x3f<<57))*0x1p1008))
 		next++
 	}
 }
