@@ -15,7 +15,8 @@ import (
 
 // climb is the strategy of a search without lists of values. It tries all methods that fit the
 // data, the quickest first, from the defaults of their options. For each it climbs along C; for
-// the leading methods then along their other options. Trainings end at a rough gap. Small data
+// the leading methods then along their other options. A method with a structure begins where its
+// flat form stands, which is far cheaper. Trainings end at a rough gap. Small data
 // are searched on some folds. Large data are searched on a sample first, and what leads there
 // climbs on on the first fold. At the end the best points are compared on the other folds. Every
 // step follows from the results alone, except that the clock ends the search and leaves out what
@@ -36,7 +37,8 @@ type climb struct {
 
 // family is a method with one of its losses.
 type family struct {
-	start    Point
+	start    Point   // its first point
+	flat     *family // the same loss without the structure; nil: there is none
 	best     *rung   // in the present stage; nil: not tried
 	failed   string  // why it can't be trained
 	lost     []Point // whose trainings failed
@@ -157,7 +159,7 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 		if err := c.sized(); err != nil {
 			return err
 		}
-		if err := c.begin(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.rungs) == 0 {
+		if err := c.first(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.rungs) == 0 {
 			return err
 		}
 		f := c.families[0]
@@ -175,47 +177,64 @@ func (c *climb) ascend(ctx context.Context) error {
 	for _, may := range shares { // the last round leaves out what there is no time for
 		c.short = before
 		c.untried = slices.DeleteFunc(c.untried, func(u Untried) bool { return u.late == c.stage })
-		if c.sampled == nil { // else the sample has shown which families are worth it
-			c.share = may.begin
-			if err := c.begin(ctx); err != nil {
-				return err
-			}
-		}
 		c.share = may.climb
 		if err := c.again(ctx); err != nil {
 			return err
 		}
-		if err := c.scales(ctx, wide); err != nil {
+		if c.sampled == nil { // else the sample has shown which families are worth it
+			if err := c.begin(ctx, may.begin, may.climb); err != nil {
+				return err
+			}
+		}
+		c.share = may.climb
+		if err := c.scales(ctx, narrow, c.leading(maxRefined)); err != nil {
 			return err
 		}
 		c.share = may.refine
-		if err := c.scales(ctx, narrow); err != nil {
+		if err := c.refine(ctx); err != nil {
 			return err
 		}
-		if err := c.refine(ctx); err != nil {
+		if err := c.scales(ctx, wide, c.leading(1)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begin tries each family that was not tried yet. The quickest is tried however long it may take,
-// or there would be no model.
-func (c *climb) begin(ctx context.Context) error {
-	if f := c.families[0]; len(c.stage.rungs) == 0 && f.failed == "" {
-		kept, share := c.kept, c.share
-		c.kept, c.share = 0, maxFirst
-		if err := c.try(ctx, f, f.start); err != nil {
-			return err
-		}
-		c.kept, c.share = kept, share
+// first tries the quickest family, however long it may take, or there would be no model.
+func (c *climb) first(ctx context.Context) error {
+	f, kept := c.families[0], c.kept
+	if len(c.stage.rungs) > 0 || f.failed != "" {
+		return nil
+	}
+	c.kept, c.share = 0, maxFirst
+	defer func() { c.kept = kept }()
+	return c.try(ctx, f, f.start)
+}
+
+// begin tries each family that was not tried yet, and climbs in wide steps, as the defaults suit
+// some less than others. A family whose flat form did so begins where that stands.
+func (c *climb) begin(ctx context.Context, may, climbing float64) error {
+	if err := c.first(ctx); err != nil {
+		return err
 	}
 	for _, f := range c.families {
-		if f.best != nil || f.failed != "" || !c.fitsTime(f, f.start) {
-			continue
+		if f.best == nil && f.failed == "" {
+			c.share = may
+			if f.flat != nil && f.flat.best != nil {
+				f.start = c.o.Grid.as(f.flat.best.base, f.start)
+			}
+			if !c.fitsTime(f, f.start) {
+				continue
+			}
+			if err := c.try(ctx, f, f.start); err != nil {
+				return err
+			}
 		}
-		if err := c.try(ctx, f, f.start); err != nil {
-			return err
+		if c.share = climbing; f.best != nil && (f.flat == nil || f.flat.best == nil) {
+			if err := c.scales(ctx, wide, []*family{f}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -227,7 +246,7 @@ func (c *climb) seeds() (out []*rung) {
 	if c.stage == nil {
 		return nil
 	}
-	for _, f := range c.leading() {
+	for _, f := range c.leading(maxMoved) {
 		out = append(out, f.best)
 	}
 	out = out[:min(len(out), maxMoved)]
@@ -250,16 +269,33 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 	return nil
 }
 
-// leading lists the tried families that are not far behind, best first.
-func (c *climb) leading() (lead []*family) {
-	best := c.leader()
+// leading lists the tried families that are not far behind, best first, and of the others as many
+// as make up `least`: what a family gains by its other options is not known before. The best may
+// have been refined, and the others not yet. So they are compared with what it reached by C alone.
+func (c *climb) leading(least int) (lead []*family) {
+	best := c.front()
 	for _, f := range c.families {
-		if f.best != nil && !Out(best.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false) {
+		if f.best != nil {
 			lead = append(lead, f)
 		}
 	}
 	slices.SortStableFunc(lead, func(a, b *family) int { return c.better(a.best, b.best) })
-	return lead
+	rank := 0
+	return slices.DeleteFunc(lead, func(f *family) bool {
+		rank++
+		return rank > least && Out(c.plain(best.family).lead.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false)
+	})
+}
+
+// plain is the best of a family's rungs that differ from its start in C alone.
+func (c *climb) plain(f *family) (best *rung) {
+	cost := method.Cost.Name
+	for _, r := range c.stage.rungs {
+		if r.family == f && r.base.with(cost, "").Equal(f.start.with(cost, "")) && (best == nil || c.better(r, best) < 0) {
+			best = r
+		}
+	}
+	return cmp.Or(best, f.best)
 }
 
 // better orders rungs by their best points.
@@ -275,14 +311,8 @@ func (c *climb) better(a, b *rung) int {
 }
 
 // scales climbs along the options that matter most: C, and on graphs those that exist for graphs
-// only. All families climb in wide steps, as the defaults suit some less than others. The leading
-// ones also climb in narrow steps.
-func (c *climb) scales(ctx context.Context, stride int) error {
-	in := c.leading()
-	if stride == wide && c.sampled == nil {
-		in = slices.DeleteFunc(slices.Clone(c.families), func(f *family) bool { return f.best == nil })
-		slices.SortStableFunc(in, func(a, b *family) int { return c.better(a.best, b.best) })
-	}
+// only.
+func (c *climb) scales(ctx context.Context, stride int, in []*family) error {
 	for _, f := range in {
 		for _, o := range c.o.Grid.tunable(f.start.Method) {
 			if o.Name == method.Cost.Name || o.On == method.Graphs {
@@ -295,14 +325,26 @@ func (c *climb) scales(ctx context.Context, stride int) error {
 	return nil
 }
 
-// refine climbs along the other options of the leading families.
+// refine climbs along the other options of the leading families: all along one before the next
+// one, and the finest only those that are not far behind by then.
 func (c *climb) refine(ctx context.Context) error {
-	lead := c.leading()
-	for _, f := range lead[:min(maxRefined, len(lead))] {
-		for before := (*rung)(nil); before != f.best; {
-			before = f.best
-			for _, o := range c.o.Grid.tunable(f.start.Method) {
-				if o.Name == method.Cost.Name || o.Carried {
+	lead := c.leading(maxRefined)
+	lead = lead[:min(maxRefined, len(lead))]
+	var options []method.Option
+	for _, f := range lead {
+		for _, o := range c.o.Grid.tunable(f.start.Method) {
+			if o.Name != method.Cost.Name && !o.Carried && !slices.ContainsFunc(options, func(p method.Option) bool { return p.Name == o.Name }) {
+				options = append(options, o)
+			}
+		}
+	}
+	slices.SortStableFunc(options, func(a, b method.Option) int { return cmp.Compare(orderOf(&a), orderOf(&b)) })
+	for gained := true; gained; {
+		gained = false
+		for _, o := range options {
+			near := c.leading(1)
+			for _, f := range lead {
+				if orderOf(&o) == fine && !slices.Contains(near, f) {
 					continue
 				}
 				was := f.best
@@ -312,6 +354,7 @@ func (c *climb) refine(ctx context.Context) error {
 					}
 				}
 				if f.best != was {
+					gained = true
 					if err := c.along(ctx, f, method.Cost.Name, narrow); err != nil {
 						return err
 					}
@@ -320,6 +363,23 @@ func (c *climb) refine(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// The order in which options are refined.
+const (
+	ofTexts  = iota // other features
+	withCost        // those that are varied with C
+	fine
+)
+
+func orderOf(o *method.Option) int {
+	switch {
+	case o.Group == groupText:
+		return ofTexts
+	case o.Offset != 0:
+		return withCost
+	}
+	return fine
 }
 
 // again continues trainings that ran out of time, best first, as long as the allowed time is now
@@ -353,7 +413,7 @@ func (c *climb) again(ctx context.Context) error {
 }
 
 // along climbs from a family's best point along an option, in steps of `stride` values. Beyond
-// the ladder's ends it goes on in the ratio of its last values.
+// the ladder's ends it goes on in the ratio of its last values, if nothing on it gained.
 func (c *climb) along(ctx context.Context, f *family, option string, stride int) error {
 	l := c.ladder(f, option)
 	if l == nil {
@@ -361,19 +421,29 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 	}
 	for next := []int{-stride, stride}; ; {
 		from := f.best
-		var points []Point
+		var points, beyond []Point
 		for _, d := range next {
+			inside := l.has(from.base, d)
 			for _, p := range l.step(from.base, d) {
-				if c.fitsTime(f, p) {
+				switch {
+				case !c.fitsTime(f, p):
+				case inside:
 					points = append(points, p)
+				default:
+					beyond = append(beyond, p)
 				}
 			}
 		}
-		if len(points) == 0 {
-			return nil
+		for _, points := range [][]Point{points, beyond} {
+			if err := c.try(ctx, f, points...); err != nil {
+				return err
+			}
+			if f.best != from {
+				break
+			}
 		}
-		if err := c.try(ctx, f, points...); err != nil || f.best == from {
-			return err
+		if f.best == from {
+			return nil
 		}
 		next = []int{stride} // go on in the direction that gained
 		if l.at(f.best.base) < l.at(from.base) {
@@ -427,8 +497,9 @@ func (c *climb) gains(a, b *rung) bool {
 	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
 }
 
-// rung is the training of a base. Its points have some values of the options that only the
-// trainer uses: those next to the value of the family's best.
+// rung is the training of a base. Its points have the values of the options that only the
+// trainer uses. Where each costs a fit of cut-offs, only those next to the value of the family's
+// best.
 func (c *climb) rung(f *family, base Point) *rung {
 	r := &rung{base: base, family: f}
 	points := []Point{base}
@@ -438,11 +509,15 @@ func (c *climb) rung(f *family, base Point) *rung {
 		}
 		var more []Point
 		for _, p := range points {
-			ladder, at := c.o.Grid.ladder(&o), 1
-			if f.best != nil {
-				at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
+			ladder := c.o.Grid.ladder(&o)
+			if c.whole.Meta().Data.MultiLabel() {
+				at := 1
+				if f.best != nil {
+					at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
+				}
+				ladder = ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))]
 			}
-			for _, v := range ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))] {
+			for _, v := range ladder {
 				more = append(more, p.with(o.Name, v))
 			}
 		}

@@ -158,6 +158,74 @@ func TestTimeIsKept(t *testing.T) {
 	}
 }
 
+// TestBeginsAtFlat: a method with a structure begins where its flat form stands after its climb
+// along C, and shifts are all measured at once where labels need no cut-offs.
+func TestBeginsAtFlat(t *testing.T) {
+	o := climbing(t, "bsvm", "rr-svm")
+	o.Grid.Values["loss"] = []string{"squared-hinge"}
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	c := newClimb(s)
+	c.line, c.stage = c.ui.Start("tune", 0), &stage{to: 1}
+	c.o.Grid.Values["C"] = []string{"0.0001", "0.001", "100"} // a climb begins at the first of these
+	c.starts = c.o.Grid.starts(c.structure())
+	if err := c.list(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.begin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	flat, joint := c.families[0], c.families[1]
+	if joint.start.Method != "rr-svm" || joint.flat != flat || flat.flat != nil {
+		t.Fatalf("families %+v, %+v", flat, joint)
+	}
+	of := func(f *family) (out []*rung) {
+		return slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return r.family != f })
+	}
+	if len(of(flat)) != 2 || len(of(joint)) != 1 || of(joint)[0].base.C() != 100 || flat.best.base.C() != 100 {
+		t.Errorf("%d and %d trainings; C = %g, %g", len(of(flat)), len(of(joint)), flat.best.base.C(), of(joint)[0].base.C())
+	}
+	if shifts := c.o.Grid.ladder(c.o.Grid.find("bsvm", "prior-shift")); len(flat.best.points) != len(shifts) {
+		t.Errorf("%d points of one training, %d shifts", len(flat.best.points), len(shifts))
+	}
+}
+
+// TestRefined: options that change with C are refined before others, and by the best families
+// however far behind; others only by those near the best.
+func TestRefined(t *testing.T) {
+	var order []int
+	g := &Grid{Methods: []string{"rr-svm"}}
+	options := g.tunable("rr-svm")
+	for i := range options {
+		order = append(order, orderOf(&options[i]))
+	}
+	if !slices.Contains(order, withCost) || !slices.Contains(order, fine) {
+		t.Errorf("the options' orders are %v", order)
+	}
+	c := &climb{search: &search{o: &Options{NoTrain: true}, goal: &eval.Measure{Key: "micro_f1"}, clock: newClock(0)}, stage: &stage{to: 1}}
+	for i, v := range []float64{0.5, 0.9, 0.6, 0.4} {
+		f, p := &family{start: Point{"bsvm", registry.Values{}}}, &candidate{jack: &Jackknife{}}
+		for k := range p.jack {
+			p.jack[k] = v + 1e-4*float64(k*(i+1)) // a standard error far below the differences
+		}
+		p.results = []*result{{}}
+		f.best = &rung{base: f.start, family: f, lead: p}
+		c.families, c.stage.rungs = append(c.families, f), append(c.stage.rungs, f.best)
+	}
+	for least, want := range map[int][]int{1: {1}, 2: {1, 2}, 3: {1, 2, 0}} {
+		var got []int
+		for _, f := range c.leading(least) {
+			got = append(got, slices.Index(c.families, f))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("leading(%d): %v, not %v", least, got, want)
+		}
+	}
+}
+
 // exactly opens a climb whose trainings end at the gap asked for, not at a rough one.
 func exactly(t *testing.T, o *Options) *climb {
 	t.Helper()

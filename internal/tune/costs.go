@@ -70,9 +70,10 @@ const (
 	// exactTimes is how much longer a training to the wanted tolerance takes than one of the
 	// search. A point is chosen only if there is time for minTimes as long.
 	exactTimes, minTimes = 3, 1.5
-	// A stage should have the time for trialsOf trainings of middling cost; else a sample is
-	// taken, on which it should have the time for sampleTrials.
-	trialsOf, sampleTrials = 120, 240
+	// Points are tried on as many folds as there is time for trialsOf trainings of middling cost
+	// on each. A sample ranks options worse than all rows. So one is taken only if there is not
+	// the time for leastTrials on all rows, and it is small enough for sampleTrials.
+	trialsOf, leastTrials, sampleTrials = 120, 20, 240
 )
 
 // list finds the families that fit the data and the memory, quickest first.
@@ -89,6 +90,14 @@ func (c *climb) list() error {
 		c.families = append(c.families, &family{start: start, estimate: seconds})
 	}
 	slices.SortStableFunc(c.families, func(a, b *family) int { return cmp.Compare(a.estimate, b.estimate) })
+	for _, f := range c.families {
+		loss := f.start.Values["loss"]
+		if at := slices.IndexFunc(c.families, func(g *family) bool {
+			return loss != "" && g.start.Values["loss"] == loss && registry.Unstructured(g.start.Method)
+		}); at >= 0 && c.families[at] != f {
+			f.flat = c.families[at]
+		}
+	}
 	return nil
 }
 
@@ -133,11 +142,11 @@ func (c *climb) plan() (part float64, folds int) {
 	if total == 0 {
 		total, threads = DefaultTime, 2
 	}
-	typicalWork := c.families[len(c.families)/2].estimate / threads
-	if share := total.Seconds() / trialsOf; typicalWork <= share {
-		return 1, max(1, min(int(share/typicalWork), c.o.tried()))
+	trials := total.Seconds() / (c.families[len(c.families)/2].estimate / threads) // of middling cost
+	if trials >= leastTrials {
+		return 1, min(max(int(trials/trialsOf), 1), c.o.tried())
 	}
-	return total.Seconds() / sampleTrials / typicalWork, 1
+	return trials / sampleTrials, 1
 }
 
 // predictCost predicts the CPU seconds of a training on a fold of the present stage: what the

@@ -42,6 +42,16 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
+// as is the point `to` with the values of another method's point, for the options that both have.
+func (g *Grid) as(from, to Point) Point {
+	for _, o := range g.tunable(to.Method) {
+		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.ladder(&o), v) {
+			to = to.with(o.Name, v)
+		}
+	}
+	return to
+}
+
 // textStart are the values of the options of texts that a search begins with.
 func (g *Grid) textStart() registry.Values {
 	values := registry.Values{}
@@ -84,6 +94,12 @@ type ladder struct {
 
 // at is a point's index on the ladder; -1: it is not on it.
 func (l *ladder) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
+
+// has says whether the ladder has a value `by` places from a point's.
+func (l *ladder) has(from Point, by int) bool {
+	at := l.at(from) + by
+	return at >= 0 && at < len(l.values)
+}
 
 // step returns the points `by` values away.
 func (l *ladder) step(from Point, by int) (out []Point) {

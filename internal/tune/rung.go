@@ -14,6 +14,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
+// endShare is the share of the time left after which a training ends, to be measured in the rest.
+const endShare = 0.9
+
 // trials trains rungs without each of the folds, side by side. It measures their points on these
 // folds, and together with the stage's earlier folds.
 func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
@@ -23,8 +26,8 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	group.SetLimit(c.together)
 	b := c.costs.batch(c.clock.now())
 	// A training that is cut short is worth little, so each may take as long as the roughest
-	// estimate with which it could begin.
-	may := breakOffFactor * c.cap() * min(1, float64(c.together)/float64(to-from))
+	// estimate with which it could begin. But it ends in time to be measured.
+	may := min(breakOffFactor*c.cap(), endShare*c.clock.left(c.reserve())) * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
