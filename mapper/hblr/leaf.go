@@ -120,7 +120,7 @@ func (s *Scratch) take(from, out []float64) {
 //
 // (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
-// those in doubt (near). A lane ends where its gradient is at most `tolerance` of its weights (differentiate). The scratch is open, and then holds h and what the optimum says.
+// those in doubt (near). A lane ends where what is left of its gradient is within `tolerance` (differentiate). The scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)
@@ -276,13 +276,14 @@ func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
-// differentiate sets gradient and h. It returns the squared size of the gradient in the metric 1/(A+h), what is left of
-// it for a solve to end, and the squared size of the weights in the same metric.
+// differentiate sets gradient and h. It returns the gradient's squared size in the metric 1/(A+h), what is left of it for
+// a solve to end, and the squared size that this is compared with.
 //
-// left is norm in the metric A + h, or where rows are many the gradient's size in 1/A and the weights' in A. That bounds
-// the distance e from the optimum: with Newton's matrix H >= A, e'Ae <= g'(1/A)g. The diagonal h bounds nothing. Where
-// like instances have different labels, the bias's h is large, but together with the features of these instances it may
-// move with hardly any curvature. Then a leaf far from its optimum passes for solved.
+// These are norm and the weights' size in A + h, or where rows are many the gradient's size in 1/A and that of w - m in A.
+// With Newton's matrix H >= A the distance e from the optimum has e'Ae <= g'(1/A)g, so this bounds the relative error of
+// what the Gamma step and the parent get from a leaf. The diagonal h bounds nothing: where like instances have different
+// labels, the bias's h is large, but together with the features of these instances it moves with hardly any curvature. And
+// in a family of like leaves w - m is far smaller than w.
 func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
@@ -303,12 +304,16 @@ func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 			if strict {
 				left[l] += float64(g*g) / a
 				m = a
+				x -= s.above[i+l]
 			}
 			size[l] += float64(float64(x*x) * m)
 		}
 	}
-	if !strict {
+	switch {
+	case !strict:
 		left = norm
+	case s.far != nil:
+		size = s.far.size
 	}
 	return norm, left, size
 }

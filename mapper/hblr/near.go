@@ -53,6 +53,7 @@ type far struct {
 	start                 [Lanes]float64
 	total, own, shift     [Lanes]float64 // L, b, c; L = 0: there are no far rows
 	at, loss, slope, bend [Lanes]float64 // s, phi, phi', phi''
+	size                  [Lanes]float64 // differentiate's of the whole problem
 }
 
 // along is u.v.
@@ -197,6 +198,7 @@ func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, lef
 	n.draw(s, running)
 	rows := n.cut(r)
 	n.open(s, rows, running)
+	n.far.size = *size
 	var share [Lanes]float64
 	for m := running; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)

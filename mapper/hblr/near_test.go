@@ -76,19 +76,22 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// rest is the length of the gradient in 1/A beside that of the weights in A.
+// rest is the length of the gradient in 1/A beside that of w - m in A.
 func rest(r Rows, b *Block, w []float64, l, lanes int) float64 {
 	positive := map[uint32]bool{}
 	for _, i := range b.Positive[l] {
 		positive[i] = true
 	}
 	own, g := make([]float64, r.Columns()), make([]float64, r.Columns())
+	norm, size := 0.0, 0.0
 	for f := range own {
 		own[f] = w[f*lanes+l]
-		g[f] = b.Precision[l].At(f) * own[f]
+		distance := own[f]
 		if b.Above[l] != nil {
-			g[f] -= b.Precision[l].At(f) * b.Above[l][f]
+			distance -= b.Above[l][f]
 		}
+		g[f] = b.Precision[l].At(f) * distance
+		size += g[f] * distance
 	}
 	for i := range r.X.Rows {
 		x := r.dense(i)
@@ -100,10 +103,8 @@ func rest(r Rows, b *Block, w []float64, l, lanes int) float64 {
 			g[f] += r.WeightOf(i) * p * v
 		}
 	}
-	norm, size := 0.0, 0.0
 	for f, x := range g {
 		norm += x * x / b.Precision[l].At(f)
-		size += own[f] * own[f] * b.Precision[l].At(f)
 	}
 	return math.Sqrt(norm / size)
 }
