@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -135,6 +136,78 @@ func TestDenseOptimum(t *testing.T) {
 	}
 	if s := NewProblem(generate(1, shape{rows: 50, cols: 30, lanes: 1}).x, Hinge, 1, 1); s.denseRows() {
 		t.Error("a third of the values are there: not dense")
+	}
+}
+
+// TestLeap: on rows that are alike, whose passes creep, leaps get further in as many passes. Duals
+// stay in their box, and the weights are those of the duals.
+func TestLeap(t *testing.T) {
+	const rows, lines, bound, passes = 200, 2, 10, 300
+	far := 0
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		x := make([][16]float32, rows*lines)
+		for i := range x {
+			sign := float32(1 - 2*(i/lines%2))
+			for j := range x[i] {
+				x[i][j] = sign * float32(1+0.1*r.NormFloat64())
+			}
+		}
+		var value [2]float64 // of D
+		for leaps := range value {
+			n := &laneDescent[float64]{visit: visitLanes[float64], x: x}
+			n.lines = lines
+			for i := range rows {
+				norm := 0.0
+				for _, line := range x[i*lines:][:lines] {
+					for _, v := range line {
+						norm += float64(v) * float64(v)
+					}
+				}
+				n.row = append(n.row, laneRow[float64]{c: bound, step: 1 / norm, lane: uint32(i / 2 % 3)})
+				n.order = append(n.order, uint32(i))
+			}
+			n.w = make([][16]float64, Lanes*lines)
+			for l := range Lanes {
+				n.upper[l], n.lower[l] = math.Inf(1), math.Inf(-1)
+			}
+			for pass := range uint64(passes) {
+				Shuffle(n.order, seed, pass)
+				n.pass()
+				for l := range Lanes {
+					n.upper[l], n.lower[l] = shrinkBounds(n.newUpper[l], n.newLower[l])
+				}
+				if leaps == 1 && pass+1 < passes {
+					n.leap(0b111)
+				}
+			}
+			w := make([][16]float64, len(n.w))
+			for i, row := range n.row {
+				if row.dual < 0 || row.dual > bound {
+					t.Fatalf("a dual is %g", row.dual)
+				}
+				value[leaps] += row.dual
+				for j, line := range x[i*lines:][:lines] {
+					for k, v := range line {
+						w[int(row.lane)*lines+j][k] += row.dual * float64(v)
+					}
+				}
+			}
+			for i, line := range w {
+				for k, v := range line {
+					value[leaps] -= v * v / 2
+					if math.Abs(v-n.w[i][k]) > 1e-9 {
+						t.Fatalf("weight %g, by the duals %g", n.w[i][k], v)
+					}
+				}
+			}
+		}
+		if value[1] > value[0] {
+			far++
+		}
+	}
+	if far < 8 {
+		t.Errorf("leaps got further in %d of 10", far)
 	}
 }
 

@@ -123,7 +123,7 @@ func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 const (
 	denseBelow = 1024 // columns: half-full rows with fewer are laid out lane by lane (mapper/lanes.go),
 	denseLanes = 4    // for at most this many lanes each, in lines of 16 features
-	denseLane  = 32   // its dual, bound, place and number
+	denseLane  = 64   // its dual, bound, place and numbers, and its duals of a pass before
 )
 
 // denseRows is the most bytes that a slot of a hinge job takes to lay rows out lane by lane. It

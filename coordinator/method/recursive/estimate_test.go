@@ -97,7 +97,7 @@ func TestDenseRowsAreCounted(t *testing.T) {
 		}
 		return e.WorkerSlot
 	}
-	if more := slot("hinge", 400000) - slot("hinge", 399999); more != 10000*4*(64*6+32) {
+	if more := slot("hinge", 400000) - slot("hinge", 399999); more != 10000*4*(64*6+64) {
 		t.Errorf("half-full rows take %d bytes more", more)
 	}
 	if more := slot("squared-hinge", 400000) - slot("squared-hinge", 399999); more != 0 {
