@@ -36,7 +36,7 @@ const (
 // read and reduced. go run ./test/bench/scaling compares them with measurements.
 const (
 	visitSeconds, byteSeconds             = 0.7e-9, 55e-9
-	smoothVisitSeconds, smoothByteSeconds = 6e-9, 5e-9 // the logistic loss: exponentials, and dense values
+	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9 // the logistic loss: exponentials, and dense values
 )
 
 // Sweeps to a gap of 1e-2.
