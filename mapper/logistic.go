@@ -75,8 +75,7 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	unlooked := false // the last step was taken without a look at the far rows
 	if o.Epochs > 0 {
 		e.scoreAll(e.p.X, e.w, e.scores, &res.Sums)
-		clear(e.move)
-		e.loss = e.weigh(e.all(), &[Lanes]float32{})
+		e.loss = e.weigh(e.all(), nil)
 		for k := 0; k < max(o.Epochs, o.MaxEpochs) && e.running != 0; k++ {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -132,12 +131,8 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 // fillSmooth sets the tile w = y + v, rounded once.
 func (e *logisticSolver) fillSmooth() {
 	e.fillParents()
-	for f := range e.w {
-		w, v := &e.w[f], &e.v[f]
-		for l := range w {
-			w[l] += v[l]
-		}
-	}
+	all := ones(1<<Lanes - 1)
+	e.loops.along(&e.w[0], &e.v[0], len(e.w), &all)
 }
 
 // gradients sets r = -f' = G - v and decides which lanes continue. It returns the inner gaps that are
@@ -330,9 +325,12 @@ func (e *logisticSolver) all() rows {
 	return rows{e.scores, e.move, e.coef, e.curve, e.sign, nil}
 }
 
-// weigh sets, at the scores plus step times move, the rows' signed duals and curvatures. It returns
-// the lanes' losses. Lanes beyond the block's stay at zero.
+// weigh sets, at the scores plus step times move (nil: at the scores), the rows' signed duals and
+// curvatures. It returns the lanes' losses. Lanes beyond the block's stay at zero.
 func (e *logisticSolver) weigh(r rows, step *[Lanes]float32) (sum [Lanes]float64) {
+	if step == nil {
+		step, r.move = &[Lanes]float32{}, r.scores
+	}
 	atATime := len(r.scores)
 	if e.p.Weight != nil {
 		atATime = 1 // loops know C by lane

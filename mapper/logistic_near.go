@@ -195,8 +195,7 @@ func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bo
 			break
 		}
 		if k == 0 {
-			clear(n.rows.move)
-			loss = e.weigh(n.rows, &[Lanes]float32{})
+			loss = e.weigh(n.rows, nil)
 		}
 		copy(n.dir, n.r)
 		clear(n.d)

@@ -78,7 +78,7 @@ func TestNearProblem(t *testing.T) {
 			}
 			var sums Sums
 			e.scoreAll(s.X, e.w, e.scores, &sums)
-			e.loss = e.weigh(e.all(), &[Lanes]float32{})
+			e.loss = e.weigh(e.all(), nil)
 			e.addAll(s.X, e.g, e.coef, &sums)
 			small := e.gradients(Options{InnerGap: 1e-2}, 0)
 			if !e.near.solve(e, small, &sums) {

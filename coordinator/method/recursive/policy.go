@@ -115,7 +115,10 @@ var policies = map[string]struct{ joint, flat Policy }{
 		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePriced = 2, 2 }),
 	},
 	"logistic": {
-		joint.with(func(p *Policy) { p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals, p.Share = 0, 2, false, 0.5 }),
+		joint.with(func(p *Policy) {
+			p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals = 0, 2, false
+			p.Share, p.MomentumFrom = 0.7, 1 // with half of the bound momentum from the start lets P rise
+		}),
 		flat.with(func(p *Policy) {
 			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
 			p.PreciseRise, p.WarmDuals = 0, false

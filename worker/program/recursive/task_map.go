@@ -77,7 +77,13 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		if !exact {
 			asWritten(parts)
 		}
-		keep = func() { k.job.blocks.keep(number, solvedBlock{k.Place(), &r.State, parts}) }
+		state := &r.State
+		if r.Dense != nil { // it is read where it is written: a store in this process keeps the same memory
+			if state, err = k.job.form.decode(k.job, values[0].Data, len(b.Slot)); err != nil {
+				return nil, program.Deterministic(err)
+			}
+		}
+		keep = func() { k.job.blocks.keep(number, solvedBlock{k.Place(), state, parts}) }
 	}
 	if err := k.Put(ctx, values, keep); err != nil {
 		return nil, err
