@@ -143,11 +143,16 @@ func (c *climb) run(ctx context.Context) error {
 	if c.stage.rungs == nil && sample != nil { // no time for whole folds: the sample decides
 		c.stage = sample
 	}
-	if c.rungs = c.stage.rungs; err != nil || c.stage == sample {
+	if c.rungs = c.stage.rungs; err != nil && !errors.Is(err, errTimeUp) || c.stage == sample || len(c.rungs) == 0 {
 		return err
 	}
 	c.kept, c.share = 0, 1
-	return c.final(ctx)
+	if last := c.final(ctx); last != nil || err == nil || c.stage.to > folds {
+		return cmp.Or(last, err)
+	}
+	err = c.ascend(ctx) // nothing is near the best, so the time kept for comparing it is left
+	c.rungs = c.stage.rungs
+	return err
 }
 
 // sample draws a sample and tries the first family on it. If that takes far longer than
