@@ -32,7 +32,7 @@ func runners() []runner {
 	return []runner{
 		{"taxon bsvm", []string{"--method", "bsvm", "--loss", "hinge"}, 1e-2},
 		{"taxon rr-svm", []string{"--method", "rr-svm", "--loss", "hinge"}, 1e-3},
-		{"taxon rr-svm, squared hinge, C 0.15, positives 8", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15", "--positive-weight", "8"}, 1e-3},
+		{"taxon rr-svm, squared hinge", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15", "--positive-weight", "8"}, 1e-3},
 	}
 }
 
