@@ -69,7 +69,7 @@ const (
 	roughShare = 0.4
 	// exactTimes is how much longer a training to the wanted tolerance takes than one of the
 	// search. A point is chosen only if there is time for minTimes as long.
-	exactTimes, minTimes = 3, 1.5
+	exactTimes, minTimes = 2, 1.5
 	// Points are tried on as many folds as there is time for trialsOf trainings of middling cost
 	// on each. A sample ranks options worse than all rows. So one is taken only if there is not
 	// the time for leastTrials on all rows, and it is small enough for sampleTrials.
