@@ -27,6 +27,7 @@ type Problem struct {
 	Kernel Kernel
 
 	norm     []float64 // ||x_i||^2, bias included
+	size     []float32 // squared hinge: the sum of x_i, bias included
 	slack    []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
 	empty    int       // rows without any nonzero
 	outside  int       // the first instance with an index beyond the columns, from 1; 0: none
@@ -41,6 +42,9 @@ const StartRows = 8192
 func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 	p := &Problem{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0], norm: make([]float64, x.Rows)}
 	p.slack = make([]float32, (x.Rows+scoreChunk-1)/scoreChunk)
+	if loss == SquaredHinge {
+		p.size = make([]float32, x.Rows)
+	}
 	for i := range p.norm {
 		idx, val := x.Row(i)
 		if p.outside == 0 && len(idx) > 0 && int(slices.Max(idx)) >= x.Cols {
@@ -52,6 +56,12 @@ func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 			p.negative = p.negative || v < 0
 		}
 		p.norm[i] = n
+		if p.size != nil {
+			p.size[i] = bias
+			for _, v := range val {
+				p.size[i] += v
+			}
+		}
 		p.slack[i/scoreChunk] = max(p.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)), float32(math.Inf(1))))
 		if n == 0 {
 			p.empty++

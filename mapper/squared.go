@@ -86,11 +86,7 @@ func (q *squaredSolver) boundCurvature() {
 		if live == 0 {
 			continue
 		}
-		size := q.p.Bias
-		_, val := q.p.X.Row(int(q.rows[k]))
-		for _, x := range val {
-			size += x
-		}
+		size := q.p.size[q.rows[k]]
 		for m := live; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
 			q.duals[k][l] = float32(2 * q.rowC(q.rows[k], q.pos[k], l) * float64(size))

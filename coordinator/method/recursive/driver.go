@@ -39,6 +39,8 @@ func (d *driver) band() float64 {
 		return math.MaxFloat64
 	case d.WarmStarted && d.Sweep <= d.p.WarmBands:
 		return d.p.WarmBand
+	case d.Sweep == 1 && d.sampled && d.p.SampleBand < 0:
+		return d.p.SampleBand
 	case d.Sweep <= d.p.FirstBands:
 		return d.p.FirstBand
 	}

@@ -97,6 +97,23 @@ func TestPricedSweeps(t *testing.T) {
 	}
 }
 
+// Behind a first sweep on a sample of the rows, the hinge's working sets leave out rows little short
+// of the margin.
+func TestSampleBand(t *testing.T) {
+	for _, test := range []struct {
+		loss    string
+		sampled bool
+		sweep   uint32
+		want    float64
+	}{{"hinge", false, 1, 0.02}, {"hinge", true, 1, -0.03}, {"hinge", true, 2, 0.15}, {"squared-hinge", true, 1, 0.02}, {"squared-hinge", true, 4, 0.05}} {
+		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o.sampled = test.sampled
+		if o.openSweep(test.sweep); o.band() != test.want {
+			t.Errorf("%+v: band %g", test, o.band())
+		}
+	}
+}
+
 // The first sweeps of a squared hinge do one inner epoch, unless the user says how many.
 func TestRoughEpochs(t *testing.T) {
 	for _, test := range []struct {

@@ -19,6 +19,7 @@ type Policy struct {
 	// Working sets: a pricing pass keeps rows whose margin is within a band of the hinge's corner.
 	FirstBand  float64 // band of the first sweeps, in which the internals' biases still move
 	FirstBands uint32  // number of sweeps with FirstBand
+	SampleBand float64 // below 0: of the first sweep, where it solved a sample of the rows; rows little short of the margin stay out, too, as biases have yet to fall
 	Band       float64 // band of later sweeps
 	WarmBand   float64 // band of a warm start's first sweeps, in which most internals hardly move
 	WarmBands  uint32  // number of sweeps with WarmBand
@@ -105,7 +106,7 @@ var flat = joint.with(func(p *Policy) {
 
 // Policies by loss, and by whether there are internals.
 var policies = map[string]struct{ joint, flat Policy }{
-	"hinge": {joint, flat},
+	"hinge": {joint.with(func(p *Policy) { p.SampleBand = -0.03 }), flat},
 	"squared-hinge": {
 		joint.with(func(p *Policy) {
 			p.FirstPriced, p.SparsePriced = 2, 2 // its first sweep stays on a sample
