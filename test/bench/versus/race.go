@@ -32,7 +32,7 @@ func runners() []runner {
 	return []runner{
 		{"taxon bsvm", []string{"--method", "bsvm", "--loss", "hinge"}, 1e-2},
 		{"taxon rr-svm", []string{"--method", "rr-svm", "--loss", "hinge"}, 1e-3},
-		{"taxon rr-svm, squared hinge, C 0.15, positives 8", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15", "--positive-weight", "8"}, 1e-3},
+		{"taxon rr-svm, squared hinge", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15", "--positive-weight", "8"}, 1e-3},
 	}
 }
 
@@ -117,7 +117,7 @@ func drawRace(tracks []track, out string) error {
 		p.Title.TextStyle.Font.Size = 10
 		p.Title.Text, p.X.Label.Text = title, "CPU seconds, one core"
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Legend.Top, p.Legend.Left = false, false
+		p.Legend.Top = true
 		p.Legend.TextStyle.Font.Size, p.Legend.ThumbnailWidth = 7, 8*vg.Millimeter
 		if i == 2 {
 			p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
@@ -128,6 +128,10 @@ func drawRace(tracks []track, out string) error {
 				return err
 			}
 		}
+		if i < 2 { // what is far below the best says little
+			best := p.Y.Max
+			p.Y.Min, p.Y.Max = best-f1Shown, best+1
+		}
 		p.Draw(tiles.At(panes, i, 0))
 	}
 	var text bytes.Buffer
@@ -137,7 +141,10 @@ func drawRace(tracks []track, out string) error {
 	return os.WriteFile(out, text.Bytes(), 0o644)
 }
 
-// drawTrack adds the k-th track to a pane; the legend stands in the first.
+// f1Shown is how many points of F1 below the best are shown.
+const f1Shown = 9
+
+// drawTrack adds the k-th track to a pane; the legend stands in the last, where there is room.
 func drawTrack(p *plot.Plot, t track, k, pane int) error {
 	colour := plotutil.SoftColors[k%len(plotutil.SoftColors)]
 	var up, down plotter.XYs
@@ -154,8 +161,9 @@ func drawTrack(p *plot.Plot, t track, k, pane int) error {
 			down = append(down, plotter.XY{X: m.seconds, Y: (best - m.dual) / best})
 		}
 	}
-	if len(up) == 0 {
-		return nil
+	legendOnly := len(up) == 0 // a peer has no certificate
+	if legendOnly {
+		up = plotter.XYs{{X: last.seconds, Y: last.micro}}
 	}
 	line, points, err := plotter.NewLinePoints(up)
 	if err != nil {
@@ -166,8 +174,10 @@ func drawTrack(p *plot.Plot, t track, k, pane int) error {
 	if len(up) == 1 {
 		points.Shape, points.Radius = draw.BoxGlyph{}, 3.5
 	}
-	p.Add(line, points)
-	if pane == 0 {
+	if !legendOnly {
+		p.Add(line, points)
+	}
+	if pane == 2 {
 		p.Legend.Add(t.name, line, points)
 	}
 	if len(down) == 0 {

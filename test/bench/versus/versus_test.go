@@ -66,3 +66,21 @@ func TestSingleLabel(t *testing.T) {
 		t.Errorf("%q", b)
 	}
 }
+
+// TestDrawRace: all tracks are in the picture's legend, also peers, which have no certificate.
+func TestDrawRace(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "race.svg")
+	ours := track{"ours", []mark{{2, 41, 30, 3, 1}, {4, 55, 35, 2.1, 1.9}, {9, 60, 39, 2.01, 1.999}}}
+	if err := drawRace([]track{ours, {"peer", []mark{{seconds: 5, micro: 60.4, macro: 39.2}}}}, out); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{">ours<", ">peer<"} {
+		if strings.Count(string(text), name) != 1 {
+			t.Errorf("%s is not in the picture once", name)
+		}
+	}
+}
