@@ -121,7 +121,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	o.Job = &taxonv1.Options{Method: r.Options.Method}
 	o.Out, o.Cutoff, o.Store, o.Pause = s.record.join(modelDir), "auto", "memory", 10
 	made := made{Point: r.Options, MaxTime: o.Said["max-time"]}
-	if left := s.clock.left(s.reading + writing); !math.IsInf(left, 1) {
+	if left := s.clock.left(s.reading + s.afterTime(ctx, r)); !math.IsInf(left, 1) {
 		if s.whole.Meta().Data.MultiLabel() {
 			left /= 2 // the other half is for the second training, on which cut-offs are fitted
 		}
@@ -163,8 +163,26 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
 }
 
-// writing is how many seconds are reserved for writing a model, and for anything unforeseen.
-const writing = 2
+// writing is how many seconds are reserved for anything unforeseen, and writeRate how many bytes
+// of a model are made and written in a second.
+const writing, writeRate = 2, 64 << 20
+
+// afterTime is how many seconds the last training goes on when its time is up: for the sweep under
+// way, one more for the certificate, and the model. They are those of a trial, by the rows.
+func (s *search) afterTime(ctx context.Context, r *Table) float64 {
+	number := 0
+	if r.Sample {
+		number = s.folds.sample
+	}
+	results, err := s.record.results(ctx, []Point{r.Options}, number)
+	if err != nil || results == nil {
+		return writing
+	}
+	trained, _ := s.folds.split(number)
+	grown := float64(len(s.folds.fold)) / float64(max(len(trained), 1))
+	sweep := results[0].CPUSeconds / float64(max(results[0].Sweeps, 1)) / float64(s.threads())
+	return writing + grown*(2*sweep+float64(results[0].Bytes)/writeRate)
+}
 
 // made describes the model in the folder.
 type made struct {
