@@ -19,8 +19,6 @@ type logisticSolver struct {
 	scores, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
 	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
 	near                      nearRows
-	size                      []float32 // of each row, ||x||_1
-	meanSize                  float64
 	add                       *addArgs
 	running                   uint16 // lanes whose inner gap is still too large
 	loss, gradient            [Lanes]float64
@@ -432,29 +430,10 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 	if e.p.negative {
 		return // the rows' sums need |x|: every terminal counts fully
 	}
-	e.sumRows()
 	if len(e.curve) > 0 {
-		e.loops.scaled(&e.move[0], &e.curve[0], &e.size[0], len(e.curve))
+		e.loops.scaled(&e.move[0], &e.curve[0], &e.p.size[0], len(e.curve))
 	}
 	e.addAll(e.p.X, e.bound, e.move, sums)
-}
-
-// sumRows sets the rows' sums, the bias included, and their mean.
-func (e *logisticSolver) sumRows() {
-	if e.size != nil {
-		return
-	}
-	e.size = make([]float32, e.p.X.Rows)
-	total := 0.0
-	for i := range e.size {
-		_, val := e.p.X.Row(i)
-		e.size[i] = e.p.Bias
-		for _, x := range val {
-			e.size[i] += x
-		}
-		total += float64(e.size[i])
-	}
-	e.meanSize = total / float64(max(len(e.size), 1))
 }
 
 // resume takes the lanes' v from a state.

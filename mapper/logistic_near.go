@@ -250,17 +250,16 @@ func (n *nearRows) addTo(e *logisticSolver, h, p [][Lanes]float32) (product [Lan
 
 // boundCurvature is the solver's, the far rows' being that of rows of mean length with their gradient.
 func (n *nearRows) boundCurvature(e *logisticSolver, sums *Sums) {
-	e.sumRows()
 	for k, i := range n.rows.number {
 		c, m := &n.rows.curve[k], &n.rows.move[k]
 		for l := range c {
-			m[l] = c[l] * e.size[i]
+			m[l] = c[l] * e.p.size[i]
 		}
 	}
 	e.addAll(&n.x, n.h, n.rows.move, sums)
 	var share [Lanes]float32
 	for l := range share {
-		share[l] = float32(-e.meanSize * max(1+n.sigma[l], 0))
+		share[l] = float32(-e.p.meanSize * max(1+n.sigma[l], 0))
 	}
 	clear(e.bound)
 	e.loops.along(&e.bound[0], &e.g[0], len(e.g), &share)

@@ -6,8 +6,8 @@ import (
 	"taxon/internal/coupling"
 )
 
-// contributions gathers v, or G, by parent, and the curvature h/(1+h) in units, rounded up;
-// without a bound every terminal counts fully.
+// contributions gathers v, or G, by parent, and the code of the curvature, the lanes' sum of h/(1+h).
+// Without a bound every lane counts 1.
 func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
 	out := make([]coupling.Contribution, len(e.b.Mean))
 	for slot := range out {

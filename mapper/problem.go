@@ -27,7 +27,8 @@ type Problem struct {
 	Kernel Kernel
 
 	norm     []float64 // ||x_i||^2, bias included
-	size     []float32 // squared hinge: the sum of x_i, bias included
+	size     []float32 // of the losses with a curvature: the sum of x_i, bias included
+	meanSize float64
 	slack    []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
 	empty    int       // rows without any nonzero
 	outside  int       // the first instance with an index beyond the columns, from 1; 0: none
@@ -38,11 +39,11 @@ type Problem struct {
 // the rows settles the bias and the common words. The first pricing pass finds the other rows.
 const StartRows = 8192
 
-// NewProblem computes the rows' squared norms (bias included).
+// NewProblem computes the rows' squared norms and sums.
 func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 	p := &Problem{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0], norm: make([]float64, x.Rows)}
 	p.slack = make([]float32, (x.Rows+scoreChunk-1)/scoreChunk)
-	if loss == SquaredHinge {
+	if loss != Hinge {
 		p.size = make([]float32, x.Rows)
 	}
 	for i := range p.norm {
@@ -61,12 +62,14 @@ func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 			for _, v := range val {
 				p.size[i] += v
 			}
+			p.meanSize += float64(p.size[i])
 		}
 		p.slack[i/scoreChunk] = max(p.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)), float32(math.Inf(1))))
 		if n == 0 {
 			p.empty++
 		}
 	}
+	p.meanSize /= float64(max(x.Rows, 1))
 	return p
 }
 

@@ -63,6 +63,8 @@ func (t Task) Run(in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums)
 // Scratch is the memory of one Run at a time, to be used again by the next; the zero value
 // is ready. What Run returns shares nothing with it.
 type Scratch struct {
+	Plain bool // loops are Go's, even if the CPU could run faster ones
+
 	x, prev  columns
 	in, grad inputs
 	out      builder

@@ -22,7 +22,6 @@ type strip struct {
 type strips struct {
 	node     []strip // the first is above the roots: zero; node i is node[i+1]
 	in, grad lists
-	loops    stripLoops // the fastest, if none are set
 }
 
 // lists are contributions by parent: those of node p are all[begin[p]:begin[p+1]].
@@ -82,8 +81,9 @@ func listed(in []coupling.Dense, lo uint32) []coupling.Contribution {
 // strips solves the range strip by strip.
 func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
 	s, nodes, width := &r.Scratch.strips, len(r.Forest.Parent), int(r.Hi-r.Lo)
-	if s.loops.open == nil {
-		s.loops = fastest()
+	loops := fastest()
+	if r.Plain {
+		loops = goLoops
 	}
 	s.node = resize(s.node, nodes+1)
 	s.in.open(in, 0, nodes)
@@ -103,18 +103,18 @@ func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
 			all &^= 1 << apart
 		}
 		r.sums.Entries += int64(nodes) * int64(n)
-		s.fill(r, at, n, x, prev)
+		s.fill(r, &loops, at, n, x, prev)
 		if r.Certify {
 			s.certify(r, all)
-			s.loops.begin(&s.node[1], nodes)
+			loops.begin(&s.node[1], nodes)
 		}
 		if r.Rule == None {
 			continue
 		}
-		s.loops.eliminate(&s.node[0], &r.Forest.Parent[0], nodes)
+		loops.eliminate(&s.node[0], &r.Forest.Parent[0], nodes)
 		s.node[0] = strip{}
 		var sums stripSums
-		s.loops.substitute(&s.node[0], &r.Forest.Parent[0], nodes, &next.Value[at], width, n, &sums)
+		loops.substitute(&s.node[0], &r.Forest.Parent[0], nodes, &next.Value[at], width, n, &sums)
 		for k := range n {
 			if all>>k&1 != 0 {
 				r.sums.Restart += sums.restart[k]
@@ -141,19 +141,19 @@ func (l *lists) open(in []coupling.Dense, first int32, nodes int) {
 }
 
 // fill lays out the strip of n features from the range's feature at on.
-func (s *strips) fill(r *run, at, n int, x, prev *Grid) {
+func (s *strips) fill(r *run, loops *stripLoops, at, n int, x, prev *Grid) {
 	beta := r.Beta
 	if x == prev {
 		beta = 0
 	}
 	for i := range s.node[1:] {
 		node := &s.node[i+1]
-		s.loops.open(node, &x.Value[i*x.Width+at], &prev.Value[i*prev.Width+at], n, beta)
+		loops.open(node, &x.Value[i*x.Width+at], &prev.Value[i*prev.Width+at], n, beta)
 		for k := s.in.begin[i]; k < s.in.begin[i+1]; k++ {
 			c := &s.in.all[k]
-			s.loops.add(&node.w, &c.Sum[at], n)
+			loops.add(&node.w, &c.Sum[at], n)
 			if c.Curvature != nil {
-				s.loops.addDegrees(&node.curvature, &c.Curvature[at], n, &r.degrees)
+				loops.addDegrees(&node.curvature, &c.Curvature[at], n, &r.degrees)
 			}
 		}
 		if r.full {
@@ -163,13 +163,13 @@ func (s *strips) fill(r *run, at, n int, x, prev *Grid) {
 		}
 		switch {
 		case !r.Certify:
-			s.loops.begin(node, 1)
+			loops.begin(node, 1)
 		case !r.Smooth:
 			node.u = node.w
 		default:
 			node.u = [stripWidth]float64{}
 			for k := s.grad.begin[i]; k < s.grad.begin[i+1]; k++ {
-				s.loops.add(&node.u, &s.grad.all[k].Sum[at], n)
+				loops.add(&node.u, &s.grad.all[k].Sum[at], n)
 			}
 		}
 	}

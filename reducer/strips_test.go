@@ -41,16 +41,14 @@ func TestStripsEqualColumns(t *testing.T) {
 			task.Forest = &edged
 			want, wanted := new(Scratch).RunDense(task, slices.Clone(in), x, prev)
 			task.Forest = forest
-			for k, of := range []stripLoops{fastest(), goLoops} {
-				s := new(Scratch)
-				s.strips.loops = of
-				got, sums := s.RunDense(task, slices.Clone(in), x, prev)
+			for _, plain := range []bool{false, true} {
+				got, sums := (&Scratch{Plain: plain}).RunDense(task, slices.Clone(in), x, prev)
 				sums.Entries, wanted.Entries = 0, 0
 				if sums != wanted {
-					t.Fatalf("rule %d, loops %d: sums %+v, by columns %+v", task.Rule, k, sums, wanted)
+					t.Fatalf("rule %d, plain %t: sums %+v, by columns %+v", task.Rule, plain, sums, wanted)
 				}
 				if task.Rule != None && !equal(got.Value, want.Value) {
-					t.Fatalf("rule %d, loops %d: vectors\n%v\nby columns\n%v", task.Rule, k, got, want)
+					t.Fatalf("rule %d, plain %t: vectors\n%v\nby columns\n%v", task.Rule, plain, got, want)
 				}
 			}
 		}

@@ -16,11 +16,10 @@ import (
 // climb is the strategy of a search without lists of values. It tries all methods that fit the
 // data, the quickest first, from the defaults of their options. For each it climbs along C; for
 // the leading methods then along their other options. A method with a structure begins where its
-// flat form stands, which is far cheaper. Trainings end at a rough gap. Small data
-// are searched on some folds. Large data are searched on a sample first, and what leads there
-// climbs on on the first fold. At the end the best points are compared on the other folds. Every
-// step follows from the results alone, except that the clock ends the search and leaves out what
-// would take too long.
+// flat form stands, which is far cheaper. Trainings end at a rough gap. Small data are searched on
+// some folds. Large data are searched on a sample first, and what leads there climbs on on the
+// first fold. At the end the best points are compared on the other folds. Every step follows from
+// the results alone, except that the clock ends the search and leaves out what would take too long.
 type climb struct {
 	*search
 	group    []int // row -> group of the jackknife

@@ -120,7 +120,8 @@ func (s *Scratch) take(from, out []float64) {
 //
 // (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
-// those in doubt (near). A lane ends where what is left of its gradient is within `tolerance` (differentiate). The scratch is open, and then holds h and what the optimum says.
+// those in doubt (near). A lane ends where what is left of its gradient is within `tolerance` (differentiate). The
+// scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)

@@ -20,7 +20,7 @@ import (
 	"taxon/store"
 )
 
-// KernelVariable names the environment variable that forces one of mapper's kernels.
+// KernelVariable names the environment variable that forces one of mapper's kernels, and for the reducer Go's loops with all but avx512.
 const KernelVariable = "TAXON_KERNEL"
 
 // SeedStep is the step that a job's seeds are stored under: its first own one comes after.

@@ -82,7 +82,10 @@ func open(p *program.Job) (*job, error) {
 	if err := j.problem.Check(); err != nil {
 		return nil, err
 	}
-	j.scratch.make = func() *scratch { return &scratch{solver: j.problem.NewSolver()} }
+	plain := j.problem.Kernel.String() != "avx512"
+	j.scratch.make = func() *scratch {
+		return &scratch{solver: j.problem.NewSolver(), reduce: reducer.Scratch{Plain: plain}}
+	}
 	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
 		j.numberGraph(sets)
