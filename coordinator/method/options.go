@@ -33,9 +33,9 @@ type Option struct {
 	// Ladder lists values besides the default, in the order in which a search without a grid may
 	// try them.
 	Ladder []string
-	// Offset says how C changes when a search tries a larger value. 1: it grows as much; -1: it
-	// falls as much; 0: it stays. Both are tried.
-	Offset int
+	// Offset says how C changes when a search tries another value: by the ratio of the two values
+	// to this power. C as it is is tried as well.
+	Offset float64
 
 	Effect  Effect
 	On      Structure // without it, the option is refused, or changes nothing

@@ -28,7 +28,7 @@ type packedShard struct {
 	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
 	gaps   []byte
 	values []float32 // nil if the values are halves or bytes
-	halves []byte    // little-endian pairs of bytes
+	halves []uint16  // float16
 	bytes  []byte    // signed, in steps of the column's scale
 	scale  []float32 // of bytes: of column first+i
 }
@@ -46,7 +46,7 @@ func (s *packedShard) value(i int, k uint32) float32 {
 	case s.bytes != nil:
 		return s.scale[i] * float32(int8(s.bytes[k]))
 	}
-	return table.Half(binary.LittleEndian.Uint16(s.halves[2*k:]))
+	return table.Half(s.halves[k])
 }
 
 // appendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
@@ -119,7 +119,7 @@ func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 	case 4:
 		s.values = float32s(rest[:4*entries])
 	case 2:
-		s.halves = rest[:2*entries]
+		s.halves = uint16s(rest[:2*entries])
 	default:
 		s.bytes, s.scale = rest[:entries:entries], make([]float32, columns)
 		for i := range s.scale {

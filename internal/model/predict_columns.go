@@ -1,12 +1,9 @@
 package model
 
 import (
-	"encoding/binary"
 	"math"
-	"sync"
 
 	"taxon/internal/modelform"
-	"taxon/internal/table"
 )
 
 // packedPlan scores a model row by row and by column. A pruned model is scored straight from the
@@ -111,29 +108,27 @@ func (s *packedShard) addSingles(c uint32, x float64, sums []float64) {
 	}
 }
 
-// halfValues are the numbers that the bits of a float16 stand for. Weights use few of them, which
-// stay in the processor's caches.
-var halfValues = sync.OnceValue(func() *[1 << 16]float32 {
-	var values [1 << 16]float32
-	for bits := range values {
-		values[bits] = table.Half(uint16(bits))
-	}
-	return &values
-})
-
-// addHalves is addSingles for values in float16.
+// addHalves is addSingles for values in float16. Sign, exponent and digits of one, moved to their
+// places in a float64, are short of 2^1008: exponents count from -15 there, and from -1023 here.
+// So x is larger by that, and products are the same.
 func (s *packedShard) addHalves(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
+	scaled := x * 0x1p1008
+	if math.IsInf(scaled, 0) {
+		s.eachEntry(i, func(node uint32, d float32) { sums[node] += float64(x * float64(d)) })
+		return
+	}
 	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
-	at, values := 0, halfValues()
-	for halves := s.halves[2*s.begin[i] : 2*s.begin[i+1]]; len(halves) > 1; halves = halves[2:] {
+	at := 0
+	for _, bits := range s.halves[s.begin[i]:s.begin[i+1]] {
 		gap := uint32(gaps[at])
 		at++
 		if gap >= 0x80 {
 			gap, at = longGap(gaps, at-1)
 		}
 		next += gap
-		sums[next] += float64(x * float64(values[binary.LittleEndian.Uint16(halves)]))
+		moved := int64(int16(bits)) << 42
+		sums[next] += float64(scaled * math.Float64frombits(uint64(moved)&^(0x3f<<57)))
 		next++
 	}
 }

@@ -93,7 +93,11 @@ func TestPrunedWithinThreshold(t *testing.T) {
 				}
 			}
 		}
-		checkPrunedScores(rt, p, meta, kept, randomRows(rng, 10, s.features, 0.4))
+		rows := randomRows(rng, 10, s.features, 0.4)
+		for i := range rows[0].values {
+			rows[0].values[i] *= 1e6
+		}
+		checkPrunedScores(rt, p, meta, kept, rows)
 	})
 }
 

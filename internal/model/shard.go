@@ -141,6 +141,21 @@ func uint32s(b []byte) []uint32 {
 	return out
 }
 
+// uint16s is uint32s for numbers of two bytes.
+func uint16s(b []byte) []uint16 {
+	if len(b) == 0 {
+		return nil
+	}
+	if littleEndian && uintptr(unsafe.Pointer(&b[0]))%2 == 0 {
+		return unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(b)/2)
+	}
+	out := make([]uint16, len(b)/2)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return out
+}
+
 func float32s(b []byte) []float32 {
 	u := uint32s(b)
 	if len(u) == 0 {

@@ -134,9 +134,9 @@ func (c *climb) run(ctx context.Context) error {
 		sample, c.sampled = c.stage, c.stage.rungs
 	}
 	seeds := c.seeds()
-	c.stage, c.kept = &stage{from: 0, to: folds}, after*c.o.Time.Seconds()
+	c.stage, c.kept = &stage{from: 0, to: folds}, 0
 	err := c.move(ctx, seeds)
-	if err == nil {
+	if c.kept = after * c.o.Time.Seconds(); err == nil {
 		err = c.ascend(ctx)
 	}
 	if c.stage.rungs == nil && sample != nil { // no time for whole folds: the sample decides
@@ -276,10 +276,13 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 // leading lists the tried families that are not far behind, best first, and of the others as many
 // as make up `least`: what a family gains by its other options is not known before. The best may
 // have been refined, and the others not yet. So they are compared with what it reached by C alone.
+// A flat form far behind its structured one is left out: what it gains, that one gains, too.
 func (c *climb) leading(least int) (lead []*family) {
 	best := c.front()
 	for _, f := range c.families {
-		if f.best != nil {
+		if f.best != nil && !slices.ContainsFunc(c.families, func(g *family) bool {
+			return g.flat == f && g.best != nil && Out(g.best.lead.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false)
+		}) {
 			lead = append(lead, f)
 		}
 	}

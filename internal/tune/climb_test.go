@@ -224,6 +224,10 @@ func TestRefined(t *testing.T) {
 			t.Errorf("leading(%d): %v, not %v", least, got, want)
 		}
 	}
+	c.families[1].flat = c.families[2] // whose structured form is ahead
+	if lead := c.leading(4); len(lead) != 3 || slices.Contains(lead, c.families[2]) {
+		t.Errorf("a flat form behind its structured one leads: %v", lead)
+	}
 }
 
 // exactly opens a climb whose trainings end at the gap asked for, not at a rough one.
@@ -359,7 +363,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: a training that does not keep to its time is broken off, and its family is left out.
+// TestBrokenOff: a training that does not keep to its time is broken off, and its family is left
+// out. If the same training is wanted again, it continues.
 func TestBrokenOff(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
@@ -377,6 +382,12 @@ func TestBrokenOff(t *testing.T) {
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
 	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 || !strings.Contains(c.families[0].failed, "nothing came of it") {
 		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)
+	}
+	h := c.folds.take(c.whole, 0)
+	defer c.folds.release(h)
+	results, _, err := c.trainer.trial(t.Context(), h, s.starts[0], s.starts[:1], trialOptions{seconds: 0.05, alone: true})
+	if err != nil || results[0].StoppedBy != method.StoppedByMaxTime {
+		t.Errorf("again: %+v (%v)", results, err)
 	}
 }
 
@@ -495,8 +506,21 @@ func TestLadder(t *testing.T) {
 	w := of("positive-weight")
 	w.cost = of("C")
 	got := w.step(at("positive-weight", "1"), 2)
-	if len(got) != 2 || got[0].Values["positive-weight"] != "4" || got[0].Values["C"] != "1" || got[1].Values["C"] != "0.1" {
+	if len(got) != 2 || got[0].Values["positive-weight"] != "4" || got[0].Values["C"] != "1" || got[1].Values["C"] != "0.3" {
 		t.Errorf("positives weighted more: %v", got)
+	}
+	from := at("positive-weight", "1")
+	from.Values["C"] = "1e-05" // the least C on the ladder: it goes on below
+	if got = w.step(from, 3); len(got) != 2 || got[1].Values["C"] != "1.1e-06" {
+		t.Errorf("positives weighted more at the least C: %v", got)
+	}
+	a := of("anchor")
+	a.cost = of("C")
+	if got = a.step(at("anchor", "0.01"), 2); len(got) != 2 || got[0].Values["anchor"] != "1" || got[1].Values["C"] != "10" {
+		t.Errorf("a larger anchor: %v", got)
+	}
+	if got = a.step(at("anchor", "0.0001"), -1); len(got) != 2 || got[1].Values["C"] != "0.3" {
+		t.Errorf("a smaller anchor: %v", got)
 	}
 	if s := of("prior-shift"); len(s.step(at("prior-shift", "0"), -1)) != 0 {
 		t.Error("a shift below 0")

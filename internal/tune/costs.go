@@ -230,21 +230,53 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 // cap is how many seconds a training may take.
 func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
-// last predicts the seconds of the training on all rows, with cut-offs, for a point whose
-// trainings took so many CPU seconds a fold, to a tolerance that takes so many times as long.
+// last predicts the seconds of the training on all rows, with cut-offs and the writing of its
+// model, for a point whose trainings took so many CPU seconds a fold, to a tolerance that takes so
+// many times as long.
 func (c *climb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
 	}
-	if cpu *= times; c.stage.from < 0 {
-		cpu *= f.estimate / f.sampled
-	} else {
-		cpu *= float64(c.o.Folds) / float64(c.o.Folds-1)
+	return c.costs.seconds(cpu*times*c.grown(f)) + c.ending(f)
+}
+
+// useful is how many seconds a training may take at most: after a longer one there is no time
+// left to train its point on all rows.
+func (c *climb) useful(f *family) float64 {
+	if c.o.NoTrain {
+		return math.Inf(1)
+	}
+	return (c.clock.left(0) - c.ending(f)) / (1 + minTimes*c.grown(f))
+}
+
+// grown is how many times the CPU seconds of one in the present stage the last training takes, to
+// the same tolerance.
+func (c *climb) grown(f *family) float64 {
+	times := float64(c.o.Folds) / float64(c.o.Folds-1)
+	if c.stage.from < 0 {
+		times = f.estimate / f.sampled
 	}
 	if c.whole.Meta().Data.MultiLabel() {
-		cpu *= 2 // a second training is needed to fit its cut-offs
+		times *= 2 // a second training is needed to fit its cut-offs
 	}
-	return c.costs.seconds(cpu) + c.reading
+	return times
+}
+
+// ending is how many seconds the last training takes beside its sweeps: for the reading, and for
+// the writing of a model as large as those of the family so far.
+func (c *climb) ending(f *family) float64 {
+	size := 0.0
+	for _, r := range slices.Concat(c.sampled, c.stage.rungs) {
+		if r.family != f || r.lead == nil {
+			continue
+		}
+		times := float64(c.o.Folds) / float64(c.o.Folds-1)
+		if r.lead.results[0].Fold < 0 { // work grows with rows and classes, a model with the classes
+			times = math.Sqrt(f.estimate / f.sampled)
+		}
+		size = float64(r.bytes) * times
+	}
+	return c.reading + size/writeRate
 }
 
 // trains says whether so many seconds are enough for the last training of a rung's point.

@@ -109,11 +109,45 @@ func (l *ladder) step(from Point, by int) (out []Point) {
 	}
 	out = []Point{from.with(l.option.Name, v)}
 	if l.cost != nil {
-		if c := l.cost.value(l.cost.at(from), l.option.Offset*by); c != "" {
+		old, now := number(from.Values[l.option.Name]), number(v)
+		if c := l.cost.times(l.cost.at(from), math.Pow(now/old, l.option.Offset)); c != "" {
 			out = append(out, out[0].with(l.cost.option.Name, c))
 		}
 	}
 	return out
+}
+
+// times is the value nearest to `factor` times the one at index at; "": that is the one there, or
+// one of them is no positive number.
+func (l *ladder) times(at int, factor float64) string {
+	if at < 0 {
+		return ""
+	}
+	first := l.values[at]
+	by, last, wanted := 1, first, math.Log(number(first)*factor)
+	if factor < 1 {
+		by = -1
+	}
+	for {
+		v := l.value(slices.Index(l.values, last), by)
+		if v == "" || !(math.Abs(math.Log(number(v))-wanted) < math.Abs(math.Log(number(last))-wanted)) {
+			break
+		}
+		last = v
+	}
+	if last == first {
+		return ""
+	}
+	return last
+}
+
+// number is a value as a number, NaN if it is a word.
+func number(value string) float64 {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
 }
 
 // value is the value `by` places from index at; "": there is none. Beyond the ends of an open
@@ -124,9 +158,8 @@ func (l *ladder) value(at, by int) string {
 		if by > 0 {
 			end, before = len(l.values)-1, len(l.values)-2
 		}
-		x, errX := strconv.ParseFloat(l.values[end], 64)
-		y, errY := strconv.ParseFloat(l.values[before], 64)
-		if errX != nil || errY != nil || x <= 0 || y <= 0 {
+		x, y := number(l.values[end]), number(l.values[before])
+		if !(x > 0 && y > 0) {
 			break
 		}
 		text, err := l.option.Parse(strconv.FormatFloat(round(x*x/y), 'g', -1, 64))

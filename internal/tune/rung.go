@@ -33,7 +33,7 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 		results[i] = make([][]*result, to-from)
 		for f := from; f < to; f++ {
 			group.Go(func() (err error) {
-				results[i][f-from], err = c.trial(within, r, f, may, b)
+				results[i][f-from], err = c.trial(within, r, f, min(may, c.useful(r.family)), b)
 				return err
 			})
 		}

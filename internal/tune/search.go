@@ -121,10 +121,12 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	o.Job = &taxonv1.Options{Method: r.Options.Method}
 	o.Out, o.Cutoff, o.Store, o.Pause = s.record.join(modelDir), "auto", "memory", 10
 	made := made{Point: r.Options, MaxTime: o.Said["max-time"]}
-	if left := s.clock.left(s.reading + s.afterTime(ctx, r)); !math.IsInf(left, 1) {
+	if least, after := s.lastTime(ctx, r); s.clock.limit > 0 {
+		left := s.clock.left(s.reading + after)
 		if s.whole.Meta().Data.MultiLabel() {
 			left /= 2 // the other half is for the second training, on which cut-offs are fitted
 		}
+		left = max(left, least) // a model cut short sooner is worth nothing
 		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
 		if made.Capped = err != nil || said == 0 || said > left; made.Capped {
 			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.secondsRatio, 1)), 'g', -1, 64)
@@ -167,21 +169,26 @@ func (s *search) train(ctx context.Context, r *Table) error {
 // of a model are made and written in a second.
 const writing, writeRate = 2, 64 << 20
 
-// afterTime is how many seconds the last training goes on when its time is up: for the sweep under
-// way, one more for the certificate, and the model. They are those of a trial, by the rows.
-func (s *search) afterTime(ctx context.Context, r *Table) float64 {
+// lastTime is how many seconds the last training takes at least, and how many it goes on when its
+// time is up: for the sweep under way, one more for the certificate, and the model. They are
+// those of a trial, by the rows. A training of one sweep ends within it.
+func (s *search) lastTime(ctx context.Context, r *Table) (least, after float64) {
 	number := 0
 	if r.Sample {
 		number = s.folds.sample
 	}
 	results, err := s.record.results(ctx, []Point{r.Options}, number)
 	if err != nil || results == nil {
-		return writing
+		return 0, writing
 	}
 	trained, _ := s.folds.split(number)
 	grown := float64(len(s.folds.fold)) / float64(max(len(trained), 1))
-	sweep := results[0].CPUSeconds / float64(max(results[0].Sweeps, 1)) / float64(s.threads())
-	return writing + grown*(2*sweep+float64(results[0].Bytes)/writeRate)
+	least = grown * results[0].CPUSeconds / float64(s.threads())
+	after = writing + grown*float64(results[0].Bytes)/writeRate
+	if sweeps := float64(results[0].Sweeps); sweeps > 1 {
+		after += 2 * least / sweeps
+	}
+	return least, after
 }
 
 // made describes the model in the folder.

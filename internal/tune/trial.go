@@ -156,8 +156,14 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
 }
 
-// start submits a training, or continues from its checkpoint.
+// start submits a training, or continues one that this search has broken off, or an earlier run's
+// from its checkpoint.
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
+	if st, err := t.engine.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job}); err == nil && st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED {
+		o := spec.GetOptions()
+		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: &o.Gap, MaxSweeps: &o.MaxSweeps, MaxSeconds: &o.MaxSeconds})
+		return err
+	}
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))
 	if err != nil {
 		return err

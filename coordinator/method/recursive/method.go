@@ -81,7 +81,7 @@ var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "b
 var options = []method.Option{
 	method.Cost, method.Bias, method.Families,
 	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 1},
+		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
