@@ -270,6 +270,9 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 			}
 		}
 	}
+	for i := range c.untried { // no later round comes to them
+		c.untried[i].late = nil
+	}
 	return nil
 }
 
