@@ -162,7 +162,7 @@ func TestVerbsOfLinearMethods(t *testing.T) {
 			t.Errorf("%s predicts %v\nits weights give %v", name, got, want)
 		}
 		for line, want := range map[string]string{
-			"eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet":            "tree loss",
+			"eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet": "tree loss",
 			"info $m": name,
 			"tune " + flags + " --C 1,100 --folds 2 --out $d/tuned-" + name + " --json --quiet": name,
 		} {
@@ -170,6 +170,6 @@ func TestVerbsOfLinearMethods(t *testing.T) {
 				t.Errorf("%s: no %s in %s", line, want, out)
 			}
 		}
-		do("export --model $m --format npz --out $d/w.npz --quiet")
+		do("export --model $m --format npz --out $m-dense/ --quiet")
 	}
 }
