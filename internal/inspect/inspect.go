@@ -268,7 +268,7 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	d, counted := &Data{}, &taxonv1.Data{}
 	i.Data = d
 	number := map[string]int{}
-	var features featureRows
+	var features bitset
 	var nonzeros int64
 	for {
 		row, err := r.Read()
@@ -325,7 +325,6 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	}
 	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances), describeSizes(counted.LabelInstances)
 	counted.Instances, counted.Features, counted.Nonzeros = uint64(d.Instances), uint64(features.count), uint64(nonzeros)
-	counted.FeatureCountsLog = program.FeatureCounts(features.ranked())
 	if !l.o.Text {
 		d.Features, d.Nonzeros = &features.count, &nonzeros
 	}
@@ -336,41 +335,26 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	return counted, nil
 }
 
-// featureRows counts the rows of each feature index, in memory proportional to the ranges in use.
-type featureRows struct {
-	count int64 // distinct indices
-	pages map[uint32]*[1 << 10]uint32
+// bitset counts distinct feature indices in memory proportional to the ranges in use.
+type bitset struct {
+	count int64
+	pages map[uint32]*[1 << 10]uint64
 }
 
-func (c *featureRows) add(i uint32) {
-	if c.pages == nil {
-		c.pages = map[uint32]*[1 << 10]uint32{}
+func (b *bitset) add(i uint32) {
+	if b.pages == nil {
+		b.pages = map[uint32]*[1 << 10]uint64{}
 	}
-	page := c.pages[i>>10]
+	page := b.pages[i>>16]
 	if page == nil {
-		page = new([1 << 10]uint32)
-		c.pages[i>>10] = page
+		page = new([1 << 10]uint64)
+		b.pages[i>>16] = page
 	}
-	rows := &page[i&1023]
-	if *rows == 0 {
-		c.count++
+	word, bit := &page[i>>6&1023], uint64(1)<<(i&63)
+	if *word&bit == 0 {
+		*word |= bit
+		b.count++
 	}
-	*rows++
-}
-
-// ranked lists the counts as ingest orders the columns, the largest first.
-func (c *featureRows) ranked() []uint32 {
-	out := make([]uint32, 0, c.count)
-	for _, page := range c.pages {
-		for _, rows := range page {
-			if rows > 0 {
-				out = append(out, rows)
-			}
-		}
-	}
-	slices.Sort(out)
-	slices.Reverse(out)
-	return out
 }
 
 // training estimates a training on these data.

@@ -80,12 +80,7 @@ func (t *Training) CollectOften(trainings int) func() {
 	if t.o.Memory > 0 {
 		need = t.o.Memory
 	}
-	percent := method.FrugalPercent
-	if e.Dense {
-		percent = method.DensePercent
-	}
-	limit := debug.SetMemoryLimit(need)
-	percent = debug.SetGCPercent(percent)
+	percent, limit := debug.SetGCPercent(method.DensePercent), debug.SetMemoryLimit(need)
 	return func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)

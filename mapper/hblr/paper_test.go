@@ -214,7 +214,7 @@ func TestPaperEq5(t *testing.T) {
 				}
 			}
 		}
-		got := tree.Solve(v, a, m, contribution, columns)
+		got := tree.Solve(v, a, m, contribution, 1, columns)
 		for i, n := range tree.Nodes {
 			mu[n] = got[i*columns:][:columns]
 		}
@@ -256,6 +256,55 @@ func TestPaperEq5(t *testing.T) {
 				t.Errorf("M%d: Average moves %g to %g", v, got[i], still[i])
 			}
 		}
+	}
+}
+
+// TestShare: with half of the leaves' curvature the internals come to the same means as with all of it, in fewer steps:
+// leaves whose loss bends in one direction alone, which is where the row sums are exact.
+func TestShare(t *testing.T) {
+	const columns, leaves = 3, 4
+	tree := NewTree([]int32{-1, 0, 1, 1, 1, 1}, []bool{false, false, true, true, true, true})
+	a := Alpha{0, 0.5, 20, 40, 10, 30}
+	r := rand.New(rand.NewPCG(4, 9))
+	var bend, goal [leaves][columns]float64 // loss of leaf l: 1/2 (bend.(w-goal))^2
+	for l := range leaves {
+		for j := range columns {
+			bend[l][j], goal[l][j] = 5*r.Float64(), r.NormFloat64()
+		}
+	}
+	settle := func(share float64) (m []float64, steps int) {
+		m = make([]float64, 2*columns)
+		for change := 1.0; change > 1e-12 && steps < 5000; steps++ {
+			c := NewContribution(M3, 2*columns)
+			for l := range leaves {
+				prec, z, square, sum := a[2+l], 0.0, 0.0, 0.0
+				for j, u := range bend[l] {
+					z += u * (goal[l][j] - m[columns+j])
+					square += u * u
+					sum += u
+				}
+				for j, u := range bend[l] { // w - m = u z / (A + u.u)
+					c.Add(columns+j, prec, u*z/(prec+square), u*sum, 0)
+				}
+			}
+			next := tree.Solve(M3, a, m, c, share, columns)
+			change = 0
+			for i, x := range next {
+				change = max(change, math.Abs(x-m[i]))
+			}
+			m = next
+		}
+		return m, steps
+	}
+	want, all := settle(1)
+	got, half := settle(0.5)
+	for i, x := range got {
+		if math.Abs(x-want[i]) > 1e-9 {
+			t.Errorf("mean %d: %g with half, %g with all", i, x, want[i])
+		}
+	}
+	if half >= all || all >= 5000 {
+		t.Errorf("%d steps with half, %d with all", half, all)
 	}
 }
 

@@ -149,14 +149,16 @@ func (p *Contribution) Fields() [][]float64 {
 //
 //	1/2 sum_{internal n} A_n (mu_n - mu_parent)^2 + sum_n [ 1/2 K_n (mu_n - m_n)^2 - G_n (mu_n - m_n) ]
 //
-// m are the means at which the leaves were solved, G = Slope and K = Curvature. The bracket is an
-// upper bound of what the leaves would contribute if they were solved again, and touches it at m.
-// So the step never overshoots, and at a fixed point it is mu_n = Psi (A_n mu_parent + sum_c A_c
-// mu_c). With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r likewise, from the leaves to the root,
+// m are the means at which the leaves were solved, G = Slope and K = share Curvature. With share 1
+// the bracket is an upper bound of what the leaves would contribute if they were solved again, and
+// touches it at m. So the step never overshoots. With 1/2 it may go up to twice as far as the
+// optimum, and so it does not diverge either. At a fixed point it is mu_n = Psi (A_n mu_parent +
+// sum_c A_c mu_c) with any share. With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r likewise, from the leaves to the root,
 // mu_n = (r_n + A_n mu_parent)/(A_n + S_n) on the way back. It costs internals x columns.
-func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Contribution, columns int) []float64 {
+func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Contribution, share float64, columns int) []float64 {
 	s, r := make([]float64, len(m)), make([]float64, len(m))
 	for i, k := range p.Curvature {
+		k *= share
 		s[i] = k
 		r[i] = p.Slope[i] + float64(k*m[i])
 	}

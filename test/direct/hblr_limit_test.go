@@ -161,7 +161,7 @@ func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive fun
 				contribution.Add(int(tree.Internal[up])*columns+f, 1, mean[n][f]-mean[up][f], h, 0)
 			}
 		}
-		g := tree.Solve(hblr.M1, alpha, m, contribution, columns)
+		g := tree.Solve(hblr.M1, alpha, m, contribution, 1, columns)
 		for i, n := range tree.Nodes {
 			for f := range columns {
 				moved = max(moved, math.Abs(g[i*columns+f]-m[i*columns+f]))

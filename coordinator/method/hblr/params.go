@@ -32,7 +32,7 @@ const (
 	Leaf          = "leaf"  // of a block: its leaves' means
 	Contribution  = "pull"  // of a block, cut by ranges: its leaves' share in their parents' update (mapper/hblr.Contribution)
 	Trace         = "trace" // of a block: for each leaf, sums over the features
-	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share), and then Block.Drift
+	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share)
 	PreviousMeans = "told"  // soft-max, of a block: its leaves' means at the end of the previous round
 	Above         = "above" // of a range, cut by blocks: the parents' means, and M2's precisions, that a block's leaves need
 	Half          = "half"  // of a range: with schedule parity, the point in the middle of a round
@@ -158,6 +158,15 @@ type Plan struct {
 // Apart says whether each precision goes by its own secant, and only means are extrapolated. In a large job precisions
 // of many families turn about their fixed points, each at a rate of its own, and few past rounds are remembered.
 func (p *Plan) Apart() bool { return p.Narrow && p.Variant != "m2" }
+
+// Share is the share of the bound of the leaves' curvature by which the internals step (mapper/hblr.Tree.Solve). The bound
+// is tight in one direction alone.
+func (p *Plan) Share() float64 {
+	if p.Apart() {
+		return 0.5
+	}
+	return 1
+}
 
 // Block returns the leaves of block b.
 func (p *Plan) Block(b int) []uint32 { return p.Nodes[p.Begin[b]:p.Begin[b+1]] }
