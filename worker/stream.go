@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"taxon/internal/fs"
 	"taxon/internal/sparse"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -30,7 +32,7 @@ const (
 	spoolBytes = 16 << 20
 )
 
-// ErrSpool is wrapped by errors of the file that StreamWeights keeps weights in.
+// ErrSpool is wrapped by errors of the file that weights are kept in.
 var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
 
 // StreamWeights reads what the tasks of a finished job's last step wrote and yields the
@@ -41,38 +43,118 @@ var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
 // not keep the slices.
 func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobStatus, dir string,
 	yield func(node int, columns []uint32, values []float32) error) (err error) {
-	if st.GetFinalStep() == 0 || len(st.GetFinalAttempts()) == 0 {
-		return fmt.Errorf("job %s has no weights: it has not ended", st.GetJob())
+	if err := emitted(st); err != nil {
+		return err
 	}
 	s := &weightSpool{dir: dir}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.fetch(ctx, src, st); err != nil {
 		return err
 	}
-	return s.each(ctx, nodes, yield)
+	return s.stream(ctx, nodes, st, yield)
 }
 
-// weightSpool keeps the decoded values of tasks: see program.DecodeWeights.
+// emitted is an error of a job that has written no weights.
+func emitted(st *taxonv1.JobStatus) error {
+	if st.GetFinalStep() == 0 || len(st.GetFinalAttempts()) == 0 {
+		return fmt.Errorf("job %s has no weights: it has not ended", st.GetJob())
+	}
+	return nil
+}
+
+// Spool keeps the final weights that tasks of this process write, in place of a store: of each
+// step at most 16 MiB in memory, and the rest in a temporary file. For several goroutines.
+type Spool struct {
+	dir   string
+	mu    sync.Mutex
+	steps map[jobStep]*weightSpool
+}
+
+type jobStep struct {
+	job  string
+	step uint32
+}
+
+// NewSpool is a spool whose files lie in dir; "": the system's folder for temporary files.
+func NewSpool(dir string) *Spool { return &Spool{dir: dir, steps: map[jobStep]*weightSpool{}} }
+
+// put takes in a value of name program.WeightsName.
+func (s *Spool) put(v store.Value) error {
+	words, err := program.DecodeWeights(v.Data)
+	if err != nil {
+		return fmt.Errorf("%v: %w", v.Key, err)
+	}
+	at := jobStep{v.Key.Job, v.Key.Step}
+	s.mu.Lock()
+	w := s.steps[at]
+	if w == nil {
+		w = &weightSpool{dir: s.dir}
+		s.steps[at] = w
+	}
+	s.mu.Unlock()
+	return w.keep(v.Key.Task, v.Key.Attempt, words)
+}
+
+// Stream is StreamWeights of a job of this process, without another file.
+func (s *Spool) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+	if err := emitted(st); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	w := s.steps[jobStep{st.GetJob(), st.GetFinalStep()}]
+	s.mu.Unlock()
+	if w == nil {
+		w = &weightSpool{}
+	}
+	return w.stream(ctx, nodes, st, yield)
+}
+
+// Drop removes the weights of the steps that a store is to drop.
+func (s *Spool) Drop(what store.DropSpec) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, w := range s.steps {
+		if at.job == what.Job && what.Drops(at.step) {
+			delete(s.steps, at)
+			err = errors.Join(err, w.close())
+		}
+	}
+	return err
+}
+
+// Close removes all.
+func (s *Spool) Close() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.steps {
+		err = errors.Join(err, w.close())
+	}
+	clear(s.steps)
+	return err
+}
+
+// weightSpool keeps the decoded values of a step's tasks: see program.DecodeWeights.
 type weightSpool struct {
 	dir string
 
 	mu     sync.Mutex
-	values []*spooledValue
+	values []spooledValue
 	kept   int   // bytes in memory
 	size   int64 // of the file
 	file   *os.File
 	named  bool // the system keeps the names of open files
 }
 
-// spooledValue is one task's value, read up to the head of its next record.
+// spooledValue is one attempt's value, read up to the head of its next record.
 type spooledValue struct {
-	task, node, count uint32
-	words             []uint32 // what follows, in memory
-	at, left          int64    // or in the file: where, and how many bytes
-	file              *bufio.Reader
+	task, attempt uint32
+	node, count   uint32
+	words         []uint32 // what follows, in memory
+	at, left      int64    // or in the file: where, and how many bytes
+	file          *bufio.Reader
 }
 
-// fetch reads all values, several at a time.
+// fetch reads all values from a store, several at a time.
 func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
 	g, all := errgroup.WithContext(ctx)
 	room, takes := semaphore.NewWeighted(weightReaders), int64(1)
@@ -95,12 +177,12 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 				return fmt.Errorf("%v: %w", key, err)
 			}
 			s.mu.Lock()
-			defer s.mu.Unlock()
 			takes = 1
 			if len(data[0]) > largeValue {
 				takes = 2
 			}
-			return s.keep(uint32(task), words)
+			s.mu.Unlock()
+			return s.keep(uint32(task), attempt, words)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -109,24 +191,26 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 	return ctx.Err()
 }
 
-// keep takes a value in; the caller holds mu.
-func (s *weightSpool) keep(task uint32, words []uint32) error {
-	if len(words) == 0 {
-		return nil
+// keep takes a value in.
+func (s *weightSpool) keep(task, attempt uint32, words []uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := spooledValue{task: task, attempt: attempt}
+	if len(words) > 0 {
+		v.node, v.count, words = words[0], words[1], words[2:]
 	}
-	v := &spooledValue{task: task, node: words[0], count: words[1]}
-	words = words[2:]
-	s.values = append(s.values, v)
-	if bytes := 4 * len(words); s.kept+bytes <= spoolBytes {
+	switch bytes := 4 * len(words); {
+	case s.kept+bytes <= spoolBytes:
 		s.kept += bytes
 		v.words = words
-		return nil
+	default:
+		v.at, v.left = s.size, int64(bytes)
+		if err := s.write(words); err != nil {
+			return fmt.Errorf("%w: %w", ErrSpool, fs.Explain(cmp.Or(s.dir, os.TempDir()), err))
+		}
+		s.size += v.left
 	}
-	v.at, v.left = s.size, 4*int64(len(words))
-	s.size += v.left
-	if err := s.write(words); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpool, err)
-	}
+	s.values = append(s.values, v)
 	return nil
 }
 
@@ -159,19 +243,26 @@ func (s *weightSpool) close() error {
 	return err
 }
 
-// each reads the nodes back in order. The values whose next record is a node's form a list.
-func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, columns []uint32, values []float32) error) error {
-	slices.SortFunc(s.values, func(a, b *spooledValue) int { return int(a.task) - int(b.task) })
-	first, next := make([]int32, nodes), make([]int32, len(s.values)+1) // numbers of values, from 1; 0: none
+// stream reads the nodes of the attempts that count back in order. The values whose next record is
+// a node's form a list.
+func (s *weightSpool) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+	values, err := s.of(st)
+	if err != nil {
+		return err
+	}
+	first, next := make([]int32, nodes), make([]int32, len(values)+1) // numbers of values, from 1; 0: none
 	prepend := func(i int32) error {
-		v := s.values[i-1]
+		v := &values[i-1]
 		if int(v.node) >= nodes {
 			return fmt.Errorf("weights of task %d: node %d, there are %d: %w", v.task, v.node, nodes, codec.ErrBroken)
 		}
 		first[v.node], next[i] = i, first[v.node]
 		return nil
 	}
-	for i := range s.values {
+	for i := range values {
+		if values[i].count == 0 { // the task found nothing
+			continue
+		}
 		if err := prepend(int32(i + 1)); err != nil {
 			return err
 		}
@@ -188,7 +279,7 @@ func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, 
 		}
 		slices.Sort(here) // by task
 		for _, i := range here {
-			more, err := s.values[i-1].read(s, &l)
+			more, err := values[i-1].read(s, &l)
 			if err == nil && more {
 				err = prepend(i)
 			}
@@ -201,6 +292,25 @@ func (s *weightSpool) each(ctx context.Context, nodes int, yield func(node int, 
 		}
 	}
 	return nil
+}
+
+// of lists the values of a job's final attempts, by task, to be read once.
+func (s *weightSpool) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
+	attempts := st.GetFinalAttempts()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]spooledValue, len(attempts))
+	for _, v := range s.values {
+		if int(v.task) < len(out) && v.attempt == attempts[v.task] {
+			out[v.task] = v
+		}
+	}
+	for task, v := range out {
+		if v.attempt == 0 {
+			return nil, fmt.Errorf("job %s: the weights of task %d of step %d are not kept: %w", st.GetJob(), task, st.GetFinalStep(), store.ErrMissing)
+		}
+	}
+	return out, nil
 }
 
 // weightList is one node's list, and room to read it.

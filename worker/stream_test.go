@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
@@ -20,10 +21,10 @@ import (
 	"taxon/worker/program"
 )
 
-// emitted is a store that makes the weights of a job as they are asked for, as those of a tree
+// emittedValues is a store that makes the weights of a job as they are asked for, as those of a tree
 // lie: nodes without a third are written sixteen to a task, in falling order, the others by all
 // the tasks behind, a range of the columns each.
-type emitted struct {
+type emittedValues struct {
 	nodes, blocks, ranges, entries int // entries of a node in a task
 	missing                        store.Key
 	mu                             sync.Mutex
@@ -34,13 +35,13 @@ type emitted struct {
 
 const emittedStep = 9
 
-func newEmitted(nodes, ranges, entries int) (*emitted, *taxonv1.JobStatus) {
-	e := &emitted{nodes: nodes, ranges: ranges, entries: entries, blocks: (nodes - (nodes+2)/3 + 15) / 16}
+func newEmitted(nodes, ranges, entries int) (*emittedValues, *taxonv1.JobStatus) {
+	e := &emittedValues{nodes: nodes, ranges: ranges, entries: entries, blocks: (nodes - (nodes+2)/3 + 15) / 16}
 	return e, &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1}, e.blocks+ranges)}
 }
 
 // list is a node's entries in a range of features.
-func (e *emitted) list(node, lo int) (features []uint32, values []float32) {
+func (e *emittedValues) list(node, lo int) (features []uint32, values []float32) {
 	for i := range e.entries {
 		features = append(features, uint32(lo+3*i+node%3))
 		values = append(values, float32(node)+float32(i)/4096)
@@ -49,7 +50,7 @@ func (e *emitted) list(node, lo int) (features []uint32, values []float32) {
 }
 
 // whole is all that a node has.
-func (e *emitted) whole(node int) (features []uint32, values []float32) {
+func (e *emittedValues) whole(node int) (features []uint32, values []float32) {
 	if node%3 > 0 {
 		return e.list(node, 0)
 	}
@@ -61,7 +62,7 @@ func (e *emitted) whole(node int) (features []uint32, values []float32) {
 }
 
 // sample looks at what the last garbage collection left.
-func (e *emitted) sample() uint64 {
+func (e *emittedValues) sample() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	e.mu.Lock()
@@ -70,9 +71,11 @@ func (e *emitted) sample() uint64 {
 	return s[0].Value.Uint64()
 }
 
-func (e *emitted) Put(context.Context, []store.Value) error { return errors.New("nothing is written") }
+func (e *emittedValues) Put(context.Context, []store.Value) error {
+	return errors.New("nothing is written")
+}
 
-func (e *emitted) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
+func (e *emittedValues) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	for i, k := range keys {
 		if k != e.missing {
@@ -82,7 +85,7 @@ func (e *emitted) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
 	return out, nil
 }
 
-func (e *emitted) value(task int) []byte {
+func (e *emittedValues) value(task int) []byte {
 	var nodes []program.NodeWeights
 	add := func(n, lo int) {
 		f, v := e.list(n, lo)
@@ -197,6 +200,67 @@ func TestStreamWeightsFails(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestSpool: weights that tasks put into a spool come back as from a store, more than once; other
+// attempts do not count, a step that is dropped is gone, and no file is left.
+func TestSpool(t *testing.T) {
+	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {200, 13, 3}, {100, 3, 0}, {7, 60, 40000}} {
+		e, st := newEmitted(c.nodes, c.ranges, c.entries)
+		dir := t.TempDir()
+		s := NewSpool(dir)
+		for task, attempt := range st.FinalAttempts {
+			key := store.Key{Job: "j", Step: emittedStep, Task: uint32(task), Attempt: attempt, Name: program.WeightsName}
+			other := key
+			other.Attempt++
+			if err := errors.Join(s.put(store.Value{Key: other, Data: program.EncodeWeights(nil)}), s.put(store.Value{Key: key, Data: e.value(task)})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			at := 0
+			err := s.Stream(t.Context(), c.nodes, st, func(n int, f []uint32, v []float32) error {
+				want, values := e.whole(n)
+				if n != at || !slices.Equal(f, want) || !slices.Equal(v, values) {
+					t.Errorf("%+v: node %d: %d and %d entries, must be %d", c, n, len(f), len(v), len(want))
+				}
+				at++
+				return nil
+			})
+			if err != nil || at != c.nodes {
+				t.Errorf("%d of %d nodes, %v", at, c.nodes, err)
+			}
+		}
+		yield := func(int, []uint32, []float32) error { return nil }
+		more := &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: append(st.FinalAttempts, 1)}
+		if err := s.Stream(t.Context(), c.nodes, more, yield); !errors.Is(err, store.ErrMissing) {
+			t.Errorf("a task that has written nothing: %v", err)
+		}
+		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1, Keep: []uint32{emittedStep}}); err != nil || s.Stream(t.Context(), c.nodes, st, yield) != nil {
+			t.Errorf("a step that is kept is gone, %v", err)
+		}
+		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1}); err != nil || s.Stream(t.Context(), c.nodes, st, yield) == nil {
+			t.Errorf("a dropped step is there, %v", err)
+		}
+		if left, err := os.ReadDir(dir); s.Close() != nil || err != nil || len(left) != 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+	}
+}
+
+// TestSpoolWithoutRoom: the error names the folder, and comes again.
+func TestSpoolWithoutRoom(t *testing.T) {
+	e, _ := newEmitted(7, 60, 40000)
+	dir := filepath.Join(t.TempDir(), "gone")
+	to := sink{weights: NewSpool(dir)}
+	var err error
+	for task := uint32(0); err == nil && task < 20; task++ {
+		key := store.Key{Job: "j", Step: emittedStep, Task: task, Attempt: 1, Name: program.WeightsName}
+		err = to.Put(t.Context(), []store.Value{{Key: key, Data: e.value(int(task))}}, nil)
+	}
+	if !errors.Is(err, ErrSpool) || !program.IsDeterministic(err) || !strings.Contains(err.Error(), dir) {
+		t.Error(err)
 	}
 }
 

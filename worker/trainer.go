@@ -27,6 +27,8 @@ type Trainer struct {
 	Store Store
 	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
 	Stores func(job string, r *taxonv1.JobResult) (Store, error)
+	// Weights keeps the final weights of jobs; nil: their store.
+	Weights *Spool
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
 	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
@@ -90,7 +92,7 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 		return nil, Stats{}, err
 	}
 	defer t.leave(loaded)
-	k := program.NewTask(l, sink{loaded.store})
+	k := program.NewTask(l, sink{loaded.store, t.Weights})
 	figures, err := loaded.run.Run(ctx, k)
 	if want := len(r.GetPlan().GetSums()); err == nil && len(figures) != want {
 		err = program.Deterministic(fmt.Errorf("%s gave %d figures, the plan has %d: this worker is of another version than the coordinator", l.GetOp(), len(figures), want))
@@ -101,11 +103,23 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	return &taxonv1.Sums{Values: figures}, k.Stats, nil
 }
 
-// sink is a store whose writes go through the outbox of the task's batch.
-type sink struct{ Store }
+// sink is a store whose writes go through the outbox of the task's batch, but for final weights
+// that have a spool.
+type sink struct {
+	Store
+	weights *Spool
+}
 
 func (s sink) Put(ctx context.Context, values []store.Value, written func()) error {
-	return write(ctx, s.Store, values, written)
+	if s.weights == nil || values[0].Key.Name != program.WeightsName {
+		return write(ctx, s.Store, values, written)
+	}
+	for _, v := range values {
+		if err := s.weights.put(v); err != nil {
+			return program.Deterministic(err)
+		}
+	}
+	return nil
 }
 
 // load returns the job's shared state, built once. The caller leaves it.

@@ -56,6 +56,8 @@ func TestChainVerbs(t *testing.T) {
 	for want, line := range map[string]string{
 		"node c0 ":          "export --model $m --out - --quiet",
 		"corrmnl, softmax":  "info $m",
+		"tree loss":         "eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet",
+		`"corrmnl"`:         "tune --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --iterations 12 --burn-in 4 --folds 2 --out $d/tuned --json --quiet",
 		"needs a hierarchy": "train --data $d/train.svm --method corrmnl --out $m-x",
 		"C means nothing":   "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --C 3 --out $m-x",
 		"leaves no draw":    "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --burn-in 2500 --out $m-x",

@@ -115,3 +115,61 @@ func TestMultiClassVerbs(t *testing.T) {
 		}
 	}
 }
+
+// TestVerbsOfLinearMethods: what the methods whose models are a vector a class have in common: predict follows from the
+// exported vectors, eval has the tree loss, info and tune know the method, a dense export is written.
+func TestVerbsOfLinearMethods(t *testing.T) {
+	dir := noisyFiles(t)
+	vars := map[string]string{"d": dir}
+	do := taxonOf(t, vars)
+	test, err := os.ReadFile(filepath.Join(dir, "test.svm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]string{"flatmult": "300", "rr-msvm": "1", "rr-mlr": "1"} {
+		vars["m"] = filepath.Join(dir, name)
+		flags := "--data $d/train.svm --hierarchy $d/tree.txt --method " + name
+		var d trainedDocument
+		if err := json.Unmarshal([]byte(do("train "+flags+" --C "+c+" --gap 1e-4 --test $d/test.svm --eval-every 2 --json --quiet --out $m")), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.StoppedBy != "gap" || *d.Gap > 1e-4 || d.Test == nil {
+			t.Errorf("%s: %+v", name, d.Report)
+		}
+		weights := map[string]map[string]float64{}
+		for line := range strings.Lines(do("export --model $m --out - --quiet")) {
+			if f := strings.Fields(line); strings.HasPrefix(f[1], "c") {
+				weights[f[1]] = vectorOf(f[2:])
+			}
+		}
+		var want []string
+		for row := range strings.Lines(string(test)) {
+			x := vectorOf(strings.Fields(row)[1:])
+			x["bias"] = 1
+			best, most := "", math.Inf(-1)
+			for class, w := range weights {
+				margin := 0.0
+				for f, v := range x {
+					margin += v * w[f]
+				}
+				if margin > most {
+					best, most = class, margin
+				}
+			}
+			want = append(want, best)
+		}
+		if got := strings.Fields(do("predict --model $m --data $d/test.svm --out - --quiet")); !slices.Equal(got, want) {
+			t.Errorf("%s predicts %v\nits weights give %v", name, got, want)
+		}
+		for line, want := range map[string]string{
+			"eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet": "tree loss",
+			"info $m": name,
+			"tune " + flags + " --C 1,100 --folds 2 --out $d/tuned-" + name + " --json --quiet": name,
+		} {
+			if out := do(line); !strings.Contains(out, want) {
+				t.Errorf("%s: no %s in %s", line, want, out)
+			}
+		}
+		do("export --model $m --format npz --out $m-dense/ --quiet")
+	}
+}

@@ -16,6 +16,7 @@ type Estimate struct {
 	Data         uint64 // the instances, as each worker maps them (DataBytes)
 	WorkerShared uint64 // of a worker, whatever its slots, without the data: the tree, the internals
 	WorkerSlot   uint64 // of each slot
+	InPlace      uint64 // of WorkerShared, what a training in one process reads where its store in memory keeps it
 	WorkerKept   uint64 // of all workers together: what their tasks wrote last, decoded
 	Coordinator  uint64 // references, plan and specification
 	StoreSweep   uint64 // values that a sweep writes, one copy
@@ -108,15 +109,28 @@ const (
 )
 
 // Garbage of a training in one process. Normally there is as much garbage as live memory. With
-// dense values, or where memory is short, it is limited to DensePercent. The runtime returns some
-// pages late, which is overDense.
+// dense values it is limited to DensePercent, and where memory is short to FrugalPercent. The
+// runtime returns some pages late: live memory is exceeded by overDense or overFrugal percent.
 const (
-	aloneBytes   = 40 << 20
-	DenseFrom    = 512 << 20
-	DensePercent = 20
-	overDense    = 30
-	onDiskBytes  = 256 << 20 // of a store whose values lie in files
+	aloneBytes = 40 << 20
+	DenseFrom  = 512 << 20
+
+	DensePercent, overDense   = 10, 15
+	FrugalPercent, overFrugal = 20, 30
+
+	onDiskBytes = 256 << 20 // of a store whose values lie in files
 )
+
+// over is the percentage by which a process exceeds its live memory; 0: garbage is not limited.
+func (e Estimate) over(thrift Thrift) uint64 {
+	switch {
+	case e.Dense:
+		return overDense
+	case thrift >= Frugal:
+		return overFrugal
+	}
+	return 0
+}
 
 // Alone is the resident memory of equal trainings side by side in one process with these threads.
 func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
@@ -129,13 +143,15 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 	}
 	if thrift >= OnDisk {
 		stored = min(stored, onDiskBytes)
+	} else {
+		shared -= e.InPlace
 	}
 	n := uint64(max(trainings, 1))
 	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
-	if (e.Dense || thrift >= Frugal) && m.Total > DenseFrom {
-		m.Total = max(aloneBytes+live+live*overDense/100, DenseFrom)
+	if over := e.over(thrift); over > 0 && m.Total > DenseFrom {
+		m.Total = max(aloneBytes+live+live*over/100, DenseFrom)
 	}
 	m.Process, m.Least = m.Total-live, m.Total
 	if thrift < OnDisk {

@@ -37,6 +37,7 @@ type Config struct {
 	ShardBytes uint64 // memory for a shard's values; 0: the store's default
 	BadgerDir  string // durable shards in this folder; empty: in memory
 	NoCache    bool   // tasks keep nothing decoded: less memory, more time
+	Scratch    string // folder for the file that final weights lie in meanwhile; empty: the system's
 	// Checkpoints returns the folder for a job's checkpoints; nil: none are written.
 	Checkpoints func(job string) (dir string)
 	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
@@ -75,8 +76,10 @@ type Engine struct {
 
 	server  *coordinator.Server
 	trainer *worker.Trainer
+	weights *worker.Spool // nil: the store has them
 	shards  []store.Shard
 	backend Backend
+	scratch string
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
@@ -89,7 +92,10 @@ const maxOutage = machine.Tick(4 * time.Second)
 
 // Start brings up the cluster.
 func Start(c Config) (*Engine, error) {
-	e := &Engine{failed: c.Failed}
+	e := &Engine{failed: c.Failed, scratch: c.Scratch}
+	if c.Backend == nil {
+		e.weights = worker.NewSpool(c.Scratch)
+	}
 	if e.failed == nil {
 		e.failed = func(error) {}
 	}
@@ -100,7 +106,7 @@ func Start(c Config) (*Engine, error) {
 	if e.Store, err = storerpc.Embedded(e.shards, store.Limits{}); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	config := coordinator.Config{Store: keeper{e.Store}, Evaluate: c.Show, Failed: e.failed}
+	config := coordinator.Config{Store: keeper{e.Store, e.weights}, Evaluate: c.Show, Failed: e.failed}
 	if c.Backend == nil {
 		config.Limits.MaxOutage = maxOutage
 	}
@@ -144,7 +150,7 @@ func (e *Engine) openShards(c Config) error {
 func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.trainer = &worker.Trainer{Store: e.Store, Open: c.Open, NoCache: c.NoCache}
+	e.trainer = &worker.Trainer{Store: e.Store, Weights: e.weights, Open: c.Open, NoCache: c.NoCache}
 	var executor worker.Executor = e.trainer
 	batch := uint32(worker.Batch)
 	if e.backend != nil { // it gathers tasks itself
@@ -175,7 +181,19 @@ func (e *Engine) Close() error {
 	for _, s := range e.shards {
 		errs = append(errs, s.Close())
 	}
+	if e.weights != nil {
+		errs = append(errs, e.weights.Close())
+	}
 	return errors.Join(errs...)
+}
+
+// StreamWeights yields the final weights of a finished job, node by node: see
+// worker.StreamWeights.
+func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+	if e.weights != nil {
+		return e.weights.Stream(ctx, nodes, st, yield)
+	}
+	return worker.StreamWeights(ctx, e.Store, nodes, st, e.scratch, yield)
 }
 
 // Resume puts a checkpoint's values back into the store and continues its job.
@@ -207,12 +225,19 @@ func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// keeper is the store as the coordinator uses it.
-type keeper struct{ *storerpc.Client }
+// keeper is the store and the final weights beside it, as the coordinator uses them.
+type keeper struct {
+	*storerpc.Client
+	weights *worker.Spool
+}
 
 // Drop implements coordinator.Store.
 func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
-	_, err := k.Client.Drop(ctx, store.DropSpec{Job: job, Keep: keep, Before: before})
+	what := store.DropSpec{Job: job, Keep: keep, Before: before}
+	_, err := k.Client.Drop(ctx, what)
+	if k.weights != nil {
+		err = errors.Join(err, k.weights.Drop(what))
+	}
 	return err
 }
 

@@ -80,7 +80,7 @@ func weights(t *testing.T, e *Engine, spec *taxonv1.JobSpec, st *taxonv1.JobStat
 		t.Fatal(err)
 	}
 	var n jobs.Nodes
-	if err := worker.StreamWeights(context.Background(), e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
+	if err := e.StreamWeights(context.Background(), tree.Len(), st, n.Add); err != nil {
 		t.Fatal(err)
 	}
 	if len(n.Columns) != tree.Len() {

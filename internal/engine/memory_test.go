@@ -74,7 +74,7 @@ func TestSmoothMemory(t *testing.T) {
 			if st := follow(t, en, "j", nil); st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 				t.Fatalf("the job ended %v: %s", st.GetState(), st.GetError())
 			}
-			if m.most > e.StoreLocal || m.most < e.StoreLocal/2 {
+			if m.most > e.StoreLocal || m.most < e.StoreLocal*2/5 { // a flat training may end in its first sweep, which has no values before it
 				t.Errorf("the store held %d bytes, planned were %d", m.most, e.StoreLocal)
 			}
 			if live, planned := m.live-min(before, m.live), e.Worker(1)+e.StoreLocal+e.Coordinator; live > planned || live < planned/3 {

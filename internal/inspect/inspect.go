@@ -268,7 +268,7 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	d, counted := &Data{}, &taxonv1.Data{}
 	i.Data = d
 	number := map[string]int{}
-	var features bitset
+	var features featureRows
 	var nonzeros int64
 	for {
 		row, err := r.Read()
@@ -325,6 +325,7 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	}
 	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances), describeSizes(counted.LabelInstances)
 	counted.Instances, counted.Features, counted.Nonzeros = uint64(d.Instances), uint64(features.count), uint64(nonzeros)
+	counted.FeatureCountsLog = program.FeatureCounts(features.ranked())
 	if !l.o.Text {
 		d.Features, d.Nonzeros = &features.count, &nonzeros
 	}
@@ -335,26 +336,41 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	return counted, nil
 }
 
-// bitset counts distinct feature indices in memory proportional to the ranges in use.
-type bitset struct {
-	count int64
-	pages map[uint32]*[1 << 10]uint64
+// featureRows counts the rows of each feature index, in memory proportional to the ranges in use.
+type featureRows struct {
+	count int64 // distinct indices
+	pages map[uint32]*[1 << 10]uint32
 }
 
-func (b *bitset) add(i uint32) {
-	if b.pages == nil {
-		b.pages = map[uint32]*[1 << 10]uint64{}
+func (c *featureRows) add(i uint32) {
+	if c.pages == nil {
+		c.pages = map[uint32]*[1 << 10]uint32{}
 	}
-	page := b.pages[i>>16]
+	page := c.pages[i>>10]
 	if page == nil {
-		page = new([1 << 10]uint64)
-		b.pages[i>>16] = page
+		page = new([1 << 10]uint32)
+		c.pages[i>>10] = page
 	}
-	word, bit := &page[i>>6&1023], uint64(1)<<(i&63)
-	if *word&bit == 0 {
-		*word |= bit
-		b.count++
+	rows := &page[i&1023]
+	if *rows == 0 {
+		c.count++
 	}
+	*rows++
+}
+
+// ranked lists the counts as ingest orders the columns, the largest first.
+func (c *featureRows) ranked() []uint32 {
+	out := make([]uint32, 0, c.count)
+	for _, page := range c.pages {
+		for _, rows := range page {
+			if rows > 0 {
+				out = append(out, rows)
+			}
+		}
+	}
+	slices.Sort(out)
+	slices.Reverse(out)
+	return out
 }
 
 // training estimates a training on these data.

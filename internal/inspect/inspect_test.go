@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,17 +129,45 @@ func TestLooksLikeStructure(t *testing.T) {
 	}
 }
 
-func TestBitset(t *testing.T) {
+// A training on a file is estimated as the one on its data set, which train reports by: the
+// features' frequencies count.
+func TestEstimateOfFileAndSet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for range 300 {
+		fmt.Fprintf(&b, "c%d", rng.IntN(30))
+		for i, f := 0, 1+rng.IntN(3); i < 10; i, f = i+1, f+1+rng.IntN(5*f) {
+			fmt.Fprintf(&b, " %d:1", f)
+		}
+		b.WriteString("\n")
+	}
+	path, set, tree := write(t, b.String()), filepath.Join(t.TempDir(), "set"), ""
+	for c := range 30 {
+		tree += fmt.Sprintf("p%d c%d\n", c/5, c)
+	}
+	tree = write(t, tree)
+	if _, err := dataset.Ingest(t.Context(), dataset.Options{Paths: []string{path}, Out: set}); err != nil {
+		t.Fatal(err)
+	}
+	file, ingested := lookAt(t, Options{Path: path, Hierarchy: tree, Threads: 1}), lookAt(t, Options{Path: set, Hierarchy: tree, Threads: 1})
+	if file.Tree.Internals == 0 || !reflect.DeepEqual(file.Memory, ingested.Memory) || file.Seconds != ingested.Seconds {
+		t.Errorf("file: %+v, %g s; data set: %+v, %g s", file.Memory, file.Seconds, ingested.Memory, ingested.Seconds)
+	}
+}
+
+func TestFeatureRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var b bitset
-	seen := map[uint32]bool{}
+	var c featureRows
+	rows := map[uint32]uint32{}
 	for range 10_000 {
 		i := rng.Uint32N(1000) << rng.UintN(22)
-		b.add(i)
-		seen[i] = true
+		c.add(i)
+		rows[i]++
 	}
-	if b.count != int64(len(seen)) {
-		t.Errorf("%d, want %d", b.count, len(seen))
+	want := slices.Sorted(maps.Values(rows))
+	slices.Reverse(want)
+	if c.count != int64(len(rows)) || !slices.Equal(c.ranked(), want) {
+		t.Errorf("%d features, want %d; rows %v, want %v", c.count, len(rows), c.ranked(), want)
 	}
 }
 

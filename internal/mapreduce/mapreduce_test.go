@@ -94,7 +94,7 @@ func weights(t *testing.T, e *engine.Engine, spec *taxonv1.JobSpec, st *taxonv1.
 		t.Fatal(err)
 	}
 	var n jobs.Nodes
-	if err := worker.StreamWeights(context.Background(), e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
+	if err := e.StreamWeights(context.Background(), tree.Len(), st, n.Add); err != nil {
 		t.Fatal(err)
 	}
 	return n.Hash()

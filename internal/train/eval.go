@@ -24,7 +24,6 @@ import (
 	"taxon/internal/modelform"
 	"taxon/internal/table"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/worker"
 )
 
 // sweepScore is the evaluation of one sweep's weights.
@@ -286,7 +285,7 @@ func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine,
 		return nil, err
 	}
 	defer w.Abort()
-	if err := worker.StreamWeights(ctx, e.Store, t.Tree.Len(), st, t.scratch, t.shifted(w.WriteNode)); err != nil {
+	if err := e.StreamWeights(ctx, t.Tree.Len(), st, t.shifted(w.WriteNode)); err != nil {
 		return nil, err
 	}
 	report, err := w.Close(t.report(st), trace)

@@ -158,7 +158,7 @@ func (h *holdOut) train(ctx context.Context, rows []uint32, dir string) (err err
 	}
 	c := h.engineConfig()
 	e, err := engine.Start(engine.Config{
-		Slots: c.Slots, Shards: 1, ShardBytes: c.ShardBytes, BadgerDir: c.BadgerDir, NoCache: c.NoCache,
+		Slots: c.Slots, Shards: 1, ShardBytes: c.ShardBytes, BadgerDir: c.BadgerDir, NoCache: c.NoCache, Scratch: c.Scratch,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return rest, nil },
 	})
 	if err != nil {

@@ -80,7 +80,12 @@ func (t *Training) CollectOften(trainings int) func() {
 	if t.o.Memory > 0 {
 		need = t.o.Memory
 	}
-	percent, limit := debug.SetGCPercent(method.DensePercent), debug.SetMemoryLimit(need)
+	percent := method.FrugalPercent
+	if e.Dense {
+		percent = method.DensePercent
+	}
+	limit := debug.SetMemoryLimit(need)
+	percent = debug.SetGCPercent(percent)
 	return func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)

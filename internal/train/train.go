@@ -543,7 +543,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Checkpoints: func(string) string { return t.work.checkpoint() },
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
 		Failed: func(err error) { t.ui.Warn("%v", err) },

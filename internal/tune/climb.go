@@ -24,6 +24,7 @@ type climb struct {
 	*search
 	group    []int // row -> group of the jackknife
 	families []*family
+	inTree   []int32 // labels in the order of the tree; nil: there is none
 	costs    costs
 	stage    *stage  // the present one
 	sampled  []*rung // rungs of the stage on a sample
@@ -158,7 +159,7 @@ func (c *climb) run(ctx context.Context) error {
 // estimated, as on a busy machine, it draws a smaller one.
 func (c *climb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
-		number := c.folds.draw(part, c.structure() == method.Graphs, c.o.Train.Job.GetSeed())
+		number := c.folds.draw(part, c.structure() == method.Graphs, c.inTree, c.o.Train.Job.GetSeed())
 		c.stage = &stage{from: number, to: number + 1}
 		if err := c.sized(); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -174,6 +175,9 @@ func TestBeginsAtFlat(t *testing.T) {
 	if err := c.begin(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
+	if len(c.inTree) != len(c.whole.Set.Labels) {
+		t.Errorf("%d labels in the tree, %d in all", len(c.inTree), len(c.whole.Set.Labels))
+	}
 	flat, joint := c.families[0], c.families[1]
 	if joint.start.Method != "rr-svm" || joint.flat != flat || flat.flat != nil {
 		t.Fatalf("families %+v, %+v", flat, joint)
@@ -337,9 +341,9 @@ func TestSample(t *testing.T) {
 	}{{500, false, true}, {500, true, false}, {10, false, false}} {
 		s := set(20000, c.classes)
 		p := &partition{whole: s, fold: labelset.Folds(s.LabelBegin, s.LabelIndex, c.classes, 5, 7)}
-		n := p.draw(0.25, c.graph, 7)
+		n := p.draw(0.25, c.graph, nil, 7)
 		q := &partition{whole: s, fold: p.fold}
-		if q.draw(0.25, c.graph, 7) != n || !slices.Equal(q.in, p.in) || math.Abs(p.work-0.25) > 0.01 {
+		if q.draw(0.25, c.graph, nil, 7) != n || !slices.Equal(q.in, p.in) || math.Abs(p.work-0.25) > 0.01 {
 			t.Errorf("%+v: %d, a work of %g", c, n, p.work)
 		}
 		seen, rows := map[uint32]int{}, 0
@@ -356,6 +360,31 @@ func TestSample(t *testing.T) {
 		if len(train)+len(held) != rows || p.rows(n, n+1) != len(held) || len(held)*5 < rows*9/10 || slices.ContainsFunc(held, func(r uint32) bool { return p.fold[r] != 0 || !p.in[r] }) {
 			t.Errorf("%+v: %d to train on, %d held out", c, len(train), len(held))
 		}
+	}
+}
+
+// TestSampleInTree: classes next to each other in the tree are drawn together.
+func TestSampleInTree(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var inTree []int32
+	for l := int32(999); l >= 0; l-- {
+		inTree = append(inTree, l)
+	}
+	out := shuffled(r, 2000, inTree)
+	if sorted := slices.Sorted(slices.Values(out)); len(out) != 1000 || sorted[0] != 0 || sorted[999] != 999 || slices.IsSortedFunc(out, func(a, b int) int { return b - a }) {
+		t.Fatalf("%d labels, of 1000 in the tree", len(out))
+	}
+	breaks := 0
+	for i := range out[1:] {
+		if out[i+1] != out[i]-1 {
+			breaks++
+		}
+	}
+	if breaks > 1000/kin {
+		t.Errorf("%d runs of 1000 labels", breaks+1)
+	}
+	if out = shuffled(r, 10, nil); len(out) != 10 {
+		t.Errorf("without a tree %v", out)
 	}
 }
 

@@ -88,6 +88,13 @@ func (c *climb) list() error {
 			return err
 		}
 		c.families = append(c.families, &family{start: start, estimate: seconds})
+		if c.inTree == nil && c.structure() == method.Structured && !registry.Unstructured(start.Method) {
+			for n, l := range t.Tree.Label {
+				if t.Tree.Leaf[n] && l >= 0 {
+					c.inTree = append(c.inTree, l)
+				}
+			}
+		}
 	}
 	slices.SortStableFunc(c.families, func(a, b *family) int { return cmp.Compare(a.estimate, b.estimate) })
 	for _, f := range c.families {

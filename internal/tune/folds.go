@@ -97,12 +97,16 @@ const (
 	manyClasses = 100
 	// minSampled is the least number of rows in a sample.
 	minSampled = 2000
+	// kin is how many classes next to each other in the tree are sampled together. A class alone,
+	// without those that it is mixed up with, is easy to tell, and a parent has nothing to share.
+	kin = 32
 )
 
 // draw samples rows so that a training takes a given share of the work of one on all rows. It
 // returns the number under which take finds them. With many classes it takes all rows of some
-// classes; else, and on a graph, some rows of each class.
-func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
+// classes; else, and on a graph, some rows of each class. inTree are the labels in the order of
+// the tree, if there is one: what is drawn then is runs of it.
+func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) (number int) {
 	s, rows := p.whole, p.whole.Matrix.Rows
 	p.in = make([]bool, rows)
 	count, classes, used, r := 0, 0, 0, rand.New(rand.NewPCG(seed, 0x73616d70))
@@ -121,7 +125,7 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 		}
 		p.work = float64(count) / float64(rows)
 	} else {
-		for _, l := range r.Perm(len(s.Labels)) {
+		for _, l := range shuffled(r, len(s.Labels), inTree) {
 			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= minSampled {
 				break
 			}
@@ -139,6 +143,19 @@ func (p *partition) draw(work float64, graph bool, seed uint64) (number int) {
 	}
 	p.sample = -count
 	return p.sample
+}
+
+// shuffled returns the labels in random order, or runs of `kin` of those in a tree.
+func shuffled(r *rand.Rand, labels int, inTree []int32) (out []int) {
+	if inTree == nil {
+		return r.Perm(labels)
+	}
+	for _, run := range r.Perm((len(inTree) + kin - 1) / kin) {
+		for _, l := range inTree[kin*run : min(kin*(run+1), len(inTree))] {
+			out = append(out, int(l))
+		}
+	}
+	return out
 }
 
 // open returns the rows on which a job is trained, for the engine.

@@ -274,6 +274,7 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	s.slots = s.threads()
 	s.trainer.engine, err = engine.Start(engine.Config{
 		Slots: runtime.GOMAXPROCS(0), Shards: 1, ShardBytes: 1 << 40, // bounded by Fit
+		Scratch:     s.work.Path,
 		Open:        s.folds.open,
 		Failed:      func(err error) { ui.Warn("%v", err) },
 		Checkpoints: s.record.checkpoint, CheckpointEvery: time.Duration(o.Train.Pause * float64(time.Second)),

@@ -64,6 +64,55 @@ func (s *Scratch) Penalty() (sum float64) {
 	return sum
 }
 
+// A soft-max is the same wherever all leaves have moved by one vector. Only the prior says where they lie, and the two
+// bounds, which see each leaf by itself, make up for a small share of such a move in each solve and each round. Center,
+// Drift and Follow find it in one step.
+
+// Center moves all means, at the columns of a range, so that the root's is 0, as it is at the joint maximum.
+func Center(mu []float64, columns int) {
+	for i := columns; i < len(mu); i++ {
+		mu[i] -= mu[i%columns]
+	}
+	clear(mu[:columns])
+}
+
+// Drift has, by column, the sums over the block's leaves of A (w-m) and, after all these, of A.
+func (b *Block) Drift(w []float64) []float64 {
+	lanes := len(b.Positive)
+	columns := len(w) / lanes
+	out := make([]float64, 2*columns)
+	for f := range columns {
+		for l, p := range b.Precision {
+			a, x := p.At(f), w[f*lanes+l]
+			if b.Above[l] != nil {
+				x -= b.Above[l][f]
+			}
+			out[f] += float64(a * x)
+			out[columns+f] += a
+		}
+	}
+	return out
+}
+
+// Follow adds to the offsets what they change by where all leaves move by the vector that lowers their priors most. drift
+// has that of each block.
+func (r Rows) Follow(offset []float64, drift [][]float64) {
+	columns := r.Columns()
+	move, score := make([]float64, columns), make([]float64, len(offset))
+	for f := range move {
+		pull, weight := 0.0, 0.0
+		for _, d := range drift {
+			pull += d[f]
+			weight += d[columns+f]
+		}
+		move[f] = -pull / weight
+	}
+	r.Scores(move, score, 1)
+	for i, x := range score {
+		offset[i] += x
+	}
+}
+
 // logSum is the logarithm of the sum of exp(x).
 func logSum(x []float64) float64 {
 	most, sum := math.Inf(-1), 0.0

@@ -132,9 +132,13 @@ var methods = []string{
 	"--method h-rls",
 	"--method hm3 --gap 2e-2",
 	"--method corrmnl --iterations 60 --burn-in 30 --leapfrog 3",
+	"--method flatmult --gap 1e-3",
 	"--method hiermult --gap 1e-3",
 	"--method hsvm --gap 1e-3",
+	"--method transfer --gap 1e-3",
 	"--method ot --gap 1e-3",
+	"--method rr-msvm --gap 1e-2",
+	"--method rr-mlr --gap 1e-3",
 }
 
 // A random process is killed again and again, whatever the method.

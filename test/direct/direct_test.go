@@ -16,7 +16,6 @@ import (
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
-	"taxon/worker"
 )
 
 func TestMain(m *testing.M) {
@@ -138,7 +137,7 @@ func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Rec
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return st
 	}
-	if err := worker.StreamWeights(ctx, e.Store, tree.Len(), st, t.TempDir(), n.Add); err != nil {
+	if err := e.StreamWeights(ctx, tree.Len(), st, n.Add); err != nil {
 		t.Fatal(err, st.GetError())
 	}
 	return st

@@ -30,14 +30,21 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 			d.FirstNotOne = uint64(i) + 1
 		}
 	}
-	cells := min(loadCells, max(len(s.FeatureRows), 1))
-	width := max((len(s.FeatureRows)+cells-1)/cells, 1)
+	d.FeatureCountsLog = FeatureCounts(s.FeatureRows)
+	return d
+}
+
+// FeatureCounts are Data.feature_counts_log of features that stand in so many rows, in the
+// order of the columns: those of most rows first.
+func FeatureCounts(rows []uint32) (cumulative []uint32) {
+	cells := min(loadCells, max(len(rows), 1))
+	width := max((len(rows)+cells-1)/cells, 1)
 	sum := uint64(0)
 	for k := range cells {
-		for f := k * width; f < min((k+1)*width, len(s.FeatureRows)); f++ {
-			sum += uint64(s.FeatureRows[f])
+		for f := k * width; f < min((k+1)*width, len(rows)); f++ {
+			sum += uint64(rows[f])
 		}
-		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
+		cumulative = append(cumulative, uint32(sum))
 	}
-	return d
+	return cumulative
 }

@@ -71,8 +71,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	}
 	if err == nil && detail.Softmax {
 		visits *= softmaxSolves
-		softmax = vector*leaves + 8*rows*(2*blocks+2*(OffsetMemory+1))
-		slot += 8 * rows * (OffsetMemory + blocks)
+		softmax = vector*leaves + 8*rows*(2*blocks+2*(OffsetMemory+1)) + 2*vector*blocks
+		slot += 8*rows*(OffsetMemory+blocks) + 2*vector*blocks
 	}
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)

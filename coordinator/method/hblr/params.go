@@ -32,7 +32,7 @@ const (
 	Leaf          = "leaf"  // of a block: its leaves' means
 	Contribution  = "pull"  // of a block, cut by ranges: its leaves' share in their parents' update (mapper/hblr.Contribution)
 	Trace         = "trace" // of a block: for each leaf, sums over the features
-	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share)
+	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share), and then Block.Drift
 	PreviousMeans = "told"  // soft-max, of a block: its leaves' means at the end of the previous round
 	Above         = "above" // of a range, cut by blocks: the parents' means, and M2's precisions, that a block's leaves need
 	Half          = "half"  // of a range: with schedule parity, the point in the middle of a round

@@ -107,7 +107,7 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	e.WorkerKept = method.FirstSweeps * (keptPerDual*support + uint64(keptPerEntry*entries))
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + coded
 	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, weights)
-	e.StoreLocal = method.FirstSweeps*2*e.StoreSweep + max(method.FirstSweeps*e.StoreSweep, weights)
+	e.StoreLocal = method.FirstSweeps * 3 * e.StoreSweep
 	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
 }
 
@@ -214,11 +214,10 @@ func (v *vocabulary) distinct(rows float64) float64 {
 // its block sends to each parent (v, and in priced sweeps G), and the internals' x. These are the
 // bytes of an entry of the values, and of what a worker makes of them:
 const (
-	smoothState   = 4      // float32 of a terminal's v; an index more for all lanes
-	smoothWeights = 6      // index and float32 of a terminal's weights
-	smoothTiles   = 7 * 64 // a feature of a slot: see mapper.logisticSolver
-	smoothRows    = 4 * 64 // a row of a slot
-	smoothResult  = 3 * 64 // a feature: the new v while it grows, and coded
+	smoothState  = 4      // float32 of a terminal's v; an index more for all lanes
+	smoothTiles  = 7 * 64 // a feature of a slot: see mapper.logisticSolver
+	smoothRows   = 4 * 64 // a row of a slot
+	smoothResult = 3 * 64 // a feature: the new v while it grows, and coded
 )
 
 // smoothBytes are those that differ between trees, with arrays, and graphs, with lists.
@@ -299,16 +298,18 @@ func (s smoothPlan) estimate(e *method.Estimate) {
 	e.TrafficSweep = 2*e.StoreSweep + terminals
 	// One process keeps what the terminals wrote last and what they are writing. Of the internals
 	// it keeps x, x_prev and what is being written, and one more where the safeguard repeats a
-	// step. In the end the weights replace one of them. A cluster also keeps the values that
+	// step. The final weights go to a file. A cluster also keeps the values that
 	// those were made from.
-	weights := smoothWeights*s.features*s.terminals + vectors
 	old := terminals + sent // what is not yet replaced
 	if s.features*s.terminals >= piecesFrom {
 		old /= pieces
 	}
-	e.StoreLocal = max(terminals+sent+old+3*vectors, terminals+sent+4*vectors, terminals+sent+3*vectors+weights)
+	e.StoreLocal = max(terminals+sent+old+3*vectors, terminals+sent+4*vectors)
 	e.StoreJob = 3*(terminals+sent) + 5*vectors
 	e.WorkerShared += of.decoded * s.features * s.internals
+	if !s.graph {
+		e.InPlace = of.decoded * s.features * s.internals
+	}
 	e.WorkerSlot += s.features*(smoothTiles+smoothResult+of.send*s.most+of.undo*s.depth) +
 		s.width*(of.reduceV*s.senders+of.reduceX*s.internals)
 }

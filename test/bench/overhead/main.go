@@ -32,7 +32,6 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/direct"
 	"taxon/test/jobs"
-	"taxon/worker"
 )
 
 // settings of the measurement.
@@ -174,7 +173,7 @@ func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Record
 	})
 	var n jobs.Nodes
 	if err == nil {
-		err = worker.StreamWeights(ctx, e.Store, tree.Len(), st, "", n.Add)
+		err = e.StreamWeights(ctx, tree.Len(), st, n.Add)
 	}
 	if err = errors.Join(err, e.Close()); err != nil {
 		return nil, "", cost{}, err

@@ -171,7 +171,7 @@ func bitsASecond(rate string) (float64, error) {
 }
 
 // compare measures each rate runs times, in turns, and prints what was predicted beside it.
-func compare(ctx context.Context, steps [][]taken, dir string, rates []string, task, between, gap float64, runs int) error {
+func compare(ctx context.Context, steps []step, dir string, rates []string, task, between, gap float64, runs int) error {
 	d, err := drive.New(ctx)
 	if err != nil {
 		return err

@@ -5,18 +5,19 @@
 //	go run ./test/bench/replay -data DIR
 //	go run ./test/bench/replay -data DIR -links 1gbit,100mbit   # as root: predicted and measured
 //
-// DIR/wordnet-freq holds train.svm.xz and tree.txt. A step's tasks go to the core that is
-// free first, in order, as the coordinator hands them out; a step begins when the one
-// before it is done. -task is what a task costs its core beside computing (leasing,
-// fetching, waiting for the store's sync), -step what lies between two steps.
+// DIR/wordnet-freq holds train.svm.xz and tree.txt. Each core is a worker of one slot. A step's
+// tasks go to the worker that is free first: those whose item it had last come before others, as
+// the coordinator hands them out; a step begins when the one before it is done. A worker reads
+// what it has not written itself. -task is what a task costs its core beside computing (leasing,
+// decoding, waiting for the store's sync), -step what lies between two steps.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,12 +26,14 @@ import (
 	"sync"
 	"time"
 
+	"taxon/coordinator/method/recursive"
 	"taxon/internal/dataset"
 	"taxon/internal/engine"
 	"taxon/internal/fs"
 	follow "taxon/internal/jobs"
 	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
 	"taxon/test/jobs"
 	"taxon/worker"
 )
@@ -61,51 +64,124 @@ func main() {
 	}
 }
 
-// recorder notes what the tasks took.
+// recorder notes what the tasks took, read and wrote. Tasks come one after the other. Nothing is
+// kept decoded, so what the store is asked for is what another worker would ask for.
 type recorder struct {
 	worker.Executor
-	mu    sync.Mutex
-	tasks []taken
+	store   worker.Store
+	mu      sync.Mutex
+	tasks   map[[2]uint32]*taken // by step and number
+	now     *taken
+	numbers map[store.Key]int
+	groups  bool // blocks read internals by groups
 }
 
-// taken is a task's time on a core.
+// taken is a task's time on a core, and its values.
 type taken struct {
-	step, task uint32
-	seconds    float64
-	read       uint64
-	written    uint64
+	step, task    uint32
+	item          item
+	seconds       float64
+	read, written []value
 }
 
+// item is what a task is about: the worker that had it last takes its next task.
+type item struct{ list, number uint32 }
+
+// value is one that lies in the store.
+type value struct {
+	number int
+	bytes  uint64
+	kept   bool // its worker keeps it decoded, and need not read it
+	shared bool // the internals' vectors, which a worker reads once for all its blocks
+}
+
+// wrap puts the recorder between the engine's trainer and its store. Final weights go to the
+// store, as on a cluster.
 func (r *recorder) wrap(x worker.Executor) worker.Executor {
-	r.Executor = x
+	t := x.(*worker.Trainer)
+	r.Executor, r.store = t, t.Store
+	t.Store, t.Weights = r, nil
 	return r
 }
 
 // Run implements worker.Executor.
 func (r *recorder) Run(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+	r.mu.Lock()
+	r.now = &taken{step: l.GetStep(), task: l.GetTask(), item: item{l.GetItems(), l.GetItem()}}
+	r.tasks[[2]uint32{l.GetStep(), l.GetTask()}] = r.now
+	r.mu.Unlock()
 	sums, stats, err := r.Executor.Run(ctx, job, l)
-	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.tasks = append(r.tasks, taken{l.GetStep(), l.GetTask(), stats.CPUSeconds, stats.BytesRead, stats.BytesWritten})
-	}
+	r.now.seconds = stats.CPUSeconds
 	return sums, stats, err
 }
 
-// steps lists the tasks' times, step by step, in task order.
-func (r *recorder) steps() (out [][]taken) {
-	slices.SortFunc(r.tasks, func(a, b taken) int { return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.task, b.task)) })
-	for i, t := range r.tasks {
-		if i == 0 || t.step != r.tasks[i-1].step {
-			out = append(out, nil)
+// Get implements worker.Store.
+func (r *recorder) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	data, err := r.store.Get(ctx, keys)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, d := range data {
+		v := r.value(keys[i], d)
+		v.shared = v.shared && r.now.item.list == recursive.Blocks
+		r.now.read = append(r.now.read, v)
+	}
+	return data, err
+}
+
+// Put implements worker.Store. A batch's values come when all its tasks have run.
+func (r *recorder) Put(ctx context.Context, values []store.Value) error {
+	r.mu.Lock()
+	for _, v := range values {
+		t := r.tasks[[2]uint32{v.Key.Step, v.Key.Task}]
+		t.written = append(t.written, r.value(v.Key, v.Data))
+	}
+	r.mu.Unlock()
+	return r.store.Put(ctx, values)
+}
+
+// value numbers a value; the caller holds mu. Internals are kept where all blocks read the same.
+func (r *recorder) value(k store.Key, data []byte) value {
+	n, ok := r.numbers[k]
+	if !ok {
+		n = len(r.numbers)
+		r.numbers[k] = n
+	}
+	family, group, _ := strings.Cut(k.Name, "/")
+	internals := family == recursive.X
+	r.groups = r.groups || internals && group != "0"
+	return value{number: n, bytes: uint64(len(data)), kept: !internals || !r.groups, shared: internals}
+}
+
+// step is the tasks of a step, in task order, and what each worker that has one of its blocks reads.
+type step struct {
+	tasks  []taken
+	shared []value
+}
+
+// steps lists what was noted, step by step.
+func (r *recorder) steps() (out []step) {
+	for _, key := range slices.SortedFunc(maps.Keys(r.tasks), func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) }) {
+		t := *r.tasks[key]
+		if len(out) == 0 || t.step != out[len(out)-1].tasks[0].step {
+			out = append(out, step{})
 		}
-		out[len(out)-1] = append(out[len(out)-1], t)
+		s := &out[len(out)-1]
+		own := []value{}
+		for _, v := range t.read {
+			if v.shared {
+				s.shared = append(s.shared, v)
+			} else {
+				own = append(own, v)
+			}
+		}
+		t.read = own
+		s.tasks = append(s.tasks, t)
 	}
 	return out
 }
 
 // record trains on one thread.
-func record(ctx context.Context, dir string, gap float64) ([][]taken, error) {
+func record(ctx context.Context, dir string, gap float64) ([]step, error) {
 	j, err := load(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -113,8 +189,8 @@ func record(ctx context.Context, dir string, gap float64) ([][]taken, error) {
 	defer j.Set.Close()
 	o := jobs.Defaults()
 	o.C, o.Gap = 1, gap
-	r := &recorder{}
-	e, err := engine.Start(engine.Config{Slots: 1, Shards: 1, ShardBytes: 1 << 40, Wrap: r.wrap,
+	r := &recorder{tasks: map[[2]uint32]*taken{}, numbers: map[store.Key]int{}}
+	e, err := engine.Start(engine.Config{Slots: 1, Shards: 1, ShardBytes: 1 << 40, NoCache: true, Wrap: r.wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,8 @@ type outcome struct {
 	longest float64 // what the longest task of each step adds to that
 	uneven  float64 // what handing tasks out one by one adds to both
 	between float64 // time between steps
+
+	read, written uint64 // bytes, from and to the store
 }
 
 // costs are what a cluster adds to computing.
@@ -21,26 +23,56 @@ type costs struct {
 	link          float64 // bytes a second of each worker's link and of the only store's, either way; 0: no bound
 }
 
-// play runs the steps on cores.
-func play(steps [][]taken, cores int, c costs) (o outcome) {
-	for _, tasks := range steps {
+// play runs the steps on cores. A worker reads a task's values before it begins, and works on the
+// next one while those that it has made are written, but no further ahead. The store's link has
+// one transfer at a time, either way.
+func play(steps []step, cores int, c costs) (o outcome) {
+	writer := map[int]int{} // of a value: the core that has written it
+	last := map[item]int{}  // the core that had an item last, from 1
+	for _, s := range steps {
 		sum, longest := 0.0, 0.0
 		free := make([]float64, cores)
-		var read, written uint64
-		for _, t := range tasks {
-			d := t.seconds + c.task
-			if c.link > 0 {
-				d += float64(t.read+t.written) / c.link
+		begun := make([]bool, cores)        // cores that have the step's shared values
+		delivered := make([]float64, cores) // when a core's last values were written
+		sending, receiving := 0.0, 0.0      // until when the store's link is busy
+		ends := 0.0
+		move := func(busy *float64, from float64, bytes uint64) float64 {
+			if c.link == 0 || bytes == 0 {
+				return from
 			}
-			read, written = read+t.read, written+t.written
+			*busy = max(*busy, from) + float64(bytes)/c.link
+			return *busy
+		}
+		done := make([]bool, len(s.tasks))
+		for range s.tasks {
+			core := slices.Index(free, slices.Min(free))
+			n := next(s.tasks, done, last, core+1)
+			done[n] = true
+			t := &s.tasks[n]
+			last[t.item] = core + 1
+			need := t.read
+			if !begun[core] {
+				need = slices.Concat(need, s.shared)
+				begun[core] = true
+			}
+			var read, written uint64
+			for _, v := range need {
+				if at, ok := writer[v.number]; !ok || at != core || !v.kept {
+					read += v.bytes
+				}
+			}
+			for _, v := range t.written {
+				writer[v.number] = core
+				written += v.bytes
+			}
+			d := t.seconds + c.task
+			free[core] = max(move(&sending, free[core], read)+d, delivered[core])
+			delivered[core] = move(&receiving, free[core], written)
+			ends = max(ends, free[core], delivered[core])
 			sum, longest = sum+d, max(longest, d)
-			first := slices.Index(free, slices.Min(free))
-			free[first] += d
+			o.read, o.written = o.read+read, o.written+written
 		}
-		even, took := sum/float64(cores), slices.Max(free)
-		if c.link > 0 {
-			took = max(took, float64(max(read, written))/c.link) // the store's
-		}
+		even, took := sum/float64(cores), ends
 		bound := max(even, longest)
 		o.share += even
 		o.longest += bound - even
@@ -49,6 +81,27 @@ func play(steps [][]taken, cores int, c costs) (o outcome) {
 		o.total += took + c.between
 	}
 	return o
+}
+
+// next is the first task left whose item the core had last, else one whose item no core had, else any.
+func next(tasks []taken, done []bool, last map[item]int, core int) int {
+	best, rank := -1, 0
+	for n := range tasks {
+		if done[n] {
+			continue
+		}
+		r := 1
+		switch last[tasks[n].item] {
+		case core:
+			return n
+		case 0:
+			r = 2
+		}
+		if r > rank {
+			best, rank = n, r
+		}
+	}
+	return best
 }
 
 // limit names what costs the most beside the work.
@@ -66,17 +119,18 @@ func (o outcome) limit() string {
 }
 
 // report is a table of the cores' outcomes.
-func report(steps [][]taken, c costs, cores []int) string {
+func report(steps []step, c costs, cores []int) string {
 	var b strings.Builder
-	tasks, seconds, written := 0, 0.0, uint64(0)
+	tasks, seconds := 0, 0.0
 	for _, s := range steps {
-		tasks += len(s)
-		for _, t := range s {
-			seconds, written = seconds+t.seconds, written+t.written
+		tasks += len(s.tasks)
+		for _, t := range s.tasks {
+			seconds += t.seconds
 		}
 	}
-	fmt.Fprintf(&b, "%d steps, %d tasks, %.1f s of computing, %.0f MB written; a task costs %.1f ms beside computing, a step %.1f ms.\n\n",
-		len(steps), tasks, seconds, float64(written)/1e6, 1e3*c.task, 1e3*c.between)
+	two := play(steps, 2, c)
+	fmt.Fprintf(&b, "%d steps, %d tasks, %.1f s of computing, %.0f MB written, of which two workers read %.0f MB; a task costs %.1f ms beside computing, a step %.1f ms.\n\n",
+		len(steps), tasks, seconds, float64(two.written)/1e6, float64(two.read)/1e6, 1e3*c.task, 1e3*c.between)
 	b.WriteString("| cores | seconds | speed-up | work | longest tasks | few tasks | between steps | limit |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	one := play(steps, 1, c).total
 	for _, n := range cores {

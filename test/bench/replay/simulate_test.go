@@ -6,7 +6,7 @@ import (
 )
 
 func TestPlay(t *testing.T) {
-	steps := [][]taken{{{seconds: 1}, {seconds: 1}, {seconds: 1}}, {{seconds: 4}, {seconds: 1}}}
+	steps := []step{{tasks: []taken{{seconds: 1}, {seconds: 1}, {seconds: 1}}}, {tasks: []taken{{seconds: 4}, {seconds: 1}}}}
 	for _, c := range []struct {
 		cores int
 		want  outcome
@@ -26,5 +26,33 @@ func TestPlay(t *testing.T) {
 		if got.limit() != c.limit {
 			t.Errorf("%d cores: limit %s, want %s", c.cores, got.limit(), c.limit)
 		}
+	}
+}
+
+// TestPlayTraffic: a worker reads what others have written, the internals once a step, and gets
+// the items that it had.
+func TestPlayTraffic(t *testing.T) {
+	a, b, x := value{number: 0, bytes: 10, kept: true}, value{number: 1, bytes: 20, kept: true}, value{number: 2, bytes: 100, kept: true}
+	steps := []step{
+		{tasks: []taken{{item: item{0, 0}, seconds: 1, written: []value{a}}, {item: item{0, 1}, seconds: 1, written: []value{b}}}},
+		{tasks: []taken{{item: item{1, 0}, seconds: 1, read: []value{a, b}, written: []value{x}}}},
+		{tasks: []taken{{item: item{0, 1}, seconds: 1, read: []value{b}}, {item: item{0, 0}, seconds: 1, read: []value{a}}}, shared: []value{x}},
+	}
+	for cores, want := range map[int]outcome{
+		1: {total: 5, read: 0, written: 130},
+		// The first core has item 0 and the range, the second one reads x once.
+		2: {total: 3, read: 20 + 100, written: 130},
+	} {
+		if o := play(steps, cores, costs{}); o.read != want.read || o.written != want.written || o.total != want.total {
+			t.Errorf("%d cores: %d read, %d written, %g s", cores, o.read, o.written, o.total)
+		}
+	}
+	// In the first step both wait for the store's link.
+	if o := play(steps, 2, costs{link: 1}); o.total != (1+10+20)+(20+1+100)+(100+1) {
+		t.Errorf("a link of 1 byte a second: %g s", o.total)
+	}
+	steps[2].tasks[0].read[0].kept = false
+	if o := play(steps, 1, costs{}); o.read != 20 {
+		t.Errorf("a value that is not kept: %d read", o.read)
 	}
 }

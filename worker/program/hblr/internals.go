@@ -55,7 +55,9 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	var g []float64
 	k.Compute(func() {
 		if p.Set < 0 {
-			g = j.tree.Solve(j.variant, alpha, mean, contribution, j.plan.Share(), columns)
+			if g = j.tree.Solve(j.variant, alpha, mean, contribution, j.plan.Share(), columns); j.softmax {
+				hblr.Center(g, columns)
+			}
 		} else {
 			g = slices.Clone(mean)
 			j.tree.Average(j.variant, alpha, g, contribution, columns, func(n int32) bool { return int(j.depth[n]%2) == p.Set })

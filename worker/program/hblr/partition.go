@@ -42,7 +42,7 @@ func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float6
 	b.Offset = offset
 	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
 	values := func(shares []float64) []store.Value {
-		return []store.Value{k.value(params.Leaf, w), k.value(params.Share, shares)}
+		return []store.Value{k.value(params.Leaf, w), k.value(params.Share, append(shares, b.Drift(w)...))}
 	}
 	if j.bounded {
 		sigma, err := k.sigma(ctx, b)
@@ -109,14 +109,17 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	if j.bounded {
 		length = 2 * rows
 	}
-	shares := make([][]float64, len(places))
+	shares, drift := make([][]float64, len(places)), make([][]float64, len(places))
 	for b, at := range places {
-		if shares[b], err = k.read(ctx, at, params.Share, length); err != nil {
+		v, err := k.read(ctx, at, params.Share, length+2*j.columns)
+		if err != nil {
 			return nil, err
 		}
+		shares[b], drift[b] = v[:length], v[length:]
 	}
 	sums, to := make(method.Sums, params.Figures), make([]float64, rows)
 	k.Compute(func() {
+		defer j.rows.Follow(to, drift)
 		if j.bounded {
 			total := make([]float64, length)
 			for _, share := range shares {
