@@ -26,6 +26,8 @@ type Estimate struct {
 	// Dense: values are large vectors without pointers, which the garbage collector does not
 	// scan. So frequent collections cost little.
 	Dense bool
+	// Tight: and little is allocated beside values that last for a sweep, so garbage may be less still.
+	Tight bool
 	// SlotHolds names what a slot's memory is for, in the refusal of a job that is too large.
 	SlotHolds string
 	// Less names an option that takes less memory, for that refusal. "": there is none.
@@ -109,25 +111,25 @@ const (
 )
 
 // Garbage of a training in one process. Normally there is as much garbage as live memory. With
-// dense values it is limited to DensePercent, and where memory is short to FrugalPercent. The
-// runtime returns some pages late: live memory is exceeded by overDense or overFrugal percent.
+// dense values, or where memory is short, it is limited to densePercent, and to tightPercent of
+// an estimate that is Tight. The runtime returns some pages late, which is lateShare of it.
 const (
-	aloneBytes = 40 << 20
-	DenseFrom  = 512 << 20
-
-	DensePercent, overDense   = 10, 15
-	FrugalPercent, overFrugal = 20, 30
-
-	onDiskBytes = 256 << 20 // of a store whose values lie in files
+	aloneBytes   = 40 << 20
+	DenseFrom    = 512 << 20
+	densePercent = 20
+	tightPercent = 10
+	lateShare    = 0.5
+	onDiskBytes  = 256 << 20 // of a store whose values lie in files
 )
 
-// over is the percentage by which a process exceeds its live memory; 0: garbage is not limited.
-func (e Estimate) over(thrift Thrift) uint64 {
+// Garbage is how much garbage a training may leave, as a percentage of its live memory; 0: it is
+// not limited.
+func (e Estimate) Garbage(thrift Thrift) int {
 	switch {
-	case e.Dense:
-		return overDense
-	case thrift >= Frugal:
-		return overFrugal
+	case e.Tight:
+		return tightPercent
+	case e.Dense || thrift >= Frugal:
+		return densePercent
 	}
 	return 0
 }
@@ -150,8 +152,8 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
-	if over := e.over(thrift); over > 0 && m.Total > DenseFrom {
-		m.Total = max(aloneBytes+live+live*over/100, DenseFrom)
+	if percent := e.Garbage(thrift); percent > 0 && m.Total > DenseFrom {
+		m.Total = max(aloneBytes+live+uint64(float64(live)*float64(percent)*(1+lateShare)/100), DenseFrom)
 	}
 	m.Process, m.Least = m.Total-live, m.Total
 	if thrift < OnDisk {

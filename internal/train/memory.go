@@ -74,15 +74,12 @@ func (t *Training) tellThrift() {
 func (t *Training) CollectOften(trainings int) func() {
 	e := t.estimate()
 	need := t.needs(e, trainings, t.thrift)
-	if !e.Dense && t.thrift == method.Roomy || need < method.DenseFrom || os.Getenv("GOGC") != "" {
+	percent := e.Garbage(t.thrift)
+	if percent == 0 || need < method.DenseFrom || os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	if t.o.Memory > 0 {
 		need = t.o.Memory
-	}
-	percent := method.FrugalPercent
-	if e.Dense {
-		percent = method.DensePercent
 	}
 	limit := debug.SetMemoryLimit(need)
 	percent = debug.SetGCPercent(percent)

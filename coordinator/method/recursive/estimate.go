@@ -63,6 +63,7 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 		visit, value = smoothVisitSeconds, smoothByteSeconds
 		e.Sweeps = smoothSweeps
 		e.WorkerSlot += smoothRows * rows
+		e.Tight = true
 		smoothPlanOf(tree, spec, plan).estimate(&e)
 	} else {
 		sparse(&e, tree, spec, plan)
