@@ -43,6 +43,7 @@ func TestEarlyStop(t *testing.T) {
 	}
 	for flags, want := range map[string]string{
 		"--early-stop $OTHER --eval-every 1": "early-stop", "": "early-stop", "--early-stop -": "give a file", "--early-stop /nowhere/at/all": "no such file",
+		"--method td --early-stop $HELD": "--early-stop: a training of --method td ends by itself",
 	} {
 		code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --gap 1e-9 --max-sweeps 60 --cutoff none --out $A "+flags, vars)
 		if code != 2 || !strings.Contains(stderr, want) {

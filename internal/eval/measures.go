@@ -109,10 +109,13 @@ func placed(k int) []Measure {
 	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }), one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
 }
 
-// Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1. The other keys come with it,
-// for those who asked for none.
+// Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1; micro and
+// macro stand for the F1. The other keys come with it, for those who asked for none.
 func Find(key string) (m *Measure, keys []string) {
 	var at []int
+	if key == "micro" || key == "macro" {
+		key += "_f1"
+	}
 	if _, k, ranked := strings.Cut(key, "@"); ranked {
 		if n, err := strconv.Atoi(k); err == nil && n >= 1 && n <= MaxAt && strconv.Itoa(n) == k {
 			at = []int{n}

@@ -43,8 +43,7 @@ type part struct{ rest, held []uint32 }
 const (
 	crossParts   = 5      // folds, if the time allows
 	minParts     = 3      // folds, if it does not allow five
-	freeSeconds  = 60     // default of --cutoff-time, in seconds of one core,
-	freeShare    = 0.2    // or this share of the training's time, if that is more
+	freeShare    = 0.2    // see FreeSeconds
 	maxScored    = 100000 // most rows that are scored
 	minTrainRows = 4      // rows that a class keeps when the training rows are cut
 	treeShare    = 4      // a shortened training makes this share of the training's sweeps (one in so many),
@@ -52,6 +51,10 @@ const (
 	maxTree      = 4      // and at most so many
 	minScored    = 1000   // after a shortened training at least so many rows may be scored
 )
+
+// FreeSeconds is the default of --cutoff-time, in seconds of one core, or freeShare of the training's
+// time, if that is more.
+const FreeSeconds = 60
 
 // seconds estimates how long the parts' trainings take on one core.
 func (h *holdOut) seconds() (sum float64) {
@@ -84,7 +87,7 @@ func (h *holdOut) plan() bool {
 func (h *holdOut) begin() (rows int, whole, allowed float64) {
 	whole, allowed = h.seconds(), h.o.CutoffTime
 	if allowed == 0 {
-		allowed = max(freeSeconds, freeShare*whole)
+		allowed = max(FreeSeconds, freeShare*whole)
 	}
 	h.sweeps = max(h.trained, 1)
 	return h.Set.Matrix.Rows, whole, allowed

@@ -154,7 +154,8 @@ func (o *Options) Validate(verb string) error {
 	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "--eval-every needs --test FILE or --early-stop FILE")
 	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "--eval-every reads the test data many times: give --test a file instead of standard input")
 	check(o.EarlyStop == fs.Stdin, "--early-stop reads the data many times: give a file")
-	if o.EarlyStop != "" && o.Job.EvalEvery == 0 {
+	check(o.EarlyStop != "" && !registry.Has(o.Job.Method, method.EvalEvery.Name), "--early-stop: a training of --method %s ends by itself after one pass: leave it out", o.Job.Method)
+	if o.EarlyStop != "" && o.Job.EvalEvery == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
 		o.Job.EvalEvery = earlyEvery
 	}
 	check(o.Out == fs.Stdin, "--out %q: a model is a folder, give its path", o.Out)

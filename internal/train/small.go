@@ -162,7 +162,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 		return func() {}, nil
 	}
 	parts := filepath.Join(s.scratch, "holdout")
-	done = func() {
+	remove := func() {
 		for _, m := range s.held {
 			m.Close()
 		}
@@ -170,7 +170,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 	}
 	defer func() {
 		if err != nil {
-			done()
+			remove()
 		}
 	}()
 	for k, p := range h.parts {
@@ -189,7 +189,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 		}
 		s.held = append(s.held, heldModel{m, p.held})
 	}
-	return done, nil
+	return remove, nil
 }
 
 // pruned are the hits of the held models, pruned.

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/tell"
 )
 
 // wide is a training on rows of six classes, each with a word of its own among many that tell nothing.
@@ -82,6 +84,33 @@ func TestModelSize(t *testing.T) {
 	o.Threshold = 0.1
 	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "leave out --threshold") {
 		t.Errorf("both: %v", err)
+	}
+}
+
+// until ends a training when it begins a piece of work of some words.
+type until struct {
+	heard
+	words string
+	end   func()
+}
+
+func (u *until) Start(what string, total int64) tell.Progress {
+	if strings.Contains(what, u.words) {
+		u.end()
+	}
+	return u.heard.Start(what, total)
+}
+
+// TestModelSizeInterrupted: a stop while instances are held out ends the training, and the same one goes on.
+func TestModelSizeInterrupted(t *testing.T) {
+	o := wide(t, 5)
+	o.ModelSize = 30 << 10
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := Run(ctx, o, &until{words: "without the held-out", end: cancel}); err == nil || !strings.Contains(err.Error(), "the training is done and kept") {
+		t.Fatalf("interrupted: %v", err)
+	}
+	if r, err := Run(t.Context(), o, tell.Silent{}); err != nil || r.Pruned == nil {
+		t.Errorf("again: %v", err)
 	}
 }
 

@@ -211,11 +211,7 @@ func fits(methods []string, option, value string) (err error) {
 
 // goalOf finds a measure by its key; micro and macro stand for the F1.
 func goalOf(name string) (*eval.Measure, error) {
-	key := name
-	if name == "micro" || name == "macro" {
-		key = name + "_f1"
-	}
-	m, keys := eval.Find(key)
+	m, keys := eval.Find(name)
 	if m != nil && (!m.Probable || m.Key == "log_loss") {
 		return m, nil
 	}

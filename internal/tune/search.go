@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,10 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	if least, after := s.lastTime(ctx, r); s.clock.limit > 0 {
 		left := s.clock.left(s.reading + after)
 		if s.whole.Meta().Data.MultiLabel() {
-			left /= 2 // the other half is for the second training, on which cut-offs are fitted
+			left /= 2 // the other half is for the trainings on which cut-offs are fitted
+			if most := max(left*float64(s.threads()), 1); most < cmp.Or(o.CutoffTime, train.FreeSeconds) {
+				o.CutoffTime = most
+			}
 		}
 		left = max(left, least) // a model cut short sooner is worth nothing
 		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
@@ -264,6 +268,12 @@ func open(ctx context.Context, o *Options, ui tell.Teller) (_ *search, err error
 	if err := s.record.begin(ctx, s.identity(), o.Train.Force); err != nil {
 		return nil, err
 	}
+	var before struct {
+		Goal string `json:"goal"`
+	}
+	if there, err := readJSON(ctx, s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
+		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
+	}
 	s.trainer = &trainer{o: o, record: s.record, meter: s.meter}
 	if o.Cluster != nil {
 		s.remote, s.slots, err = openRemote(ctx, o.Cluster, s.record)
@@ -314,6 +324,13 @@ func (s *search) read(ctx context.Context) (err error) {
 // points lists what is to be trained, and how many trainings of the largest fit side by side.
 // A climb leaves out what does not fit the data or the memory.
 func (s *search) points(ctx context.Context) (err error) {
+	for name := range s.o.Grid.Values {
+		for _, m := range s.o.Grid.Methods {
+			if o := s.o.Grid.find(m, name); o != nil && o.On == method.Graphs && s.structure() != method.Graphs {
+				return exit.Usagef("tune: --%s is for class graphs: add --graph FILE, or leave it out", name)
+			}
+		}
+	}
 	if !s.o.climbs() {
 		s.paths = s.o.Grid.Paths(s.structure())
 		for _, path := range s.paths {
@@ -445,10 +462,10 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		r.Points = append(r.Points, row)
 	}
 	if !way.choose(r) {
-		if len(s.untried) > 0 {
+		if len(s.untried) > 0 && !s.short && !errors.Is(err, errTimeUp) {
 			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
-		return nil, exit.Usagef("tune: --time %s was not enough for one training: raise it, or lower --folds", s.o.Time)
+		return nil, exit.Usagef("tune: --time %s was not enough for one training: raise it, lower --folds, or name a quicker --method", s.o.Time)
 	}
 	way.explain(r)
 	for _, u := range s.untried { // except those that were tried later
