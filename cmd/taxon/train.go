@@ -45,7 +45,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
 		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified relative duality gap of the whole joint problem is at most --gap. " +
 			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --tolerance. The same data, options and seed give the same bytes, " +
-			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, also with another --gap, --max-sweeps or --max-time. It does nothing when the model is finished.",
+			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, also with another --gap, --max-sweeps or --max-time. A finished model is left as it is, and refused if the gap or a cap asked for is another one.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
 			"taxon train --data train.csv --text-column title --text-column body --label-column category --path-separator / --test test.csv --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"taxon/coordinator/machine"
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/engine"
 	"taxon/internal/tell"
@@ -24,7 +25,7 @@ func TestKilled(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}} // and one value of all else: one point
 	for _, p := range o.Grid.tunable("rr-svm") {
-		if o.Grid.Values[p.Name] == nil {
+		if o.Grid.Values[p.Name] == nil && p.On != method.Graphs {
 			o.Grid.Values[p.Name] = []string{p.Default}
 		}
 	}

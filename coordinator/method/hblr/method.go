@@ -92,7 +92,7 @@ var options = []method.Option{
 	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF}, Group: method.GroupMethod, Report: true,
 		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which rare ones dominate; median; df, their mean by how many instances have them"},
 	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping, Report: true,
-		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the largest one, by more than this share"},
+		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on with the same tolerance alone"},
 	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity}, Group: method.GroupPath, Report: true,
 		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn"},
 	method.EvalEvery, method.WarmStart,

@@ -78,7 +78,7 @@ func (d *driver) endSolve(total method.Sums) {
 			enough = max(min(leafShare*d.Means, boundOffset), offsetNoise)
 		}
 	}
-	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp {
+	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp && !d.plan.Bounded { // a bound must not fall for want of time
 		d.Stage = stageContribute
 		return
 	}
