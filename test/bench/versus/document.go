@@ -102,8 +102,8 @@ func insert(text, fresh string) (string, error) {
 
 func table(all []*result) string {
 	var b strings.Builder
-	b.WriteString("| case | what | median | least .. most | goal; stretch | | note | of |\n")
-	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| case | what | median | least .. most | runs | goal; stretch | | note | of |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	by := map[string]claim{}
 	for _, c := range claims() {
 		by[c.name] = c
@@ -117,8 +117,8 @@ func table(all []*result) string {
 				aim += "; " + figure(c, c.reach)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s .. %s | %s | %s | %s | %s, %s |\n", r.Case, c.meaning(), figure(c, r.Median),
-			figure(c, r.Min), figure(c, r.Max), aim, verdict(c, r.Median), r.Note, r.Date, r.Commit)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s .. %s | %d | %s | %s | %s | %s, %s |\n", r.Case, c.meaning(), figure(c, r.Median),
+			figure(c, r.Min), figure(c, r.Max), len(r.Figures), aim, verdict(c, r.Median), r.Note, r.Date, r.Commit)
 	}
 	return b.String()
 }
