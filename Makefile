@@ -143,7 +143,7 @@ bench-go: ## Go benchmarks
 bench-kernels: ## the mapper's inner loops, each kernel beside plain Go, six times, by benchstat
 	@f=$$(mktemp); trap 'rm -f $$f' EXIT INT; go test -run '^$$' -bench . -count 6 ./mapper | tee $$f && $(BENCHSTAT) -col /kernel $$f
 
-bench-env: ## a Python environment with scikit-learn, PECOS and omikuji for `bench`
+bench-env: ## a Python environment with PECOS and omikuji for `bench`
 	test/bench/versus/bench-env.sh
 
 # What `accuracy` runs on, and where it keeps searches and models to go on with.

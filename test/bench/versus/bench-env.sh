@@ -4,6 +4,6 @@
 set -eu
 dir=${1:-${TAXON_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/taxon-peers}}
 if [ ! -e "$dir/bin/python" ]; then python3 -m venv "$dir"; fi
-"$dir/bin/pip" install --quiet --disable-pip-version-check scikit-learn==1.9.1 libpecos==1.2.8 omikuji==0.5.2
+"$dir/bin/pip" install --quiet --disable-pip-version-check libpecos==1.2.8 omikuji==0.5.2
 ldconfig -p 2>/dev/null | grep -q 'liblinear.so.4' || echo "bench-env: install liblinear-tools 2.3.0 (apt-get install liblinear-tools)" >&2
 echo "$dir"

@@ -17,8 +17,8 @@ type files struct {
 	train, test, tree string
 }
 
-// files unpacks a set and keeps its rows of exactly one label, since LIBLINEAR and
-// scikit-learn take no others. A made-up set is written.
+// files unpacks a set and keeps its rows of exactly one label, since LIBLINEAR takes no
+// others. A made-up set is written.
 func (b *bench) files(ctx context.Context, set string) (*files, error) {
 	if flags, ok := made[set]; ok {
 		return b.make(ctx, set, flags)

@@ -8,7 +8,7 @@
 //	go run ./test/bench/versus -data DIR -case all -write
 //
 // DIR/SET holds train.svm.xz, test.svm.xz and a tree. Peers: LIBLINEAR's library as
-// Debian's liblinear-tools have it, scikit-learn, PECOS and omikuji from PyPI. Times are
+// Debian's liblinear-tools have it, PECOS and omikuji from PyPI. Times are
 // CPU seconds of the training call alone, without reading the data (omikuji: with it);
 // ours are cpu_seconds of the report, certificate included.
 package main

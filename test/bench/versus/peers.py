@@ -140,16 +140,6 @@ def liblinear(a, x, y, labels, primal=False):
     return out
 
 
-def sklearn(a, x, y, labels):
-    from sklearn.svm import LinearSVC
-
-    began = cpu()
-    m = LinearSVC(loss=a.loss.replace("-", "_"), C=a.c, dual=True, intercept_scaling=a.bias, fit_intercept=a.bias > 0).fit(x, y)
-    took = cpu() - began
-    w = np.vstack([m.coef_.T, m.intercept_[None, :] / a.bias]) if a.bias > 0 else m.coef_.T
-    return {"train_cpu_seconds": took, "objective": objective(with_bias(x, a.bias), y, w, a.loss, a.c)}
-
-
 def scores(y, guess, classes):
     """Micro and macro F1 of one label a row, macro over the labels of the training data."""
     hit = y == guess
@@ -221,7 +211,7 @@ def omikuji(a, x, y, labels):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("peer", choices=["liblinear", "liblinear_primal", "sklearn", "pecos", "omikuji"])
+    p.add_argument("peer", choices=["liblinear", "liblinear_primal", "pecos", "omikuji"])
     p.add_argument("train")
     p.add_argument("--test")
     p.add_argument("--loss", default="hinge", choices=["hinge", "squared-hinge", "logistic", "crammer-singer"])
