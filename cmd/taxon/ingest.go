@@ -54,7 +54,7 @@ func newIngestCmd(a *app) *cobra.Command {
 		intFlag(f, &o.kernel.Length, "length", 3, 1, 16, "strings: `N` symbols")
 		intFlag(f, &o.kernel.Gaps, "gaps", 1, 0, 64, "gappy strings: `N` symbols left out at most")
 		floatFlag(f, &o.kernel.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence by: a `NUMBER` up to 1", above0)
-		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to Z, in either case, up to 6 a string; printable ASCII up to 4; bytes up to 3")
+		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to Z, in either case, up to 6 a string; printable ASCII up to 4; bytes, of UTF-8 text, up to 3")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})

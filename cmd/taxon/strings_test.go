@@ -25,7 +25,16 @@ func TestIngestStrings(t *testing.T) {
 			t.Errorf("%s: predicted %s%s", flags, stdout, stderr)
 		}
 	}
+	other := strings.ReplaceAll(b.String(), "MKV", "MKL") // not the data of the training, which are known by their contents
+	vars["N"] = writeText(t, "new", other)
+	for _, line := range []string{"ingest --strings --data $N --length 3 --out $O/other --quiet", "ingest --strings --data $N --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters --out $O/same --quiet", "predict --model $O/m --data $O/same --out $O/labels"} {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Done {
+			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
+		}
+	}
 	for line, want := range map[string]string{
+		"predict --model $O/m --data $O/other":                                   "has other features than",
+		"predict --model $O/m --data $D":                                         "was trained on sequences: give them as `taxon ingest --strings --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters` makes them",
 		"ingest --strings --data $D --gaps 2 --out $O/x":                         "--gaps is for --kernel gappy",
 		"ingest --data $D --length 2 --out $O/x":                                 "--length is for --strings",
 		"ingest --data $D --strings --length 9 --out $O/x":                       "--length 9: must be from 1 to 4",

@@ -45,6 +45,7 @@ type Source struct {
 	ZeroBased bool     `json:"zero_based"`
 	Weights   string   `json:"weights,omitempty"` // path
 	Words     *Words   `json:"words,omitempty"`   // of text, unless they are the default's
+	Strings   string   `json:"strings,omitempty"` // flags of the string kernel whose features these are
 }
 
 // encode sets the checksum and returns the document.

@@ -201,7 +201,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		words = &p.o.Words
 	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
-		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words}}
+		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words, Strings: p.o.Strings.Flags()}}
 	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
 	for _, e := range entries { // sorted by name
 		if e.Name() == fs.MarkName {

@@ -37,6 +37,17 @@ var (
 // maxGapped bounds how many occurrences may begin at one symbol.
 const maxGapped = 10000
 
+// Flags are the flags of `taxon ingest --strings` that make these features; "": none.
+func (o *Strings) Flags() string {
+	switch o.Kernel {
+	case "":
+		return ""
+	case "spectrum":
+		return fmt.Sprintf("--kernel spectrum --length %d --alphabet %s", o.Length, o.Alphabet)
+	}
+	return fmt.Sprintf("--kernel %s --length %d --gaps %d --decay %g --alphabet %s", o.Kernel, o.Length, o.Gaps, o.Decay, o.Alphabet)
+}
+
 // symbols is the number of symbols, and the byte of the first.
 func (o *Strings) symbols() (n, first int) {
 	switch o.Alphabet {

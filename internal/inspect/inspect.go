@@ -152,6 +152,9 @@ func modelInfo(path string) (*Info, error) {
 	if m.Data.Text {
 		i.Form = "text"
 	}
+	if m.Data.Strings != "" {
+		i.Form = "strings " + m.Data.Strings
+	}
 	if m.Structure != nil {
 		shape := m.Structure.Shape(m.Labels)
 		i.Structure = &shape
@@ -174,7 +177,11 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	defer set.Close()
 	st, d := set.Stats, program.DescribeData(set)
 	i := &Info{Kind: "dataset", Path: l.o.Path, Bytes: fs.FolderBytes(l.o.Path), Notes: set.Warnings}
-	i.Data = &Data{Form: set.Source.Form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns, Nonzeros: &st.Nonzeros,
+	form := set.Source.Form
+	if flags := set.Source.Strings; flags != "" {
+		form = "strings " + flags
+	}
+	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns, Nonzeros: &st.Nonzeros,
 		Labels: st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows), MaxLabels: st.MaxLabels, ClassSizes: describeSizes(d.LabelInstances)}
 	return i, l.training(ctx, i, d)
 }

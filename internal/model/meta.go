@@ -37,9 +37,10 @@ type DataInfo struct {
 	Fingerprint string `json:"fingerprint"` // hex SHA-256 of the content
 	Instances   int    `json:"instances"`
 	Nonzeros    int64  `json:"nonzeros"`
-	Positives   int64  `json:"positives"`  // sum over instances of their labels
-	ZeroBased   bool   `json:"zero_based"` // indices in the input counted from 0
-	Text        bool   `json:"text"`       // instances were text: there is a vocabulary
+	Positives   int64  `json:"positives"`         // sum over instances of their labels
+	ZeroBased   bool   `json:"zero_based"`        // indices in the input counted from 0
+	Text        bool   `json:"text"`              // instances were text: there is a vocabulary
+	Strings     string `json:"strings,omitempty"` // instances were sequences: the flags of their kernel
 
 	InstanceWeights float64 `json:"instance_weights,omitempty"` // their sum; unset: all were 1
 

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 		o.Text = m.Data.Text
 	}
 	switch {
+	case m.Data.Strings != "":
+		return nil, exit.Usagef("%s was trained on sequences: give them as `taxon ingest --strings %s` makes them", m.Dir, m.Data.Strings)
 	case m.Data.Text && !o.Text && m.Data.Table != nil:
 		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with --data-format, or add --text and give LABEL<TAB>text lines", m.Dir, o.Path)
 	case m.Data.Text && !o.Text:
@@ -253,6 +256,9 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 	}
 	if set.Vocabulary != nil || m.Text != nil {
 		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
+	}
+	if is, was := set.Source.Strings, m.Data.Strings; is != was {
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "has other features than %s was trained on: %s, not %s", m.Dir, cmp.Or(is, "no strings"), cmp.Or(was, "no strings")), set.Close())
 	}
 	if s.p, err = ProjectionOf(m); err != nil {
 		return nil, errors.Join(err, set.Close())

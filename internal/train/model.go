@@ -123,7 +123,7 @@ func (t *Training) Meta() model.Meta {
 		LabelCounts: t.Spec.GetData().GetLabelInstances(), Feature: s.Feature,
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
-			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text, Strings: s.Source.Strings,
 			InstanceWeights: s.Stats.Weight, Table: s.Table,
 		},
 	}
