@@ -107,8 +107,11 @@ func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 			if m.gap != nil {
 				gap = fmt.Sprintf("%.1e", *m.gap)
 			}
-			if m.stopped == "max_time" {
+			switch {
+			case m.stopped == "max_time":
 				gap += ", time was up"
+			case m.gap == nil && m.stopped == "stationary":
+				gap += ", stationary"
 			}
 			line += fmt.Sprintf(" %s | %s |", m.c, gap)
 			if t.timed {
