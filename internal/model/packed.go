@@ -119,7 +119,7 @@ func parsePacked(b []byte, first, columns, nodes int) (*packedShard, error) {
 	case 4:
 		s.values = float32s(rest[:4*entries])
 	case 2:
-		s.halves = uint16s(rest[:2*entries])
+		s.halves = numbers[uint16](rest[:2*entries])
 	default:
 		s.bytes, s.scale = rest[:entries:entries], make([]float32, columns)
 		for i := range s.scale {

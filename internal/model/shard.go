@@ -70,7 +70,7 @@ func parseShard(b []byte, first, nodes, columns int) ([]record, error) {
 		if count*bytesPerWeight > uint64(len(rest)) {
 			return nil, fmt.Errorf("ends within node %d", n)
 		}
-		r := record{columns: uint32s(rest[:4*count]), values: float32s(rest[4*count : 8*count])}
+		r := record{columns: numbers[uint32](rest[:4*count]), values: float32s(rest[4*count : 8*count])}
 		if err := r.check(columns); err != nil {
 			return nil, fmt.Errorf("node %d: %w", n, err)
 		}
@@ -125,39 +125,27 @@ func (r record) sound(width int) bool {
 // littleEndian says whether mapped bytes can be used as numbers without conversion.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// uint32s views b as little-endian numbers: in place if the machine and the alignment allow it,
+// numbers views b as little-endian numbers: in place if the machine and the alignment allow it,
 // else as a copy.
-func uint32s(b []byte) []uint32 {
+func numbers[T uint16 | uint32](b []byte) []T {
+	size := int(unsafe.Sizeof(T(0)))
 	if len(b) == 0 {
 		return nil
 	}
-	if littleEndian && uintptr(unsafe.Pointer(&b[0]))%4 == 0 {
-		return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4)
+	if littleEndian && uintptr(unsafe.Pointer(&b[0]))%uintptr(size) == 0 {
+		return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/size)
 	}
-	out := make([]uint32, len(b)/4)
+	out := make([]T, len(b)/size)
 	for i := range out {
-		out[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
-	return out
-}
-
-// uint16s is uint32s for numbers of two bytes.
-func uint16s(b []byte) []uint16 {
-	if len(b) == 0 {
-		return nil
-	}
-	if littleEndian && uintptr(unsafe.Pointer(&b[0]))%2 == 0 {
-		return unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(b)/2)
-	}
-	out := make([]uint16, len(b)/2)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint16(b[2*i:])
+		for k := size - 1; k >= 0; k-- {
+			out[i] = out[i]<<8 | T(b[size*i+k])
+		}
 	}
 	return out
 }
 
 func float32s(b []byte) []float32 {
-	u := uint32s(b)
+	u := numbers[uint32](b)
 	if len(u) == 0 {
 		return nil
 	}
