@@ -265,8 +265,8 @@ func (c *climb) seeds() (out []*rung) {
 func (c *climb) move(ctx context.Context, seeds []*rung) error {
 	c.share = 1
 	for _, r := range seeds {
-		if c.fitsTime(r.family, r.base) {
-			if err := c.try(ctx, r.family, r.base); err != nil {
+		if p := c.onAllRows(r.base); c.fitsTime(r.family, p) {
+			if err := c.try(ctx, r.family, p); err != nil {
 				return err
 			}
 		}
@@ -275,6 +275,18 @@ func (c *climb) move(ctx context.Context, seeds []*rung) error {
 		c.untried[i].late = nil
 	}
 	return nil
+}
+
+// onAllRows is a point of the sample with the C that suits all rows: a share rho of the rows wants
+// a C larger by 1/sqrt(rho), as the trainings that cut-offs are fitted on do.
+func (c *climb) onAllRows(p Point) Point {
+	if o := c.o.Grid.find(p.Method, method.Cost.Name); o != nil && c.folds.share < 1 {
+		l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[o.Name] == nil}
+		if v := l.times(l.at(p), math.Sqrt(c.folds.share)); v != "" {
+			return p.with(o.Name, v)
+		}
+	}
+	return p
 }
 
 // leading lists the tried families that are not far behind, best first, and of the others as many

@@ -363,6 +363,22 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestOnAllRows: what a sample of rows chose is tried on all of them with a smaller C, what a sample of
+// classes chose with the same.
+func TestOnAllRows(t *testing.T) {
+	c := &climb{search: &search{o: &Options{Grid: Grid{}}, folds: &partition{share: 0.1}}}
+	p := Point{"bsvm", registry.Values{"C": "10"}}
+	if got := c.onAllRows(p).C(); got != 3 {
+		t.Errorf("a tenth of the rows: C = %g", got)
+	}
+	if c.folds.share = 1; c.onAllRows(p).C() != 10 {
+		t.Error("all rows of some classes: another C")
+	}
+	if c.folds.share = 0.1; len(c.onAllRows(Point{"hblr-m1", registry.Values{}}).Values) != 0 {
+		t.Error("a method without a C has one")
+	}
+}
+
 // TestSampleInTree: classes next to each other in the tree are drawn together.
 func TestSampleInTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -37,6 +37,7 @@ type partition struct {
 	sample int     // the number; 0: there is none
 	in     []bool  // row: in the sample
 	work   float64 // work of a training on the sample, as a share of one on all rows
+	share  float64 // of a class's rows that the sample has
 
 	mu    sync.Mutex
 	taken map[foldOf]*heldFold
@@ -108,7 +109,7 @@ const (
 // the tree, if there is one: what is drawn then is runs of it.
 func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) (number int) {
 	s, rows := p.whole, p.whole.Matrix.Rows
-	p.in = make([]bool, rows)
+	p.in, p.share = make([]bool, rows), 1
 	count, classes, used, r := 0, 0, 0, rand.New(rand.NewPCG(seed, 0x73616d70))
 	for l := range s.Labels {
 		if s.PosBegin[l] < s.PosBegin[l+1] {
@@ -124,6 +125,7 @@ func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) 
 			}
 		}
 		p.work = float64(count) / float64(rows)
+		p.share = p.work
 	} else {
 		for _, l := range shuffled(r, len(s.Labels), inTree) {
 			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= minSampled {
