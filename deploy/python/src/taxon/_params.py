@@ -190,7 +190,8 @@ class HierarchicalParameters(BaseEstimator):
         rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
         Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
+        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
+        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
         ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
@@ -437,7 +438,8 @@ class TextParameters(BaseEstimator):
         rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
         Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
+        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
+        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
         ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
@@ -700,7 +702,8 @@ class FlatParameters(BaseEstimator):
         rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
         Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share (hblr-m1, hblr-m2, hblr-m3).
+        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
+        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
         no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
