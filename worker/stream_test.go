@@ -61,6 +61,23 @@ func (e *emittedValues) whole(node int) (features []uint32, values []float32) {
 	return features, values
 }
 
+// check compares what a stream yields with what was emitted: all nodes, in order, once.
+func (e *emittedValues) check(t *testing.T, stream func(yield func(int, []uint32, []float32) error) error) {
+	t.Helper()
+	at := 0
+	err := stream(func(n int, f []uint32, v []float32) error {
+		want, values := e.whole(n)
+		if n != at || !slices.Equal(f, want) || !slices.Equal(v, values) {
+			t.Errorf("node %d: %d and %d entries, must be %d", n, len(f), len(v), len(want))
+		}
+		at++
+		return nil
+	})
+	if err != nil || at != e.nodes {
+		t.Errorf("%d of %d nodes, %v", at, e.nodes, err)
+	}
+}
+
 // sample looks at what the last garbage collection left.
 func (e *emittedValues) sample() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -118,18 +135,10 @@ func (e *emittedValues) value(task int) []byte {
 func TestStreamWeights(t *testing.T) {
 	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}, {4, 2, 70000}, {7, 60, 40000}} {
 		e, st := newEmitted(c.nodes, c.ranges, c.entries)
-		dir, at := t.TempDir(), 0
-		err := StreamWeights(t.Context(), e, c.nodes, st, dir, func(n int, f []uint32, v []float32) error {
-			want, values := e.whole(n)
-			if n != at || !slices.Equal(f, want) || !slices.Equal(v, values) {
-				t.Errorf("%+v: node %d: %d and %d entries, must be %d", c, n, len(f), len(v), len(want))
-			}
-			at++
-			return nil
+		dir := t.TempDir()
+		e.check(t, func(yield func(int, []uint32, []float32) error) error {
+			return StreamWeights(t.Context(), e, c.nodes, st, dir, yield)
 		})
-		if err != nil || at != c.nodes {
-			t.Errorf("%d of %d nodes, %v", at, c.nodes, err)
-		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("%v is left, %v", left, err)
 		}
@@ -219,18 +228,9 @@ func TestSpool(t *testing.T) {
 			}
 		}
 		for range 2 {
-			at := 0
-			err := s.Stream(t.Context(), c.nodes, st, func(n int, f []uint32, v []float32) error {
-				want, values := e.whole(n)
-				if n != at || !slices.Equal(f, want) || !slices.Equal(v, values) {
-					t.Errorf("%+v: node %d: %d and %d entries, must be %d", c, n, len(f), len(v), len(want))
-				}
-				at++
-				return nil
+			e.check(t, func(yield func(int, []uint32, []float32) error) error {
+				return s.Stream(t.Context(), c.nodes, st, yield)
 			})
-			if err != nil || at != c.nodes {
-				t.Errorf("%d of %d nodes, %v", at, c.nodes, err)
-			}
 		}
 		yield := func(int, []uint32, []float32) error { return nil }
 		more := &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: append(st.FinalAttempts, 1)}

@@ -385,3 +385,73 @@ func TestValidate(t *testing.T) {
 		t.Error("no method")
 	}
 }
+
+// warned keeps what a search warns of.
+type warned struct {
+	tell.Silent
+	lines []string
+}
+
+func (w *warned) Warn(format string, args ...any) {
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+// TestLastTime: the last training may take at least what the trial took, by the rows; a sweep under way and one for the
+// certificate are kept for, but not where a training is one sweep, and the model's writing is.
+func TestLastTime(t *testing.T) {
+	o := uneven(t, "1")
+	o.Grid.Methods = []string{"bsvm", "rr-svm"}
+	o.NoTrain = true
+	r := run(t, o, "")
+	s, err := open(t.Context(), validated(t, o), tell.Silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	results, err := s.record.results(t.Context(), []Point{r.Options}, 0)
+	if err != nil || len(results) != 1 {
+		t.Fatalf("%v (%v)", results, err)
+	}
+	trained, _ := s.folds.split(0)
+	grown := 600 / float64(len(trained))
+	for sweeps, after := range map[int]float64{1: writing + grown, 10: writing + grown*(1+2*0.5)} {
+		one := *results[0]
+		one.Sweeps, one.CPUSeconds, one.Bytes = sweeps, 10, writeRate
+		if err := s.record.keep(&one); err != nil {
+			t.Fatal(err)
+		}
+		least, got := s.lastTime(t.Context(), r)
+		if threads := float64(s.threads()); math.Abs(least-grown*10/threads) > 1e-9 || math.Abs(got-after) > 1e-9 && threads == 2 {
+			t.Errorf("%d sweeps: at least %g s, %g s after the end", sweeps, least, got)
+		}
+	}
+}
+
+// TestAnotherGoal: a search for another goal in the same folder is told.
+func TestAnotherGoal(t *testing.T) {
+	o, w := uneven(t, "1", "10"), &warned{}
+	o.NoTrain = true
+	for _, goal := range []string{"micro_f1", "micro", "macro_f1"} {
+		o.Goal = goal
+		if len(w.lines) > 0 {
+			t.Errorf("told of the same goal: %q", w.lines)
+		}
+		if _, err := Run(t.Context(), o, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.ContainsFunc(w.lines, func(l string) bool {
+		return strings.Contains(l, "best micro_f1") && strings.Contains(l, "macro_f1 now")
+	}) {
+		t.Errorf("told %q", w.lines)
+	}
+}
+
+// TestShortTime: where no training could end, the time is named, not what some method does not take.
+func TestShortTime(t *testing.T) {
+	o := climbing(t, "bsvm", "mlr")
+	o.Time = 1
+	if _, err := Run(t.Context(), o, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "was not enough for one training") {
+		t.Errorf("%v", err)
+	}
+}

@@ -152,9 +152,10 @@ func (p *Contribution) Fields() [][]float64 {
 // m are the means at which the leaves were solved, G = Slope and K = share Curvature. With share 1
 // the bracket is an upper bound of what the leaves would contribute if they were solved again, and
 // touches it at m. So the step never overshoots. With 1/2 it may go up to twice as far as the
-// optimum, and so it does not diverge either. At a fixed point it is mu_n = Psi (A_n mu_parent +
-// sum_c A_c mu_c) with any share. With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r likewise, from the leaves to the root,
-// mu_n = (r_n + A_n mu_parent)/(A_n + S_n) on the way back. It costs internals x columns.
+// optimum, and so it does not diverge either. At a fixed point it is, with any share,
+// mu_n = Psi (A_n mu_parent + sum_c A_c mu_c). With S_n = K_n + sum_c A_c S_c/(A_c + S_c), and r
+// likewise, from the leaves to the root, mu_n = (r_n + A_n mu_parent)/(A_n + S_n) on the way back.
+// It costs internals x columns.
 func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Contribution, share float64, columns int) []float64 {
 	s, r := make([]float64, len(m)), make([]float64, len(m))
 	for i, k := range p.Curvature {

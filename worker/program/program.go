@@ -20,7 +20,8 @@ import (
 	"taxon/store"
 )
 
-// KernelVariable names the environment variable that forces one of mapper's kernels, and for the reducer Go's loops with all but avx512.
+// KernelVariable names the environment variable that forces one of mapper's kernels. With any but
+// avx512 the reducer's loops are plain Go, too.
 const KernelVariable = "TAXON_KERNEL"
 
 // SeedStep is the step that a job's seeds are stored under: its first own one comes after.

@@ -67,6 +67,22 @@ func TestBoundNeverFalls(t *testing.T) {
 	}
 }
 
+// TestTimeInARound: when the time is up, leaves under the soft-max are solved no further, but for a variational bound,
+// which the last round would lower.
+func TestTimeInARound(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	for bounded, want := range map[bool]stage{false: stageContribute, true: stageLeaves} {
+		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded})
+		d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
+		total := make(method.Sums, Figures)
+		total[SumChange] = 1
+		d.TimeUp(true)
+		if d.endSolve(total); d.Stage != want {
+			t.Errorf("bounded %t: stage %d, not %d", bounded, d.Stage, want)
+		}
+	}
+}
+
 // TestResumeWithAnotherTolerance: a job that stood still goes on where less is asked for, and one
 // that its number of sweeps ended is done where the last two sweeps suffice now.
 func TestResumeWithAnotherTolerance(t *testing.T) {

@@ -119,7 +119,6 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	}
 	sums, to := make(method.Sums, params.Figures), make([]float64, rows)
 	k.Compute(func() {
-		defer j.rows.Follow(to, drift)
 		if j.bounded {
 			total := make([]float64, length)
 			for _, share := range shares {
@@ -130,12 +129,13 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 			for i := range to {
 				to[i] = hblr.Beta(from[i], total[i], total[rows+i], j.leaves())
 			}
-			return
+		} else {
+			hblr.LogSums(shares, to)
+			for i, z := range to {
+				sums[params.SumObjective] += float64(j.rows.WeightOf(i) * (z - from[i]))
+			}
 		}
-		hblr.LogSums(shares, to)
-		for i, z := range to {
-			sums[params.SumObjective] += float64(j.rows.WeightOf(i) * (z - from[i]))
-		}
+		j.rows.Follow(to, drift)
 	})
 	f := subtract(to, from)
 	for i, x := range f {
