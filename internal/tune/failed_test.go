@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -38,6 +39,14 @@ func TestBrokenOff(t *testing.T) {
 	}
 	h := c.folds.take(c.whole, 0)
 	defer c.folds.release(h)
+	within, stop := context.WithCancel(t.Context())
+	if _, _, err := c.trainer.trial(within, h, s.starts[0], s.starts[:1], trialOptions{seconds: 1e9, alone: true, watch: func(st *taxonv1.JobStatus) {
+		if st.GetSweep() > 0 {
+			stop()
+		}
+	}}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("broken off in its sweeps: %v", err)
+	}
 	results, _, err := c.trainer.trial(t.Context(), h, s.starts[0], s.starts[:1], trialOptions{seconds: 0.05, alone: true})
 	if err != nil || results[0].StoppedBy != method.StoppedByMaxTime {
 		t.Errorf("again: %+v (%v)", results, err)

@@ -12,8 +12,10 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
@@ -425,6 +427,13 @@ func TestLastTime(t *testing.T) {
 			t.Errorf("%d sweeps: at least %g s, %g s after the end", sweeps, least, got)
 		}
 	}
+	s.clock.limit, s.clock.now = time.Hour, func() time.Time { return s.clock.began.Add(time.Hour) }
+	if err := s.train(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if made := madeOf(t.Context(), s.record); made.MaxTime != strconv.FormatFloat(math.Ceil(grown*10/float64(s.threads())), 'g', -1, 64) {
+		t.Errorf("with no time left the last training may take %s s", made.MaxTime)
+	}
 }
 
 // TestAnotherGoal: a search for another goal in the same folder is told.
@@ -450,6 +459,13 @@ func TestAnotherGoal(t *testing.T) {
 // TestShortTime: where no training could end, the time is named, not what some method does not take.
 func TestShortTime(t *testing.T) {
 	o := climbing(t, "bsvm", "mlr")
+	rows, err := os.ReadFile(o.Train.Data[0])
+	if err == nil {
+		err = os.WriteFile(o.Train.Data[0], append(rows, "c0,c1 1:1\n"...), 0o666) // mlr takes one label a row
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	o.Time = 1
 	if _, err := Run(t.Context(), o, tell.Silent{}); err == nil || !strings.Contains(err.Error(), "was not enough for one training") {
 		t.Errorf("%v", err)
