@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -25,6 +26,7 @@ import (
 	"taxon/internal/taxonomy"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
 	"taxon/worker/program"
 )
 
@@ -79,7 +81,8 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error)
 	}
 	report, err := run(ctx, o, ui, work)
 	if err != nil {
-		work.abandon() // keeps a checkpoint if there is one, else nothing
+		err = work.kept(err)
+		work.abandon()
 		return nil, err
 	}
 	return report, nil
@@ -196,6 +199,7 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 			return nil, err
 		}
 	}
+	work.begun = true
 	report, err := t.train(ctx, checkpoint)
 	if err == nil && t.wantsMore() {
 		report, err = t.complete(ctx, report, model.Meta{})
@@ -508,7 +512,9 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.scores.engine = e
 	defer func() {
 		t.scores.engine = nil // else its store would stay in memory while cut-offs are fitted
-		err = errors.Join(err, e.Close())
+		if closed := e.Close(); err == nil {
+			err = closed
+		}
 	}()
 	if t.o.Watch != nil {
 		t.o.Watch(e.Jobs, func(st *taxonv1.JobStatus) any { return t.trace(st) })
@@ -542,11 +548,16 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 }
 
 func (t *Training) engineConfig() engine.Config {
+	var full atomic.Bool
 	c := engine.Config{
 		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
-		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
-		Failed: func(err error) { t.ui.Warn("%v", err) },
+		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
+		Failed: func(err error) {
+			if !errors.Is(err, store.ErrFull) || !full.Swap(true) { // every task says it, again and again
+				t.ui.Warn("%v", err)
+			}
+		},
 	}
 	if t.o.Job.EvalEvery > 0 {
 		c.Show = t.scores.show

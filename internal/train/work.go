@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"taxon/coordinator/machine"
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
@@ -27,6 +28,8 @@ type Work struct {
 	Path string // on this machine
 	Keep string // folder of the checkpoint: Path, or next to a model in a Hadoop file system
 	lock *os.File
+	// begun says that sweeps have begun, so that a failure may lose some.
+	begun bool
 	// state is the folder of a training by MapReduce, which also holds its checkpoint.
 	state string
 	// removeParents removes the model's parent folders that this run has made, if they are empty.
@@ -227,6 +230,29 @@ func (w *Work) describe(id Identity) error {
 
 // finished is the folder of a model that only lacks what is fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
+
+// kept adds to the error of a failed training what is left of it. An interrupted one has said it,
+// and one with wrong input or options has not begun.
+func (w *Work) kept(err error) error {
+	if own := (*exit.Error)(nil); !w.begun || errors.As(err, &own) || fs.IsInput(err) {
+		return err
+	}
+	if model.IsModel(w.finished()) {
+		return fmt.Errorf("%w; the trained weights are kept: the same command does what is missing", err)
+	}
+	if !w.HasCheckpoint() {
+		return fmt.Errorf("%w; nothing is kept: the same command begins anew", err)
+	}
+	c, bad := engine.LoadCheckpoint(w.checkpoint())
+	if bad != nil {
+		return err
+	}
+	state, bad := machine.ReadState(c.State)
+	if bad != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the checkpoint after sweep %d is kept: the same command goes on from there", err, state.Sweep)
+}
 
 // abandon ends a failed run. It leaves nothing behind, except a checkpoint or a finished
 // training.

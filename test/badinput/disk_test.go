@@ -122,3 +122,77 @@ func TestFullDevice(t *testing.T) {
 	}
 	runAll(t, trials)
 }
+
+// TestFullDiskInSweeps fills a disk while sweeps are running, on disks that grow until the training
+// ends well. A failure says what is left, and the same command does what it says.
+func TestFullDiskInSweeps(t *testing.T) {
+	for _, args := range []string{
+		"train --data set --hierarchy tree.txt --gap 1e-9 --max-sweeps 12",
+		"train --data set --hierarchy tree.txt --method hblr-m3 --tolerance 1e-9 --max-sweeps 12",
+	} {
+		t.Run(args, func(t *testing.T) {
+			dir, seen := t.TempDir(), map[bool]bool{} // whether a checkpoint was kept
+			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+				t.Fatal(err)
+			}
+			disk := filepath.Join(dir, "disk")
+			mkdir("disk")(t, dir)
+			c := trial{args: args + " --out disk/m --checkpoint-every 1 --checkpoint-seconds 0.001"}
+			for kib, done := 12, false; !done; kib += 4 {
+				if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dk", kib)); err != nil {
+					t.Skipf("no small disk can be mounted: %v", err)
+				}
+				code, _, said := c.run(t, dir)
+				done = code == 0 || kib > 1000
+				if !done && (code != 1 || !strings.Contains(said, "the disk is full: free some space")) {
+					t.Errorf("%d KiB: exit status %d: %s", kib, code, said)
+				}
+				if strings.Contains(said, "training failed in sweep") {
+					on := strings.HasSuffix(said, " is kept: the same command goes on from there\n")
+					if !on && !strings.HasSuffix(said, "; nothing is kept: the same command begins anew\n") {
+						t.Errorf("%d KiB: says not what is left: %s", kib, said)
+					}
+					if !seen[on] {
+						seen[on] = true
+						if err := unix.Mount("", disk, "", unix.MS_REMOUNT, "size=10m"); err != nil {
+							t.Error(err)
+						}
+						again, _, told := c.run(t, dir)
+						if again != 0 || strings.Contains(told, "goes on after sweep") != on {
+							t.Errorf("%d KiB: %s; the same command: exit status %d: %s", kib, said, again, told)
+						}
+					}
+				}
+				if err := unix.Unmount(disk, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !seen[true] || !seen[false] {
+				t.Errorf("of trainings that kept a checkpoint and that kept nothing, seen: %v", seen)
+			}
+		})
+	}
+}
+
+// TestFullStore: shards on a disk without room for them are told once, not by each task, and the
+// end says that nothing is left.
+func TestFullStore(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+		t.Fatal(err)
+	}
+	mkdir("disk")(t, dir)
+	if err := unix.Mount("tmpfs", filepath.Join(dir, "disk"), "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("no small disk can be mounted: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(filepath.Join(dir, "disk"), 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	code, _, said := trial{args: "train --data set --hierarchy tree.txt --method hblr-m1 --store badger --out disk/m"}.run(t, dir)
+	if code != 1 || strings.Count(said, "\n") != 2 || strings.Count(said, "store is full") != 2 ||
+		!strings.Contains(said, "\ntaxon: training failed in sweep 1: ") || !strings.HasSuffix(said, "free some or give the shard a larger disk; nothing is kept: the same command begins anew\n") {
+		t.Errorf("exit status %d: %s", code, said)
+	}
+}
