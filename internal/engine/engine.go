@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -83,7 +84,8 @@ type Engine struct {
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
-	err     error // of the agent, after agent.Wait
+	full    atomic.Bool // the store, and that was told
+	err     error       // of the agent, after agent.Wait
 }
 
 // maxOutage is how long the engine waits for a store without room. Nobody else frees memory in
@@ -92,12 +94,14 @@ const maxOutage = machine.Tick(4 * time.Second)
 
 // Start brings up the cluster.
 func Start(c Config) (*Engine, error) {
-	e := &Engine{failed: c.Failed, scratch: c.Scratch}
+	e := &Engine{scratch: c.Scratch}
+	e.failed = func(err error) {
+		if c.Failed != nil && !(errors.Is(err, store.ErrFull) && e.full.Swap(true)) { // each task says it, again and again
+			c.Failed(err)
+		}
+	}
 	if c.Backend == nil {
 		e.weights = worker.NewSpool(c.Scratch)
-	}
-	if e.failed == nil {
-		e.failed = func(error) {}
 	}
 	if err := e.openShards(c); err != nil {
 		return nil, errors.Join(err, e.Close())

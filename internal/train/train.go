@@ -2,13 +2,11 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -26,7 +24,6 @@ import (
 	"taxon/internal/taxonomy"
 	"taxon/internal/tell"
 	taxonv1 "taxon/proto/taxon/v1"
-	"taxon/store"
 	"taxon/worker/program"
 )
 
@@ -548,16 +545,11 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 }
 
 func (t *Training) engineConfig() engine.Config {
-	var full atomic.Bool
 	c := engine.Config{
 		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch, Checkpoints: func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
-		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
-		Failed: func(err error) {
-			if !errors.Is(err, store.ErrFull) || !full.Swap(true) { // every task says it, again and again
-				t.ui.Warn("%v", err)
-			}
-		},
+		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
+		Failed: func(err error) { t.ui.Warn("%v", err) },
 	}
 	if t.o.Job.EvalEvery > 0 {
 		c.Show = t.scores.show

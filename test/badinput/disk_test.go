@@ -137,7 +137,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 			}
 			disk := filepath.Join(dir, "disk")
 			mkdir("disk")(t, dir)
-			c := trial{args: args + " --out disk/m --checkpoint-every 1 --checkpoint-seconds 0.001"}
+			c := trial{args: args + " --out disk/m --checkpoint-every 1 --checkpoint-seconds 1e-9"}
 			for kib, done := 12, false; !done; kib += 4 {
 				if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dk", kib)); err != nil {
 					t.Skipf("no small disk can be mounted: %v", err)
