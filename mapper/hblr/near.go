@@ -44,7 +44,8 @@ const (
 	nearSteps, nearGain = 8, 0.9
 	// nearTolerance: a near problem is solved to this share of what is left of the gradient.
 	nearTolerance = 0.1
-	leastFar      = 1e-200 // a smaller L counts as none
+	// A smaller L counts as none: below this share of the near rows' sum of |t-p|, u is rounding.
+	leastFar, tiniest = 1e-12, 1e-200
 )
 
 // far is the loss of the far rows in a near problem, of each lane.
@@ -264,17 +265,22 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 	}
 	a.total, a.own, a.shift = [Lanes]float64{}, [Lanes]float64{}, [Lanes]float64{}
 	k := 0
+	var pulls [Lanes]float64 // of the near rows
 	for i := range s.positive {
+		coef := s.coef[i*line:][:line]
 		if k < len(n.rows) && int(n.rows[k]) == i {
 			k++
+			for l, c := range coef {
+				pulls[l] += math.Abs(c)
+			}
 			continue
 		}
-		for l, c := range s.coef[i*line:][:line] {
+		for l, c := range coef {
 			a.total[l] -= c
 		}
 	}
 	for l := range a.total {
-		if running>>l&1 == 0 || !(a.total[l] > leastFar) {
+		if running>>l&1 == 0 || !(a.total[l] > max(leastFar*pulls[l], tiniest)) {
 			a.total[l] = 0
 		}
 	}
