@@ -43,7 +43,7 @@ const (
 	// share of nearGain, steps are Newton's over all rows.
 	nearSteps, nearGain = 8, 0.9
 	// nearTolerance: a near problem is solved to this share of what is left of the gradient.
-	nearTolerance = 0.1
+	nearTolerance = 0.01
 	// A smaller L counts as none: below this share of the near rows' sum of |t-p|, u is rounding.
 	leastFar, tiniest = 1e-12, 1e-200
 )

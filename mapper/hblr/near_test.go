@@ -177,3 +177,24 @@ func TestEndWithContradictions(t *testing.T) {
 		t.Errorf("the solve ends at a distance of %g of the weights", far)
 	}
 }
+
+// TestFarOfRounding: far rows that pull next to nothing beside the near ones count as none. Their sum of features is a
+// difference of gradients, so it would be rounding, and loss/L could be anything.
+func TestFarOfRounding(t *testing.T) {
+	r := text(6, nearLeast, 60, false)
+	b := &Block{Above: [][]float64{nil}, Precision: []Precision{Unit}, Positive: [][]uint32{{3, 5, 8}}}
+	for bias, none := range map[float64]bool{-5: false, -100: true} {
+		s, n := &Scratch{}, &near{Scratch: Scratch{far: new(far)}}
+		s.Open(r, b)
+		w := make([]float64, r.Columns())
+		w[len(w)-1] = bias
+		s.lay(w)
+		s.locate(r)
+		s.differentiate(r)
+		n.draw(s, 1)
+		n.open(s, n.cut(r), 1)
+		if got := n.far.total[0] == 0; got != none {
+			t.Errorf("bias %g: L is %g", bias, n.far.total[0])
+		}
+	}
+}
