@@ -14,9 +14,15 @@ import (
 type Kernel struct {
 	scores                                       [Lanes / quarter]func(*pass) // by the lines' quarters
 	gather, gatherSquare, gatherSize, gatherBoth [Lanes / quarter]func(*pass)
-	weigh                                        func(*weighing)
+	weighs                                       [Lanes / quarter]func(*weighing)
+	loops                                        [Lanes / quarter]*loops
 	products                                     [Lanes / eighth]func(*product) // by the lines' eighths
-	turns, advances                              [Lanes / eighth]func(*columnLoop)
+	turns, advances, turnsFar, advancesFar       [Lanes / eighth]func(*columnLoop)
+}
+
+// loops are the loops over lines of float64.
+type loops struct {
+	differentiate, differentiateFar, slopes, step, eliminate, follow func(*lineLoop)
 }
 
 // quarter is the number of lanes that assembly takes at a time. Its lines have a multiple of it.
@@ -25,13 +31,17 @@ const quarter = 4
 // Kernels are those that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), Kernel{}) }
 
-// KernelOf is the kernel for a kernel of package mapper: Go's for "go", and the fastest for
+// KernelOf is the kernel for a kernel of package mapper: Go's for "go", AVX2's for "avx2", and the fastest for
 // others.
 func KernelOf(name string) Kernel {
-	if name == "go" {
+	switch all := Kernels(); {
+	case name == "go":
 		return Kernel{}
+	case name == "avx2" && len(all) > 1:
+		return all[len(all)-2]
+	default:
+		return all[0]
 	}
-	return Kernels()[0]
 }
 
 // of is the kernel for lines of this many lanes. nil: Go's.
@@ -51,7 +61,11 @@ func (k *Kernel) product(e *product, line int) {
 }
 
 func (k *Kernel) turn(e *columnLoop, line int) {
-	if f := k.turns[line/eighth-1]; f != nil {
+	f := k.turns[line/eighth-1]
+	if e.pull != nil {
+		f = k.turnsFar[line/eighth-1]
+	}
+	if f != nil {
 		f(e)
 		return
 	}
@@ -59,11 +73,23 @@ func (k *Kernel) turn(e *columnLoop, line int) {
 }
 
 func (k *Kernel) advance(e *columnLoop, line int) {
-	if f := k.advances[line/eighth-1]; f != nil {
+	f := k.advances[line/eighth-1]
+	if e.pull != nil {
+		f = k.advancesFar[line/eighth-1]
+	}
+	if f != nil {
 		f(e)
 		return
 	}
 	advanceColumns(e, line)
+}
+
+// over are the loops over lines of this many lanes.
+func (k *Kernel) over(line int) *loops {
+	if f := k.loops[line/quarter-1]; f != nil {
+		return f
+	}
+	return &loopsGo
 }
 
 // Check refuses rows with a feature beyond the columns, because assembly does not check.
@@ -134,8 +160,8 @@ func (r Rows) weigh(lanes int, score, move, trial, coef, curve []float64, positi
 	if r.Weight != nil {
 		e.weight, e.stride = &r.Weight[0], 8
 	}
-	if r.Kernel.weigh != nil {
-		r.Kernel.weigh(e)
+	if f := r.Kernel.weighs[lanes/quarter-1]; f != nil {
+		f(e)
 	} else {
 		weighLines(e)
 	}

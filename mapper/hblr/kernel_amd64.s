@@ -8,145 +8,241 @@ DATA positive<>+0(SB)/8, $0x7fffffffffffffff
 DATA positive<>+8(SB)/8, $0x7fffffffffffffff
 DATA positive<>+16(SB)/8, $0x7fffffffffffffff
 DATA positive<>+24(SB)/8, $0x7fffffffffffffff
-GLOBL positive<>(SB), RODATA|NOPTR, $32
+DATA positive<>+32(SB)/8, $0x7fffffffffffffff
+DATA positive<>+40(SB)/8, $0x7fffffffffffffff
+DATA positive<>+48(SB)/8, $0x7fffffffffffffff
+DATA positive<>+56(SB)/8, $0x7fffffffffffffff
+GLOBL positive<>(SB), RODATA|NOPTR, $64
 
 DATA sign<>+0(SB)/8, $0x8000000000000000
 DATA sign<>+8(SB)/8, $0x8000000000000000
 DATA sign<>+16(SB)/8, $0x8000000000000000
 DATA sign<>+24(SB)/8, $0x8000000000000000
-GLOBL sign<>(SB), RODATA|NOPTR, $32
+DATA sign<>+32(SB)/8, $0x8000000000000000
+DATA sign<>+40(SB)/8, $0x8000000000000000
+DATA sign<>+48(SB)/8, $0x8000000000000000
+DATA sign<>+56(SB)/8, $0x8000000000000000
+GLOBL sign<>(SB), RODATA|NOPTR, $64
 
 DATA one<>+0(SB)/8, $0x3ff0000000000000
 DATA one<>+8(SB)/8, $0x3ff0000000000000
 DATA one<>+16(SB)/8, $0x3ff0000000000000
 DATA one<>+24(SB)/8, $0x3ff0000000000000
-GLOBL one<>(SB), RODATA|NOPTR, $32
+DATA one<>+32(SB)/8, $0x3ff0000000000000
+DATA one<>+40(SB)/8, $0x3ff0000000000000
+DATA one<>+48(SB)/8, $0x3ff0000000000000
+DATA one<>+56(SB)/8, $0x3ff0000000000000
+GLOBL one<>(SB), RODATA|NOPTR, $64
 
 DATA two<>+0(SB)/8, $0x4000000000000000
 DATA two<>+8(SB)/8, $0x4000000000000000
 DATA two<>+16(SB)/8, $0x4000000000000000
 DATA two<>+24(SB)/8, $0x4000000000000000
-GLOBL two<>(SB), RODATA|NOPTR, $32
+DATA two<>+32(SB)/8, $0x4000000000000000
+DATA two<>+40(SB)/8, $0x4000000000000000
+DATA two<>+48(SB)/8, $0x4000000000000000
+DATA two<>+56(SB)/8, $0x4000000000000000
+GLOBL two<>(SB), RODATA|NOPTR, $64
 
 DATA half<>+0(SB)/8, $0x3fe0000000000000
 DATA half<>+8(SB)/8, $0x3fe0000000000000
 DATA half<>+16(SB)/8, $0x3fe0000000000000
 DATA half<>+24(SB)/8, $0x3fe0000000000000
-GLOBL half<>(SB), RODATA|NOPTR, $32
+DATA half<>+32(SB)/8, $0x3fe0000000000000
+DATA half<>+40(SB)/8, $0x3fe0000000000000
+DATA half<>+48(SB)/8, $0x3fe0000000000000
+DATA half<>+56(SB)/8, $0x3fe0000000000000
+GLOBL half<>(SB), RODATA|NOPTR, $64
 
 DATA log2e<>+0(SB)/8, $0x3ff71547652b82fe
 DATA log2e<>+8(SB)/8, $0x3ff71547652b82fe
 DATA log2e<>+16(SB)/8, $0x3ff71547652b82fe
 DATA log2e<>+24(SB)/8, $0x3ff71547652b82fe
-GLOBL log2e<>(SB), RODATA|NOPTR, $32
+DATA log2e<>+32(SB)/8, $0x3ff71547652b82fe
+DATA log2e<>+40(SB)/8, $0x3ff71547652b82fe
+DATA log2e<>+48(SB)/8, $0x3ff71547652b82fe
+DATA log2e<>+56(SB)/8, $0x3ff71547652b82fe
+GLOBL log2e<>(SB), RODATA|NOPTR, $64
 
 DATA ln2Hi<>+0(SB)/8, $0x3fe62e42fee00000
 DATA ln2Hi<>+8(SB)/8, $0x3fe62e42fee00000
 DATA ln2Hi<>+16(SB)/8, $0x3fe62e42fee00000
 DATA ln2Hi<>+24(SB)/8, $0x3fe62e42fee00000
-GLOBL ln2Hi<>(SB), RODATA|NOPTR, $32
+DATA ln2Hi<>+32(SB)/8, $0x3fe62e42fee00000
+DATA ln2Hi<>+40(SB)/8, $0x3fe62e42fee00000
+DATA ln2Hi<>+48(SB)/8, $0x3fe62e42fee00000
+DATA ln2Hi<>+56(SB)/8, $0x3fe62e42fee00000
+GLOBL ln2Hi<>(SB), RODATA|NOPTR, $64
 
 DATA ln2Lo<>+0(SB)/8, $0x3dea39ef35793c76
 DATA ln2Lo<>+8(SB)/8, $0x3dea39ef35793c76
 DATA ln2Lo<>+16(SB)/8, $0x3dea39ef35793c76
 DATA ln2Lo<>+24(SB)/8, $0x3dea39ef35793c76
-GLOBL ln2Lo<>(SB), RODATA|NOPTR, $32
+DATA ln2Lo<>+32(SB)/8, $0x3dea39ef35793c76
+DATA ln2Lo<>+40(SB)/8, $0x3dea39ef35793c76
+DATA ln2Lo<>+48(SB)/8, $0x3dea39ef35793c76
+DATA ln2Lo<>+56(SB)/8, $0x3dea39ef35793c76
+GLOBL ln2Lo<>(SB), RODATA|NOPTR, $64
 
 DATA least<>+0(SB)/8, $0xc085900000000000
 DATA least<>+8(SB)/8, $0xc085900000000000
 DATA least<>+16(SB)/8, $0xc085900000000000
 DATA least<>+24(SB)/8, $0xc085900000000000
-GLOBL least<>(SB), RODATA|NOPTR, $32
+DATA least<>+32(SB)/8, $0xc085900000000000
+DATA least<>+40(SB)/8, $0xc085900000000000
+DATA least<>+48(SB)/8, $0xc085900000000000
+DATA least<>+56(SB)/8, $0xc085900000000000
+GLOBL least<>(SB), RODATA|NOPTR, $64
 
 DATA sqrt2<>+0(SB)/8, $0x3ff6a09e667f3bcd
 DATA sqrt2<>+8(SB)/8, $0x3ff6a09e667f3bcd
 DATA sqrt2<>+16(SB)/8, $0x3ff6a09e667f3bcd
 DATA sqrt2<>+24(SB)/8, $0x3ff6a09e667f3bcd
-GLOBL sqrt2<>(SB), RODATA|NOPTR, $32
+DATA sqrt2<>+32(SB)/8, $0x3ff6a09e667f3bcd
+DATA sqrt2<>+40(SB)/8, $0x3ff6a09e667f3bcd
+DATA sqrt2<>+48(SB)/8, $0x3ff6a09e667f3bcd
+DATA sqrt2<>+56(SB)/8, $0x3ff6a09e667f3bcd
+GLOBL sqrt2<>(SB), RODATA|NOPTR, $64
 
 DATA offset<>+0(SB)/8, $0x00000000000003ff
 DATA offset<>+8(SB)/8, $0x00000000000003ff
 DATA offset<>+16(SB)/8, $0x00000000000003ff
 DATA offset<>+24(SB)/8, $0x00000000000003ff
-GLOBL offset<>(SB), RODATA|NOPTR, $32
+DATA offset<>+32(SB)/8, $0x00000000000003ff
+DATA offset<>+40(SB)/8, $0x00000000000003ff
+DATA offset<>+48(SB)/8, $0x00000000000003ff
+DATA offset<>+56(SB)/8, $0x00000000000003ff
+GLOBL offset<>(SB), RODATA|NOPTR, $64
 
 DATA e5<>+0(SB)/8, $0x3e66376972bea4d0
 DATA e5<>+8(SB)/8, $0x3e66376972bea4d0
 DATA e5<>+16(SB)/8, $0x3e66376972bea4d0
 DATA e5<>+24(SB)/8, $0x3e66376972bea4d0
-GLOBL e5<>(SB), RODATA|NOPTR, $32
+DATA e5<>+32(SB)/8, $0x3e66376972bea4d0
+DATA e5<>+40(SB)/8, $0x3e66376972bea4d0
+DATA e5<>+48(SB)/8, $0x3e66376972bea4d0
+DATA e5<>+56(SB)/8, $0x3e66376972bea4d0
+GLOBL e5<>(SB), RODATA|NOPTR, $64
 
 DATA e4<>+0(SB)/8, $0xbebbbd41c5d26bf1
 DATA e4<>+8(SB)/8, $0xbebbbd41c5d26bf1
 DATA e4<>+16(SB)/8, $0xbebbbd41c5d26bf1
 DATA e4<>+24(SB)/8, $0xbebbbd41c5d26bf1
-GLOBL e4<>(SB), RODATA|NOPTR, $32
+DATA e4<>+32(SB)/8, $0xbebbbd41c5d26bf1
+DATA e4<>+40(SB)/8, $0xbebbbd41c5d26bf1
+DATA e4<>+48(SB)/8, $0xbebbbd41c5d26bf1
+DATA e4<>+56(SB)/8, $0xbebbbd41c5d26bf1
+GLOBL e4<>(SB), RODATA|NOPTR, $64
 
 DATA e3<>+0(SB)/8, $0x3f11566aaf25de2c
 DATA e3<>+8(SB)/8, $0x3f11566aaf25de2c
 DATA e3<>+16(SB)/8, $0x3f11566aaf25de2c
 DATA e3<>+24(SB)/8, $0x3f11566aaf25de2c
-GLOBL e3<>(SB), RODATA|NOPTR, $32
+DATA e3<>+32(SB)/8, $0x3f11566aaf25de2c
+DATA e3<>+40(SB)/8, $0x3f11566aaf25de2c
+DATA e3<>+48(SB)/8, $0x3f11566aaf25de2c
+DATA e3<>+56(SB)/8, $0x3f11566aaf25de2c
+GLOBL e3<>(SB), RODATA|NOPTR, $64
 
 DATA e2<>+0(SB)/8, $0xbf66c16c16bebd93
 DATA e2<>+8(SB)/8, $0xbf66c16c16bebd93
 DATA e2<>+16(SB)/8, $0xbf66c16c16bebd93
 DATA e2<>+24(SB)/8, $0xbf66c16c16bebd93
-GLOBL e2<>(SB), RODATA|NOPTR, $32
+DATA e2<>+32(SB)/8, $0xbf66c16c16bebd93
+DATA e2<>+40(SB)/8, $0xbf66c16c16bebd93
+DATA e2<>+48(SB)/8, $0xbf66c16c16bebd93
+DATA e2<>+56(SB)/8, $0xbf66c16c16bebd93
+GLOBL e2<>(SB), RODATA|NOPTR, $64
 
 DATA e1<>+0(SB)/8, $0x3fc5555555555555
 DATA e1<>+8(SB)/8, $0x3fc5555555555555
 DATA e1<>+16(SB)/8, $0x3fc5555555555555
 DATA e1<>+24(SB)/8, $0x3fc5555555555555
-GLOBL e1<>(SB), RODATA|NOPTR, $32
+DATA e1<>+32(SB)/8, $0x3fc5555555555555
+DATA e1<>+40(SB)/8, $0x3fc5555555555555
+DATA e1<>+48(SB)/8, $0x3fc5555555555555
+DATA e1<>+56(SB)/8, $0x3fc5555555555555
+GLOBL e1<>(SB), RODATA|NOPTR, $64
 
 DATA l1<>+0(SB)/8, $0x3fe5555555555593
 DATA l1<>+8(SB)/8, $0x3fe5555555555593
 DATA l1<>+16(SB)/8, $0x3fe5555555555593
 DATA l1<>+24(SB)/8, $0x3fe5555555555593
-GLOBL l1<>(SB), RODATA|NOPTR, $32
+DATA l1<>+32(SB)/8, $0x3fe5555555555593
+DATA l1<>+40(SB)/8, $0x3fe5555555555593
+DATA l1<>+48(SB)/8, $0x3fe5555555555593
+DATA l1<>+56(SB)/8, $0x3fe5555555555593
+GLOBL l1<>(SB), RODATA|NOPTR, $64
 
 DATA l2<>+0(SB)/8, $0x3fd999999997fa04
 DATA l2<>+8(SB)/8, $0x3fd999999997fa04
 DATA l2<>+16(SB)/8, $0x3fd999999997fa04
 DATA l2<>+24(SB)/8, $0x3fd999999997fa04
-GLOBL l2<>(SB), RODATA|NOPTR, $32
+DATA l2<>+32(SB)/8, $0x3fd999999997fa04
+DATA l2<>+40(SB)/8, $0x3fd999999997fa04
+DATA l2<>+48(SB)/8, $0x3fd999999997fa04
+DATA l2<>+56(SB)/8, $0x3fd999999997fa04
+GLOBL l2<>(SB), RODATA|NOPTR, $64
 
 DATA l3<>+0(SB)/8, $0x3fd2492494229359
 DATA l3<>+8(SB)/8, $0x3fd2492494229359
 DATA l3<>+16(SB)/8, $0x3fd2492494229359
 DATA l3<>+24(SB)/8, $0x3fd2492494229359
-GLOBL l3<>(SB), RODATA|NOPTR, $32
+DATA l3<>+32(SB)/8, $0x3fd2492494229359
+DATA l3<>+40(SB)/8, $0x3fd2492494229359
+DATA l3<>+48(SB)/8, $0x3fd2492494229359
+DATA l3<>+56(SB)/8, $0x3fd2492494229359
+GLOBL l3<>(SB), RODATA|NOPTR, $64
 
 DATA l4<>+0(SB)/8, $0x3fcc71c51d8e78af
 DATA l4<>+8(SB)/8, $0x3fcc71c51d8e78af
 DATA l4<>+16(SB)/8, $0x3fcc71c51d8e78af
 DATA l4<>+24(SB)/8, $0x3fcc71c51d8e78af
-GLOBL l4<>(SB), RODATA|NOPTR, $32
+DATA l4<>+32(SB)/8, $0x3fcc71c51d8e78af
+DATA l4<>+40(SB)/8, $0x3fcc71c51d8e78af
+DATA l4<>+48(SB)/8, $0x3fcc71c51d8e78af
+DATA l4<>+56(SB)/8, $0x3fcc71c51d8e78af
+GLOBL l4<>(SB), RODATA|NOPTR, $64
 
 DATA l5<>+0(SB)/8, $0x3fc7466496cb03de
 DATA l5<>+8(SB)/8, $0x3fc7466496cb03de
 DATA l5<>+16(SB)/8, $0x3fc7466496cb03de
 DATA l5<>+24(SB)/8, $0x3fc7466496cb03de
-GLOBL l5<>(SB), RODATA|NOPTR, $32
+DATA l5<>+32(SB)/8, $0x3fc7466496cb03de
+DATA l5<>+40(SB)/8, $0x3fc7466496cb03de
+DATA l5<>+48(SB)/8, $0x3fc7466496cb03de
+DATA l5<>+56(SB)/8, $0x3fc7466496cb03de
+GLOBL l5<>(SB), RODATA|NOPTR, $64
 
 DATA l6<>+0(SB)/8, $0x3fc39a09d078c69f
 DATA l6<>+8(SB)/8, $0x3fc39a09d078c69f
 DATA l6<>+16(SB)/8, $0x3fc39a09d078c69f
 DATA l6<>+24(SB)/8, $0x3fc39a09d078c69f
-GLOBL l6<>(SB), RODATA|NOPTR, $32
+DATA l6<>+32(SB)/8, $0x3fc39a09d078c69f
+DATA l6<>+40(SB)/8, $0x3fc39a09d078c69f
+DATA l6<>+48(SB)/8, $0x3fc39a09d078c69f
+DATA l6<>+56(SB)/8, $0x3fc39a09d078c69f
+GLOBL l6<>(SB), RODATA|NOPTR, $64
 
 DATA l7<>+0(SB)/8, $0x3fc2f112df3e5244
 DATA l7<>+8(SB)/8, $0x3fc2f112df3e5244
 DATA l7<>+16(SB)/8, $0x3fc2f112df3e5244
 DATA l7<>+24(SB)/8, $0x3fc2f112df3e5244
-GLOBL l7<>(SB), RODATA|NOPTR, $32
+DATA l7<>+32(SB)/8, $0x3fc2f112df3e5244
+DATA l7<>+40(SB)/8, $0x3fc2f112df3e5244
+DATA l7<>+48(SB)/8, $0x3fc2f112df3e5244
+DATA l7<>+56(SB)/8, $0x3fc2f112df3e5244
+GLOBL l7<>(SB), RODATA|NOPTR, $64
 
 DATA bits<>+0(SB)/8, $0x0000000000000001
 DATA bits<>+8(SB)/8, $0x0000000000000002
 DATA bits<>+16(SB)/8, $0x0000000000000004
 DATA bits<>+24(SB)/8, $0x0000000000000008
-GLOBL bits<>(SB), RODATA|NOPTR, $32
+DATA bits<>+32(SB)/8, $0x0000000000000010
+DATA bits<>+40(SB)/8, $0x0000000000000020
+DATA bits<>+48(SB)/8, $0x0000000000000040
+DATA bits<>+56(SB)/8, $0x0000000000000080
+GLOBL bits<>(SB), RODATA|NOPTR, $64
 
 // func scores4(e *byte)
 // Requires: AVX, CMOV, MMX+
@@ -171,7 +267,7 @@ TEXT ·scores4(SB), NOSPLIT, $0-8
 row:
 	MOVQ   8(CX), AX
 	SUBQ   (CX), AX
-	VXORPD Y1, Y1, Y1
+	VXORPS Y1, Y1, Y1
 	TESTQ  AX, AX
 	JLE    sum
 
@@ -491,8 +587,8 @@ TEXT ·scores8(SB), NOSPLIT, $0-8
 row:
 	MOVQ   8(CX), AX
 	SUBQ   (CX), AX
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 	TESTQ  AX, AX
 	JLE    sum
 
@@ -852,9 +948,9 @@ TEXT ·scores12(SB), NOSPLIT, $0-8
 row:
 	MOVQ   8(CX), AX
 	SUBQ   (CX), AX
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 	TESTQ  AX, AX
 	JLE    sum
 
@@ -1260,10 +1356,10 @@ TEXT ·scores16(SB), NOSPLIT, $0-8
 row:
 	MOVQ   8(CX), AX
 	SUBQ   (CX), AX
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 	TESTQ  AX, AX
 	JLE    sum
 
@@ -1720,12 +1816,12 @@ quarter:
 	VORPD        sign<>+0(SB), Y0, Y1
 	VMULPD       log2e<>+0(SB), Y1, Y3
 	VSUBPD       half<>+0(SB), Y3, Y3
-	VCVTTPD2DQY  Y3, X4
-	VCVTDQ2PD    X4, Y5
-	VMULPD       ln2Hi<>+0(SB), Y5, Y3
-	VSUBPD       Y3, Y1, Y3
+	VCVTTPD2DQY  Y3, X3
+	VCVTDQ2PD    X3, Y5
+	VMULPD       ln2Hi<>+0(SB), Y5, Y4
+	VSUBPD       Y4, Y1, Y4
 	VMULPD       ln2Lo<>+0(SB), Y5, Y6
-	VSUBPD       Y6, Y3, Y5
+	VSUBPD       Y6, Y4, Y5
 	VMULPD       Y5, Y5, Y7
 	VMOVUPD      e5<>+0(SB), Y8
 	VMULPD       Y7, Y8, Y8
@@ -1743,15 +1839,16 @@ quarter:
 	VSUBPD       Y8, Y7, Y7
 	VDIVPD       Y7, Y5, Y5
 	VSUBPD       Y5, Y6, Y5
-	VSUBPD       Y3, Y5, Y5
-	VMOVUPD      one<>+0(SB), Y3
-	VSUBPD       Y5, Y3, Y3
-	VPMOVSXDQ    X4, Y4
-	VPADDQ       offset<>+0(SB), Y4, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VMULPD       Y4, Y3, Y3
+	VSUBPD       Y4, Y5, Y5
+	VMOVUPD      one<>+0(SB), Y4
+	VSUBPD       Y5, Y4, Y4
+	VPMOVSXDQ    X3, Y3
+	VPADDQ       offset<>+0(SB), Y3, Y3
+	VPSLLQ       $0x34, Y3, Y3
+	VMULPD       Y3, Y4, Y4
+	VXORPS       Y3, Y3, Y3
 	VCMPPD       $0x1e, least<>+0(SB), Y1, Y1
-	VANDPD       Y1, Y3, Y3
+	VBLENDVPD    Y1, Y4, Y3, Y3
 	VADDPD       one<>+0(SB), Y3, Y4
 	VMOVUPD      one<>+0(SB), Y5
 	VDIVPD       Y4, Y5, Y5
@@ -1760,7 +1857,7 @@ quarter:
 	VMULPD       Y6, Y5, Y1
 	VMULPD       Y7, Y1, Y1
 	VMOVUPD      Y1, (DI)
-	VXORPD       Y1, Y1, Y1
+	VXORPS       Y1, Y1, Y1
 	VCMPPD       $0x1e, Y1, Y0, Y8
 	VBLENDVPD    Y8, Y5, Y6, Y6
 	VXORPD       Y2, Y6, Y6
@@ -1770,41 +1867,41 @@ quarter:
 	VSUBPD       one<>+0(SB), Y4, Y2
 	VSUBPD       Y2, Y3, Y2
 	VMULPD       Y5, Y2, Y2
-	VMOVUPD      sqrt2<>+0(SB), Y3
-	VCMPPD       $0x05, Y3, Y4, Y3
-	VMULPD       half<>+0(SB), Y4, Y5
-	VBLENDVPD    Y3, Y5, Y4, Y5
-	VSUBPD       one<>+0(SB), Y5, Y5
-	VANDPD       one<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y5, Y4
-	VDIVPD       Y4, Y5, Y4
-	VMULPD       Y4, Y4, Y6
-	VMULPD       Y6, Y6, Y8
-	VMOVUPD      l6<>+0(SB), Y9
-	VMULPD       Y8, Y9, Y9
-	VADDPD       l4<>+0(SB), Y9, Y9
-	VMULPD       Y8, Y9, Y9
-	VADDPD       l2<>+0(SB), Y9, Y9
-	VMULPD       Y8, Y9, Y9
-	VMOVUPD      l7<>+0(SB), Y10
-	VMULPD       Y8, Y10, Y10
-	VADDPD       l5<>+0(SB), Y10, Y10
-	VMULPD       Y8, Y10, Y10
-	VADDPD       l3<>+0(SB), Y10, Y10
-	VMULPD       Y8, Y10, Y10
-	VADDPD       l1<>+0(SB), Y10, Y10
-	VMULPD       Y6, Y10, Y10
-	VMULPD       Y5, Y5, Y6
-	VMULPD       half<>+0(SB), Y6, Y6
-	VADDPD       Y9, Y6, Y8
-	VADDPD       Y10, Y8, Y8
-	VMULPD       Y4, Y8, Y8
-	VMULPD       ln2Lo<>+0(SB), Y3, Y4
-	VADDPD       Y4, Y8, Y8
-	VSUBPD       Y8, Y6, Y8
-	VSUBPD       Y5, Y8, Y8
-	VMULPD       ln2Hi<>+0(SB), Y3, Y3
+	VCMPPD       $0x05, sqrt2<>+0(SB), Y4, Y5
+	VMULPD       half<>+0(SB), Y4, Y3
+	VMOVAPD      Y4, Y4
+	VBLENDVPD    Y5, Y3, Y4, Y4
+	VSUBPD       one<>+0(SB), Y4, Y4
+	VANDPD       one<>+0(SB), Y5, Y5
+	VADDPD       two<>+0(SB), Y4, Y6
+	VDIVPD       Y6, Y4, Y6
+	VMULPD       Y6, Y6, Y3
+	VMULPD       Y3, Y3, Y10
+	VMOVUPD      l6<>+0(SB), Y8
+	VMULPD       Y10, Y8, Y8
+	VADDPD       l4<>+0(SB), Y8, Y8
+	VMULPD       Y10, Y8, Y8
+	VADDPD       l2<>+0(SB), Y8, Y8
+	VMULPD       Y10, Y8, Y8
+	VMOVUPD      l7<>+0(SB), Y9
+	VMULPD       Y10, Y9, Y9
+	VADDPD       l5<>+0(SB), Y9, Y9
+	VMULPD       Y10, Y9, Y9
+	VADDPD       l3<>+0(SB), Y9, Y9
+	VMULPD       Y10, Y9, Y9
+	VADDPD       l1<>+0(SB), Y9, Y9
+	VMULPD       Y3, Y9, Y9
+	VMULPD       Y4, Y4, Y3
+	VMULPD       half<>+0(SB), Y3, Y3
+	VADDPD       Y8, Y3, Y8
+	VADDPD       Y9, Y8, Y8
+	VMULPD       Y6, Y8, Y8
+	VMULPD       ln2Lo<>+0(SB), Y5, Y6
+	VADDPD       Y6, Y8, Y8
 	VSUBPD       Y8, Y3, Y8
+	VSUBPD       Y4, Y8, Y8
+	VMULPD       ln2Hi<>+0(SB), Y5, Y5
+	VSUBPD       Y8, Y5, Y8
 	VADDPD       Y2, Y8, Y8
 	VMAXPD       Y0, Y1, Y1
 	VADDPD       Y1, Y8, Y8
@@ -1824,6 +1921,1443 @@ quarter:
 	ADDQ         56(AX), R9
 	DECQ         R10
 	JNZ          row
+
+end:
+	VZEROUPPER
+	RET
+
+// func differentiate(e *byte)
+// Requires: AVX
+TEXT ·differentiate(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  (AX), R8
+	XORL  R9, R9
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R9*1), Y0
+	VMOVUPD 976(AX)(R9*1), Y1
+	VMOVUPD 1104(AX)(R9*1), Y2
+	MOVQ    R9, R10
+	MOVQ    (AX), R8
+
+line:
+	VMOVUPD (DX)(R10*1), Y3
+	VMOVUPD (CX)(R10*1), Y4
+	VSUBPD  (BX)(R10*1), Y3, Y3
+	VMULPD  Y3, Y4, Y5
+	VMOVUPD (DI)(R10*1), Y6
+	VSUBPD  (SI)(R10*1), Y5, Y5
+	VMOVUPD Y5, (SI)(R10*1)
+	VADDPD  Y4, Y6, Y6
+	VMULPD  Y5, Y5, Y5
+	VDIVPD  Y6, Y5, Y6
+	VADDPD  Y6, Y0, Y0
+	VDIVPD  Y4, Y5, Y6
+	VADDPD  Y6, Y1, Y1
+	VMULPD  Y3, Y3, Y3
+	VMULPD  Y4, Y3, Y3
+	VADDPD  Y3, Y2, Y2
+	ADDQ    8(AX), R10
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(R9*1)
+	VMOVUPD Y1, 976(AX)(R9*1)
+	VMOVUPD Y2, 1104(AX)(R9*1)
+	ADDQ    $0x20, R9
+	CMPQ    R9, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func differentiateFar(e *byte)
+// Requires: AVX
+TEXT ·differentiateFar(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  72(AX), R8
+	MOVQ  (AX), R9
+	XORL  R10, R10
+	TESTQ R9, R9
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R10*1), Y0
+	VMOVUPD 976(AX)(R10*1), Y1
+	VMOVUPD 1104(AX)(R10*1), Y2
+	MOVQ    R10, R11
+	MOVQ    (AX), R9
+
+line:
+	VMOVUPD (DX)(R11*1), Y3
+	VMOVUPD (CX)(R11*1), Y4
+	VSUBPD  (BX)(R11*1), Y3, Y3
+	VMULPD  Y3, Y4, Y5
+	VMOVUPD (DI)(R11*1), Y6
+	VSUBPD  (SI)(R11*1), Y5, Y5
+	VMOVUPD (R8)(R11*1), Y8
+	VMULPD  80(AX)(R10*1), Y8, Y7
+	VADDPD  Y7, Y5, Y5
+	VMULPD  Y8, Y8, Y8
+	VMULPD  208(AX)(R10*1), Y8, Y8
+	VADDPD  Y8, Y6, Y6
+	VMOVUPD Y6, (DI)(R11*1)
+	VMOVUPD Y5, (SI)(R11*1)
+	VADDPD  Y4, Y6, Y6
+	VMULPD  Y5, Y5, Y5
+	VDIVPD  Y6, Y5, Y7
+	VADDPD  Y7, Y0, Y0
+	VDIVPD  Y4, Y5, Y7
+	VADDPD  Y7, Y1, Y1
+	VMULPD  Y3, Y3, Y3
+	VMULPD  Y4, Y3, Y3
+	VADDPD  Y3, Y2, Y2
+	ADDQ    8(AX), R11
+	DECQ    R9
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(R10*1)
+	VMOVUPD Y1, 976(AX)(R10*1)
+	VMOVUPD Y2, 1104(AX)(R10*1)
+	ADDQ    $0x20, R10
+	CMPQ    R10, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func slopes(e *byte)
+// Requires: AVX
+TEXT ·slopes(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  64(AX), DI
+	MOVQ  (AX), R8
+	XORL  R9, R9
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R9*1), Y0
+	VMOVUPD 976(AX)(R9*1), Y1
+	VMOVUPD 1104(AX)(R9*1), Y2
+	MOVQ    R9, R10
+	MOVQ    (AX), R8
+
+line:
+	VMOVUPD (DI)(R10*1), Y3
+	VMOVUPD (DX)(R10*1), Y5
+	VMULPD  (SI)(R10*1), Y3, Y4
+	VADDPD  Y4, Y0, Y0
+	VMULPD  (CX)(R10*1), Y3, Y4
+	VSUBPD  (BX)(R10*1), Y5, Y5
+	VMULPD  Y4, Y5, Y5
+	VADDPD  Y5, Y1, Y1
+	VMULPD  Y3, Y4, Y4
+	VADDPD  Y4, Y2, Y2
+	ADDQ    8(AX), R10
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(R9*1)
+	VMOVUPD Y1, 976(AX)(R9*1)
+	VMOVUPD Y2, 1104(AX)(R9*1)
+	ADDQ    $0x20, R9
+	CMPQ    R9, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func step(e *byte)
+// Requires: AVX
+TEXT ·step(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  32(AX), CX
+	MOVQ  64(AX), DX
+	MOVQ  (AX), BX
+	XORL  SI, SI
+	TESTQ BX, BX
+	JLE   end
+
+part:
+	MOVQ SI, DI
+	MOVQ (AX), BX
+
+line:
+	VMOVUPD (DX)(DI*1), Y0
+	VMULPD  336(AX)(SI*1), Y0, Y0
+	VADDPD  (CX)(DI*1), Y0, Y0
+	VMOVUPD Y0, (CX)(DI*1)
+	ADDQ    8(AX), DI
+	DECQ    BX
+	JNZ     line
+	ADDQ    $0x20, SI
+	CMPQ    SI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func eliminate(e *byte)
+// Requires: AVX
+TEXT ·eliminate(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  (AX), R8
+	XORL  R10, R10
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R10*1), Y0
+	VMOVUPD 976(AX)(R10*1), Y1
+	MOVQ    R10, R11
+	MOVQ    (AX), R8
+	MOVQ    16(AX), R9
+
+line:
+	CMPL    (R9), $0x00
+	JNE     next
+	VMOVUPD (DX)(R11*1), Y2
+	VMOVUPD (CX)(R11*1), Y3
+	VSUBPD  (BX)(R11*1), Y2, Y2
+	VMULPD  Y2, Y3, Y2
+	VMOVUPD (SI)(R11*1), Y4
+	VSUBPD  Y2, Y4, Y4
+	VANDPD  592(AX)(R10*1), Y4, Y4
+	VMOVUPD (DI)(R11*1), Y6
+	VMULPD  Y4, Y4, Y5
+	VDIVPD  464(AX)(R10*1), Y5, Y5
+	VSUBPD  Y5, Y6, Y6
+	VXORPS  Y5, Y5, Y5
+	VMAXPD  Y5, Y6, Y6
+	VANDPD  592(AX)(R10*1), Y6, Y6
+	VADDPD  Y6, Y3, Y3
+	VMULPD  Y4, Y2, Y2
+	VDIVPD  Y3, Y2, Y2
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y4, Y4, Y4
+	VDIVPD  Y3, Y4, Y4
+	VADDPD  Y4, Y0, Y0
+
+next:
+	ADDQ    $0x04, R9
+	ADDQ    8(AX), R11
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(R10*1)
+	VMOVUPD Y1, 976(AX)(R10*1)
+	ADDQ    $0x20, R10
+	CMPQ    R10, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func follow(e *byte)
+// Requires: AVX
+TEXT ·follow(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  64(AX), R8
+	MOVQ  (AX), R9
+	XORL  R11, R11
+	TESTQ R9, R9
+	JLE   end
+
+part:
+	MOVQ R11, R12
+	MOVQ (AX), R9
+	MOVQ 16(AX), R10
+
+line:
+	CMPL    (R10), $0x00
+	JNE     next
+	VMOVUPD (DX)(R12*1), Y0
+	VMOVUPD (CX)(R12*1), Y1
+	VSUBPD  (BX)(R12*1), Y0, Y0
+	VMULPD  Y0, Y1, Y0
+	VMOVUPD (SI)(R12*1), Y2
+	VSUBPD  Y0, Y2, Y2
+	VANDPD  592(AX)(R11*1), Y2, Y2
+	VMOVUPD (DI)(R12*1), Y4
+	VMULPD  Y2, Y2, Y3
+	VDIVPD  464(AX)(R11*1), Y3, Y3
+	VSUBPD  Y3, Y4, Y4
+	VXORPS  Y3, Y3, Y3
+	VMAXPD  Y3, Y4, Y4
+	VANDPD  592(AX)(R11*1), Y4, Y4
+	VADDPD  Y4, Y1, Y1
+	VMULPD  80(AX)(R11*1), Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VXORPD  sign<>+0(SB), Y0, Y0
+	VDIVPD  Y1, Y0, Y0
+	VANDPD  720(AX)(R11*1), Y0, Y0
+	VMOVUPD Y0, (R8)(R12*1)
+
+next:
+	ADDQ $0x04, R10
+	ADDQ 8(AX), R12
+	DECQ R9
+	JNZ  line
+	ADDQ $0x20, R11
+	CMPQ R11, 8(AX)
+	JLT  part
+
+end:
+	VZEROUPPER
+	RET
+
+// func scores8w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·scores8w(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         48(AX), R8
+	MOVQ         56(AX), R9
+	MOVQ         32(AX), R10
+	LEAQ         -4(BX)(R10*4), R10
+	VBROADCASTSD 96(AX), Z0
+	TESTQ        DX, DX
+	JLE          end
+	MOVQ         (CX), AX
+	LEAQ         (BX)(AX*4), BX
+	LEAQ         (SI)(AX*4), SI
+
+row:
+	MOVQ   8(CX), AX
+	SUBQ   (CX), AX
+	VPXORD Z1, Z1, Z1
+	TESTQ  AX, AX
+	JLE    sum
+
+entry:
+	MOVL           (BX), R11
+	IMUL3Q         $0x00000040, R11, R11
+	VCVTPS2PD.BCST (SI), Z2
+	LEAQ           96(BX), R12
+	CMPQ           R12, R10
+	CMOVQHI        BX, R12
+	MOVL           (R12), R12
+	IMUL3Q         $0x00000040, R12, R12
+	PREFETCHT0     (DI)(R12*1)
+	VMULPD         (DI)(R11*1), Z2, Z2
+	VADDPD         Z2, Z1, Z1
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           AX
+	JNZ            entry
+
+sum:
+	VMULPD  (R8), Z0, Z2
+	VADDPD  Z2, Z1, Z1
+	VMOVUPD Z1, (R9)
+	ADDQ    $0x40, R9
+	ADDQ    $0x08, CX
+	DECQ    DX
+	JNZ     row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gather8w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gather8w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R11
+	LEAQ  (BX)(R11*4), BX
+	LEAQ  (SI)(R11*4), SI
+
+row:
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	VBROADCASTSD 96(AX), Z1
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z1, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	ADDQ         $0x40, R9
+	TESTQ        R11, R11
+	JLE          next
+
+entry:
+	MOVL           (BX), R12
+	IMUL3Q         $0x00000040, R12, R12
+	VCVTPS2PD.BCST (SI), Z1
+	LEAQ           96(BX), R13
+	CMPQ           R13, R10
+	CMOVQHI        BX, R13
+	MOVL           (R13), R13
+	IMUL3Q         $0x00000040, R13, R13
+	PREFETCHT0     (DI)(R13*1)
+	VMULPD         Z0, Z1, Z1
+	VADDPD         (DI)(R12*1), Z1, Z1
+	VMOVUPD        Z1, (DI)(R12*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R11
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherSquare8w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gatherSquare8w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R11
+	LEAQ  (BX)(R11*4), BX
+	LEAQ  (SI)(R11*4), SI
+
+row:
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	VBROADCASTSD 96(AX), Z1
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z1, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	ADDQ         $0x40, R9
+	TESTQ        R11, R11
+	JLE          next
+
+entry:
+	MOVL           (BX), R12
+	IMUL3Q         $0x00000040, R12, R12
+	VCVTPS2PD.BCST (SI), Z1
+	VMULPD         Z1, Z1, Z1
+	LEAQ           96(BX), R13
+	CMPQ           R13, R10
+	CMOVQHI        BX, R13
+	MOVL           (R13), R13
+	IMUL3Q         $0x00000040, R13, R13
+	PREFETCHT0     (DI)(R13*1)
+	VMULPD         Z0, Z1, Z1
+	VADDPD         (DI)(R12*1), Z1, Z1
+	VMOVUPD        Z1, (DI)(R12*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R11
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherSize8w(e *byte)
+// Requires: AVX, AVX512DQ, AVX512F, CMOV, MMX+
+TEXT ·gatherSize8w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	MOVQ  88(AX), R11
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R12
+	LEAQ  (BX)(R12*4), BX
+	LEAQ  (SI)(R12*4), SI
+
+row:
+	MOVQ         8(CX), R12
+	SUBQ         (CX), R12
+	VBROADCASTSD (R11), Z0
+	ADDQ         $0x08, R11
+	VBROADCASTSD 96(AX), Z2
+	VMULPD       Z0, Z2, Z2
+	VMOVUPD      (R9), Z1
+	VMULPD       Z1, Z2, Z2
+	VADDPD       (R8), Z2, Z2
+	VMOVUPD      Z2, (R8)
+	ADDQ         $0x40, R9
+	TESTQ        R12, R12
+	JLE          next
+
+entry:
+	MOVL           (BX), R13
+	IMUL3Q         $0x00000040, R13, R13
+	VCVTPS2PD.BCST (SI), Z2
+	VANDPD         positive<>+0(SB), Z2, Z2
+	VMULPD         Z0, Z2, Z2
+	LEAQ           96(BX), R14
+	CMPQ           R14, R10
+	CMOVQHI        BX, R14
+	MOVL           (R14), R14
+	IMUL3Q         $0x00000040, R14, R14
+	PREFETCHT0     (DI)(R14*1)
+	VMULPD         Z1, Z2, Z2
+	VADDPD         (DI)(R13*1), Z2, Z2
+	VMOVUPD        Z2, (DI)(R13*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R12
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherBoth8w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gatherBoth8w(SB), NOSPLIT, $8-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  64(AX), R10
+	MOVQ  72(AX), R11
+	MOVQ  80(AX), R12
+	MOVQ  32(AX), R13
+	LEAQ  -4(BX)(R13*4), R13
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R14
+	LEAQ  (BX)(R14*4), BX
+	LEAQ  (SI)(R14*4), SI
+
+row:
+	MOVQ         8(CX), R14
+	SUBQ         (CX), R14
+	VBROADCASTSD 96(AX), Z1
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z1, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	ADDQ         $0x40, R9
+	VBROADCASTSD 104(AX), Z2
+	VMOVUPD      (R12), Z1
+	VMULPD       Z1, Z2, Z2
+	VADDPD       (R11), Z2, Z2
+	VMOVUPD      Z2, (R11)
+	ADDQ         $0x40, R12
+	TESTQ        R14, R14
+	JLE          next
+
+entry:
+	MOVL           (BX), R15
+	IMUL3Q         $0x00000040, R15, R15
+	VCVTPS2PD.BCST (SI), Z2
+	LEAQ           96(BX), BP
+	CMPQ           BP, R13
+	CMOVQHI        BX, BP
+	MOVL           (BP), BP
+	IMUL3Q         $0x00000040, BP, BP
+	PREFETCHT0     (DI)(BP*1)
+	VMULPD         Z0, Z2, Z3
+	VADDPD         (DI)(R15*1), Z3, Z3
+	VMOVUPD        Z3, (DI)(R15*1)
+	LEAQ           96(BX), BP
+	CMPQ           BP, R13
+	CMOVQHI        BX, BP
+	MOVL           (BP), BP
+	IMUL3Q         $0x00000040, BP, BP
+	PREFETCHT0     (R10)(BP*1)
+	VMULPD         Z2, Z2, Z2
+	VMULPD         Z1, Z2, Z2
+	VADDPD         (R10)(R15*1), Z2, Z2
+	VMOVUPD        Z2, (R10)(R15*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R14
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func scores16w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·scores16w(SB), NOSPLIT, $0-8
+	MOVQ         e+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         48(AX), R8
+	MOVQ         56(AX), R9
+	MOVQ         32(AX), R10
+	LEAQ         -4(BX)(R10*4), R10
+	VBROADCASTSD 96(AX), Z0
+	TESTQ        DX, DX
+	JLE          end
+	MOVQ         (CX), AX
+	LEAQ         (BX)(AX*4), BX
+	LEAQ         (SI)(AX*4), SI
+
+row:
+	MOVQ   8(CX), AX
+	SUBQ   (CX), AX
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	TESTQ  AX, AX
+	JLE    sum
+
+entry:
+	MOVL           (BX), R11
+	IMUL3Q         $0x00000080, R11, R11
+	VCVTPS2PD.BCST (SI), Z3
+	LEAQ           96(BX), R12
+	CMPQ           R12, R10
+	CMOVQHI        BX, R12
+	MOVL           (R12), R12
+	IMUL3Q         $0x00000080, R12, R12
+	PREFETCHT0     (DI)(R12*1)
+	PREFETCHT0     64(DI)(R12*1)
+	VMULPD         (DI)(R11*1), Z3, Z4
+	VADDPD         Z4, Z1, Z1
+	VMULPD         64(DI)(R11*1), Z3, Z3
+	VADDPD         Z3, Z2, Z2
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           AX
+	JNZ            entry
+
+sum:
+	VMULPD  (R8), Z0, Z3
+	VADDPD  Z3, Z1, Z1
+	VMOVUPD Z1, (R9)
+	VMULPD  64(R8), Z0, Z3
+	VADDPD  Z3, Z2, Z2
+	VMOVUPD Z2, 64(R9)
+	ADDQ    $0x80, R9
+	ADDQ    $0x08, CX
+	DECQ    DX
+	JNZ     row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gather16w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gather16w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R11
+	LEAQ  (BX)(R11*4), BX
+	LEAQ  (SI)(R11*4), SI
+
+row:
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	VBROADCASTSD 96(AX), Z2
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z2, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	VMOVUPD      64(R9), Z1
+	VMULPD       Z1, Z2, Z2
+	VADDPD       64(R8), Z2, Z2
+	VMOVUPD      Z2, 64(R8)
+	ADDQ         $0x80, R9
+	TESTQ        R11, R11
+	JLE          next
+
+entry:
+	MOVL           (BX), R12
+	IMUL3Q         $0x00000080, R12, R12
+	VCVTPS2PD.BCST (SI), Z2
+	LEAQ           96(BX), R13
+	CMPQ           R13, R10
+	CMOVQHI        BX, R13
+	MOVL           (R13), R13
+	IMUL3Q         $0x00000080, R13, R13
+	PREFETCHT0     (DI)(R13*1)
+	PREFETCHT0     64(DI)(R13*1)
+	VMULPD         Z0, Z2, Z3
+	VADDPD         (DI)(R12*1), Z3, Z3
+	VMOVUPD        Z3, (DI)(R12*1)
+	VMULPD         Z1, Z2, Z2
+	VADDPD         64(DI)(R12*1), Z2, Z2
+	VMOVUPD        Z2, 64(DI)(R12*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R11
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherSquare16w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gatherSquare16w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R11
+	LEAQ  (BX)(R11*4), BX
+	LEAQ  (SI)(R11*4), SI
+
+row:
+	MOVQ         8(CX), R11
+	SUBQ         (CX), R11
+	VBROADCASTSD 96(AX), Z2
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z2, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	VMOVUPD      64(R9), Z1
+	VMULPD       Z1, Z2, Z2
+	VADDPD       64(R8), Z2, Z2
+	VMOVUPD      Z2, 64(R8)
+	ADDQ         $0x80, R9
+	TESTQ        R11, R11
+	JLE          next
+
+entry:
+	MOVL           (BX), R12
+	IMUL3Q         $0x00000080, R12, R12
+	VCVTPS2PD.BCST (SI), Z2
+	VMULPD         Z2, Z2, Z2
+	LEAQ           96(BX), R13
+	CMPQ           R13, R10
+	CMOVQHI        BX, R13
+	MOVL           (R13), R13
+	IMUL3Q         $0x00000080, R13, R13
+	PREFETCHT0     (DI)(R13*1)
+	PREFETCHT0     64(DI)(R13*1)
+	VMULPD         Z0, Z2, Z3
+	VADDPD         (DI)(R12*1), Z3, Z3
+	VMOVUPD        Z3, (DI)(R12*1)
+	VMULPD         Z1, Z2, Z2
+	VADDPD         64(DI)(R12*1), Z2, Z2
+	VMOVUPD        Z2, 64(DI)(R12*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R11
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherSize16w(e *byte)
+// Requires: AVX, AVX512DQ, AVX512F, CMOV, MMX+
+TEXT ·gatherSize16w(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  32(AX), R10
+	LEAQ  -4(BX)(R10*4), R10
+	MOVQ  88(AX), R11
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R12
+	LEAQ  (BX)(R12*4), BX
+	LEAQ  (SI)(R12*4), SI
+
+row:
+	MOVQ         8(CX), R12
+	SUBQ         (CX), R12
+	VBROADCASTSD (R11), Z0
+	ADDQ         $0x08, R11
+	VBROADCASTSD 96(AX), Z3
+	VMULPD       Z0, Z3, Z3
+	VMOVUPD      (R9), Z1
+	VMULPD       Z1, Z3, Z2
+	VADDPD       (R8), Z2, Z2
+	VMOVUPD      Z2, (R8)
+	VMOVUPD      64(R9), Z2
+	VMULPD       Z2, Z3, Z3
+	VADDPD       64(R8), Z3, Z3
+	VMOVUPD      Z3, 64(R8)
+	ADDQ         $0x80, R9
+	TESTQ        R12, R12
+	JLE          next
+
+entry:
+	MOVL           (BX), R13
+	IMUL3Q         $0x00000080, R13, R13
+	VCVTPS2PD.BCST (SI), Z3
+	VANDPD         positive<>+0(SB), Z3, Z3
+	VMULPD         Z0, Z3, Z3
+	LEAQ           96(BX), R14
+	CMPQ           R14, R10
+	CMOVQHI        BX, R14
+	MOVL           (R14), R14
+	IMUL3Q         $0x00000080, R14, R14
+	PREFETCHT0     (DI)(R14*1)
+	PREFETCHT0     64(DI)(R14*1)
+	VMULPD         Z1, Z3, Z4
+	VADDPD         (DI)(R13*1), Z4, Z4
+	VMOVUPD        Z4, (DI)(R13*1)
+	VMULPD         Z2, Z3, Z3
+	VADDPD         64(DI)(R13*1), Z3, Z3
+	VMOVUPD        Z3, 64(DI)(R13*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R12
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func gatherBoth16w(e *byte)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·gatherBoth16w(SB), NOSPLIT, $8-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  40(AX), DI
+	MOVQ  48(AX), R8
+	MOVQ  56(AX), R9
+	MOVQ  64(AX), R10
+	MOVQ  72(AX), R11
+	MOVQ  80(AX), R12
+	MOVQ  32(AX), R13
+	LEAQ  -4(BX)(R13*4), R13
+	TESTQ DX, DX
+	JLE   end
+	MOVQ  (CX), R14
+	LEAQ  (BX)(R14*4), BX
+	LEAQ  (SI)(R14*4), SI
+
+row:
+	MOVQ         8(CX), R14
+	SUBQ         (CX), R14
+	VBROADCASTSD 96(AX), Z2
+	VMOVUPD      (R9), Z0
+	VMULPD       Z0, Z2, Z1
+	VADDPD       (R8), Z1, Z1
+	VMOVUPD      Z1, (R8)
+	VMOVUPD      64(R9), Z1
+	VMULPD       Z1, Z2, Z2
+	VADDPD       64(R8), Z2, Z2
+	VMOVUPD      Z2, 64(R8)
+	ADDQ         $0x80, R9
+	VBROADCASTSD 104(AX), Z4
+	VMOVUPD      (R12), Z2
+	VMULPD       Z2, Z4, Z3
+	VADDPD       (R11), Z3, Z3
+	VMOVUPD      Z3, (R11)
+	VMOVUPD      64(R12), Z3
+	VMULPD       Z3, Z4, Z4
+	VADDPD       64(R11), Z4, Z4
+	VMOVUPD      Z4, 64(R11)
+	ADDQ         $0x80, R12
+	TESTQ        R14, R14
+	JLE          next
+
+entry:
+	MOVL           (BX), R15
+	IMUL3Q         $0x00000080, R15, R15
+	VCVTPS2PD.BCST (SI), Z4
+	LEAQ           96(BX), BP
+	CMPQ           BP, R13
+	CMOVQHI        BX, BP
+	MOVL           (BP), BP
+	IMUL3Q         $0x00000080, BP, BP
+	PREFETCHT0     (DI)(BP*1)
+	PREFETCHT0     64(DI)(BP*1)
+	VMULPD         Z0, Z4, Z5
+	VADDPD         (DI)(R15*1), Z5, Z5
+	VMOVUPD        Z5, (DI)(R15*1)
+	VMULPD         Z1, Z4, Z5
+	VADDPD         64(DI)(R15*1), Z5, Z5
+	VMOVUPD        Z5, 64(DI)(R15*1)
+	LEAQ           96(BX), BP
+	CMPQ           BP, R13
+	CMOVQHI        BX, BP
+	MOVL           (BP), BP
+	IMUL3Q         $0x00000080, BP, BP
+	PREFETCHT0     (R10)(BP*1)
+	PREFETCHT0     64(R10)(BP*1)
+	VMULPD         Z4, Z4, Z4
+	VMULPD         Z2, Z4, Z5
+	VADDPD         (R10)(R15*1), Z5, Z5
+	VMOVUPD        Z5, (R10)(R15*1)
+	VMULPD         Z3, Z4, Z4
+	VADDPD         64(R10)(R15*1), Z4, Z4
+	VMOVUPD        Z4, 64(R10)(R15*1)
+	ADDQ           $0x04, BX
+	ADDQ           $0x04, SI
+	DECQ           R14
+	JNZ            entry
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  row
+
+end:
+	VZEROUPPER
+	RET
+
+// func weighw(e *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·weighw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	MOVQ  40(AX), R8
+	MOVQ  48(AX), R9
+	MOVQ  64(AX), R10
+	TESTQ R10, R10
+	JLE   end
+
+row:
+	MOVQ    72(AX), R13
+	MOVWLZX (R8), R11
+	MOVQ    AX, R12
+	SHRQ    $0x01, R13
+
+quarter:
+	VMOVUPD      (DX), Z1
+	VMULPD       80(R12), Z1, Z1
+	VADDPD       (CX), Z1, Z0
+	VMOVUPD      Z0, (BX)
+	VMOVQ        R11, X1
+	VPBROADCASTQ X1, Z1
+	VPTESTMQ     bits<>+0(SB), Z1, K1
+	VMOVUPD.Z    sign<>+0(SB), K1, Z2
+	VXORPD       Z2, Z0, Z0
+	VORPD        sign<>+0(SB), Z0, Z1
+	VMULPD       log2e<>+0(SB), Z1, Z4
+	VSUBPD       half<>+0(SB), Z4, Z4
+	VCVTTPD2DQ   Z4, Y5
+	VCVTDQ2PD    Y5, Z4
+	VMULPD       ln2Hi<>+0(SB), Z4, Z6
+	VSUBPD       Z6, Z1, Z6
+	VMULPD       ln2Lo<>+0(SB), Z4, Z4
+	VSUBPD       Z4, Z6, Z7
+	VMULPD       Z7, Z7, Z9
+	VMOVUPD      e5<>+0(SB), Z10
+	VMULPD       Z9, Z10, Z10
+	VADDPD       e4<>+0(SB), Z10, Z10
+	VMULPD       Z9, Z10, Z10
+	VADDPD       e3<>+0(SB), Z10, Z10
+	VMULPD       Z9, Z10, Z10
+	VADDPD       e2<>+0(SB), Z10, Z10
+	VMULPD       Z9, Z10, Z10
+	VADDPD       e1<>+0(SB), Z10, Z10
+	VMULPD       Z9, Z10, Z10
+	VSUBPD       Z10, Z7, Z10
+	VMULPD       Z10, Z7, Z7
+	VMOVUPD      two<>+0(SB), Z9
+	VSUBPD       Z10, Z9, Z9
+	VDIVPD       Z9, Z7, Z7
+	VSUBPD       Z7, Z4, Z7
+	VSUBPD       Z6, Z7, Z7
+	VMOVUPD      one<>+0(SB), Z4
+	VSUBPD       Z7, Z4, Z4
+	VPMOVSXDQ    Y5, Z5
+	VPADDQ       offset<>+0(SB), Z5, Z5
+	VPSLLQ       $0x34, Z5, Z5
+	VMULPD       Z5, Z4, Z4
+	VPXORD       Z3, Z3, Z3
+	VCMPPD       $0x1e, least<>+0(SB), Z1, K1
+	VMOVAPD      Z4, K1, Z3
+	VADDPD       one<>+0(SB), Z3, Z4
+	VMOVUPD      one<>+0(SB), Z5
+	VDIVPD       Z4, Z5, Z5
+	VMULPD       Z3, Z5, Z6
+	VBROADCASTSD (R9), Z7
+	VMULPD       Z6, Z5, Z1
+	VMULPD       Z7, Z1, Z1
+	VMOVUPD      Z1, (DI)
+	VPXORD       Z8, Z8, Z8
+	VCMPPD       $0x1e, Z8, Z0, K1
+	VMOVAPD      Z5, K1, Z6
+	VXORPD       Z2, Z6, Z6
+	VXORPD       sign<>+0(SB), Z6, Z6
+	VMULPD       Z7, Z6, Z6
+	VMOVUPD      Z6, (SI)
+	VSUBPD       one<>+0(SB), Z4, Z1
+	VSUBPD       Z1, Z3, Z1
+	VMULPD       Z5, Z1, Z1
+	VCMPPD       $0x05, sqrt2<>+0(SB), Z4, K1
+	VMULPD       half<>+0(SB), Z4, Z2
+	VMOVAPD      Z4, Z4
+	VMOVAPD      Z2, K1, Z4
+	VSUBPD       one<>+0(SB), Z4, Z4
+	VMOVUPD.Z    one<>+0(SB), K1, Z5
+	VADDPD       two<>+0(SB), Z4, Z6
+	VDIVPD       Z6, Z4, Z6
+	VMULPD       Z6, Z6, Z2
+	VMULPD       Z2, Z2, Z11
+	VMOVUPD      l6<>+0(SB), Z9
+	VMULPD       Z11, Z9, Z9
+	VADDPD       l4<>+0(SB), Z9, Z9
+	VMULPD       Z11, Z9, Z9
+	VADDPD       l2<>+0(SB), Z9, Z9
+	VMULPD       Z11, Z9, Z9
+	VMOVUPD      l7<>+0(SB), Z10
+	VMULPD       Z11, Z10, Z10
+	VADDPD       l5<>+0(SB), Z10, Z10
+	VMULPD       Z11, Z10, Z10
+	VADDPD       l3<>+0(SB), Z10, Z10
+	VMULPD       Z11, Z10, Z10
+	VADDPD       l1<>+0(SB), Z10, Z10
+	VMULPD       Z2, Z10, Z10
+	VMULPD       Z4, Z4, Z2
+	VMULPD       half<>+0(SB), Z2, Z2
+	VADDPD       Z9, Z2, Z9
+	VADDPD       Z10, Z9, Z9
+	VMULPD       Z6, Z9, Z9
+	VMULPD       ln2Lo<>+0(SB), Z5, Z6
+	VADDPD       Z6, Z9, Z9
+	VSUBPD       Z9, Z2, Z9
+	VSUBPD       Z4, Z9, Z9
+	VMULPD       ln2Hi<>+0(SB), Z5, Z5
+	VSUBPD       Z9, Z5, Z9
+	VADDPD       Z1, Z9, Z9
+	VMAXPD       Z0, Z8, Z8
+	VADDPD       Z8, Z9, Z9
+	VMULPD       Z7, Z9, Z9
+	VADDPD       208(R12), Z9, Z9
+	VMOVUPD      Z9, 208(R12)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R12
+	SHRL         $0x08, R11
+	DECQ         R13
+	JNZ          quarter
+	ADDQ         $0x02, R8
+	ADDQ         56(AX), R9
+	DECQ         R10
+	JNZ          row
+
+end:
+	VZEROUPPER
+	RET
+
+// func differentiatew(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·differentiatew(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  (AX), R8
+	XORL  R9, R9
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R9*1), Z0
+	VMOVUPD 976(AX)(R9*1), Z1
+	VMOVUPD 1104(AX)(R9*1), Z2
+	MOVQ    R9, R10
+	MOVQ    (AX), R8
+
+line:
+	VMOVUPD (DX)(R10*1), Z3
+	VMOVUPD (CX)(R10*1), Z4
+	VSUBPD  (BX)(R10*1), Z3, Z3
+	VMULPD  Z3, Z4, Z5
+	VMOVUPD (DI)(R10*1), Z6
+	VSUBPD  (SI)(R10*1), Z5, Z5
+	VMOVUPD Z5, (SI)(R10*1)
+	VADDPD  Z4, Z6, Z6
+	VMULPD  Z5, Z5, Z5
+	VDIVPD  Z6, Z5, Z6
+	VADDPD  Z6, Z0, Z0
+	VDIVPD  Z4, Z5, Z6
+	VADDPD  Z6, Z1, Z1
+	VMULPD  Z3, Z3, Z3
+	VMULPD  Z4, Z3, Z3
+	VADDPD  Z3, Z2, Z2
+	ADDQ    8(AX), R10
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(R9*1)
+	VMOVUPD Z1, 976(AX)(R9*1)
+	VMOVUPD Z2, 1104(AX)(R9*1)
+	ADDQ    $0x40, R9
+	CMPQ    R9, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func differentiateFarw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·differentiateFarw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  72(AX), R8
+	MOVQ  (AX), R9
+	XORL  R10, R10
+	TESTQ R9, R9
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R10*1), Z0
+	VMOVUPD 976(AX)(R10*1), Z1
+	VMOVUPD 1104(AX)(R10*1), Z2
+	MOVQ    R10, R11
+	MOVQ    (AX), R9
+
+line:
+	VMOVUPD (DX)(R11*1), Z3
+	VMOVUPD (CX)(R11*1), Z4
+	VSUBPD  (BX)(R11*1), Z3, Z3
+	VMULPD  Z3, Z4, Z5
+	VMOVUPD (DI)(R11*1), Z6
+	VSUBPD  (SI)(R11*1), Z5, Z5
+	VMOVUPD (R8)(R11*1), Z8
+	VMULPD  80(AX)(R10*1), Z8, Z7
+	VADDPD  Z7, Z5, Z5
+	VMULPD  Z8, Z8, Z8
+	VMULPD  208(AX)(R10*1), Z8, Z8
+	VADDPD  Z8, Z6, Z6
+	VMOVUPD Z6, (DI)(R11*1)
+	VMOVUPD Z5, (SI)(R11*1)
+	VADDPD  Z4, Z6, Z6
+	VMULPD  Z5, Z5, Z5
+	VDIVPD  Z6, Z5, Z7
+	VADDPD  Z7, Z0, Z0
+	VDIVPD  Z4, Z5, Z7
+	VADDPD  Z7, Z1, Z1
+	VMULPD  Z3, Z3, Z3
+	VMULPD  Z4, Z3, Z3
+	VADDPD  Z3, Z2, Z2
+	ADDQ    8(AX), R11
+	DECQ    R9
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(R10*1)
+	VMOVUPD Z1, 976(AX)(R10*1)
+	VMOVUPD Z2, 1104(AX)(R10*1)
+	ADDQ    $0x40, R10
+	CMPQ    R10, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func slopesw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·slopesw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  64(AX), DI
+	MOVQ  (AX), R8
+	XORL  R9, R9
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R9*1), Z0
+	VMOVUPD 976(AX)(R9*1), Z1
+	VMOVUPD 1104(AX)(R9*1), Z2
+	MOVQ    R9, R10
+	MOVQ    (AX), R8
+
+line:
+	VMOVUPD (DI)(R10*1), Z3
+	VMOVUPD (DX)(R10*1), Z5
+	VMULPD  (SI)(R10*1), Z3, Z4
+	VADDPD  Z4, Z0, Z0
+	VMULPD  (CX)(R10*1), Z3, Z4
+	VSUBPD  (BX)(R10*1), Z5, Z5
+	VMULPD  Z4, Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	VMULPD  Z3, Z4, Z4
+	VADDPD  Z4, Z2, Z2
+	ADDQ    8(AX), R10
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(R9*1)
+	VMOVUPD Z1, 976(AX)(R9*1)
+	VMOVUPD Z2, 1104(AX)(R9*1)
+	ADDQ    $0x40, R9
+	CMPQ    R9, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func stepw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·stepw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  32(AX), CX
+	MOVQ  64(AX), DX
+	MOVQ  (AX), BX
+	XORL  SI, SI
+	TESTQ BX, BX
+	JLE   end
+
+part:
+	MOVQ SI, DI
+	MOVQ (AX), BX
+
+line:
+	VMOVUPD (DX)(DI*1), Z0
+	VMULPD  336(AX)(SI*1), Z0, Z0
+	VADDPD  (CX)(DI*1), Z0, Z0
+	VMOVUPD Z0, (CX)(DI*1)
+	ADDQ    8(AX), DI
+	DECQ    BX
+	JNZ     line
+	ADDQ    $0x40, SI
+	CMPQ    SI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func eliminatew(e *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·eliminatew(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  (AX), R8
+	XORL  R10, R10
+	TESTQ R8, R8
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(R10*1), Z0
+	VMOVUPD 976(AX)(R10*1), Z1
+	MOVQ    R10, R11
+	MOVQ    (AX), R8
+	MOVQ    16(AX), R9
+
+line:
+	CMPL    (R9), $0x00
+	JNE     next
+	VMOVUPD (DX)(R11*1), Z2
+	VMOVUPD (CX)(R11*1), Z3
+	VSUBPD  (BX)(R11*1), Z2, Z2
+	VMULPD  Z2, Z3, Z2
+	VMOVUPD (SI)(R11*1), Z5
+	VSUBPD  Z2, Z5, Z5
+	VANDPD  592(AX)(R10*1), Z5, Z5
+	VMOVUPD (DI)(R11*1), Z7
+	VMULPD  Z5, Z5, Z6
+	VDIVPD  464(AX)(R10*1), Z6, Z6
+	VSUBPD  Z6, Z7, Z7
+	VPXORD  Z4, Z4, Z4
+	VMAXPD  Z4, Z7, Z7
+	VANDPD  592(AX)(R10*1), Z7, Z7
+	VADDPD  Z7, Z3, Z3
+	VMULPD  Z5, Z2, Z2
+	VDIVPD  Z3, Z2, Z2
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z5, Z5, Z5
+	VDIVPD  Z3, Z5, Z5
+	VADDPD  Z5, Z0, Z0
+
+next:
+	ADDQ    $0x04, R9
+	ADDQ    8(AX), R11
+	DECQ    R8
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(R10*1)
+	VMOVUPD Z1, 976(AX)(R10*1)
+	ADDQ    $0x40, R10
+	CMPQ    R10, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func followw(e *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·followw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  48(AX), SI
+	MOVQ  56(AX), DI
+	MOVQ  64(AX), R8
+	MOVQ  (AX), R9
+	XORL  R11, R11
+	TESTQ R9, R9
+	JLE   end
+
+part:
+	MOVQ R11, R12
+	MOVQ (AX), R9
+	MOVQ 16(AX), R10
+
+line:
+	CMPL    (R10), $0x00
+	JNE     next
+	VMOVUPD (DX)(R12*1), Z0
+	VMOVUPD (CX)(R12*1), Z1
+	VSUBPD  (BX)(R12*1), Z0, Z0
+	VMULPD  Z0, Z1, Z0
+	VMOVUPD (SI)(R12*1), Z3
+	VSUBPD  Z0, Z3, Z3
+	VANDPD  592(AX)(R11*1), Z3, Z3
+	VMOVUPD (DI)(R12*1), Z5
+	VMULPD  Z3, Z3, Z4
+	VDIVPD  464(AX)(R11*1), Z4, Z4
+	VSUBPD  Z4, Z5, Z5
+	VPXORD  Z2, Z2, Z2
+	VMAXPD  Z2, Z5, Z5
+	VANDPD  592(AX)(R11*1), Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	VMULPD  80(AX)(R11*1), Z3, Z3
+	VADDPD  Z3, Z0, Z0
+	VXORPD  sign<>+0(SB), Z0, Z0
+	VDIVPD  Z1, Z0, Z0
+	VANDPD  720(AX)(R11*1), Z0, Z0
+	VMOVUPD Z0, (R8)(R12*1)
+
+next:
+	ADDQ $0x04, R10
+	ADDQ 8(AX), R12
+	DECQ R9
+	JNZ  line
+	ADDQ $0x40, R11
+	CMPQ R11, 8(AX)
+	JLT  part
 
 end:
 	VZEROUPPER
@@ -1931,9 +3465,9 @@ TEXT ·turn8(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), BX
 	MOVQ    32(AX), SI
 	MOVQ    40(AX), DI
-	VMOVUPD 112(AX), Y0
-	VMOVUPD 144(AX), Y1
-	VMOVUPS 48(AX), Y2
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPS 56(AX), Y2
 	TESTQ   CX, CX
 	JLE     end
 
@@ -1963,8 +3497,8 @@ column:
 	JNZ          column
 
 end:
-	VMOVUPD Y0, 112(AX)
-	VMOVUPD Y1, 144(AX)
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
 	VZEROUPPER
 	RET
 
@@ -1977,9 +3511,9 @@ TEXT ·advance8(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), BX
 	MOVQ    24(AX), SI
 	MOVQ    32(AX), DI
-	VMOVUPD 112(AX), Y0
-	VMOVUPD 144(AX), Y1
-	VMOVUPS 48(AX), Y2
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPS 56(AX), Y2
 	TESTQ   CX, CX
 	JLE     end
 
@@ -2010,8 +3544,123 @@ column:
 	JNZ          column
 
 end:
-	VMOVUPD Y0, 112(AX)
-	VMOVUPD Y1, 144(AX)
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VZEROUPPER
+	RET
+
+// func turnFar8(e *byte)
+// Requires: AVX
+TEXT ·turnFar8(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    24(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	MOVQ    48(AX), R8
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPS 56(AX), Y2
+	VMOVUPD 312(AX), Y3
+	VMOVUPD 344(AX), Y4
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMOVUPS      (BX), Y5
+	VMULPS       (SI), Y5, Y5
+	VMULPS       (DX), Y2, Y6
+	VADDPS       Y6, Y5, Y5
+	VMOVUPS      Y5, (DX)
+	VMULPS       (DI), Y5, Y6
+	VMOVUPS      Y6, 32(DX)
+	VCVTPS2PD    X5, Y7
+	VCVTPS2PD    X6, Y8
+	VMULPD       Y7, Y8, Y7
+	VADDPD       Y7, Y0, Y0
+	VEXTRACTF128 $0x01, Y5, X7
+	VEXTRACTF128 $0x01, Y6, X8
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X8, Y8
+	VMULPD       Y7, Y8, Y7
+	VADDPD       Y7, Y1, Y1
+	VMOVUPS      (R8), Y6
+	VCVTPS2PD    X5, Y7
+	VCVTPS2PD    X6, Y8
+	VMULPD       Y7, Y8, Y7
+	VADDPD       Y7, Y3, Y3
+	VEXTRACTF128 $0x01, Y5, X7
+	VEXTRACTF128 $0x01, Y6, X8
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X8, Y8
+	VMULPD       Y7, Y8, Y7
+	VADDPD       Y7, Y4, Y4
+	ADDQ         $0x40, DX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	ADDQ         $0x20, R8
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VMOVUPD Y3, 312(AX)
+	VMOVUPD Y4, 344(AX)
+	VZEROUPPER
+	RET
+
+// func advanceFar8(e *byte)
+// Requires: AVX
+TEXT ·advanceFar8(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    48(AX), R8
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPS 56(AX), Y2
+	VMOVUPS 120(AX), Y3
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMULPS       (DX), Y2, Y4
+	VADDPS       (BX), Y4, Y4
+	VMOVUPS      Y4, (BX)
+	VMULPS       (R8), Y3, Y5
+	VADDPS       32(DX), Y5, Y5
+	VMULPS       Y5, Y2, Y4
+	VMOVUPS      (SI), Y5
+	VSUBPS       Y4, Y5, Y5
+	VMOVUPS      Y5, (SI)
+	VMULPS       (DI), Y5, Y4
+	VCVTPS2PD    X5, Y6
+	VCVTPS2PD    X4, Y7
+	VMULPD       Y6, Y7, Y6
+	VADDPD       Y6, Y0, Y0
+	VEXTRACTF128 $0x01, Y5, X6
+	VEXTRACTF128 $0x01, Y4, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
+	VMULPD       Y6, Y7, Y6
+	VADDPD       Y6, Y1, Y1
+	ADDQ         $0x40, DX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	ADDQ         $0x20, R8
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
 	VZEROUPPER
 	RET
 
@@ -2145,12 +3794,12 @@ TEXT ·turn16(SB), NOSPLIT, $0-8
 	MOVQ    24(AX), BX
 	MOVQ    32(AX), SI
 	MOVQ    40(AX), DI
-	VMOVUPD 112(AX), Y0
-	VMOVUPD 144(AX), Y1
-	VMOVUPD 176(AX), Y2
-	VMOVUPD 208(AX), Y3
-	VMOVUPS 48(AX), Y4
-	VMOVUPS 80(AX), Y5
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPD 248(AX), Y2
+	VMOVUPD 280(AX), Y3
+	VMOVUPS 56(AX), Y4
+	VMOVUPS 88(AX), Y5
 	TESTQ   CX, CX
 	JLE     end
 
@@ -2197,10 +3846,10 @@ column:
 	JNZ          column
 
 end:
-	VMOVUPD Y0, 112(AX)
-	VMOVUPD Y1, 144(AX)
-	VMOVUPD Y2, 176(AX)
-	VMOVUPD Y3, 208(AX)
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VMOVUPD Y2, 248(AX)
+	VMOVUPD Y3, 280(AX)
 	VZEROUPPER
 	RET
 
@@ -2213,12 +3862,12 @@ TEXT ·advance16(SB), NOSPLIT, $0-8
 	MOVQ    16(AX), BX
 	MOVQ    24(AX), SI
 	MOVQ    32(AX), DI
-	VMOVUPD 112(AX), Y0
-	VMOVUPD 144(AX), Y1
-	VMOVUPD 176(AX), Y2
-	VMOVUPD 208(AX), Y3
-	VMOVUPS 48(AX), Y4
-	VMOVUPS 80(AX), Y5
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPD 248(AX), Y2
+	VMOVUPD 280(AX), Y3
+	VMOVUPS 56(AX), Y4
+	VMOVUPS 88(AX), Y5
 	TESTQ   CX, CX
 	JLE     end
 
@@ -2267,9 +3916,187 @@ column:
 	JNZ          column
 
 end:
-	VMOVUPD Y0, 112(AX)
-	VMOVUPD Y1, 144(AX)
-	VMOVUPD Y2, 176(AX)
-	VMOVUPD Y3, 208(AX)
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VMOVUPD Y2, 248(AX)
+	VMOVUPD Y3, 280(AX)
+	VZEROUPPER
+	RET
+
+// func turnFar16(e *byte)
+// Requires: AVX
+TEXT ·turnFar16(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    24(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	MOVQ    48(AX), R8
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPD 248(AX), Y2
+	VMOVUPD 280(AX), Y3
+	VMOVUPS 56(AX), Y4
+	VMOVUPS 88(AX), Y5
+	VMOVUPD 312(AX), Y6
+	VMOVUPD 344(AX), Y7
+	VMOVUPD 376(AX), Y8
+	VMOVUPD 408(AX), Y9
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMOVUPS      (BX), Y10
+	VMULPS       (SI), Y10, Y10
+	VMULPS       (DX), Y4, Y11
+	VADDPS       Y11, Y10, Y10
+	VMOVUPS      Y10, (DX)
+	VMULPS       (DI), Y10, Y11
+	VMOVUPS      Y11, 64(DX)
+	VCVTPS2PD    X10, Y12
+	VCVTPS2PD    X11, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y0, Y0
+	VEXTRACTF128 $0x01, Y10, X12
+	VEXTRACTF128 $0x01, Y11, X13
+	VCVTPS2PD    X12, Y12
+	VCVTPS2PD    X13, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y1, Y1
+	VMOVUPS      (R8), Y11
+	VCVTPS2PD    X10, Y12
+	VCVTPS2PD    X11, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y6, Y6
+	VEXTRACTF128 $0x01, Y10, X12
+	VEXTRACTF128 $0x01, Y11, X13
+	VCVTPS2PD    X12, Y12
+	VCVTPS2PD    X13, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y7, Y7
+	VMOVUPS      32(BX), Y10
+	VMULPS       32(SI), Y10, Y10
+	VMULPS       32(DX), Y5, Y11
+	VADDPS       Y11, Y10, Y10
+	VMOVUPS      Y10, 32(DX)
+	VMULPS       32(DI), Y10, Y11
+	VMOVUPS      Y11, 96(DX)
+	VCVTPS2PD    X10, Y12
+	VCVTPS2PD    X11, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y2, Y2
+	VEXTRACTF128 $0x01, Y10, X12
+	VEXTRACTF128 $0x01, Y11, X13
+	VCVTPS2PD    X12, Y12
+	VCVTPS2PD    X13, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y3, Y3
+	VMOVUPS      32(R8), Y11
+	VCVTPS2PD    X10, Y12
+	VCVTPS2PD    X11, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y8, Y8
+	VEXTRACTF128 $0x01, Y10, X12
+	VEXTRACTF128 $0x01, Y11, X13
+	VCVTPS2PD    X12, Y12
+	VCVTPS2PD    X13, Y13
+	VMULPD       Y12, Y13, Y12
+	VADDPD       Y12, Y9, Y9
+	ADDQ         $0x80, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VMOVUPD Y2, 248(AX)
+	VMOVUPD Y3, 280(AX)
+	VMOVUPD Y6, 312(AX)
+	VMOVUPD Y7, 344(AX)
+	VMOVUPD Y8, 376(AX)
+	VMOVUPD Y9, 408(AX)
+	VZEROUPPER
+	RET
+
+// func advanceFar16(e *byte)
+// Requires: AVX
+TEXT ·advanceFar16(SB), NOSPLIT, $0-8
+	MOVQ    e+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    48(AX), R8
+	VMOVUPD 184(AX), Y0
+	VMOVUPD 216(AX), Y1
+	VMOVUPD 248(AX), Y2
+	VMOVUPD 280(AX), Y3
+	VMOVUPS 56(AX), Y4
+	VMOVUPS 88(AX), Y5
+	VMOVUPS 120(AX), Y6
+	VMOVUPS 152(AX), Y7
+	TESTQ   CX, CX
+	JLE     end
+
+column:
+	VMULPS       (DX), Y4, Y8
+	VADDPS       (BX), Y8, Y8
+	VMOVUPS      Y8, (BX)
+	VMULPS       (R8), Y6, Y9
+	VADDPS       64(DX), Y9, Y9
+	VMULPS       Y9, Y4, Y8
+	VMOVUPS      (SI), Y9
+	VSUBPS       Y8, Y9, Y9
+	VMOVUPS      Y9, (SI)
+	VMULPS       (DI), Y9, Y8
+	VCVTPS2PD    X9, Y10
+	VCVTPS2PD    X8, Y11
+	VMULPD       Y10, Y11, Y10
+	VADDPD       Y10, Y0, Y0
+	VEXTRACTF128 $0x01, Y9, X10
+	VEXTRACTF128 $0x01, Y8, X11
+	VCVTPS2PD    X10, Y10
+	VCVTPS2PD    X11, Y11
+	VMULPD       Y10, Y11, Y10
+	VADDPD       Y10, Y1, Y1
+	VMULPS       32(DX), Y5, Y8
+	VADDPS       32(BX), Y8, Y8
+	VMOVUPS      Y8, 32(BX)
+	VMULPS       32(R8), Y7, Y9
+	VADDPS       96(DX), Y9, Y9
+	VMULPS       Y9, Y5, Y8
+	VMOVUPS      32(SI), Y9
+	VSUBPS       Y8, Y9, Y9
+	VMOVUPS      Y9, 32(SI)
+	VMULPS       32(DI), Y9, Y8
+	VCVTPS2PD    X9, Y10
+	VCVTPS2PD    X8, Y11
+	VMULPD       Y10, Y11, Y10
+	VADDPD       Y10, Y2, Y2
+	VEXTRACTF128 $0x01, Y9, X10
+	VEXTRACTF128 $0x01, Y8, X11
+	VCVTPS2PD    X10, Y10
+	VCVTPS2PD    X11, Y11
+	VMULPD       Y10, Y11, Y10
+	VADDPD       Y10, Y3, Y3
+	ADDQ         $0x80, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	DECQ         CX
+	JNZ          column
+
+end:
+	VMOVUPD Y0, 184(AX)
+	VMOVUPD Y1, 216(AX)
+	VMOVUPD Y2, 248(AX)
+	VMOVUPD Y3, 280(AX)
 	VZEROUPPER
 	RET

@@ -204,3 +204,55 @@ func TestSystemAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelLoops: the same of the loops over columns, with far rows in some lanes and features of near rows.
+func TestKernelLoops(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 8))
+	const n = 37
+	for line := quarter; line <= Lanes; line += quarter {
+		var vectors [7][]float64
+		for i := range vectors {
+			vectors[i] = normals(rnd, n*line)
+		}
+		for i, x := range vectors[0] {
+			vectors[0][i] = 1e-3 + math.Abs(x)
+			vectors[4][i] = math.Abs(vectors[4][i])
+		}
+		place := make([]uint32, n)
+		for f := range place {
+			place[f] = max(rnd.Uint32N(3), 1) - 1
+		}
+		e := lineLoop{n: n, stride: 8 * line, slope: [Lanes]float64(normals(rnd, Lanes)), bend: [Lanes]float64(normals(rnd, Lanes)), length: [Lanes]float64(normals(rnd, Lanes))}
+		for l := range e.total {
+			e.total[l] = 1 + rnd.Float64()
+			if l%3 > 0 {
+				mask(&e.far, l)
+			}
+			if l%4 > 0 {
+				mask(&e.running, l)
+			}
+		}
+		run := func(k Kernel) (out [][]float64) {
+			all := k.over(line)
+			for i, loop := range []func(*lineLoop){all.differentiate, all.differentiateFar, all.slopes, all.step, all.eliminate, all.follow} {
+				e, v := e, vectors
+				for i := range v {
+					v[i] = append([]float64(nil), v[i]...)
+				}
+				e.precision, e.w, e.above, e.gradient, e.h, e.step, e.u = &v[0][0], &v[1][0], &v[2][0], &v[3][0], &v[4][0], &v[5][0], &v[6][0]
+				if i >= 4 {
+					e.place = &place[0]
+				}
+				loop(&e)
+				out = append(append(out, v[:]...), e.sum[0][:], e.sum[1][:], e.sum[2][:])
+			}
+			return out
+		}
+		want := run(Kernel{})
+		for _, k := range Kernels() {
+			for i, got := range run(k) {
+				same(t, fmt.Sprintf("%d lanes, vector %d", line, i), got, want[i])
+			}
+		}
+	}
+}

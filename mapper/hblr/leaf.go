@@ -289,34 +289,33 @@ func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
 	r.gatherBoth(s.coef, s.gradient, s.curve, s.h, s.line)
-	w, strict := s.w, s.far != nil || s.splits(r)
-	for i := 0; i < len(w); i += s.line {
+	if s.far != nil || s.splits(r) {
+		e := s.loop()
+		if s.far != nil {
+			e.u, e.slope, e.bend = &s.far.u[0], s.far.slope, s.far.bend
+			r.Kernel.over(s.line).differentiateFar(e)
+			return e.sum[0], e.sum[1], s.far.size
+		}
+		r.Kernel.over(s.line).differentiate(e)
+		return e.sum[0], e.sum[1], e.sum[2]
+	}
+	for i := 0; i < len(s.w); i += s.line {
 		for l := range s.line {
-			a, x := s.precision[i+l], w[i+l]
+			a, x := s.precision[i+l], s.w[i+l]
 			g := float64(a*(x-s.above[i+l])) - s.gradient[i+l]
-			if s.far != nil {
-				u := s.far.u[i+l]
-				g += float64(s.far.slope[l] * u)
-				s.h[i+l] += float64(s.far.bend[l] * float64(u*u))
-			}
 			m := a + s.h[i+l]
 			s.gradient[i+l] = g
 			norm[l] += float64(g*g) / m
-			if strict {
-				left[l] += float64(g*g) / a
-				m = a
-				x -= s.above[i+l]
-			}
 			size[l] += float64(float64(x*x) * m)
 		}
 	}
-	switch {
-	case !strict:
-		left = norm
-	case s.far != nil:
-		size = s.far.size
-	}
-	return norm, left, size
+	return norm, norm, size
+}
+
+// loop is the argument of the loops over the columns.
+func (s *Scratch) loop() *lineLoop {
+	return &lineLoop{n: len(s.w) / s.line, stride: 8 * s.line, precision: &s.precision[0], w: &s.w[0], above: &s.above[0],
+		gradient: &s.gradient[0], h: &s.h[0], step: &s.step[0]}
 }
 
 // direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
@@ -336,30 +335,22 @@ func (s *Scratch) direct(r Rows, running uint32, norm, left, size, tolerance *[L
 
 // search moves w along step, halving a lane's step until f falls enough.
 func (s *Scratch) search(r Rows, running uint32) (passes int) {
-	w := s.w
 	r.scores(s.step, s.move, s.line)
-	before := s.loss
+	before, over, e := s.loss, r.Kernel.over(s.line), s.loop()
 	var from, toward [Lanes]float64 // the far rows' s, and its move
 	if s.far != nil {
 		from, toward = s.far.at, s.far.along(s.step, s.line)
 	}
-	var slope, linear, square, length [Lanes]float64 // f'.step; of the penalty: A(w-m).step, 1/2 step.A step
-	for i := 0; i < len(w); i += s.line {
-		for l := range s.line {
-			d := s.step[i+l]
-			slope[l] += float64(d * s.gradient[i+l])
-			ad := s.precision[i+l] * d
-			linear[l] += float64(ad * (w[i+l] - s.above[i+l]))
-			square[l] += float64(ad*d) / 2
-		}
-	}
+	over.slopes(e)
+	slope, linear, square := &e.sum[0], &e.sum[1], &e.sum[2]
+	length := &e.length
 	for l := range s.lanes {
 		if running>>l&1 != 0 && slope[l] < 0 {
 			length[l] = 1
 		}
 	}
 	for try := 0; ; try++ {
-		s.loss = s.weigh(r, s.move, s.trial, &length)
+		s.loss = s.weigh(r, s.move, s.trial, length)
 		if s.far != nil {
 			at := from
 			for l, t := range length {
@@ -369,7 +360,7 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 		}
 		again := false
 		for l, t := range length[:s.lanes] {
-			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l])
+			change := s.loss[l] - before[l] + float64(t*linear[l]) + float64(float64(t*t)*square[l]/2)
 			if t > 0 && try < halvings && !(change <= sufficient*t*slope[l]) && !(-slope[l] <= unseen*before[l]) {
 				length[l], again = t/2, true
 			}
@@ -379,11 +370,7 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 		}
 	}
 	s.score, s.trial = s.trial, s.score
-	for i := 0; i < len(w); i += s.line {
-		for l := range s.line {
-			w[i+l] += float64(length[l] * s.step[i+l])
-		}
-	}
+	over.step(e)
 	return 1
 }
 

@@ -32,7 +32,8 @@ type near struct {
 	shards []sparse.Shard // memory of x's
 	rows   []uint32
 	weight []float64
-	at     []uint32  // feature -> its place among those of the near rows, from 1; 0: none of them has it
+	at     []uint32  // column -> its place among those of the near rows, from 1; 0: none of them has it
+	column []uint32  // place -> column
 	doubt  []float32 // by row: the greatest curvature of a lane, beside the lane's mean
 }
 
@@ -152,8 +153,8 @@ func (n *near) draw(s *Scratch, running uint32) {
 
 // cut makes the near rows' matrix.
 func (n *near) cut(r Rows) Rows {
-	if len(n.at) != r.X.Cols {
-		n.at = make([]uint32, r.X.Cols)
+	if len(n.at) != r.Columns() {
+		n.at = make([]uint32, r.Columns())
 	}
 	clear(n.at)
 	for _, i := range n.rows {
@@ -162,14 +163,15 @@ func (n *near) cut(r Rows) Rows {
 			n.at[f] = 1
 		}
 	}
-	features := uint32(0)
+	n.at[r.X.Cols] = 1 // the bias
+	n.column = n.column[:0]
 	for f, in := range n.at {
 		if in != 0 {
-			features++
-			n.at[f] = features
+			n.column = append(n.column, uint32(f))
+			n.at[f] = uint32(len(n.column))
 		}
 	}
-	n.x = sparse.Matrix{Shards: n.x.Shards[:0], Rows: len(n.rows), Cols: int(features)}
+	n.x = sparse.Matrix{Shards: n.x.Shards[:0], Rows: len(n.rows), Cols: len(n.column) - 1}
 	n.weight = n.weight[:0]
 	for len(n.shards)<<sparse.RowShift < len(n.rows) {
 		n.shards = append(n.shards, sparse.Shard{})
@@ -209,29 +211,33 @@ func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, lef
 	if _, err := n.newton(ctx, rows, running, &share); err != nil {
 		return err
 	}
-	clear(s.step)
-	for f := range r.Columns() {
-		place := n.place(f)
-		for m := running; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m)
-			i := f*s.line + l
-			if place >= 0 {
-				s.step[i] = n.w[place*s.line+l] - s.w[i]
-				continue
-			}
-			u, more := n.pull(s, i, l, 0, 0)
-			s.step[i] = -(s.prior(i) + float64(n.far.slope[l]*u)) / (s.precision[i] + more)
+	e := n.loop(s)
+	for m := running; m != 0; m &= m - 1 {
+		mask(&e.running, bits.TrailingZeros32(m))
+	}
+	e.slope = n.far.slope
+	r.Kernel.over(s.line).follow(e)
+	for place, f := range n.column {
+		from, to := n.w[place*s.line:][:s.line], int(f)*s.line
+		for l, x := range from {
+			s.step[to+l] = masked(&e.running, l, x-s.w[to+l])
 		}
 	}
 	return nil
 }
 
-// place is a column's place in the near problem; -1: it has none.
-func (n *near) place(f int) int {
-	if f == len(n.at) { // the bias
-		return n.x.Cols
+// loop is the argument of the loops over the columns of s that no near row has.
+func (n *near) loop(s *Scratch) *lineLoop {
+	e := s.loop()
+	e.place, e.total = &n.at[0], n.far.total
+	for l, total := range e.total {
+		if total == 0 {
+			e.total[l] = 1
+		} else {
+			mask(&e.far, l)
+		}
 	}
-	return int(n.at[f]) - 1
+	return e
 }
 
 // prior is A (w-m) at place i.
@@ -263,7 +269,7 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 		copy(n.coef[k*line:][:line], s.coef[int(i)*line:])
 		copy(n.curve[k*line:][:line], s.curve[int(i)*line:])
 	}
-	a.total, a.own, a.shift = [Lanes]float64{}, [Lanes]float64{}, [Lanes]float64{}
+	a.total = [Lanes]float64{}
 	k := 0
 	var pulls [Lanes]float64 // of the near rows
 	for i := range s.positive {
@@ -287,22 +293,17 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 	clear(n.gradient)
 	clear(n.h)
 	rows.gatherBoth(n.coef, n.gradient, n.curve, n.h, line)
-	for f := range len(s.w) / line {
-		place := n.place(f)
+	for place, f := range n.column {
 		for l := range line {
-			i, own := f*line+l, s.prior(f*line+l)
-			if place < 0 {
-				u, more := n.pull(s, i, l, 0, 0)
-				precision := s.precision[i] + more
-				a.own[l] += float64(u*u) / precision
-				a.shift[l] -= float64(u*own) / precision
-				continue
-			}
-			to := place*line + l
+			i, to := int(f)*line+l, place*line+l
+			own := s.prior(i)
 			u, more := n.pull(s, i, l, n.gradient[to], n.h[to])
 			precision := s.precision[i] + more
 			a.u[to], n.precision[to], n.w[to], n.above[to] = u, precision, s.w[i], s.w[i]-own/precision
 		}
 	}
+	e := n.loop(s)
+	rows.Kernel.over(line).eliminate(e)
+	a.own, a.shift = e.sum[0], e.sum[1]
 	a.start = a.along(n.w, line)
 }

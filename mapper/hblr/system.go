@@ -44,10 +44,10 @@ type product struct {
 
 // columnLoop is the argument of the loops over n columns. Its layout is known to assembly.
 type columnLoop struct {
-	n                                       int
-	tile, step, residual, inverse, diagonal *float32
-	factor                                  [Lanes]float32
-	sum                                     [Lanes]float64 // is added to
+	n                                             int
+	tile, step, residual, inverse, diagonal, pull *float32 // pull: nil if there are no far rows
+	factor, share                                 [Lanes]float32
+	sum, along                                    [Lanes]float64 // are added to
 }
 
 // open lays the system out.
@@ -108,9 +108,15 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	running := uint32(1)<<len(y.lanes) - 1
 	for k := 0; k < conjugateSteps; k++ {
 		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
+		if len(y.pull) > 0 {
+			loop.pull = &y.pull[0]
+		}
 		r.Kernel.turn(loop, y.line)
 		r.multiply(y, &loop.sum)
-		y.addFar(&loop.sum)
+		for p, x := range loop.along { // the far rows add v v' to the system
+			loop.share[p] = float32(x)
+			loop.sum[p] += float64(x * x)
+		}
 		passes += 2
 		curvature := loop.sum
 		loop.factor, loop.sum = [Lanes]float32{}, [Lanes]float64{}
@@ -142,28 +148,6 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	}
 	y.take(out, line)
 	return passes
-}
-
-// addFar adds what the far rows add to the system: v v'p to the tile's second lines, and (v.p)^2 to sum.
-func (y *system) addFar(sum *[Lanes]float64) {
-	var along [Lanes]float64
-	for from, to := 0, 0; from < len(y.pull); from, to = from+y.line, to+2*y.line {
-		v, p := y.pull[from:][:y.line], y.tile[to:][:y.line]
-		for l, x := range v {
-			along[l] += float64(float64(x) * float64(p[l]))
-		}
-	}
-	var share [Lanes]float32
-	for l, x := range along {
-		share[l] = float32(x)
-		sum[l] += float64(x * x)
-	}
-	for from, to := 0, y.line; from < len(y.pull); from, to = from+y.line, to+2*y.line {
-		v, z := y.pull[from:][:y.line], y.tile[to:][:y.line]
-		for l, x := range v {
-			z[l] += float32(share[l] * x)
-		}
-	}
 }
 
 // take copies the steps.

@@ -10,8 +10,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The kernels of mapper/hblr, in AVX2 and float64. Their twins in Go are in its kernel.go and
-// loops.go.
+// The kernels of mapper/hblr, in AVX2 and AVX-512 and float64. Their twins in Go are in its kernel.go
+// and loops.go. Lanes don't mix, so the width of a register changes no bit.
 
 // Fields of mapper/hblr's pass.
 const (
@@ -50,20 +50,28 @@ const (
 // smooth writes all kernels of mapper/hblr.
 func smooth(c *build.Context) {
 	constantsSmooth(c)
-	for n := 4; n <= lanes; n += 4 {
-		g := isa{c, 32, 8, n}
-		scoreSmooth(g)
-		for _, k := range []gathering{{"gather", 1, false}, {"gatherSquare", 2, false}, {"gatherSize", 0, false}, {"gatherBoth", 1, true}} {
-			gatherSmooth(g, k)
+	for _, width := range []int{32, 64} {
+		for n := width / 8; n <= lanes; n += width / 8 {
+			g := isa{c, width, 8, n}
+			scoreSmooth(g)
+			for _, k := range []gathering{{"gather", 1, false}, {"gatherSquare", 2, false}, {"gatherSize", 0, false}, {"gatherBoth", 1, true}} {
+				gatherSmooth(g, k)
+			}
 		}
+		g := isa{c, width, 8, width / 8}
+		weighSmooth(g)
+		columnLoops(g)
 	}
-	weighSmooth(isa{c, 32, 8, 4})
 	systems(c)
 }
 
 // widened is a float32 of memory in all lanes, converted to float64.
 func (g isa) widened(m operand.Mem) reg.VecVirtual {
-	x := g.YMM()
+	x := g.reg()
+	if g.width == 64 {
+		g.VCVTPS2PD_BCST(m, x)
+		return x
+	}
 	g.VBROADCASTSS(m, x.AsX())
 	g.VCVTPS2PD(x.AsX(), x)
 	return x
@@ -100,15 +108,23 @@ func (g isa) end(arg, idx reg.Register) reg.GPVirtual {
 	return end
 }
 
+// set is the name of the instruction set.
+func (g isa) set() string { return map[int]string{32: "AVX2", 64: "AVX-512"}[g.width] }
+
+// named is a kernel's name for lines of this many lanes, with a w if registers are wide.
+func (g isa) named(name string) string {
+	return fmt.Sprint(name, g.lanes, map[int]string{64: "w"}[g.width])
+}
+
 // scoreSmooth writes mapper/hblr's scoreLines.
 func scoreSmooth(g isa) {
-	name := fmt.Sprintf("scores%d", g.lanes)
-	arg := begin(g.Context, name, fmt.Sprintf("%s is scoreLines of %d lanes in AVX2.", name, g.lanes))
+	name := g.named("scores")
+	arg := begin(g.Context, name, fmt.Sprintf("%s is scoreLines of %d lanes in %s.", name, g.lanes, g.set()))
 	bounds, n := load(g.Context, arg, passBegin), load(g.Context, arg, passN)
 	idx, val := load(g.Context, arg, passIdx), load(g.Context, arg, passVal)
 	w, last, out := load(g.Context, arg, passTile), load(g.Context, arg, passLast), load(g.Context, arg, passRows)
 	end := g.end(arg, idx)
-	bias := g.YMM()
+	bias := g.reg()
 	g.VBROADCASTSD(operand.Mem{Base: arg, Disp: passBias}, bias)
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))
@@ -117,7 +133,7 @@ func scoreSmooth(g isa) {
 	count := g.length(bounds)
 	acc := g.vec()
 	for p := range acc {
-		g.VXORPD(acc[p], acc[p], acc[p])
+		g.clear(acc[p])
 	}
 	g.TESTQ(count, count)
 	g.JLE(operand.LabelRef("sum"))
@@ -126,8 +142,8 @@ func scoreSmooth(g isa) {
 	x := g.widened(operand.Mem{Base: val})
 	g.ahead(idx, end, w)
 	for p := range acc {
-		t := g.YMM()
-		g.VMULPD(operand.Mem{Base: w, Index: f, Scale: 1, Disp: 32 * p}, x, t)
+		t := g.reg()
+		g.VMULPD(operand.Mem{Base: w, Index: f, Scale: 1, Disp: g.width * p}, x, t)
 		g.VADDPD(t, acc[p], acc[p])
 	}
 	g.ADDQ(operand.Imm(4), idx)
@@ -136,10 +152,10 @@ func scoreSmooth(g isa) {
 	g.JNZ(operand.LabelRef("entry"))
 	g.Label("sum")
 	for p := range acc {
-		t := g.YMM()
-		g.VMULPD(operand.Mem{Base: last, Disp: 32 * p}, bias, t)
+		t := g.reg()
+		g.VMULPD(operand.Mem{Base: last, Disp: g.width * p}, bias, t)
 		g.VADDPD(t, acc[p], acc[p])
-		g.VMOVUPD(acc[p], operand.Mem{Base: out, Disp: 32 * p})
+		g.VMOVUPD(acc[p], operand.Mem{Base: out, Disp: g.width * p})
 	}
 	g.ADDQ(operand.Imm(uint64(g.lanes*g.size)), out)
 	g.ADDQ(operand.Imm(8), bounds)
@@ -160,8 +176,8 @@ type gathering struct {
 
 // gatherSmooth writes one of mapper/hblr's gatherLines.
 func gatherSmooth(g isa, k gathering) {
-	name := fmt.Sprintf("%s%d", k.name, g.lanes)
-	arg := begin(g.Context, name, fmt.Sprintf("%s is gatherLines of %d lanes in AVX2, %s.", name, g.lanes,
+	name := g.named(k.name)
+	arg := begin(g.Context, name, fmt.Sprintf("%s is gatherLines of %d lanes in %s, %s.", name, g.lanes, g.set(),
 		map[string]string{"gather": "by x", "gatherSquare": "by its square", "gatherSize": "by |x| times the row's size", "gatherBoth": "by x and, to the second tile, by its square"}[k.name]))
 	bounds, n := load(g.Context, arg, passBegin), load(g.Context, arg, passN)
 	idx, val := load(g.Context, arg, passIdx), load(g.Context, arg, passVal)
@@ -181,24 +197,24 @@ func gatherSmooth(g isa, k gathering) {
 	g.Label("row")
 	count := g.length(bounds)
 	var coef [2][]reg.VecVirtual
-	scale := g.YMM()
+	scale := g.reg()
 	if k.power == 0 {
 		g.VBROADCASTSD(operand.Mem{Base: size}, scale)
 		g.ADDQ(operand.Imm(8), size)
 	}
 	for s, side := range sides {
 		coef[s] = g.vec()
-		bias := g.YMM()
+		bias := g.reg()
 		g.VBROADCASTSD(operand.Mem{Base: arg, Disp: []int{passBias, passBias2}[s]}, bias)
 		if k.power == 0 {
 			g.VMULPD(scale, bias, bias)
 		}
 		for p, v := range coef[s] {
-			g.VMOVUPD(operand.Mem{Base: side.rows, Disp: 32 * p}, v)
-			t := g.YMM()
+			g.VMOVUPD(operand.Mem{Base: side.rows, Disp: g.width * p}, v)
+			t := g.reg()
 			g.VMULPD(v, bias, t)
-			g.VADDPD(operand.Mem{Base: side.last, Disp: 32 * p}, t, t)
-			g.VMOVUPD(t, operand.Mem{Base: side.last, Disp: 32 * p})
+			g.VADDPD(operand.Mem{Base: side.last, Disp: g.width * p}, t, t)
+			g.VMOVUPD(t, operand.Mem{Base: side.last, Disp: g.width * p})
 		}
 		g.ADDQ(operand.Imm(uint64(g.lanes*g.size)), side.rows)
 	}
@@ -220,7 +236,7 @@ func gatherSmooth(g isa, k gathering) {
 			g.VMULPD(x, x, x)
 		}
 		for p, v := range coef[s] {
-			t, m := g.YMM(), operand.Mem{Base: side.tile, Index: f, Scale: 1, Disp: 32 * p}
+			t, m := g.reg(), operand.Mem{Base: side.tile, Index: f, Scale: 1, Disp: g.width * p}
 			g.VMULPD(v, x, t)
 			g.VADDPD(m, t, t)
 			g.VMOVUPD(t, m)
@@ -239,7 +255,7 @@ func gatherSmooth(g isa, k gathering) {
 	g.RET()
 }
 
-// constants are the numbers of mapper/hblr's kernels, by name, four copies each.
+// constants are the numbers of mapper/hblr's kernels, by name, eight copies each.
 var constants = []struct {
 	name string
 	bits uint64
@@ -274,13 +290,13 @@ func constantsSmooth(c *build.Context) {
 	for _, k := range constants {
 		c.StaticGlobal(k.name)
 		c.DataAttributes(attr.RODATA | attr.NOPTR)
-		for range 4 {
+		for range 8 {
 			c.AppendDatum(operand.U64(k.bits))
 		}
 	}
 	c.StaticGlobal("bits")
 	c.DataAttributes(attr.RODATA | attr.NOPTR)
-	for l := range 4 {
+	for l := range 8 {
 		c.AppendDatum(operand.U64(1 << l))
 	}
 }
@@ -288,9 +304,42 @@ func constantsSmooth(c *build.Context) {
 // doubles is a constant by its name.
 func doubles(name string) operand.Mem { return constant(name, 0) }
 
-// weighSmooth writes mapper/hblr's weighLines: four lanes at a time.
+// choose moves those lanes of x into y that the mask, of compare, has.
+func (g isa) choose(mask reg.Register, x, y reg.VecVirtual) {
+	if g.width == 64 {
+		g.VMOVAPD(x, mask, y)
+		return
+	}
+	g.VBLENDVPD(mask, x, y, y)
+}
+
+// compare makes a mask of lanes.
+func (g isa) compare(how operand.Op, x operand.Op, y reg.VecVirtual) reg.Register {
+	if g.width == 64 {
+		k := g.K()
+		g.VCMPPD(how, x, y, k)
+		return k
+	}
+	m := g.YMM()
+	g.VCMPPD(how, x, y, m)
+	return m
+}
+
+// only are the numbers at m where the mask is set, and 0 elsewhere.
+func (g isa) only(mask reg.Register, m operand.Mem) reg.VecVirtual {
+	y := g.reg()
+	if g.width == 64 {
+		g.VMOVUPD_Z(m, mask, y)
+		return y
+	}
+	g.VANDPD(m, mask, y)
+	return y
+}
+
+// weighSmooth writes mapper/hblr's weighLines: a register of lanes at a time.
 func weighSmooth(g isa) {
-	arg := begin(g.Context, "weigh", "weigh is weighLines in AVX2.")
+	name := map[int]string{32: "weigh", 64: "weighw"}[g.width]
+	arg := begin(g.Context, name, fmt.Sprintf("%s is weighLines in %s.", name, g.set()))
 	score, move, trial := load(g.Context, arg, weighScore), load(g.Context, arg, weighMove), load(g.Context, arg, weighTrial)
 	coef, curve, positive := load(g.Context, arg, weighCoef), load(g.Context, arg, weighCurve), load(g.Context, arg, weighPositive)
 	weight, n := load(g.Context, arg, weighWeight), load(g.Context, arg, weighN)
@@ -300,27 +349,36 @@ func weighSmooth(g isa) {
 	mask, at, quarters := g.GP64(), g.GP64(), load(g.Context, arg, weighQuarters)
 	g.MOVWLZX(operand.Mem{Base: positive}, mask.As32())
 	g.MOVQ(arg, at)
+	if g.width == 64 {
+		g.SHRQ(operand.Imm(1), quarters)
+	}
 	g.Label("quarter")
 	length := operand.Mem{Base: at, Disp: weighLength}
-	z, t := g.YMM(), g.YMM()
+	z, t := g.reg(), g.reg()
 	g.VMOVUPD(operand.Mem{Base: move}, t)
 	g.VMULPD(length, t, t)
 	g.VADDPD(operand.Mem{Base: score}, t, z)
 	g.VMOVUPD(z, operand.Mem{Base: trial})
 	// own: the sign of the lanes whose row this is
-	own := g.YMM()
+	own := g.reg()
 	g.VMOVQ(mask, own.AsX())
 	g.VPBROADCASTQ(own.AsX(), own)
-	g.VPAND(doubles("bits"), own, own)
-	g.VPCMPEQQ(doubles("bits"), own, own)
-	g.VANDPD(doubles("sign"), own, own)
+	if g.width == 64 {
+		k := g.K()
+		g.VPTESTMQ(doubles("bits"), own, k)
+		own = g.only(k, doubles("sign"))
+	} else {
+		g.VPAND(doubles("bits"), own, own)
+		g.VPCMPEQQ(doubles("bits"), own, own)
+		g.VANDPD(doubles("sign"), own, own)
+	}
 	g.VXORPD(own, z, z)
 	// x = exp(-|z|)
-	a := g.YMM()
+	a := g.reg()
 	g.VORPD(doubles("sign"), z, a)
 	x := g.exponential(a)
 	// p q, and the probability of the other label
-	u, q, p, w := g.YMM(), g.YMM(), g.YMM(), g.YMM()
+	u, q, p, w := g.reg(), g.reg(), g.reg(), g.reg()
 	g.VADDPD(doubles("one"), x, u)
 	g.VMOVUPD(doubles("one"), q)
 	g.VDIVPD(u, q, q)
@@ -329,10 +387,9 @@ func weighSmooth(g isa) {
 	g.VMULPD(p, q, t)
 	g.VMULPD(w, t, t)
 	g.VMOVUPD(t, operand.Mem{Base: curve})
-	zero, above := g.YMM(), g.YMM()
-	g.VXORPD(zero, zero, zero)
-	g.VCMPPD(cmpGt, zero, z, above)
-	g.VBLENDVPD(above, q, p, p)
+	zero := g.reg()
+	g.clear(zero)
+	g.choose(g.compare(cmpGt, zero, z), q, p)
 	g.VXORPD(own, p, p)
 	g.VXORPD(doubles("sign"), p, p)
 	g.VMULPD(w, p, p)
@@ -346,9 +403,9 @@ func weighSmooth(g isa) {
 	g.VADDPD(loss, y, y)
 	g.VMOVUPD(y, loss)
 	for _, v := range []reg.GPVirtual{score, move, trial, coef, curve, at} {
-		g.ADDQ(operand.Imm(32), v)
+		g.ADDQ(operand.Imm(uint64(g.width)), v)
 	}
-	g.SHRL(operand.Imm(4), mask.As32())
+	g.SHRL(operand.Imm(uint64(g.width/8)), mask.As32())
 	g.DECQ(quarters)
 	g.JNZ(operand.LabelRef("quarter"))
 	g.ADDQ(operand.Imm(2), positive)
@@ -362,7 +419,7 @@ func weighSmooth(g isa) {
 
 // poly is c0 + t (c1 + t (...)), by names; the last coefficient is first times t.
 func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
-	y := g.YMM()
+	y := g.reg()
 	g.VMOVUPD(doubles(names[0]), y)
 	for _, name := range names[1:] {
 		g.VMULPD(t, y, y)
@@ -373,56 +430,64 @@ func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
 
 // exponential is mapper/hblr's expNegative.
 func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
-	m, whole, k := g.YMM(), g.XMM(), g.YMM()
+	m, k := g.reg(), g.reg()
+	var whole reg.VecVirtual = g.XMM()
+	if g.width == 64 {
+		whole = g.YMM()
+	}
 	g.VMULPD(doubles("log2e"), a, m)
 	g.VSUBPD(doubles("half"), m, m)
-	g.VCVTTPD2DQY(m, whole)
+	if g.width == 64 {
+		g.VCVTTPD2DQ(m, whole)
+	} else {
+		g.VCVTTPD2DQY(m, whole)
+	}
 	g.VCVTDQ2PD(whole, k)
-	hi, lo, r := g.YMM(), g.YMM(), g.YMM()
+	hi, lo, r := g.reg(), g.reg(), g.reg()
 	g.VMULPD(doubles("ln2Hi"), k, hi)
 	g.VSUBPD(hi, a, hi)
 	g.VMULPD(doubles("ln2Lo"), k, lo)
 	g.VSUBPD(lo, hi, r)
-	t := g.YMM()
+	t := g.reg()
 	g.VMULPD(r, r, t)
 	p := g.poly(t, "e5", "e4", "e3", "e2", "e1")
 	g.VMULPD(t, p, p)
 	g.VSUBPD(p, r, p) // c = r - t p
 	g.VMULPD(p, r, r)
-	d := g.YMM()
+	d := g.reg()
 	g.VMOVUPD(doubles("two"), d)
 	g.VSUBPD(p, d, d)
 	g.VDIVPD(d, r, r)
 	g.VSUBPD(r, lo, r)
 	g.VSUBPD(hi, r, r)
-	y := g.YMM()
+	y := g.reg()
 	g.VMOVUPD(doubles("one"), y)
 	g.VSUBPD(r, y, y)
-	e := g.YMM()
+	e := g.reg()
 	g.VPMOVSXDQ(whole, e)
 	g.VPADDQ(doubles("offset"), e, e)
 	g.VPSLLQ(operand.Imm(52), e, e)
 	g.VMULPD(e, y, y)
-	in := g.YMM()
-	g.VCMPPD(cmpGt, doubles("least"), a, in)
-	g.VANDPD(in, y, y)
-	return y
+	out := g.reg()
+	g.clear(out)
+	g.choose(g.compare(cmpGt, doubles("least"), a), y, out)
+	return out
 }
 
 // logarithm is log(1+x) as mapper/hblr's weighLines has it, u being 1+x and q 1/u.
 func (g isa) logarithm(x, u, q reg.VecVirtual) reg.VecVirtual {
-	rest := g.YMM()
+	rest := g.reg()
 	g.VSUBPD(doubles("one"), u, rest)
 	g.VSUBPD(rest, x, rest)
 	g.VMULPD(q, rest, rest)
-	big, f, k := g.YMM(), g.YMM(), g.YMM()
-	g.VMOVUPD(doubles("sqrt2"), k)
-	g.VCMPPD(cmpNlt, k, u, big)
-	g.VMULPD(doubles("half"), u, f)
-	g.VBLENDVPD(big, f, u, f)
+	f, half := g.reg(), g.reg()
+	big := g.compare(cmpNlt, doubles("sqrt2"), u)
+	g.VMULPD(doubles("half"), u, half)
+	g.VMOVAPD(u, f)
+	g.choose(big, half, f)
 	g.VSUBPD(doubles("one"), f, f)
-	g.VANDPD(doubles("one"), big, k)
-	s, z, w := g.YMM(), g.YMM(), g.YMM()
+	k := g.only(big, doubles("one"))
+	s, z, w := g.reg(), g.reg(), g.reg()
 	g.VADDPD(doubles("two"), f, s)
 	g.VDIVPD(s, f, s)
 	g.VMULPD(s, s, z)
@@ -431,13 +496,13 @@ func (g isa) logarithm(x, u, q reg.VecVirtual) reg.VecVirtual {
 	g.VMULPD(w, t1, t1)
 	t2 := g.poly(w, "l7", "l5", "l3", "l1")
 	g.VMULPD(z, t2, t2)
-	half, y := g.YMM(), g.YMM()
+	y := g.reg()
 	g.VMULPD(f, f, half)
 	g.VMULPD(doubles("half"), half, half)
 	g.VADDPD(t1, half, y)
 	g.VADDPD(t2, y, y)
 	g.VMULPD(s, y, y)
-	lo := g.YMM()
+	lo := g.reg()
 	g.VMULPD(doubles("ln2Lo"), k, lo)
 	g.VADDPD(lo, y, y)
 	g.VSUBPD(y, half, y)

@@ -33,8 +33,11 @@ const (
 	columnResidual
 	columnInverse
 	columnDiagonal
+	columnPull
 	columnFactor
-	columnSum = columnFactor + 4*lanes
+	columnShare = columnFactor + 4*lanes
+	columnSum   = columnShare + 4*lanes
+	columnAlong = columnSum + 8*lanes
 )
 
 // systems writes them for lines of eight and of sixteen lanes.
@@ -42,8 +45,10 @@ func systems(c *build.Context) {
 	for _, n := range []int{8, 16} {
 		g := isa{c, 32, 4, n}
 		productRows(g)
-		turnColumns(g)
-		advanceColumns(g)
+		for _, far := range []bool{false, true} {
+			turnColumns(g, far)
+			advanceColumns(g, far)
+		}
 	}
 }
 
@@ -159,10 +164,14 @@ func productRows(g isa) {
 	g.RET()
 }
 
-// columns writes a loop over the columns; body gets the register's number.
-func (g isa) columns(name, twin string, at []int, body func(p int, tile, z operand.Mem, line func(field int) operand.Mem, factor reg.VecVirtual, sums []reg.VecVirtual)) {
+// columns writes a loop over the columns; body gets a register's part. far: there are far rows.
+func (g isa) columns(name, twin string, at []int, far bool, body func(tile, z operand.Mem, line func(field int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual)) {
+	what := ""
+	if far {
+		name, at, what = name+"Far", append(at, columnPull), " with far rows"
+	}
 	name = fmt.Sprintf("%s%d", name, g.lanes)
-	arg := begin(g.Context, name, fmt.Sprintf("%s is %s of %d lanes in AVX2.", name, twin, g.lanes))
+	arg := begin(g.Context, name, fmt.Sprintf("%s is %s of %d lanes%s in AVX2.", name, twin, g.lanes, what))
 	n, tile := load(g.Context, arg, columnN), load(g.Context, arg, columnTile)
 	fields := map[int]reg.GPVirtual{}
 	for _, field := range at {
@@ -172,13 +181,25 @@ func (g isa) columns(name, twin string, at []int, body func(p int, tile, z opera
 	for p := range factor {
 		g.VMOVUPS(operand.Mem{Base: arg, Disp: columnFactor + 32*p}, factor[p])
 	}
+	var along, share []reg.VecVirtual
+	switch {
+	case far && name[0] == 't': // turn makes them, advance takes their shares
+		along, share = g.sums(arg, columnAlong), factor
+	case far:
+		along, share = sums, g.vec()
+		for p := range share {
+			g.VMOVUPS(operand.Mem{Base: arg, Disp: columnShare + 32*p}, share[p])
+		}
+	default:
+		along, share = sums, factor
+	}
 	width := g.lanes * g.size
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))
 	g.Label("column")
 	for p := range factor {
-		body(p, operand.Mem{Base: tile, Disp: 32 * p}, operand.Mem{Base: tile, Disp: width + 32*p},
-			func(field int) operand.Mem { return operand.Mem{Base: fields[field], Disp: 32 * p} }, factor[p], sums[2*p:])
+		body(operand.Mem{Base: tile, Disp: 32 * p}, operand.Mem{Base: tile, Disp: width + 32*p},
+			func(field int) operand.Mem { return operand.Mem{Base: fields[field], Disp: 32 * p} }, factor[p], share[p], sums[2*p:], along[2*p:])
 	}
 	g.ADDQ(operand.Imm(uint64(2*width)), tile)
 	for _, field := range at {
@@ -188,14 +209,17 @@ func (g isa) columns(name, twin string, at []int, body func(p int, tile, z opera
 	g.JNZ(operand.LabelRef("column"))
 	g.Label("end")
 	g.keep(sums, arg, columnSum)
+	if far && name[0] == 't' {
+		g.keep(along, arg, columnAlong)
+	}
 	g.VZEROUPPER()
 	g.RET()
 }
 
 // turnColumns writes mapper/hblr's turnColumns.
-func turnColumns(g isa) {
-	g.columns("turn", "turnColumns", []int{columnResidual, columnInverse, columnDiagonal},
-		func(_ int, tile, z operand.Mem, line func(int) operand.Mem, factor reg.VecVirtual, sums []reg.VecVirtual) {
+func turnColumns(g isa, far bool) {
+	g.columns("turn", "turnColumns", []int{columnResidual, columnInverse, columnDiagonal}, far,
+		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {
 			x, t := g.YMM(), g.YMM()
 			g.VMOVUPS(line(columnResidual), x)
 			g.VMULPS(line(columnInverse), x, x)
@@ -205,18 +229,28 @@ func turnColumns(g isa) {
 			g.VMULPS(line(columnDiagonal), x, t)
 			g.VMOVUPS(t, z)
 			g.addProduct(x, t, sums)
+			if far {
+				g.VMOVUPS(line(columnPull), t)
+				g.addProduct(x, t, along)
+			}
 		})
 }
 
 // advanceColumns writes mapper/hblr's advanceColumns.
-func advanceColumns(g isa) {
-	g.columns("advance", "advanceColumns", []int{columnStep, columnResidual, columnInverse},
-		func(_ int, tile, z operand.Mem, line func(int) operand.Mem, factor reg.VecVirtual, sums []reg.VecVirtual) {
+func advanceColumns(g isa, far bool) {
+	g.columns("advance", "advanceColumns", []int{columnStep, columnResidual, columnInverse}, far,
+		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {
 			t, x := g.YMM(), g.YMM()
 			g.VMULPS(tile, factor, t)
 			g.VADDPS(line(columnStep), t, t)
 			g.VMOVUPS(t, line(columnStep))
-			g.VMULPS(z, factor, t)
+			if far {
+				g.VMULPS(line(columnPull), share, x)
+				g.VADDPS(z, x, x)
+				g.VMULPS(x, factor, t)
+			} else {
+				g.VMULPS(z, factor, t)
+			}
 			g.VMOVUPS(line(columnResidual), x)
 			g.VSUBPS(t, x, x)
 			g.VMOVUPS(x, line(columnResidual))

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Fields of mapper/hblr's lineLoop; vectors of lanes follow from lineSlope on.
+const (
+	lineN = 8 * iota
+	lineStride
+	linePlace
+	linePrecision
+	lineW
+	lineAbove
+	lineGradient
+	lineH
+	lineStep
+	lineU
+	lineSlope
+	lineBend    = lineSlope + 8*lanes
+	lineLength  = lineBend + 8*lanes
+	lineTotal   = lineLength + 8*lanes
+	lineFar     = lineTotal + 8*lanes
+	lineRunning = lineFar + 8*lanes
+	lineSum     = lineRunning + 8*lanes
+)
+
+// walk is a loop over lines of float64, a register of lanes at a time.
+type walk struct {
+	isa
+	arg, at, offset reg.GPVirtual
+	fields          map[int]reg.GPVirtual
+	sum             []reg.VecVirtual
+}
+
+// of is the line's part of a field, lane that of a vector of lanes.
+func (k *walk) of(field int) operand.Mem {
+	return operand.Mem{Base: k.fields[field], Index: k.at, Scale: 1}
+}
+
+func (k *walk) lane(disp int) operand.Mem {
+	return operand.Mem{Base: k.arg, Index: k.offset, Scale: 1, Disp: disp}
+}
+
+// read loads the line's part of a field.
+func (k *walk) read(field int) reg.VecVirtual {
+	x := k.reg()
+	k.VMOVUPD(k.of(field), x)
+	return x
+}
+
+// walk writes a loop. skips: it leaves out lines that have a place.
+func (g isa) walk(name, twin string, fields []int, sums int, skips bool, body func(k *walk)) {
+	if g.width == 64 {
+		name += "w"
+	}
+	k := &walk{isa: g, fields: map[int]reg.GPVirtual{}}
+	k.arg = begin(g.Context, name, fmt.Sprintf("%s is %s in %s.", name, twin, g.set())).(reg.GPVirtual)
+	for _, field := range fields {
+		k.fields[field] = load(g.Context, k.arg, field)
+	}
+	n, place := load(g.Context, k.arg, lineN), g.GP64()
+	k.offset, k.at = g.GP64(), g.GP64()
+	g.XORL(k.offset.As32(), k.offset.As32())
+	g.TESTQ(n, n)
+	g.JLE(operand.LabelRef("end"))
+	g.Label("part")
+	for s := range sums {
+		x := g.reg()
+		g.VMOVUPD(k.lane(lineSum+8*lanes*s), x)
+		k.sum = append(k.sum, x)
+	}
+	g.MOVQ(k.offset, k.at)
+	g.MOVQ(operand.Mem{Base: k.arg, Disp: lineN}, n)
+	if skips {
+		g.MOVQ(operand.Mem{Base: k.arg, Disp: linePlace}, place)
+	}
+	g.Label("line")
+	if skips {
+		g.CMPL(operand.Mem{Base: place}, operand.Imm(0))
+		g.JNE(operand.LabelRef("next"))
+	}
+	body(k)
+	g.Label("next")
+	if skips {
+		g.ADDQ(operand.Imm(4), place)
+	}
+	g.ADDQ(operand.Mem{Base: k.arg, Disp: lineStride}, k.at)
+	g.DECQ(n)
+	g.JNZ(operand.LabelRef("line"))
+	for s, x := range k.sum {
+		g.VMOVUPD(x, k.lane(lineSum+8*lanes*s))
+	}
+	g.ADDQ(operand.Imm(uint64(g.width)), k.offset)
+	g.CMPQ(k.offset, operand.Mem{Base: k.arg, Disp: lineStride})
+	g.JLT(operand.LabelRef("part"))
+	g.Label("end")
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// prior is A (w-m), with w - m and A.
+func (k *walk) prior() (own, d, a reg.VecVirtual) {
+	d, a, own = k.read(lineW), k.read(linePrecision), k.reg()
+	k.VSUBPD(k.of(lineAbove), d, d)
+	k.VMULPD(d, a, own)
+	return own, d, a
+}
+
+// pull is u and A + D, of mapper/hblr's farLine, with A (w-m).
+func (k *walk) pull() (u, precision, own reg.VecVirtual) {
+	own, _, precision = k.prior()
+	u = k.read(lineGradient)
+	k.VSUBPD(own, u, u)
+	k.VANDPD(k.lane(lineFar), u, u)
+	t, more, zero := k.reg(), k.read(lineH), k.reg()
+	k.VMULPD(u, u, t)
+	k.VDIVPD(k.lane(lineTotal), t, t)
+	k.VSUBPD(t, more, more)
+	k.clear(zero)
+	k.VMAXPD(zero, more, more)
+	k.VANDPD(k.lane(lineFar), more, more)
+	k.VADDPD(more, precision, precision)
+	return u, precision, own
+}
+
+// columnLoops writes the loops of mapper/hblr over the columns.
+func columnLoops(g isa) {
+	for _, far := range []bool{false, true} {
+		name, fields := "differentiate", []int{linePrecision, lineW, lineAbove, lineGradient, lineH}
+		if far {
+			name, fields = "differentiateFar", append(fields, lineU)
+		}
+		g.walk(name, name+"Lines", fields, 3, false, func(k *walk) {
+			own, d, a := k.prior()
+			h, t := k.read(lineH), k.reg()
+			k.VSUBPD(k.of(lineGradient), own, own)
+			if far {
+				u := k.read(lineU)
+				k.VMULPD(k.lane(lineSlope), u, t)
+				k.VADDPD(t, own, own)
+				k.VMULPD(u, u, u)
+				k.VMULPD(k.lane(lineBend), u, u)
+				k.VADDPD(u, h, h)
+				k.VMOVUPD(h, k.of(lineH))
+			}
+			k.VMOVUPD(own, k.of(lineGradient))
+			k.VADDPD(a, h, h)
+			k.VMULPD(own, own, own)
+			k.VDIVPD(h, own, t)
+			k.VADDPD(t, k.sum[0], k.sum[0])
+			k.VDIVPD(a, own, t)
+			k.VADDPD(t, k.sum[1], k.sum[1])
+			k.VMULPD(d, d, d)
+			k.VMULPD(a, d, d)
+			k.VADDPD(d, k.sum[2], k.sum[2])
+		})
+	}
+	g.walk("slopes", "slopesLines", []int{linePrecision, lineW, lineAbove, lineGradient, lineStep}, 3, false, func(k *walk) {
+		d, t, x := k.read(lineStep), k.reg(), k.read(lineW)
+		k.VMULPD(k.of(lineGradient), d, t)
+		k.VADDPD(t, k.sum[0], k.sum[0])
+		k.VMULPD(k.of(linePrecision), d, t)
+		k.VSUBPD(k.of(lineAbove), x, x)
+		k.VMULPD(t, x, x)
+		k.VADDPD(x, k.sum[1], k.sum[1])
+		k.VMULPD(d, t, t)
+		k.VADDPD(t, k.sum[2], k.sum[2])
+	})
+	g.walk("step", "stepLines", []int{lineW, lineStep}, 0, false, func(k *walk) {
+		d := k.read(lineStep)
+		k.VMULPD(k.lane(lineLength), d, d)
+		k.VADDPD(k.of(lineW), d, d)
+		k.VMOVUPD(d, k.of(lineW))
+	})
+	far := []int{linePrecision, lineW, lineAbove, lineGradient, lineH}
+	g.walk("eliminate", "eliminateLines", far, 2, true, func(k *walk) {
+		u, precision, own := k.pull()
+		k.VMULPD(u, own, own)
+		k.VDIVPD(precision, own, own)
+		k.VSUBPD(own, k.sum[1], k.sum[1])
+		k.VMULPD(u, u, u)
+		k.VDIVPD(precision, u, u)
+		k.VADDPD(u, k.sum[0], k.sum[0])
+	})
+	g.walk("follow", "followLines", append(far, lineStep), 0, true, func(k *walk) {
+		u, precision, own := k.pull()
+		k.VMULPD(k.lane(lineSlope), u, u)
+		k.VADDPD(u, own, own)
+		k.VXORPD(doubles("sign"), own, own)
+		k.VDIVPD(precision, own, own)
+		k.VANDPD(k.lane(lineRunning), own, own)
+		k.VMOVUPD(own, k.of(lineStep))
+	})
+}
