@@ -5,7 +5,7 @@
 //
 // With -check it writes nothing and fails if a file would change. What the kernels do
 // is told by their twins in Go: mapper/visit.go, mapper/loops.go, mapper/lanes.go,
-// mapper/hblr/loops.go and mapper/msvm/kernel.go.
+// mapper/hblr/loops.go and kernel.go, and mapper/msvm/kernel.go.
 package main
 
 import (
