@@ -334,7 +334,7 @@ func (s *Bounded) Negative(w, sigma, scale []float64, l int) float64 {
 // sum_x 2 lambda |x_f| ||x||_1. As a diagonal matrix they bound it from above.
 func (s *Bounded) Curvature(r Rows, out []float64) {
 	clear(out)
-	r.gatherSize(s.tau, out, s.lanes)
+	r.gatherSize(s.tau, r.sizes(), out, s.lanes)
 }
 
 // squareScores sets out[i] = sum_f v_f x_if^2 of all lanes.

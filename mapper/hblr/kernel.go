@@ -22,7 +22,7 @@ type Kernel struct {
 
 // loops are the loops over lines of float64.
 type loops struct {
-	differentiate, differentiateFar, slopes, step, eliminate, follow func(*lineLoop)
+	differentiate, differentiateFar, slopes, step, eliminate, follow, spans, bends, totals, doubts func(*lineLoop)
 }
 
 // quarter is the number of lanes that assembly takes at a time. Its lines have a multiple of it.

@@ -88,6 +88,18 @@ func eliminate(e *lineLoop)
 func follow(e *lineLoop)
 
 //go:noescape
+func spans(e *lineLoop)
+
+//go:noescape
+func bends(e *lineLoop)
+
+//go:noescape
+func totals(e *lineLoop)
+
+//go:noescape
+func doubts(e *lineLoop)
+
+//go:noescape
 func scores8w(e *pass)
 
 //go:noescape
@@ -139,6 +151,18 @@ func eliminatew(e *lineLoop)
 func followw(e *lineLoop)
 
 //go:noescape
+func spansw(e *lineLoop)
+
+//go:noescape
+func bendsw(e *lineLoop)
+
+//go:noescape
+func totalsw(e *lineLoop)
+
+//go:noescape
+func doubtsw(e *lineLoop)
+
+//go:noescape
 func product8(e *product)
 
 //go:noescape
@@ -177,7 +201,7 @@ func native() (all []Kernel) {
 		lines  = [Lanes / quarter]func(*pass)
 		system = [Lanes / eighth]func(*columnLoop)
 	)
-	narrow := &loops{differentiate, differentiateFar, slopes, step, eliminate, follow}
+	narrow := &loops{differentiate, differentiateFar, slopes, step, eliminate, follow, spans, bends, totals, doubts}
 	k := Kernel{
 		scores:       lines{scores4, scores8, scores12, scores16},
 		gather:       lines{gather4, gather8, gather12, gather16},
@@ -195,7 +219,7 @@ func native() (all []Kernel) {
 	all = []Kernel{k}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 		// Lines of four and of twelve lanes have no whole number of wide registers.
-		wide := &loops{differentiatew, differentiateFarw, slopesw, stepw, eliminatew, followw}
+		wide := &loops{differentiatew, differentiateFarw, slopesw, stepw, eliminatew, followw, spansw, bendsw, totalsw, doubtsw}
 		k.scores[1], k.scores[3] = scores8w, scores16w
 		k.gather[1], k.gather[3] = gather8w, gather16w
 		k.gatherSquare[1], k.gatherSquare[3] = gatherSquare8w, gatherSquare16w

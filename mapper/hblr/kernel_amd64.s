@@ -2038,6 +2038,153 @@ end:
 	VZEROUPPER
 	RET
 
+// func spans(e *byte)
+// Requires: AVX
+TEXT ·spans(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  (AX), SI
+	XORL  DI, DI
+	TESTQ SI, SI
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(DI*1), Y0
+	VMOVUPD 976(AX)(DI*1), Y1
+	MOVQ    DI, R8
+	MOVQ    (AX), SI
+
+line:
+	VMOVUPD (DX)(R8*1), Y2
+	VMULPD  (CX)(R8*1), Y2, Y3
+	VMULPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMULPD  (BX)(R8*1), Y3, Y2
+	VADDPD  Y2, Y1, Y1
+	ADDQ    8(AX), R8
+	DECQ    SI
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(DI*1)
+	VMOVUPD Y1, 976(AX)(DI*1)
+	ADDQ    $0x20, DI
+	CMPQ    DI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func bends(e *byte)
+// Requires: AVX
+TEXT ·bends(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  48(AX), CX
+	MOVQ  56(AX), DX
+	MOVQ  32(AX), BX
+	MOVQ  (AX), SI
+	XORL  DI, DI
+	TESTQ SI, SI
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(DI*1), Y0
+	VMOVUPD 976(AX)(DI*1), Y1
+	MOVQ    DI, R8
+	MOVQ    (AX), SI
+
+line:
+	VMOVUPD (BX)(R8*1), Y2
+	VMULPD  (CX)(R8*1), Y2, Y3
+	VADDPD  Y3, Y0, Y0
+	VMULPD  Y2, Y2, Y2
+	VMULPD  (DX)(R8*1), Y2, Y2
+	VADDPD  Y2, Y1, Y1
+	ADDQ    8(AX), R8
+	DECQ    SI
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(DI*1)
+	VMOVUPD Y1, 976(AX)(DI*1)
+	ADDQ    $0x20, DI
+	CMPQ    DI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func totals(e *byte)
+// Requires: AVX
+TEXT ·totals(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  32(AX), CX
+	MOVQ  (AX), DX
+	XORL  SI, SI
+	TESTQ DX, DX
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(SI*1), Y0
+	MOVQ    SI, DI
+	MOVQ    (AX), DX
+	MOVQ    16(AX), BX
+
+line:
+	CMPL   (BX), $0x00
+	JNE    next
+	VADDPD (CX)(DI*1), Y0, Y0
+
+next:
+	ADDQ    $0x04, BX
+	ADDQ    8(AX), DI
+	DECQ    DX
+	JNZ     line
+	VMOVUPD Y0, 848(AX)(SI*1)
+	ADDQ    $0x20, SI
+	CMPQ    SI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func doubts(e *byte)
+// Requires: AVX
+TEXT ·doubts(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  56(AX), CX
+	MOVQ  (AX), DX
+	XORL  SI, SI
+	TESTQ DX, DX
+	JLE   end
+
+part:
+	MOVQ SI, DI
+	MOVQ (AX), DX
+	MOVQ 16(AX), BX
+
+line:
+	VMOVUPD      (CX)(DI*1), Y0
+	VMULPD       336(AX)(SI*1), Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VMAXPD       X1, X0, X0
+	VPERMILPD    $0x01, X0, X1
+	VMAXSD       X1, X0, X0
+	VMAXSD       (BX), X0, X0
+	VMOVSD       X0, (BX)
+	ADDQ         $0x08, BX
+	ADDQ         8(AX), DI
+	DECQ         DX
+	JNZ          line
+	ADDQ         $0x20, SI
+	CMPQ         SI, 8(AX)
+	JLT          part
+
+end:
+	VZEROUPPER
+	RET
+
 // func slopes(e *byte)
 // Requires: AVX
 TEXT ·slopes(SB), NOSPLIT, $0-8
@@ -3162,6 +3309,155 @@ line:
 	ADDQ    $0x40, R10
 	CMPQ    R10, 8(AX)
 	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func spansw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·spansw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  24(AX), CX
+	MOVQ  32(AX), DX
+	MOVQ  40(AX), BX
+	MOVQ  (AX), SI
+	XORL  DI, DI
+	TESTQ SI, SI
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(DI*1), Z0
+	VMOVUPD 976(AX)(DI*1), Z1
+	MOVQ    DI, R8
+	MOVQ    (AX), SI
+
+line:
+	VMOVUPD (DX)(R8*1), Z2
+	VMULPD  (CX)(R8*1), Z2, Z3
+	VMULPD  Z3, Z2, Z2
+	VADDPD  Z2, Z0, Z0
+	VMULPD  (BX)(R8*1), Z3, Z2
+	VADDPD  Z2, Z1, Z1
+	ADDQ    8(AX), R8
+	DECQ    SI
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(DI*1)
+	VMOVUPD Z1, 976(AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func bendsw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·bendsw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  48(AX), CX
+	MOVQ  56(AX), DX
+	MOVQ  32(AX), BX
+	MOVQ  (AX), SI
+	XORL  DI, DI
+	TESTQ SI, SI
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(DI*1), Z0
+	VMOVUPD 976(AX)(DI*1), Z1
+	MOVQ    DI, R8
+	MOVQ    (AX), SI
+
+line:
+	VMOVUPD (BX)(R8*1), Z2
+	VMULPD  (CX)(R8*1), Z2, Z3
+	VADDPD  Z3, Z0, Z0
+	VMULPD  Z2, Z2, Z2
+	VMULPD  (DX)(R8*1), Z2, Z2
+	VADDPD  Z2, Z1, Z1
+	ADDQ    8(AX), R8
+	DECQ    SI
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(DI*1)
+	VMOVUPD Z1, 976(AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func totalsw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·totalsw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  32(AX), CX
+	MOVQ  (AX), DX
+	XORL  SI, SI
+	TESTQ DX, DX
+	JLE   end
+
+part:
+	VMOVUPD 848(AX)(SI*1), Z0
+	MOVQ    SI, DI
+	MOVQ    (AX), DX
+	MOVQ    16(AX), BX
+
+line:
+	CMPL   (BX), $0x00
+	JNE    next
+	VADDPD (CX)(DI*1), Z0, Z0
+
+next:
+	ADDQ    $0x04, BX
+	ADDQ    8(AX), DI
+	DECQ    DX
+	JNZ     line
+	VMOVUPD Z0, 848(AX)(SI*1)
+	ADDQ    $0x40, SI
+	CMPQ    SI, 8(AX)
+	JLT     part
+
+end:
+	VZEROUPPER
+	RET
+
+// func doubtsw(e *byte)
+// Requires: AVX, AVX512F
+TEXT ·doubtsw(SB), NOSPLIT, $0-8
+	MOVQ  e+0(FP), AX
+	MOVQ  56(AX), CX
+	MOVQ  (AX), DX
+	XORL  SI, SI
+	TESTQ DX, DX
+	JLE   end
+
+part:
+	MOVQ SI, DI
+	MOVQ (AX), DX
+	MOVQ 16(AX), BX
+
+line:
+	VMOVUPD       (CX)(DI*1), Z0
+	VMULPD        336(AX)(SI*1), Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VMAXPD        X1, X0, X0
+	VPERMILPD     $0x01, X0, X1
+	VMAXSD        X1, X0, X0
+	VMAXSD        (BX), X0, X0
+	VMOVSD        X0, (BX)
+	ADDQ          $0x08, BX
+	ADDQ          8(AX), DI
+	DECQ          DX
+	JNZ           line
+	ADDQ          $0x40, SI
+	CMPQ          SI, 8(AX)
+	JLT           part
 
 end:
 	VZEROUPPER

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"taxon/internal/sparse"
 )
@@ -49,7 +50,7 @@ func TestKernelPasses(t *testing.T) {
 				r.scores(w, out[0], lanes)
 				r.gather(coef, out[1], lanes)
 				r.gatherSquare(coef, out[2], lanes)
-				r.gatherSize(coef, out[3], lanes)
+				r.gatherSize(coef, r.sizes(), out[3], lanes)
 				r.gatherBoth(coef, out[4], coef2, out[5], lanes)
 				return out
 			}
@@ -234,17 +235,21 @@ func TestKernelLoops(t *testing.T) {
 		}
 		run := func(k Kernel) (out [][]float64) {
 			all := k.over(line)
-			for i, loop := range []func(*lineLoop){all.differentiate, all.differentiateFar, all.slopes, all.step, all.eliminate, all.follow} {
+			for i, loop := range []func(*lineLoop){all.differentiate, all.differentiateFar, all.slopes, all.step, all.spans, all.bends, all.eliminate, all.follow, all.totals, all.doubts} {
 				e, v := e, vectors
 				for i := range v {
 					v[i] = append([]float64(nil), v[i]...)
 				}
 				e.precision, e.w, e.above, e.gradient, e.h, e.step, e.u = &v[0][0], &v[1][0], &v[2][0], &v[3][0], &v[4][0], &v[5][0], &v[6][0]
-				if i >= 4 {
-					e.place = &place[0]
+				doubt := make([]float64, n)
+				if i >= 6 {
+					e.place = unsafe.Pointer(&place[0])
+				}
+				if i == 9 {
+					e.place = unsafe.Pointer(&doubt[0])
 				}
 				loop(&e)
-				out = append(append(out, v[:]...), e.sum[0][:], e.sum[1][:], e.sum[2][:])
+				out = append(append(append(out, v[:]...), doubt), e.sum[0][:], e.sum[1][:], e.sum[2][:])
 			}
 			return out
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
+	"unsafe"
+
+	"taxon/internal/sparse"
 )
 
 // Lanes is how many leaves share a pass over the data, at most.
@@ -42,6 +45,8 @@ type Block struct {
 type Scratch struct {
 	score, trial, move, coef, curve []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p)
 	positive                        []uint16  // by row: lanes with t = 1
+	size                            []float64 // by row of sized: ||x||_1
+	sized                           *sparse.Matrix
 	gradient, h, step               []float64 // by column
 	precision, above, w             []float64
 	offset                          []float64 // of the block
@@ -80,20 +85,38 @@ func (s *Scratch) Open(r Rows, b *Block) {
 	}
 	s.positive = slices.Grow(s.positive[:0], r.X.Rows)[:r.X.Rows]
 	clear(s.positive)
-	clear(s.above)
-	for l := range s.line {
-		prec := Unit
-		if l < s.lanes {
-			prec = b.Precision[l]
+	var precision [Lanes]Precision
+	var above [Lanes][]float64
+	for l := range precision {
+		if precision[l] = Unit; l < s.lanes {
+			precision[l], above[l] = b.Precision[l], b.Above[l]
 			for _, i := range b.Positive[l] {
 				s.positive[i] |= 1 << l
 			}
-			for f, m := range b.Above[l] {
-				s.above[f*s.line+l] = m
-			}
 		}
-		for f := range columns {
-			s.precision[f*s.line+l] = prec.At(f)
+	}
+	fill(s.precision, s.line, slices.ContainsFunc(precision[:s.lanes], func(p Precision) bool { return p.Step > 0 }),
+		func(f, l int) float64 { return precision[l].At(f) })
+	fill(s.above, s.line, slices.ContainsFunc(above[:s.lanes], func(m []float64) bool { return len(m) > 0 }), func(f, l int) float64 {
+		if len(above[l]) == 0 {
+			return 0
+		}
+		return above[l][f]
+	})
+}
+
+// fill sets lines of lanes; if they don't vary, all are as the first one.
+func fill(v []float64, line int, vary bool, at func(f, l int) float64) {
+	for f := 0; f*line < len(v); f++ {
+		if f > 0 && !vary {
+			for n := line; n < len(v); n *= 2 {
+				copy(v[n:], v[:n])
+			}
+			return
+		}
+		to := v[f*line:][:line]
+		for l := range to {
+			to[l] = at(f, l)
 		}
 	}
 }
@@ -201,26 +224,17 @@ const (
 // a precision has fallen by orders of magnitude, the optimum is far out in the same direction.
 // Newton's method in w would need a step, with all its passes, for each unit of the margins.
 func (s *Scratch) stretch(r Rows) {
-	var square, linear, t, length [Lanes]float64 // of the penalty: w'Aw, w'Am
-	for i := 0; i < len(s.w); i += s.line {
-		for l := range s.line {
-			a := float64(s.precision[i+l] * s.w[i+l])
-			square[l] += float64(a * s.w[i+l])
-			linear[l] += float64(a * s.above[i+l])
-		}
-	}
+	over, e := r.Kernel.over(s.line), s.loop()
+	over.spans(e)
+	square, linear := &e.sum[0], &e.sum[1] // of the penalty: w'Aw, w'Am
+	var t, length [Lanes]float64
 	for l := range t {
 		t[l] = 1
 	}
 	for k := 0; ; k++ {
-		var g, h [Lanes]float64
-		for i := 0; i < len(s.score); i += s.line {
-			for l := range s.line {
-				z := s.score[i+l]
-				g[l] += float64(s.coef[i+l] * z)
-				h[l] += float64(s.curve[i+l] * float64(z*z))
-			}
-		}
+		e := s.rows(s.score)
+		over.bends(e)
+		g, h := &e.sum[0], &e.sum[1]
 		far := false
 		for l, x := range t[:s.lanes] {
 			step := g[l] - float64(x*square[l]) + linear[l]
@@ -318,6 +332,11 @@ func (s *Scratch) loop() *lineLoop {
 		gradient: &s.gradient[0], h: &s.h[0], step: &s.step[0]}
 }
 
+// rows is the argument of the loops over lines of rows, w being a number of each row and lane.
+func (s *Scratch) rows(w []float64) *lineLoop {
+	return &lineLoop{n: len(w) / s.line, stride: 8 * s.line, w: unsafe.SliceData(w), gradient: unsafe.SliceData(s.coef), h: unsafe.SliceData(s.curve)}
+}
+
 // direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
 func (s *Scratch) direct(r Rows, running uint32, norm, left, size, tolerance *[Lanes]float64) (passes int) {
 	var share [Lanes]float64
@@ -399,8 +418,11 @@ func (s *Scratch) Evaluate(r Rows, w []float64) {
 // Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum, h_f =
 // sum_i p_i (1-p_i) |x_if| ||x_i||_1. As a diagonal matrix they bound it from above.
 func (s *Scratch) Curvature(r Rows, out []float64) {
+	if s.sized != r.X {
+		s.sized, s.size = r.X, r.sizes()
+	}
 	clear(s.step)
-	r.gatherSize(s.curve, s.step, s.line)
+	r.gatherSize(s.curve, s.size, s.step, s.line)
 	s.take(s.step, out)
 }
 

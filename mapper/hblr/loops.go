@@ -93,8 +93,8 @@ func (e *columnLoop) pulls(line int) []float32 {
 
 // lineLoop is the argument of the loops over n lines of float64. Its layout is known to assembly.
 type lineLoop struct {
-	n, stride                                 int     // lines, and bytes of one
-	place                                     *uint32 // of each line; eliminate and follow leave lines out that have one
+	n, stride                                 int            // lines, and bytes of one
+	place                                     unsafe.Pointer // of each line: a uint32, lines with one being left out, or a float64 to be set
 	precision, w, above, gradient, h, step, u *float64
 	slope, bend                               [Lanes]float64 // phi' and phi''
 	length                                    [Lanes]float64 // of a step
@@ -111,12 +111,12 @@ func masked(lanes *[Lanes]float64, l int, x float64) float64 {
 }
 
 // loopsGo are those in Go.
-var loopsGo = loops{differentiateLines, differentiateFarLines, slopesLines, stepLines, eliminateLines, followLines}
+var loopsGo = loops{differentiateLines, differentiateFarLines, slopesLines, stepLines, eliminateLines, followLines, spansLines, bendsLines, totalsLines, doubtsLines}
 
 // each calls a function for each place of each line: which it is, and the lane.
 func (e *lineLoop) each(visit func(i, l int)) {
 	for f := range e.n {
-		if e.place != nil && unsafe.Slice(e.place, e.n)[f] != 0 {
+		if e.place != nil && unsafe.Slice((*uint32)(e.place), e.n)[f] != 0 {
 			continue
 		}
 		line := e.stride / 8
@@ -155,6 +155,41 @@ func differentiateFarLines(e *lineLoop) {
 		e.sum[1][l] += float64(g*g) / a
 		e.sum[2][l] += float64(float64(d*d) * a)
 	})
+}
+
+// spansLines adds w'Aw and w'Am to the sums.
+func spansLines(e *lineLoop) {
+	precision, w, above := e.of(e.precision), e.of(e.w), e.of(e.above)
+	e.each(func(i, l int) {
+		a := float64(precision[i] * w[i])
+		e.sum[0][l] += float64(a * w[i])
+		e.sum[1][l] += float64(a * above[i])
+	})
+}
+
+// bendsLines adds gradient w and h w^2 to the sums, of lines of rows: (t - p) z and p (1-p) z^2 of scores z.
+func bendsLines(e *lineLoop) {
+	gradient, h, w := e.of(e.gradient), e.of(e.h), e.of(e.w)
+	e.each(func(i, l int) {
+		e.sum[0][l] += float64(gradient[i] * w[i])
+		e.sum[1][l] += float64(h[i] * float64(w[i]*w[i]))
+	})
+}
+
+// totalsLines adds the lines up.
+func totalsLines(e *lineLoop) {
+	w := e.of(e.w)
+	e.each(func(i, l int) { e.sum[0][l] += w[i] })
+}
+
+// doubtsLines raises each line's place to the greatest h of a lane times its length.
+func doubtsLines(e *lineLoop) {
+	h, out, line := e.of(e.h), unsafe.Slice((*float64)(e.place), e.n), e.stride/8
+	for i := range out {
+		for l, x := range h[i*line:][:line] {
+			out[i] = max(out[i], float64(x*e.length[l]))
+		}
+	}
 }
 
 // slopesLines adds step.gradient, A(w-m).step and step.A step to the sums.

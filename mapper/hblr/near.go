@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"unsafe"
 
 	"taxon/internal/sparse"
 )
@@ -34,7 +35,8 @@ type near struct {
 	weight []float64
 	at     []uint32  // column -> its place among those of the near rows, from 1; 0: none of them has it
 	column []uint32  // place -> column
-	doubt  []float32 // by row: the greatest curvature of a lane, beside the lane's mean
+	doubt  []float64 // by row: the greatest curvature of a lane, beside the lane's mean
+	drawn  []uint32  // by row: 1 if it is near
 }
 
 const (
@@ -104,37 +106,31 @@ func (a *far) locate(s [Lanes]float64, lanes int) {
 }
 
 // draw lists the near rows: those positive in a running lane, and of the others those with the greatest curvatures.
-func (n *near) draw(s *Scratch, running uint32) {
-	rows := len(s.positive)
-	var inverse [Lanes]float64 // 1 / mean
-	for i := 0; i < len(s.curve); i += s.line {
-		for l, c := range s.curve[i:][:s.line] {
-			inverse[l] += c
-		}
-	}
-	for l := range inverse {
-		if inverse[l] = float64(rows) / inverse[l]; running>>l&1 == 0 || !(inverse[l] < math.MaxFloat64) {
-			inverse[l] = 0
-		}
-	}
+func (n *near) draw(s *Scratch, r Rows, running uint32) {
+	rows, over := len(s.positive), r.Kernel.over(s.line)
 	if cap(n.doubt) < rows {
-		n.doubt = make([]float32, rows)
+		n.doubt, n.drawn = make([]float64, rows), make([]uint32, rows)
 	}
-	n.doubt = n.doubt[:rows]
+	n.doubt, n.drawn = n.doubt[:rows], n.drawn[:rows]
+	clear(n.doubt)
+	clear(n.drawn)
+	sums, e := s.rows(s.curve), s.rows(s.curve)
+	sums.place = unsafe.Pointer(&n.drawn[0])
+	over.totals(sums)
+	for l, sum := range sums.sum[0] {
+		if inverse := float64(rows) / sum; running>>l&1 != 0 && inverse < math.MaxFloat64 { // 1 / mean
+			e.length[l] = inverse
+		}
+	}
+	e.place = unsafe.Pointer(&n.doubt[0])
+	over.doubts(e)
 	var counts [32]int // by powers of two
 	for i, own := range s.positive {
-		most := 0.0
 		if uint32(own)&running != 0 {
-			most = math.MaxFloat32
-		} else {
-			for l, c := range s.curve[i*s.line:][:s.line] {
-				most = max(most, float64(c*inverse[l]))
-			}
-			if most >= 1 {
-				counts[min(math.Ilogb(most), len(counts)-1)]++
-			}
+			n.doubt[i] = math.MaxFloat64
+		} else if most := n.doubt[i]; most >= 1 {
+			counts[min(math.Float64bits(most)>>52-1023, uint64(len(counts)-1))]++
 		}
-		n.doubt[i] = float32(most)
 	}
 	level := len(counts) - 1
 	for sum := 0; level >= 0; level-- {
@@ -142,11 +138,12 @@ func (n *near) draw(s *Scratch, running uint32) {
 			break
 		}
 	}
-	limit := float32(math.Ldexp(1, level+1))
+	limit := math.Ldexp(1, level+1)
 	n.rows = n.rows[:0]
 	for i, x := range n.doubt {
 		if x >= limit {
 			n.rows = append(n.rows, uint32(i))
+			n.drawn[i] = 1
 		}
 	}
 }
@@ -198,7 +195,7 @@ func (n *near) cut(r Rows) Rows {
 
 // seek sets s.step to what solves the near problem. s has the gradient and h at s.w.
 func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, left, size, tolerance *[Lanes]float64) error {
-	n.draw(s, running)
+	n.draw(s, r, running)
 	rows := n.cut(r)
 	n.open(s, rows, running)
 	n.far.size = *size
@@ -229,7 +226,7 @@ func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, lef
 // loop is the argument of the loops over the columns of s that no near row has.
 func (n *near) loop(s *Scratch) *lineLoop {
 	e := s.loop()
-	e.place, e.total = &n.at[0], n.far.total
+	e.place, e.total = unsafe.Pointer(&n.at[0]), n.far.total
 	for l, total := range e.total {
 		if total == 0 {
 			e.total[l] = 1
@@ -269,21 +266,17 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 		copy(n.coef[k*line:][:line], s.coef[int(i)*line:])
 		copy(n.curve[k*line:][:line], s.curve[int(i)*line:])
 	}
-	a.total = [Lanes]float64{}
-	k := 0
+	e := s.rows(s.coef)
+	e.place = unsafe.Pointer(&n.drawn[0])
+	rows.Kernel.over(line).totals(e)
 	var pulls [Lanes]float64 // of the near rows
-	for i := range s.positive {
-		coef := s.coef[i*line:][:line]
-		if k < len(n.rows) && int(n.rows[k]) == i {
-			k++
-			for l, c := range coef {
-				pulls[l] += math.Abs(c)
-			}
-			continue
+	for i := 0; i < len(n.coef); i += line {
+		for l, c := range n.coef[i:][:line] {
+			pulls[l] += math.Abs(c)
 		}
-		for l, c := range coef {
-			a.total[l] -= c
-		}
+	}
+	for l, sum := range e.sum[0] {
+		a.total[l] = -sum
 	}
 	for l := range a.total {
 		if running>>l&1 == 0 || !(a.total[l] > max(leastFar*pulls[l], tiniest)) {
@@ -302,7 +295,7 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 			a.u[to], n.precision[to], n.w[to], n.above[to] = u, precision, s.w[i], s.w[i]-own/precision
 		}
 	}
-	e := n.loop(s)
+	e = n.loop(s)
 	rows.Kernel.over(line).eliminate(e)
 	a.own, a.shift = e.sum[0], e.sum[1]
 	a.start = a.along(n.w, line)

@@ -191,7 +191,7 @@ func TestFarOfRounding(t *testing.T) {
 		s.lay(w)
 		s.locate(r)
 		s.differentiate(r)
-		n.draw(s, 1)
+		n.draw(s, r, 1)
 		n.open(s, n.cut(r), 1)
 		if got := n.far.total[0] == 0; got != none {
 			t.Errorf("bias %g: L is %g", bias, n.far.total[0])

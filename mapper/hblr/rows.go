@@ -126,18 +126,23 @@ func (r Rows) gatherBoth(coef, out, coef2, out2 []float64, lanes int) {
 	})
 }
 
-// gatherSize adds sum_i coef[i] |x_i| ||x_i||_1, entry by entry.
-func (r Rows) gatherSize(coef, out []float64, lanes int) {
+// gatherSize adds sum_i coef[i] |x_i| ||x_i||_1, entry by entry; size are the rows' ||x_i||_1.
+func (r Rows) gatherSize(coef, size, out []float64, lanes int) {
 	kernel := r.Kernel.of(&r.Kernel.gatherSize, lanes)
 	if kernel == nil {
 		r.raise(coef, out, lanes, func(x, size float64) float64 { return math.Abs(x) * size })
 		return
 	}
-	sizes := make([]float64, r.X.Rows)
-	for i := range sizes {
-		sizes[i] = r.size(i)
+	r.run(kernel, lanes, out, coef, func(e *pass, from int) { e.size = &size[from] })
+}
+
+// sizes are ||x_i||_1 of all rows.
+func (r Rows) sizes() []float64 {
+	out := make([]float64, r.X.Rows)
+	for i := range out {
+		out[i] = r.size(i)
 	}
-	r.run(kernel, lanes, out, coef, func(e *pass, from int) { e.size = &sizes[from] })
+	return out
 }
 
 // size is ||x_i||_1.

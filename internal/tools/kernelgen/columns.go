@@ -31,9 +31,9 @@ const (
 // walk is a loop over lines of float64, a register of lanes at a time.
 type walk struct {
 	isa
-	arg, at, offset reg.GPVirtual
-	fields          map[int]reg.GPVirtual
-	sum             []reg.VecVirtual
+	arg, at, offset, place reg.GPVirtual
+	fields                 map[int]reg.GPVirtual
+	sum                    []reg.VecVirtual
 }
 
 // of is the line's part of a field, lane that of a vector of lanes.
@@ -52,8 +52,15 @@ func (k *walk) read(field int) reg.VecVirtual {
 	return x
 }
 
-// walk writes a loop. skips: it leaves out lines that have a place.
-func (g isa) walk(name, twin string, fields []int, sums int, skips bool, body func(k *walk)) {
+// How a loop uses the place of each line: not at all, to leave lines out that have one, or to put a number there.
+const (
+	placeless = iota
+	skips
+	puts
+)
+
+// walk writes a loop.
+func (g isa) walk(name, twin string, fields []int, sums, use int, body func(k *walk)) {
 	if g.width == 64 {
 		name += "w"
 	}
@@ -63,6 +70,7 @@ func (g isa) walk(name, twin string, fields []int, sums int, skips bool, body fu
 		k.fields[field] = load(g.Context, k.arg, field)
 	}
 	n, place := load(g.Context, k.arg, lineN), g.GP64()
+	k.place = place
 	k.offset, k.at = g.GP64(), g.GP64()
 	g.XORL(k.offset.As32(), k.offset.As32())
 	g.TESTQ(n, n)
@@ -75,18 +83,21 @@ func (g isa) walk(name, twin string, fields []int, sums int, skips bool, body fu
 	}
 	g.MOVQ(k.offset, k.at)
 	g.MOVQ(operand.Mem{Base: k.arg, Disp: lineN}, n)
-	if skips {
+	if use != placeless {
 		g.MOVQ(operand.Mem{Base: k.arg, Disp: linePlace}, place)
 	}
 	g.Label("line")
-	if skips {
+	if use == skips {
 		g.CMPL(operand.Mem{Base: place}, operand.Imm(0))
 		g.JNE(operand.LabelRef("next"))
 	}
 	body(k)
 	g.Label("next")
-	if skips {
+	switch use {
+	case skips:
 		g.ADDQ(operand.Imm(4), place)
+	case puts:
+		g.ADDQ(operand.Imm(8), place)
 	}
 	g.ADDQ(operand.Mem{Base: k.arg, Disp: lineStride}, k.at)
 	g.DECQ(n)
@@ -134,7 +145,7 @@ func columnLoops(g isa) {
 		if far {
 			name, fields = "differentiateFar", append(fields, lineU)
 		}
-		g.walk(name, name+"Lines", fields, 3, false, func(k *walk) {
+		g.walk(name, name+"Lines", fields, 3, placeless, func(k *walk) {
 			own, d, a := k.prior()
 			h, t := k.read(lineH), k.reg()
 			k.VSUBPD(k.of(lineGradient), own, own)
@@ -159,7 +170,41 @@ func columnLoops(g isa) {
 			k.VADDPD(d, k.sum[2], k.sum[2])
 		})
 	}
-	g.walk("slopes", "slopesLines", []int{linePrecision, lineW, lineAbove, lineGradient, lineStep}, 3, false, func(k *walk) {
+	g.walk("spans", "spansLines", []int{linePrecision, lineW, lineAbove}, 2, placeless, func(k *walk) {
+		x, t := k.read(lineW), k.reg()
+		a := k.reg()
+		k.VMULPD(k.of(linePrecision), x, a)
+		k.VMULPD(a, x, t)
+		k.VADDPD(t, k.sum[0], k.sum[0])
+		k.VMULPD(k.of(lineAbove), a, t)
+		k.VADDPD(t, k.sum[1], k.sum[1])
+	})
+	g.walk("bends", "bendsLines", []int{lineGradient, lineH, lineW}, 2, placeless, func(k *walk) {
+		x, t := k.read(lineW), k.reg()
+		k.VMULPD(k.of(lineGradient), x, t)
+		k.VADDPD(t, k.sum[0], k.sum[0])
+		k.VMULPD(x, x, x)
+		k.VMULPD(k.of(lineH), x, x)
+		k.VADDPD(x, k.sum[1], k.sum[1])
+	})
+	g.walk("totals", "totalsLines", []int{lineW}, 1, skips, func(k *walk) {
+		k.VADDPD(k.of(lineW), k.sum[0], k.sum[0])
+	})
+	g.walk("doubts", "doubtsLines", []int{lineH}, 0, puts, func(k *walk) {
+		x, y := k.read(lineH), k.YMM()
+		k.VMULPD(k.lane(lineLength), x, x)
+		if g.width == 64 {
+			k.VEXTRACTF64X4(operand.Imm(1), x, y)
+			k.VMAXPD(y, x.AsY(), x.AsY())
+		}
+		k.VEXTRACTF128(operand.Imm(1), x.AsY(), y.AsX())
+		k.VMAXPD(y.AsX(), x.AsX(), x.AsX())
+		k.VPERMILPD(operand.Imm(1), x.AsX(), y.AsX())
+		k.VMAXSD(y.AsX(), x.AsX(), x.AsX())
+		k.VMAXSD(operand.Mem{Base: k.place}, x.AsX(), x.AsX())
+		k.VMOVSD(x.AsX(), operand.Mem{Base: k.place})
+	})
+	g.walk("slopes", "slopesLines", []int{linePrecision, lineW, lineAbove, lineGradient, lineStep}, 3, placeless, func(k *walk) {
 		d, t, x := k.read(lineStep), k.reg(), k.read(lineW)
 		k.VMULPD(k.of(lineGradient), d, t)
 		k.VADDPD(t, k.sum[0], k.sum[0])
@@ -170,14 +215,14 @@ func columnLoops(g isa) {
 		k.VMULPD(d, t, t)
 		k.VADDPD(t, k.sum[2], k.sum[2])
 	})
-	g.walk("step", "stepLines", []int{lineW, lineStep}, 0, false, func(k *walk) {
+	g.walk("step", "stepLines", []int{lineW, lineStep}, 0, placeless, func(k *walk) {
 		d := k.read(lineStep)
 		k.VMULPD(k.lane(lineLength), d, d)
 		k.VADDPD(k.of(lineW), d, d)
 		k.VMOVUPD(d, k.of(lineW))
 	})
 	far := []int{linePrecision, lineW, lineAbove, lineGradient, lineH}
-	g.walk("eliminate", "eliminateLines", far, 2, true, func(k *walk) {
+	g.walk("eliminate", "eliminateLines", far, 2, skips, func(k *walk) {
 		u, precision, own := k.pull()
 		k.VMULPD(u, own, own)
 		k.VDIVPD(precision, own, own)
@@ -186,7 +231,7 @@ func columnLoops(g isa) {
 		k.VDIVPD(precision, u, u)
 		k.VADDPD(u, k.sum[0], k.sum[0])
 	})
-	g.walk("follow", "followLines", append(far, lineStep), 0, true, func(k *walk) {
+	g.walk("follow", "followLines", append(far, lineStep), 0, skips, func(k *walk) {
 		u, precision, own := k.pull()
 		k.VMULPD(k.lane(lineSlope), u, u)
 		k.VADDPD(u, own, own)
