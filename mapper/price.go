@@ -13,14 +13,16 @@ const scoreChunk = 256
 // price scores every row at the tile's weights, w = y + v rounded to float32. sums gets the exact
 // float64 sums of the certificate. The list gets the next working set: positives, rows with a
 // dual, and rows with a margin below 1+band. fall is how far a lane's scores are expected to
-// fall, and lowers that bound; nil: not at all.
+// fall, and lowers that bound; nil: it is lowered for lanes with a crowded band.
 //
 // A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin
 // than its rounding bound has loss zero for certain. Only the others are scored again in float64,
 // so the sums are exact at float32's cost.
 func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float64, sums *Sums) error {
 	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds()}
-	if fall != nil {
+	if fall == nil {
+		q.fall = t.crowding(band)
+	} else {
 		q.fall = *fall
 	}
 	t.spare.clear()
@@ -41,6 +43,55 @@ func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float
 		sums.InnerGap += q.gap[l]
 	}
 	return nil
+}
+
+// Of large data a band lists at most bandShare rows for each positive and each support vector of a
+// lane, and bandLeast more, by a sample of bandSample rows in a chunk.
+const bandShare, bandLeast, bandSample, bandBins = 3, 64, 16, 64
+
+// crowding is how far each lane's band is narrowed. Where documents share few words with most classes,
+// the scores of nearly all rows lie just beyond the margin. A band of a fixed width then lists many
+// times more rows than the class has support vectors. Rows short of the margin are listed in any case.
+func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
+	if band <= 0 || band == math.MaxFloat64 || t.p.sampleStride() == 1 {
+		return narrower
+	}
+	var short [Lanes]int            // sampled rows short of the margin
+	var within [Lanes][bandBins]int // and within the band, by their distance
+	for l := range Lanes {
+		t.score.floor[l] = math.Nextafter32(float32(-1-band), float32(math.Inf(-1)))
+	}
+	for from := 0; from < t.p.X.Rows; from += scoreChunk {
+		n := min(bandSample, t.p.X.Rows-from)
+		t.scoreRows(t.p.X, t.w, from, n, &t.chunk[0])
+		for i, low := range t.low[:n] {
+			for m := low & t.lanes &^ t.sign[from+i]; m != 0; m &= m - 1 {
+				l := bits.TrailingZeros16(m) & 15
+				switch beyond := -float64(t.chunk[i][l]) - 1; {
+				case !(beyond > 0):
+					short[l]++
+				case beyond <= band:
+					within[l][min(int(beyond*bandBins/band), bandBins-1)]++
+				}
+			}
+		}
+	}
+	var own [Lanes]int
+	for k, live := range t.live {
+		for m := live | t.pos[k]; m != 0; m &= m - 1 {
+			own[bits.TrailingZeros16(m)&15]++
+		}
+	}
+	for l := range t.b.Slot {
+		room := (bandShare*own[l]+bandLeast)*bandSample/scoreChunk - short[l]
+		for b, n := range within[l] {
+			if room -= n; room < 0 {
+				narrower[l] = band * (bandBins - float64(b)) / bandBins
+				break
+			}
+		}
+	}
+	return narrower
 }
 
 // pricing accumulates a pricing pass.

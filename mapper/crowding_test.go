@@ -1,0 +1,106 @@
+package mapper
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"taxon/internal/sparse"
+)
+
+// apart is a block over rows of six words. Three are of the row's class, and three are rare: rows of
+// different classes have hardly a word in common.
+func apart(rows int) (*sparse.Matrix, *Block) {
+	const classes, words = 400, 4000
+	r := rand.New(rand.NewPCG(7, 7))
+	b := &Block{Mean: [][]float32{make([]float32, words+1)}, Positive: make([][]uint32, Lanes), Slot: make([]int, Lanes)}
+	index, value := make([][]uint32, rows), make([][]float32, rows)
+	for i := range index {
+		class := r.IntN(classes)
+		own := uint32(4 * class)
+		index[i] = []uint32{own, own + 1, own + 2}
+		for f := uint32(4 * classes); len(index[i]) < 6; {
+			f += 1 + r.Uint32N(words/5)
+			index[i] = append(index[i], f)
+		}
+		value[i] = slices.Repeat([]float32{float32(math.Sqrt(1.0 / 6))}, len(index[i]))
+		if class < Lanes {
+			b.Positive[class] = append(b.Positive[class], uint32(i))
+		}
+	}
+	return sparse.FromRows(words, index, value), b
+}
+
+// TestCrowding: where most rows lie within the band, a lane lists a few times as many as it has support
+// vectors and positives. All rows short of the margin are among them, and the certificate does not know
+// of it.
+func TestCrowding(t *testing.T) {
+	const band = 0.15
+	x, b := apart(3 * StartRows)
+	s := NewProblem(x, Hinge, 1, 1)
+	solve := func(warm *State, o Options) *Result {
+		r, err := s.NewSolver().Solve(context.Background(), b, warm, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := solve(nil, Options{Epochs: 5, Price: true})
+	r := solve(&first.State, Options{Epochs: 20, Price: true, Band: band})
+	for range 3 { // until few rows are short of the margin
+		r = solve(&r.State, Options{Epochs: 20, Price: true, Band: band})
+	}
+	all := solve(&r.State, Options{Price: true, Band: math.MaxFloat64})
+	if r.Sums.Primal != all.Sums.Primal || r.Sums.Dual != all.Sums.Dual {
+		t.Errorf("certificate %v and %v, with every row listed %v and %v", r.Sums.Primal, r.Sums.Dual, all.Sums.Primal, all.Sums.Dual)
+	}
+	var weights [Lanes][]float32
+	for l, o := range s.NewSolver().Weights(b, &r.State) {
+		weights[l] = make([]float32, x.Cols+1)
+		for k, f := range o.Feature {
+			weights[l][f] = o.Value[k]
+		}
+	}
+	beyond := func(i, l int) float64 { // how far row i's score is beyond the margin
+		index, value := x.Row(i)
+		z := float64(weights[l][x.Cols])
+		for k, f := range index {
+			z += float64(value[k]) * float64(weights[l][f])
+		}
+		return -z - 1
+	}
+	var listed, own [Lanes]int
+	work := map[uint32]uint16{}
+	for k, i := range r.State.Rows {
+		work[i] = r.State.Work[k]
+		for m := r.State.Work[k]; m != 0; m &= m - 1 {
+			listed[bits.TrailingZeros16(m)]++
+		}
+		for m := r.State.Live[k]; m != 0; m &= m - 1 {
+			own[bits.TrailingZeros16(m)]++
+		}
+	}
+	for l, rows := range b.Positive {
+		own[l] += len(rows)
+		within := 0
+		for i := range x.Rows {
+			d := beyond(i, l)
+			if d <= band {
+				within++
+			}
+			if d < -1e-5 && work[uint32(i)]>>l&1 == 0 {
+				t.Fatalf("lane %d: row %d is short of the margin by %g and not listed", l, i, -d)
+			}
+		}
+		limit := bandShare*own[l] + bandLeast
+		if within < 2*limit {
+			t.Fatalf("lane %d: %d rows are within the band, %d may be listed: the test sees too little", l, within, limit)
+		}
+		if listed[l] > limit*3/2 || listed[l] < limit/4 {
+			t.Errorf("lane %d: %d rows are listed of %d within the band, %d were to be", l, listed[l], within, limit)
+		}
+	}
+}
