@@ -48,7 +48,7 @@ func rare(seed uint64, r Rows, lanes int) *Block {
 // TestNear: with many rows, where steps come from those in doubt, leaves end where the gradient over all rows,
 // by its definition, says that they are as close to the optimum as was asked for; with every kernel at the same bits.
 func TestNear(t *testing.T) {
-	for seed, lanes := range []int{4, 3} {
+	for seed, lanes := range []int{7, 3} {
 		r := text(uint64(seed), nearLeast, 600, seed == 1)
 		b := rare(uint64(seed), r, lanes)
 		const tolerance = 1e-6
