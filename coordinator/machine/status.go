@@ -148,11 +148,20 @@ func (j *job) eta(now Tick) float64 {
 	return max(eta, 0)
 }
 
-// gaps lists seconds and log10 gap of the last certificates, at most etaPoints.
+// gaps lists seconds and log10 gap of the last certificates, at most etaPoints. Without gaps, what is
+// left takes their place.
 func (j *job) gaps() (x, y []float64) {
 	for i := len(j.Trace) - 1; i >= 0 && len(x) < etaPoints; i-- {
-		if c := j.Trace[i].Certificate; c != nil && c.Gap > 0 && !c.PrimalOnly {
-			x, y = append(x, j.Trace[i].Seconds), append(y, math.Log10(c.Gap))
+		c := j.Trace[i].Certificate
+		if c == nil {
+			continue
+		}
+		gap := c.Gap
+		if c.PrimalOnly {
+			gap = c.Left
+		}
+		if gap > 0 {
+			x, y = append(x, j.Trace[i].Seconds), append(y, math.Log10(gap))
 		}
 	}
 	return x, y

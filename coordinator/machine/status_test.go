@@ -23,6 +23,14 @@ func TestETA(t *testing.T) {
 		}
 		return j
 	}
+	primalOnly := func(j *job, left bool) *job {
+		for _, r := range j.Trace {
+			if r.Certificate.PrimalOnly = true; left {
+				r.Certificate.Left, r.Certificate.Gap = r.Certificate.Gap, 0
+			}
+		}
+		return j
+	}
 	for _, test := range []struct {
 		name string
 		job  *job
@@ -37,6 +45,8 @@ func TestETA(t *testing.T) {
 		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
 		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
 		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
+		{"no gaps", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), false), 0},
+		{"what is left", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), true), 20},
 	} {
 		now := Tick(10*len(test.job.Trace)) * second
 		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {

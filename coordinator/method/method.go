@@ -255,8 +255,10 @@ const (
 type Certificate struct {
 	Objective, Dual, Gap float64
 	// PrimalOnly: Dual and Gap mean nothing.
-	PrimalOnly bool   `json:",omitempty"`
-	Kind       string `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+	PrimalOnly bool `json:",omitempty"`
+	// Left is what PrimalOnly has for Gap: an estimate of what stops the job at Tolerance. 0: unknown.
+	Left float64 `json:",omitempty"`
+	Kind string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
 }
 
 // String is what there is to say of the distance to the optimum.

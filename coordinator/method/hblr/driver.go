@@ -112,7 +112,7 @@ func (d *driver) WarmStart([]string) {}
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}
 	if d.Certified {
-		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Kind: d.kind()}
+		p.Certificate = &method.Certificate{Objective: d.Last, PrimalOnly: true, Left: d.Reached, Kind: d.kind()}
 		report := map[string]any{"tolerance_reached": nil}
 		if d.plan.Bounded {
 			report["bound"] = -d.Last
