@@ -136,6 +136,7 @@ func TestHBLRVerbs(t *testing.T) {
 		"train --data $d/train.svm --method rr-lr --edge-weights $m --out $x":                      "must be one of even, depth, size",
 		"train --data $d/train.svm --method hblr-m1 --edge-weights depth --out $x":                 "--edge-weights means nothing to --method hblr-m1",
 		"train --data $d/train.svm --method hblr-m1 --prior-scale 0 --out $x":                      "--prior-scale 0: must be one of paper, median, df",
+		"train --data $d/train.svm --method hblr-m2 --prior-scale df --out $x":                     "prior-scale df goes with hblr-m1 and hblr-m3: hblr-m2 has a prior for each feature; leave it out",
 		"train --data $d/train.svm --method hblr-m2 --tolerance 0 --out $x":                        "--tolerance 0: must be above 0",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --memory 1MB --out $x": "would be needed, --memory is",
 		"export --model $r --what precision --out -":                                               "a model of method rr-lr holds no precision",

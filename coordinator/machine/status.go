@@ -124,7 +124,7 @@ func (r *traceRecord) message() *taxonv1.SweepRecord {
 }
 
 // eta estimates the seconds until the job ends. It extends the line through the logarithms of the
-// last gaps over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: unknown.
+// last gaps (or of what was left) over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: unknown.
 func (j *job) eta(now Tick) float64 {
 	if !j.running() {
 		return 0
@@ -148,8 +148,8 @@ func (j *job) eta(now Tick) float64 {
 	return max(eta, 0)
 }
 
-// gaps lists seconds and log10 gap of the last certificates, at most etaPoints. Without gaps, what is
-// left takes their place.
+// gaps lists seconds and log10 gap of the last certificates, at most etaPoints; of those without a
+// gap, what was left.
 func (j *job) gaps() (x, y []float64) {
 	for i := len(j.Trace) - 1; i >= 0 && len(x) < etaPoints; i-- {
 		c := j.Trace[i].Certificate

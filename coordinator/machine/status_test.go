@@ -23,11 +23,9 @@ func TestETA(t *testing.T) {
 		}
 		return j
 	}
-	primalOnly := func(j *job, left bool) *job {
-		for _, r := range j.Trace {
-			if r.Certificate.PrimalOnly = true; left {
-				r.Certificate.Left, r.Certificate.Gap = r.Certificate.Gap, 0
-			}
+	primalOnly := func(j *job, left ...float64) *job {
+		for i, r := range j.Trace {
+			r.Certificate.PrimalOnly, r.Certificate.Left = true, left[i]
 		}
 		return j
 	}
@@ -45,8 +43,10 @@ func TestETA(t *testing.T) {
 		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
 		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
 		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
-		{"no gaps", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), false), 0},
-		{"what is left", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), true), 20},
+		{"a gap that means nothing", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 0, 0, 0), 0},
+		{"what is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7, 7), 1, 0.1, 0.01), 20},
+		{"what is left is not always known", primalOnly(newTestJob(1e-4, 0, 0, 7, 7, 7), 1, 0, 0.01), 20},
+		{"nothing is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7), 0.1, math.SmallestNonzeroFloat64), 0},
 	} {
 		now := Tick(10*len(test.job.Trace)) * second
 		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {

@@ -255,10 +255,9 @@ const (
 type Certificate struct {
 	Objective, Dual, Gap float64
 	// PrimalOnly: Dual and Gap mean nothing.
-	PrimalOnly bool `json:",omitempty"`
-	// Left is what PrimalOnly has for Gap: an estimate of what stops the job at Tolerance. 0: unknown.
-	Left float64 `json:",omitempty"`
-	Kind string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+	PrimalOnly bool    `json:",omitempty"`
+	Left       float64 `json:",omitempty"` // with PrimalOnly, what falls to Tolerance in place of Gap; 0: not known
+	Kind       string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
 }
 
 // String is what there is to say of the distance to the optimum.
@@ -277,7 +276,7 @@ type Progress struct {
 	Sweep       uint32       // under way
 	Certificate *Certificate // the last one; nil: none yet
 	StoppedBy   string       // one of the reasons below; "": it goes on
-	Tolerance   float64      // the Gap that ends the job
+	Tolerance   float64      // the Gap, or what is Left, that ends the job
 	MaxSweeps   uint32       // 0: no cap
 	// Report holds the method's own figures for the job's report, a JSON object. Its keys are
 	// added to those that all reports have. nil: none, or not yet.

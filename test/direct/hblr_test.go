@@ -17,7 +17,9 @@ import (
 func hblrOptions(method string, change func(*taxonv1.Options)) *taxonv1.Options {
 	o := &taxonv1.Options{Method: method, Schedule: "twoblock", Bias: 1, Gap: 1e-2, MaxSweeps: 3000, Prune: "empty"}
 	_ = o.Set("tolerance", "1e-10") // an option without a field
-	change(o)
+	if change(o); method == "hblr-m2" {
+		_ = o.Set("prior_scale", hblr.ScalePaper) // it takes no other
+	}
 	return o
 }
 

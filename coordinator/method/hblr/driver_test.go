@@ -100,6 +100,9 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 		d := newDriver(&taxonv1.Options{MaxSweeps: 7}, c.tolerance, plan, &Plan{Variant: "m1", Memory: Memory})
 		d.Sweep, d.Stage, d.StoppedBy, d.Certified = 7, stageEnd, c.stopped, true
 		d.Before, d.Reached, d.Change = 8e-4, 5e-4, 1e-4
+		if left := d.Progress().Certificate.Left; left != d.Reached {
+			t.Errorf("%g is left, want %g", left, d.Reached)
+		}
 		if c.after == "move" {
 			d.maxSweeps = 0
 		}

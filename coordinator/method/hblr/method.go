@@ -156,6 +156,9 @@ func (m Method) Check(p *method.Problem) error {
 	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
 		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
 	}
+	if s.Scale != ScalePaper && m.variant() == "m2" {
+		errs = append(errs, fmt.Errorf("prior-scale %s goes with hblr-m1 and hblr-m3: hblr-m2 has a prior for each feature; leave it out", s.Scale))
+	}
 	if s.Inference == Variational && s.Schedule == parity {
 		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
 	}
