@@ -103,7 +103,9 @@ func (s *Server) run(a machine.Effect) {
 			return
 		}
 		if err := s.config.Checkpointer.Checkpoint(s.ctx, a.Job, a.Sweep, a.State, a.Keep); err != nil {
-			done.Err = err.Error()
+			if done.Err, done.OlderKept = err.Error(), errors.Is(err, ErrOlderKept); done.OlderKept && !a.Final {
+				s.warn(fmt.Errorf("%w, and the training goes on", err))
+			}
 		}
 		s.step(done)
 	case machine.LoadJob:

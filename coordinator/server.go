@@ -34,6 +34,8 @@ type Store interface {
 // Checkpointer saves what a job can continue from: the machine's state of the job, and the
 // store's values of the steps named. The state goes to Server.SubmitCheckpoint.
 type Checkpointer interface {
+	// Checkpoint replaces the job's last one. If that is impossible and the last one is still there,
+	// the error may be ErrOlderKept: the job goes on.
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
 }
 
@@ -61,6 +63,9 @@ type Digester interface {
 	// again.
 	Passing(err error) bool
 }
+
+// ErrOlderKept is for a Checkpointer that could not replace a checkpoint.
+var ErrOlderKept = errors.New("the older checkpoint is kept")
 
 // ErrEarlyStop ends a training because an evaluation was good enough.
 var ErrEarlyStop = errors.New("early stop")

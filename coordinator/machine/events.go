@@ -102,11 +102,13 @@ type (
 		Job     string
 		Discard bool
 	}
-	// Saved is the end of a SaveJob action; Err is its error, empty if there was none.
+	// Saved is the end of a SaveJob action; Err is its error, empty if there was none. OlderKept: the
+	// job could continue from an older checkpoint all the same.
 	Saved struct {
-		Job   string
-		Final bool
-		Err   string
+		Job       string
+		Final     bool
+		Err       string
+		OlderKept bool
 	}
 	// Loaded is the end of a LoadJob action: the State of the job's last checkpoint, whose
 	// values are in the store again; empty: there is none. Err is its error, if there was one.

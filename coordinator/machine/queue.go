@@ -179,7 +179,7 @@ func (m *Machine) saved(e Saved) {
 	j := m.find(e.Job)
 	switch {
 	case j == nil || j.ended():
-	case e.Err != "" && m.limits.Durable && !e.Final:
+	case e.Err != "" && (m.limits.Durable || e.OlderKept) && !e.Final:
 		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: "the checkpoint could not be written: " + clip(e.Err, maxLineBytes)})
 	case e.Err != "":
 		m.fail(j, "checkpoint: "+e.Err)

@@ -208,8 +208,8 @@ func (s *scene) command(words []string) {
 		s.do(machine.Cancel{Job: args[0]})
 	case "saved":
 		e := machine.Saved{Job: args[0]}
-		if len(args) > 1 && args[1] == "final" {
-			e.Final = true
+		if len(args) > 1 && args[1] != "error" {
+			e.Final, e.OlderKept = args[1] == "final", args[1] == "older"
 			args = args[1:]
 		}
 		if len(args) > 1 {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"taxon/coordinator"
 	"taxon/coordinator/machine"
 	"taxon/internal/fs"
 	"taxon/store"
@@ -30,8 +31,16 @@ type checkpointer struct {
 	spent func() float64 // nil: not recorded
 }
 
-// Checkpoint implements coordinator.Checkpointer.
-func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) (err error) {
+// Checkpoint implements coordinator.Checkpointer. A full disk leaves the last one as it is.
+func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
+	err := c.write(ctx, job, state, keep)
+	if dir := c.dir(job); fs.IsDiskFull(err) && fs.Exists(dir) {
+		return fmt.Errorf("%s: the disk is full: free some space; %w", dir, coordinator.ErrOlderKept)
+	}
+	return err
+}
+
+func (c *checkpointer) write(ctx context.Context, job string, state []byte, keep []uint32) (err error) {
 	var keys []store.Key
 	err = c.store.List(ctx, job, func(i store.Info) error {
 		if slices.Contains(keep, i.Key.Step) {

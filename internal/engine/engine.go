@@ -85,6 +85,7 @@ type Engine struct {
 	agent   sync.WaitGroup
 	failed  func(error)
 	full    atomic.Bool // the store, and that was told
+	unsaved atomic.Bool // a checkpoint did not fit on the disk, and that was told
 	err     error       // of the agent, after agent.Wait
 }
 
@@ -96,7 +97,9 @@ const maxOutage = machine.Tick(4 * time.Second)
 func Start(c Config) (*Engine, error) {
 	e := &Engine{scratch: c.Scratch}
 	e.failed = func(err error) {
-		if c.Failed != nil && !(errors.Is(err, store.ErrFull) && e.full.Swap(true)) { // each task says it, again and again
+		// Each task says that the store is full, and each checkpoint that the disk is.
+		again := errors.Is(err, store.ErrFull) && e.full.Swap(true) || errors.Is(err, coordinator.ErrOlderKept) && e.unsaved.Swap(true)
+		if c.Failed != nil && !again {
 			c.Failed(err)
 		}
 	}

@@ -125,13 +125,15 @@ func TestFullDevice(t *testing.T) {
 
 // TestFullDiskInSweeps fills a disk by checkpoints, or by the model behind them, on disks that grow
 // until the training ends well. A failure says what is left, and the same command does what it says.
+// A checkpoint that does not fit ends no training that has an older one: there is a single warning.
 func TestFullDiskInSweeps(t *testing.T) {
+	spared := false // a training ended well after such a warning
 	for _, args := range []string{
 		"train --data set --hierarchy tree.txt --gap 1e-9 --max-sweeps 12",
 		"train --data set --hierarchy tree.txt --method hblr-m3 --tolerance 1e-9 --max-sweeps 12",
 	} {
 		t.Run(args, func(t *testing.T) {
-			dir, seen := t.TempDir(), map[bool]bool{} // whether a checkpoint was kept
+			dir, seen, warned := t.TempDir(), map[bool]bool{}, false // seen: whether a checkpoint was kept
 			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
 				t.Fatal(err)
 			}
@@ -144,6 +146,11 @@ func TestFullDiskInSweeps(t *testing.T) {
 				}
 				code, _, said := c.run(t, dir)
 				done = code == 0 || kib > 1000
+				if n := strings.Count(said, "the disk is full: free some space; the older checkpoint is kept, and the training goes on\n"); n > 1 {
+					t.Errorf("%d KiB: %d warnings: %s", kib, n, said)
+				} else if n == 1 {
+					warned, spared = true, spared || code == 0
+				}
 				if !done && (code != 1 || !strings.Contains(said, "the disk is full: free some space")) {
 					t.Errorf("%d KiB: exit status %d: %s", kib, code, said)
 				}
@@ -165,10 +172,13 @@ func TestFullDiskInSweeps(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !seen[true] || !seen[false] {
-				t.Errorf("of trainings that kept a checkpoint and that kept nothing, seen: %v", seen)
+			if !seen[true] || !seen[false] || !warned {
+				t.Errorf("of trainings that kept a checkpoint and that kept nothing, seen: %v; of a checkpoint that did not fit: %v", seen, warned)
 			}
 		})
+	}
+	if !spared {
+		t.Error("no training ended well after a checkpoint that did not fit")
 	}
 }
 
