@@ -266,7 +266,7 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	if !m.flat {
 		input = append(input, s.structure[0], filepath.Join(dir, s.structure[1]))
 	}
-	t, train := &tuned{}, slices.Concat(input, m.flags) // too large for a search: the one point given
+	t, train := &tuned{}, slices.Concat(input, m.flags, []string{"--goal", b.goal}) // too large for a search: the one point given
 	if s.folds != nil && !m.learns {
 		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--no-train", "--out", b.place(s, m.name, "search"), "--goal", b.goal}, input, m.flags, s.folds)...); err != nil {
 			return err
