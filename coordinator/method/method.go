@@ -345,11 +345,13 @@ func PerNode(nodes []string, primal, dual []float64) []NodeFigures {
 }
 
 // Restore reads a driver's state from a checkpoint, which must be at a stage up to last. nil
-// changes nothing.
-func Restore[S ~uint8](s State, state any, stage *S, last S) error {
+// changes nothing. Of what stood in the state nothing is left, as fields that are zero may not be
+// in the checkpoint. stage is a field of the state.
+func Restore[T any, S ~uint8](s State, state *T, stage *S, last S) error {
 	if s == nil {
 		return nil
 	}
+	*state = *new(T)
 	if err := json.Unmarshal(s, state); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 	}
 }
 
-// TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds.
+// TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds, and after an interrupt.
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range []string{
 		"--method hblr-m2 --prior blr --max-sweeps 8", "--method mlr", "--method msvm", "--method td", "--method h-svm", "--method h-rls",
@@ -114,7 +114,9 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 					p.appears(out + ".train/checkpoint")
 					after = 0
 				}
-				timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Kill() })
+				// The first time it is killed, the second time interrupted, at any step of a sweep.
+				signal := []os.Signal{os.Kill, os.Interrupt}[again]
+				timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Signal(signal) })
 				p.wait()
 				timer.Stop()
 			}

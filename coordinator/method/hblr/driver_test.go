@@ -1,6 +1,7 @@
 package hblr
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -110,5 +111,26 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 		if s, _ := d.Step(); d.StoppedBy != c.before || s.Phase != c.after && (c.after != "end" || s.Tasks != nil) {
 			t.Errorf("%+v: stopped by %q, next %q", c, d.StoppedBy, s.Phase)
 		}
+	}
+}
+
+// TestResumeWithinARound: a soft-max that is resumed between two solves of a round goes on with the next one.
+func TestResumeWithinARound(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 2}, {Count: 1}, {Count: 1}}}
+	o := &taxonv1.Options{}
+	d := newDriver(o, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	sums := make(method.Sums, Figures)
+	sums[SumChange] = 1
+	for d.Partition.Count < 2 {
+		if _, err := d.Commit([]method.Sums{sums}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := newDriver(o, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	if err := method.Restore(d.State(), &again.state, &again.Stage, stages-1); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.state, d.state) {
+		t.Errorf("resumed at %+v, which was %+v: %+v and %+v", again.state, d.state, again.Partition, d.Partition)
 	}
 }
