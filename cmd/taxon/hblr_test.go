@@ -5,12 +5,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
 	"taxon/internal/eval"
 	"taxon/internal/exit"
+	"taxon/internal/explain"
 )
 
 // TestHBLRTurns: random rows on which MacKay's step of hblr-m2, extrapolated, turns about a fixed point for
@@ -48,7 +50,7 @@ func TestHBLRTurns(t *testing.T) {
 // have to do with each other; probabilities of predict and eval; a warm start; refusals.
 func TestHBLRVerbs(t *testing.T) {
 	dir := noisyFiles(t)
-	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z"), "f": filepath.Join(dir, "f")}
+	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x"), "r": filepath.Join(dir, "r"), "y": filepath.Join(dir, "y"), "z": filepath.Join(dir, "z"), "f": filepath.Join(dir, "f"), "p": filepath.Join(dir, "p")}
 	do := taxonOf(t, vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance 1e-6 --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
@@ -118,6 +120,27 @@ func TestHBLRVerbs(t *testing.T) {
 	if again.StoppedBy != "stationary" || math.Abs(again.Objective/d.Objective-1) > 1e-5 {
 		t.Errorf("from its own means %+v, the first time %+v", again, d)
 	}
+	explained := func(name string) (e explain.Explanation) {
+		if err := json.Unmarshal([]byte(do("explain --model "+name+" --data $d/test.svm --row 1 --json --quiet")), &e); err != nil {
+			t.Fatal(err)
+		}
+		for i := range e.Path {
+			e.Path[i].Precision, e.Path[i].OfItself = 0, false
+		}
+		return e
+	}
+	for threshold, near := range map[string]float64{"0.01": 0.2, "0": 0} { // an exported model has the levels too
+		do("export --model $m --format model --threshold " + threshold + " --out $p --force --quiet")
+		got, want := explained("$p"), explained("$m")
+		if len(want.Path) < 3 || len(got.Path) != len(want.Path) || near == 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("threshold %s: %+v, want %+v", threshold, got, want)
+		}
+		for i, l := range got.Path {
+			if l.Name != want.Path[i].Name || math.Abs(l.Gain-want.Path[i].Gain) > near {
+				t.Errorf("threshold %s: level %+v, want %+v", threshold, l, want.Path[i])
+			}
+		}
+	}
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
 	for name, text := range map[string]string{"two.svm": "c0 1:1\nc1,c2 2:1\n", "every.svm": "a,b 1:1\na 2:1\na 1:1 2:1\n", "three.txt": "r c0\nr c1\nr c2\nr c\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
@@ -140,6 +163,8 @@ func TestHBLRVerbs(t *testing.T) {
 		"train --data $d/train.svm --method hblr-m2 --tolerance 0 --out $x":                        "--tolerance 0: must be above 0",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --memory 1MB --out $x": "would be needed, --memory is",
 		"export --model $r --what precision --out -":                                               "a model of method rr-lr holds no precision",
+		"predict --model $p --data $d/test.svm --predictive --out -":                               "was made for predictions by the means alone (export --format model, or train --model-size), and holds no variances for --predictive: give the model",
+		"export --model $p --what precision --out -":                                               "holds no precision: give the model",
 		"export --model $m --what precision --format npz --out -":                                  "--what precision goes with --format text",
 		"train --data $d/train.svm --method hblr-m1 --out $y --max-sweeps 1 --require-gap --quiet": "stopped by max_sweeps before the --tolerance asked for",
 	} {

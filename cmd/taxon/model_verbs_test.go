@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"taxon/internal/exit"
 	"taxon/internal/export"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/modeltest"
 	"taxon/internal/predict"
@@ -280,11 +282,14 @@ func TestModelVerbMistakes(t *testing.T) {
 	os.WriteFile(shard, b, 0o666)
 	full, half := t.TempDir(), filepath.Join(t.TempDir(), "half")
 	os.WriteFile(filepath.Join(full, "x"), nil, 0o666)
-	if err := os.Mkdir(half+".train", 0o777); err != nil {
+	if err := errors.Join(os.Mkdir(half+".train", 0o777), fs.Mark(half+".train")); err != nil {
 		t.Fatal(err)
 	}
+	own := filepath.Join(t.TempDir(), "own") // own.train is the user's file, own2.train the user's folder
+	os.WriteFile(own+".train", []byte(animalRows), 0o666)
+	os.MkdirAll(own+"2.train/rows", 0o777)
 	const unfinished = "half: the training of this model has not ended, and "
-	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(), "FULL": full, "HALF": half,
+	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(), "FULL": full, "HALF": half, "OWN": own,
 		"BROKEN": writeText(t, "broken.svm", "cat 1:1\ndog 0:1\n"), "SHORT": writeText(t, "short", "cat\n"), "NONE": writeText(t, "none.svm", "cow 7:1\n"), "EMPTY": writeText(t, "empty", "")}
 	for line, want := range map[string]string{
 		"predict --data $DATA":                                                        "--model",
@@ -308,6 +313,10 @@ func TestModelVerbMistakes(t *testing.T) {
 		"export --model $HALF --out $DIR/w":                                           unfinished,
 		"info $HALF":                                                                  unfinished,
 		"train --data $DATA --out $DIR/w --warm-start $HALF":                          unfinished,
+		"train --data $DATA --out $DIR/w --warm-start $OWN":                           "own: is no model",
+		"train --data $DATA --out $DIR/w --warm-start ${OWN}2":                        "own2: is no model",
+		"predict --model $OWN --data $DATA":                                           "no such model",
+		"info $OWN":                                                                   "no such file",
 		"predict --model $S --data $DATA --out $DIR":                                  "is a directory",
 		"predict --model $S --data $DATA --thread 2":                                  "did you mean --threads?",
 		"eval --data $DATA":                                                           "--model DIR or --pred FILE",

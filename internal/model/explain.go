@@ -36,11 +36,11 @@ type Level struct {
 // What a level is depends on the model's form:
 //
 //   - Differences from the parent: a node on the path.
-//   - Whole weights: the terminal is the only level, unless internal nodes have means of their own (HasMoments).
+//   - Whole weights: the terminal is the only level, unless internal nodes have means of their own.
 //   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child has neither.
 //   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are nested, else the sum so far.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
-	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths || m.Form.Predictor == modelform.Sums, m.HasMoments()
+	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths || m.Form.Predictor == modelform.Sums, m.Form.Precision != modelform.NoPrecision
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)

@@ -103,8 +103,12 @@ func readManifest(dir string) (*Manifest, error) {
 // Unfinished is the folder next to a model's folder that holds its training until that has ended.
 func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
 
-// IsUnfinished says whether dir is where a model will be whose training has not ended.
-func IsUnfinished(dir string) bool { return !fs.Exists(dir) && fs.Exists(Unfinished(dir)) }
+// IsUnfinished says whether dir is where a model will be whose training has not ended. What else
+// may be at Unfinished's path is the user's: it has neither the mark nor a training's description.
+func IsUnfinished(dir string) bool {
+	work := Unfinished(dir)
+	return !fs.Exists(dir) && (fs.Exists(fs.Join(work, fs.MarkName)) || fs.Exists(fs.Join(work, "job.json")))
+}
 
 // missingManifest explains why dir has no manifest.
 func missingManifest(dir string, err error) error {

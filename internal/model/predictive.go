@@ -12,7 +12,7 @@ import (
 // predictive returns the function that gives the model's predictive distribution.
 func (m *Model) predictive() (modelform.Predictive, error) {
 	if m.moments == nil || m.Form.Link == modelform.Identity {
-		return nil, &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no variances for --predictive: hierarchical Bayesian ones do, as they were trained", m.Options.Method)}
+		return nil, m.noMoments("variances for --predictive")
 	}
 	inference := ""
 	if raw, ok := m.Options.Own["inference"]; ok {
