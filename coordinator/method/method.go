@@ -310,7 +310,7 @@ func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) s
 }
 
 // ErrNotFinite ends a training whose numbers have left the range of float64.
-var ErrNotFinite = errors.New("the objective is not finite: scale the instances to unit length or lower C")
+var ErrNotFinite = errors.New("the objective is not finite: scale the instances to unit length, or lower C if the method has one")
 
 // CheckFinite returns ErrNotFinite if an objective or its gap is no number.
 func CheckFinite(objective, gap float64) error {
