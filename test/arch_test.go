@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"internal/check":       {"internal/dataset", "internal/fs", "internal/table", "internal/taxonomy", "internal/tell"},
 	"internal/explain":     {"internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
 	"internal/generate":    {"internal/fs", "internal/human"},
-	"internal/inspect": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/fs", "internal/generate", "internal/human", "internal/model",
+	"internal/inspect": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/exit", "internal/fs", "internal/generate", "internal/human", "internal/model",
 		"internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker/program"},
 	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
 

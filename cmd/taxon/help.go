@@ -18,7 +18,8 @@ import (
 
 // usual are the flags that the help of a verb with many flags shows, beside those that all verbs
 // have: of train twenty in all. --all shows the others too.
-var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"})}
+var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"}),
+	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale", "workers", "slots", "stores", "cores", "memory"}}
 
 var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",
 	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory"}

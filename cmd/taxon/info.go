@@ -18,6 +18,7 @@ import (
 	"taxon/internal/inspect"
 	"taxon/internal/model"
 	"taxon/internal/planinfo"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // infoOptions are the flags of info.
@@ -69,14 +70,23 @@ func newInfoCmd(a *app) *cobra.Command {
 		instanceWeightsFlag(f, &o.Weights)
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
 	})
-	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are estimated")
-	})
+	flagGroup(cmd, "Method", o.methodFlags)
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")
 	})
 	flagGroup(cmd, "Plan", o.planFlags)
 	return cmd
+}
+
+// methodFlags are the options of training by which a plan is made, those on what is solved and
+// those on how. The structure of an estimate is a tree that is there.
+func (o *infoOptions) methodFlags(f *pflag.FlagSet) {
+	choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are estimated, with the options that train has for it: see --all")
+	for _, p := range registry.Options() {
+		if p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns || p.Name == "tolerance" || p.Name == "schedule" {
+			optionFlag(f, &o.Said, p, registry.Usage(&p))
+		}
+	}
 }
 
 func runInfo(ctx context.Context, a *app, o infoOptions) error {
@@ -153,6 +163,13 @@ func (v *coresValue) Set(s string) error {
 
 // check compares the flags with the arguments and returns the path.
 func (o *infoOptions) check(args []string) (string, error) {
+	if err := registry.Fill(&taxonv1.Options{Method: o.Method}, o.Said); err != nil {
+		var errs []error
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			errs = append(errs, exit.Usagef("info: --%s", line))
+		}
+		return "", exit.Join(errs...)
+	}
 	switch {
 	case !o.plan && (o.data != "" || o.like.Like != ""):
 		return "", exit.Usagef("info: --data and --like go with --plan")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/exit"
 	"taxon/internal/planinfo"
 )
 
@@ -46,6 +47,42 @@ func TestInfoPlanRefused(t *testing.T) {
 		code, _, stderr := runWith(t, "", strings.Fields(c.args)...)
 		if code != 2 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit status %d, %q", c.args, code, stderr)
+		}
+	}
+}
+
+// TestInfoTakesOptions: the method's options reach the plan, and are checked as those of train.
+func TestInfoTakesOptions(t *testing.T) {
+	dir := t.TempDir()
+	vars := map[string]string{"d": filepath.Join(dir, "data"), "h": filepath.Join(dir, "tree")}
+	for path, text := range map[string]string{vars["d"]: "a 1:1 2:1\nb 2:1\nc 3:1\na 3:1\nb 1:1 3:2\nc 4:1\n", vars["h"]: "r a\nr b\nr c\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]string{}
+	for _, options := range []string{"", "--inference variational", "--inference variational --covariance diagonal", "--likelihood softmax",
+		"--prior blr", "--prior blr --prior-inverse full"} {
+		code, out, stderr := runTaxon(t, "", "info $d --hierarchy $h --plan --json --method hblr-m2 "+options, vars)
+		var i struct{ Memory, Plan json.RawMessage }
+		if err := json.Unmarshal([]byte(out), &i); code != 0 || err != nil || len(i.Memory) == 0 {
+			t.Fatalf("%s: exit status %d, %v, %s%s", options, code, err, out, stderr)
+		}
+		what := string(i.Memory) + string(i.Plan)
+		if other, ok := seen[what]; ok {
+			t.Errorf("%q and %q take the same: %s", options, other, what)
+		}
+		seen[what] = options
+	}
+	for options, want := range map[string]string{
+		"--method hblr-m1 --covariance diagonal":                       "--covariance is for the variational inference: add --inference variational",
+		"--method rr-lr --likelihood softmax":                          "--likelihood means nothing to --method rr-lr",
+		"--method hblr-m1 --inference variational --schedule parity":   "goes with inference map",
+		"--method hblr-m1 --inference sampled":                         "must be one of map, variational",
+		"--plan --method hblr-m2 --prior-scale df --likelihood binary": "prior-scale df goes with hblr-m1 and hblr-m3",
+	} {
+		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exit.Usage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d, %s", options, code, stderr)
 		}
 	}
 }

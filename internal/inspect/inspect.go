@@ -16,6 +16,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/dataset"
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/generate"
 	"taxon/internal/human"
@@ -30,13 +31,14 @@ import (
 // Options say what is inspected, and which training is planned.
 type Options struct {
 	Path      string
-	Text      bool   // lines are labels, a tab, text
-	ZeroBased bool   // feature indices count from 0
-	Weights   string // instance weights of a file: a file, or ""
-	Hierarchy string // class structure of the data: a file, or ""
-	Method    string // that the training would use
-	Threads   int    // of a training in one process; 0: all cores
-	Plan      *Plan  // nil: none
+	Text      bool            // lines are labels, a tab, text
+	ZeroBased bool            // feature indices count from 0
+	Weights   string          // instance weights of a file: a file, or ""
+	Hierarchy string          // class structure of the data: a file, or ""
+	Method    string          // that the training would use
+	Said      registry.Values // the method's options that the user gave
+	Threads   int             // of a training in one process; 0: all cores
+	Plan      *Plan           // nil: none
 	Files     fs.Local
 }
 
@@ -397,7 +399,11 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	for k, n := range d.GetLabelInstances() {
 		counts[k] = int(n)
 	}
-	tree, warnings, err := taxonomy.Build(s, d.GetLabels(), counts, taxonomy.PruneEmpty)
+	prune, err := taxonomy.ParsePrune(l.o.Said["prune"])
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	tree, warnings, err := taxonomy.Build(s, d.GetLabels(), counts, prune)
 	if err != nil {
 		return fmt.Errorf("info: %w", err)
 	}
@@ -461,11 +467,18 @@ func Shape(s generate.Shape, o Options) (*Info, error) {
 
 // job plans a training with the chosen method.
 func (o *Options) job(spec *taxonv1.JobSpec) (*registry.Job, error) {
-	spec.Options = planinfo.Defaults(o.Method)
+	spec.Options = &taxonv1.Options{Method: o.Method}
+	if err := registry.Fill(spec.Options, o.Said); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
 	if registry.Unstructured(o.Method) {
 		spec.Structure = nil
 	}
-	return registry.Prepare(spec)
+	j, err := registry.Prepare(spec)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	return j, nil
 }
 
 // of estimates the training on the cluster; nil: there is no plan.

@@ -115,11 +115,8 @@ func (o *Options) Validate(verb string) error {
 	}
 	for _, p := range registry.Of(o.Job.Method) {
 		_, said := o.Said[p.Name]
-		name, value, with := strings.Cut(p.With, "=")
-		check(said && with && o.Job.Value(name) != value, "--%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value)
-		if none := o.Graph == "" && o.Hierarchy == ""; !with { // a learned structure is a tree
-			check(said && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
-		}
+		none := o.Graph == "" && o.Hierarchy == "" // a learned structure is a tree
+		check(said && p.With == "" && p.On == method.Graphs && none, "--%s is for class graphs: add --graph FILE, or leave it out", p.Name)
 	}
 	set, stdin := ingested(o.Data), 0
 	for _, path := range append([]string{o.Hierarchy, o.Graph, o.Test}, o.Data...) {

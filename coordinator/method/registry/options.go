@@ -128,7 +128,8 @@ func find(options []method.Option, name string) *method.Option {
 // Fill sets the options of a job, whose method is set, to the values said, and those that it
 // does not have (a field of 0 is one that it does not have) to their defaults. The error joins
 // one for each value that does not fit the method, beginning with the option's name. An option
-// that the method lacks may be said to have its default: it changes nothing.
+// that the method lacks may be said to have its default: it changes nothing. One that goes with a
+// value of another option may be said beside that value only.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -148,6 +149,12 @@ func Fill(o *taxonv1.Options, said Values) error {
 			err = o.Set(p.WireKey(), text)
 		}
 		errs = append(errs, err)
+	}
+	for _, p := range all {
+		name, value, with := strings.Cut(p.With, "=")
+		if _, ok := said[p.Name]; ok && with && o.Value(name) != value {
+			errs = append(errs, fmt.Errorf("%s is for the %s %s: add --%s %s, or leave it out", p.Name, value, name, name, value))
+		}
 	}
 	for _, p := range Options() { // in this order
 		if text, ok := said[p.Name]; ok && (text != p.Default || text == "") && find(all, p.Name) == nil {
