@@ -32,6 +32,9 @@ func TestHBLRVariational(t *testing.T) {
 		if err := json.Unmarshal([]byte(do(train+"--out $m "+options)), &d); err != nil {
 			t.Fatal(err)
 		}
+		if (d.Own["covariance"] != nil) != (inference == "variational") {
+			t.Errorf("%s: covariance %s in the report", inference, d.Own["covariance"])
+		}
 		var bound float64
 		if err := json.Unmarshal(d.Own["bound"], &bound); (err == nil) != (inference == "variational") || err == nil && (bound != -d.Objective || d.Certificate != "lower_bound") {
 			t.Errorf("%s: bound %g, objective %g, %s", inference, bound, d.Objective, d.Certificate)

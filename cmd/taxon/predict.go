@@ -70,7 +70,7 @@ func threadsFlag(f *pflag.FlagSet, threads *int) {
 // cutoffFlag defines --cutoff.
 func cutoffFlag(f *pflag.FlagSet, c *predict.Cutoff) {
 	f.Var(&cutoffValue{c: c}, "cutoff", "which classes an instance gets. argmax: the best. The others use what the training has fitted. instance: all above a threshold for this instance; scut: all above the class's threshold; rcut: the K best, with one K for all instances. "+
-		"rcut=K or top=K: the K best. zero or a number `S`: all with a higher score (default: argmax, or instance for multi-label data)")
+		"rcut=K or top=K: the K best. zero or a number `S`: all with a margin above it; S is a margin even where --scores are probabilities, as 0.3 for above 0.574 by 1/(1+exp(-S)) (default: argmax, or instance for multi-label data)")
 }
 
 type cutoffValue struct {

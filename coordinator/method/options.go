@@ -270,9 +270,15 @@ func NeedTree(o *taxonv1.Options, options []Option) error {
 	return errors.Join(errs...)
 }
 
+// Goes says whether a job has the other option's value that the option goes with.
+func (p *Option) Goes(o *taxonv1.Options) bool {
+	name, value, ok := strings.Cut(p.With, "=")
+	return !ok || (&Option{Name: name}).Of(o) == value
+}
+
 // HasEffect says whether another value would change anything in a job.
 func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
-	if name, value, ok := strings.Cut(p.With, "="); ok && (&Option{Name: name}).Of(spec.GetOptions()) != value {
+	if !p.Goes(spec.GetOptions()) {
 		return false
 	}
 	if p.Trees && spec.GetStructure().GetGraph() {

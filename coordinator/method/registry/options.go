@@ -219,7 +219,7 @@ func Check(o *taxonv1.Options) error {
 
 // Report are the options of a job that stand in its report, by their keys.
 func Report(o *taxonv1.Options) map[string]json.RawMessage {
-	return stored(o, func(p *method.Option) bool { return p.Report })
+	return stored(o, func(p *method.Option) bool { return p.Report && p.Goes(o) })
 }
 
 // NeedTree reports the options of a job that have a value for trees alone, all of them joined.
