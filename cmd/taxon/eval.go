@@ -53,6 +53,8 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Rankings, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
 		f.StringArrayVar(&compare, "compare", nil, "a second model or prediction file to test against: `PATH`; repeated: each is tested against the first")
 		cutoffFlag(f, &o.Cutoff)
+		predictiveFlag(f, &o.Predictive)
+		f.Lookup("predictive").Usage += ". Models of --compare are measured by their means"
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
 		inputFlags(f, &o.Data)

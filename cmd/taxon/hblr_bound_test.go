@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/eval"
 	"taxon/internal/exit"
 	"taxon/internal/modelform"
 )
 
 // TestHBLRVariational: the report and the trace have the bound; predict --predictive writes, of
 // models by either inference, the probabilities that follow from exported means and
-// variances; warm starts; refusals.
+// variances, and eval --predictive measures them; warm starts; refusals.
 func TestHBLRVariational(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x")}
@@ -60,16 +61,21 @@ func TestHBLRVariational(t *testing.T) {
 		}
 		mean, variance := vectors("mean"), vectors("variance")
 		instances := bufio.NewScanner(strings.NewReader(readFile(t, filepath.Join(dir, "test.svm"))))
-		for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet --predictive --scores --top 3")) {
+		loss, instance := 0.0, 0.0
+		for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet --predictive --scores --top 6")) {
 			instances.Scan()
 			f := strings.Fields(instances.Text())
 			x := vectorOf(f[1:])
 			x["bias"] = 1
+			own, all := 0.0, 0.0
 			for label := range strings.SplitSeq(strings.TrimSpace(line), ",") {
 				name, score, _ := strings.Cut(label, ":")
 				got, err := strconv.ParseFloat(score, 64)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if all += got; name == f[0] {
+					own = got
 				}
 				u, s := 0.0, 0.0
 				for column, v := range x {
@@ -80,15 +86,31 @@ func TestHBLRVariational(t *testing.T) {
 					t.Fatalf("%s: class %s of %q: %g, want %g (score %g, spread %g)", inference, name, instances.Text(), got, want, u, s)
 				}
 			}
+			loss, instance = loss-math.Log(own/all), instance+1
+		}
+		var plain, wide eval.Result
+		for r, options := range map[*eval.Result]string{&plain: "", &wide: " --predictive --compare $m"} {
+			if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --json --quiet"+options)), r); err != nil || r.Probability == nil {
+				t.Fatal(err)
+			}
+		}
+		if math.Abs(wide.LogLoss/(loss/instance)-1) > 1e-9 || wide.LogLoss == plain.LogLoss || *wide.Other.Probability != *plain.Probability {
+			t.Errorf("%s: log-loss %g, want %g; by the means %g, beside it %g", inference, wide.LogLoss, loss/instance, plain.LogLoss, wide.Other.LogLoss)
 		}
 	}
 	do(train + "--inference variational --covariance diagonal --warm-start $m --out $w")
+	vars["f"] = filepath.Join(dir, "f")
+	do(train + "--cutoff fit --out $f")
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
 	for line, want := range map[string]string{
 		train + "--inference variational --schedule parity --out $x":                                 "goes with inference map",
 		train + "--inference variational --covariance diagonal --memory 1MB --out $x":                "would be needed, --memory is",
 		train + "--inference variational --memory 1MB --out $x":                                      "use --covariance diagonal, fewer --threads",
 		"predict --model $r --data $d/test.svm --predictive --out -":                                 "holds no variances for --predictive",
+		"eval --model $r --data $d/test.svm --predictive":                                            "holds no variances for --predictive",
+		"predict --model $f --data $d/test.svm --predictive --cutoff scut --out -":                   "predict: --predictive has scores that the fitted cut-offs of",
+		"eval --model $f --data $d/test.svm --predictive --cutoff instance":                          "eval: --predictive has scores that the fitted cut-offs of",
+		"eval --pred $d/test.svm --data $d/test.svm --predictive":                                    "--predictive needs --model",
 		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
 		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",
 	} {

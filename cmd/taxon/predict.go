@@ -49,7 +49,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		choiceFlag(f, &o.Format, "format", "lines", predict.Formats, "lines of labels, or a table: a row an instance with its number, id, labels, scores and their paths in the hierarchy")
 		floatFlag(f, &o.MinProbability, "min-probability", 0, "answer with the deepest class of the hierarchy whose probability, with all below it, is at least `P`; with nothing where none is", above0to1)
 		f.BoolVar(&o.Scores, "scores", false, "write label:score, a probability where the model gives those")
-		f.BoolVar(&o.Predictive, "predictive", false, "models of "+strings.Join(registry.Precise(false), ", ")+": predict with what the training left uncertain, by each class's variances, instead of by the means alone. With a binary likelihood and --inference map, probabilities are less sure of themselves far from the training data; else they follow [NIPS] equation 5, which counts the predicted label as evidence, so that they are often surer")
+		predictiveFlag(f, &o.Predictive)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Input.Threads) })
 	require(cmd, "model", "data")
@@ -65,6 +65,11 @@ func inputFlags(f *pflag.FlagSet, o *predict.Input) {
 
 func threadsFlag(f *pflag.FlagSet, threads *int) {
 	intFlag(f, threads, "threads", 0, 0, math.MaxInt16, "threads to use, 0 for all cores; `N` changes no result")
+}
+
+// predictiveFlag defines --predictive.
+func predictiveFlag(f *pflag.FlagSet, p *bool) {
+	f.BoolVar(p, "predictive", false, "models of "+strings.Join(registry.Precise(false), ", ")+": predict with what the training left uncertain, by each class's variances, instead of by the means alone. With a binary likelihood and --inference map, probabilities are less sure of themselves far from the training data; else they follow [NIPS] equation 5, which counts the predicted label as evidence, so that they are often surer")
 }
 
 // cutoffFlag defines --cutoff.

@@ -32,6 +32,7 @@ type Options struct {
 	Compare     string         // a second model or file of predictions; "": none
 	Others      []string       // more of them, with Compare
 	Cutoff      predict.Cutoff // of models
+	Predictive  bool           // scores of Model are those of its predictive distribution
 	ByLevel     bool           // an error without a structure
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size, where there are such figures
@@ -51,6 +52,8 @@ func (o *Options) Check() error {
 		return exit.Usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
 	case !o.Cutoff.IsDefault() && o.Model == "" && !IsModel(o.Compare):
 		return exit.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
+	case o.Predictive && o.Model == "":
+		return exit.Usagef("eval: --predictive needs --model: a --pred file has its label sets already")
 	case o.Coverage && o.Model == "":
 		return exit.Usagef("eval: --coverage needs --model: a --pred file has no probabilities")
 	case o.Rankings != "" && o.Predictions == "":

@@ -73,6 +73,11 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	if err != nil {
 		return err
 	}
+	if e.o.Predictive && m == e.first {
+		if err := rule.Predictive("eval", m); err != nil {
+			return err
+		}
+	}
 	predictor, err := m.NewPredictor(rule.Options)
 	if err != nil {
 		return err

@@ -84,6 +84,15 @@ type Rule struct {
 // fitted says whether the thresholds were fitted to scores of held-out instances.
 func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
 
+// Predictive makes the rule's scores those of the predictive distribution, or refuses.
+func (r *Rule) Predictive(verb string, m *model.Model) error {
+	if r.fitted() {
+		return exit.Usagef("%s: --predictive has scores that the fitted cut-offs of %s are not for: add --cutoff top=K, or --cutoff zero", verb, m.Dir)
+	}
+	r.Options.Predictive = true
+	return nil
+}
+
 // Rule makes the rule for a model; ranked is how many best classes are wanted as well.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}

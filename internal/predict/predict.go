@@ -111,10 +111,11 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 			}
 		}
 	}
-	if o.Predictive && l.rule.fitted() {
-		return nil, exit.Usagef("predict: --predictive has scores that the fitted cut-offs of %s are not for: add --top K, or --cutoff zero", o.Model)
+	if o.Predictive {
+		if err := l.rule.Predictive("predict", m); err != nil {
+			return nil, err
+		}
 	}
-	l.rule.Options.Predictive = o.Predictive
 	p, err := m.NewPredictor(l.rule.Options)
 	if err != nil {
 		return nil, err
