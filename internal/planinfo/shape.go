@@ -21,7 +21,7 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 		d.LabelInstances = append(d.LabelInstances, uint32(float64(n)*s.Labels+0.5))
 	}
 	d.FeatureCountsLog = wordCounts(s)
-	spec := &taxonv1.JobSpec{Options: Defaults(registry.Names()[0]), Data: d}
+	spec := &taxonv1.JobSpec{Options: defaults(registry.Names()[0]), Data: d}
 	if s.Internals == 0 {
 		return spec
 	}
@@ -67,8 +67,8 @@ func wordCounts(s generate.Shape) []uint32 {
 	return out
 }
 
-// Defaults are the options that an estimate for a method assumes.
-func Defaults(method string) *taxonv1.Options {
+// defaults are the options that an estimate for a method assumes.
+func defaults(method string) *taxonv1.Options {
 	o := &taxonv1.Options{Method: method}
 	_ = registry.Fill(o, nil) // an unknown method is refused when it is planned
 	return o

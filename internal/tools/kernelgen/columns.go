@@ -121,7 +121,7 @@ func (k *walk) prior() (own, d, a reg.VecVirtual) {
 	return own, d, a
 }
 
-// pull is u and A + D, of mapper/hblr's farLine, with A (w-m).
+// pull is u and A + D, of a column that no near row has, as near.pull in mapper/hblr, with A (w-m).
 func (k *walk) pull() (u, precision, own reg.VecVirtual) {
 	own, _, precision = k.prior()
 	u = k.read(lineGradient)

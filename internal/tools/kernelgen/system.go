@@ -45,10 +45,10 @@ func systems(c *build.Context) {
 	for _, n := range []int{8, 16} {
 		g := isa{c, 32, 4, n}
 		productRows(g)
-		for _, far := range []bool{false, true} {
-			turnColumns(g, far)
-			advanceColumns(g, far)
-		}
+		turnColumns(g, noFar)
+		advanceColumns(g, noFar)
+		turnColumns(g, sumsFar)
+		advanceColumns(g, takesFar)
 	}
 }
 
@@ -164,10 +164,17 @@ func productRows(g isa) {
 	g.RET()
 }
 
-// columns writes a loop over the columns; body gets a register's part. far: there are far rows.
-func (g isa) columns(name, twin string, at []int, far bool, body func(tile, z operand.Mem, line func(field int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual)) {
+// What a loop over the columns does with the far rows, which have a vector v.
+const (
+	noFar    = iota // there are none
+	sumsFar         // it adds v.p up
+	takesFar        // it takes their shares of v
+)
+
+// columns writes a loop over the columns; body gets a register's part.
+func (g isa) columns(name, twin string, at []int, far int, body func(tile, z operand.Mem, line func(field int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual)) {
 	what := ""
-	if far {
+	if far != noFar {
 		name, at, what = name+"Far", append(at, columnPull), " with far rows"
 	}
 	name = fmt.Sprintf("%s%d", name, g.lanes)
@@ -181,17 +188,15 @@ func (g isa) columns(name, twin string, at []int, far bool, body func(tile, z op
 	for p := range factor {
 		g.VMOVUPS(operand.Mem{Base: arg, Disp: columnFactor + 32*p}, factor[p])
 	}
-	var along, share []reg.VecVirtual
-	switch {
-	case far && name[0] == 't': // turn makes them, advance takes their shares
-		along, share = g.sums(arg, columnAlong), factor
-	case far:
-		along, share = sums, g.vec()
+	along, share := sums, factor // unused without far rows
+	switch far {
+	case sumsFar:
+		along = g.sums(arg, columnAlong)
+	case takesFar:
+		share = g.vec()
 		for p := range share {
 			g.VMOVUPS(operand.Mem{Base: arg, Disp: columnShare + 32*p}, share[p])
 		}
-	default:
-		along, share = sums, factor
 	}
 	width := g.lanes * g.size
 	g.TESTQ(n, n)
@@ -209,7 +214,7 @@ func (g isa) columns(name, twin string, at []int, far bool, body func(tile, z op
 	g.JNZ(operand.LabelRef("column"))
 	g.Label("end")
 	g.keep(sums, arg, columnSum)
-	if far && name[0] == 't' {
+	if far == sumsFar {
 		g.keep(along, arg, columnAlong)
 	}
 	g.VZEROUPPER()
@@ -217,7 +222,7 @@ func (g isa) columns(name, twin string, at []int, far bool, body func(tile, z op
 }
 
 // turnColumns writes mapper/hblr's turnColumns.
-func turnColumns(g isa, far bool) {
+func turnColumns(g isa, far int) {
 	g.columns("turn", "turnColumns", []int{columnResidual, columnInverse, columnDiagonal}, far,
 		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {
 			x, t := g.YMM(), g.YMM()
@@ -229,7 +234,7 @@ func turnColumns(g isa, far bool) {
 			g.VMULPS(line(columnDiagonal), x, t)
 			g.VMOVUPS(t, z)
 			g.addProduct(x, t, sums)
-			if far {
+			if far == sumsFar {
 				g.VMOVUPS(line(columnPull), t)
 				g.addProduct(x, t, along)
 			}
@@ -237,14 +242,14 @@ func turnColumns(g isa, far bool) {
 }
 
 // advanceColumns writes mapper/hblr's advanceColumns.
-func advanceColumns(g isa, far bool) {
+func advanceColumns(g isa, far int) {
 	g.columns("advance", "advanceColumns", []int{columnStep, columnResidual, columnInverse}, far,
 		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {
 			t, x := g.YMM(), g.YMM()
 			g.VMULPS(tile, factor, t)
 			g.VADDPS(line(columnStep), t, t)
 			g.VMOVUPS(t, line(columnStep))
-			if far {
+			if far == takesFar {
 				g.VMULPS(line(columnPull), share, x)
 				g.VADDPS(z, x, x)
 				g.VMULPS(x, factor, t)
