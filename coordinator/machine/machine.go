@@ -253,6 +253,16 @@ func (m *Machine) slots() int {
 	return n
 }
 
+// workersOf are those that may be given a job's tasks.
+func (m *Machine) workersOf(j *job) (out []*workerState) {
+	for _, w := range m.workers {
+		if !w.draining && m.mayRun(j, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // heardFrom notes a worker's sign of life. An unknown worker is refused.
 func (m *Machine) heardFrom(id string) error {
 	w := m.worker(id)

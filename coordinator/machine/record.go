@@ -529,7 +529,7 @@ func (m *Machine) openStep(j *job, at Tick) {
 		return
 	}
 	j.StepNo++
-	j.step = newStep(j, next, m.alive, m.slots())
+	j.step = m.newStep(j, next)
 }
 
 // failJob ends a job with an error. The values of its last committed step are kept, so that it

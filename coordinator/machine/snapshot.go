@@ -237,7 +237,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if !more {
 		return nil, fmt.Errorf("job %s: its snapshot says that it runs, and it has no step to run", j.ID)
 	}
-	j.step = newStep(j, next, m.alive, m.slots())
+	j.step = m.newStep(j, next)
 	if len(s.Tasks) != len(j.step.tasks) {
 		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
 	}

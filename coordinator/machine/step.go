@@ -60,10 +60,11 @@ type part struct {
 
 // newStep lays out the tasks of a step, part by part in the order of their items. They read what
 // was committed before the step.
-func newStep(j *job, next method.Step, alive func(worker string) bool, slots int) *step {
+func (m *Machine) newStep(j *job, next method.Step) *step {
 	s := layOut(next, j.StepNo, j.Values)
 	s.cost = s.costs(j)
-	s.queue = newQueue(s.cost, s.lastWorkers(j, alive), slots)
+	long, workers := longFrom(s.cost, m.slots()), m.workersOf(j)
+	s.queue = newQueue(s.cost, long, s.homes(j, workers, long), workers)
 	return s
 }
 
@@ -116,13 +117,41 @@ func (s *step) costs(j *job) []float64 {
 	return out
 }
 
-// lastWorkers names the worker that ran each task's item last, if it is still registered.
-func (s *step) lastWorkers(j *job, alive func(string) bool) []string {
-	out := make([]string, len(s.tasks))
-	for t := range out {
-		p, i := s.part(uint32(t))
-		if w := j.lastRuns[p.Items][i].worker; w != "" && alive(w) {
-			out[t] = w
+// homes is the worker that each task is meant for, by its place in the list; -1: none. Workers
+// share out the items of a part in runs of the plan's order, by their slots and the tasks' costs.
+// So a worker needs few of the values that neighbours have in common. Long tasks do not fit into
+// shares: they stay with the worker that ran the item last.
+func (s *step) homes(j *job, workers []*workerState, long float64) []int {
+	slots, of := 0.0, map[string]int{}
+	for k, w := range workers {
+		slots += float64(w.slots)
+		of[w.id] = k
+	}
+	out := make([]int, len(s.tasks))
+	for k := range s.parts {
+		p := &s.parts[k]
+		all, sum, until, at := 0.0, 0.0, 0.0, -1
+		for i := range p.Count {
+			if n := p.begin + i; s.cost[n] <= long {
+				all += s.unit(n)
+			}
+		}
+		for i := range p.Count {
+			n := p.begin + i
+			if s.cost[n] > long {
+				out[n] = -1
+				if w, ok := of[j.lastRuns[p.Items][p.First+i].worker]; ok {
+					out[n] = w
+				}
+				continue
+			}
+			c := s.unit(n)
+			for at+1 < len(workers) && sum+c/2 >= until {
+				at++
+				until += all * float64(workers[at].slots) / slots
+			}
+			sum += c
+			out[n] = at
 		}
 	}
 	return out
@@ -159,13 +188,13 @@ func (s *step) place(n uint32) taxonv1.Place {
 }
 
 // queue orders the tasks of a step for a worker that asks. First come tasks that were lost, then
-// one whose item the worker ran last, then one that no registered worker ran last, then any. Each
-// list is in newQueue's order. It may hold tasks that are no longer waiting; they are skipped.
+// those that are meant for no worker, for this one, and for those after it. Each list is in
+// newQueue's order. It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
-	again    []uint32            // tasks that were lost, in that order
-	byWorker map[string][]uint32 // by worker
-	free     []uint32            // without a last worker
-	all      []uint32
+	again []uint32       // tasks that were lost, in that order
+	free  []uint32       // meant for no worker
+	lists [][]uint32     // by the worker that they are meant for
+	of    map[string]int // a worker's list
 }
 
 const (
@@ -173,21 +202,51 @@ const (
 	fillersPerSlot = 4 // tasks a slot that fill the step's end
 )
 
-// newQueue orders the tasks so that all slots finish a step at about the same time. Tasks that
-// are long compared with a slot's share of the step come first, longest first. The shortest
-// few per slot come last, longest first. The others, mostly nearly all, keep the plan's order:
-// neighbours in the plan share ancestors, whose vectors a worker need not lay out again.
-func newQueue(cost []float64, byWorker []string, slots int) queue {
-	q := queue{byWorker: map[string][]uint32{}, all: make([]uint32, len(cost))}
+// longFrom is the cost above which a task is long.
+func longFrom(cost []float64, slots int) float64 {
 	total := 0.0
-	for t, c := range cost {
-		q.all[t] = uint32(t)
+	for _, c := range cost {
 		total += c
 	}
-	long := total / float64(longShare*max(slots, 1))
+	return total / float64(longShare*max(slots, 1))
+}
+
+// newQueue gives each task to the list of its home. The last list is of those that have none.
+func newQueue(cost []float64, long float64, homes []int, workers []*workerState) queue {
+	q := queue{lists: make([][]uint32, len(workers)), of: map[string]int{}}
+	for t, w := range homes {
+		if w < 0 {
+			q.free = append(q.free, uint32(t))
+		} else {
+			q.lists[w] = append(q.lists[w], uint32(t))
+		}
+	}
+	all := 0
+	for _, w := range workers {
+		all += int(w.slots)
+	}
+	for k, w := range workers {
+		q.of[w.id] = k
+		arrange(q.lists[k], cost, long, int(w.slots), all)
+	}
+	arrange(q.free, cost, long, all, all)
+	return q
+}
+
+// arrange orders the tasks of so many of all slots so that these finish a step at about the same
+// time. Tasks that are long compared with a slot's share of the step come first, longest first.
+// The shortest few per slot come last, longest first. The others, mostly nearly all, keep the
+// plan's order: neighbours in the plan share ancestors, whose vectors a worker need not lay out
+// again.
+func arrange(tasks []uint32, cost []float64, long float64, slots, all int) {
 	short := -1.0
-	if last := fillersPerSlot * slots; slots > 1 && last < len(cost) {
-		short = slices.Sorted(slices.Values(cost))[last]
+	if last := fillersPerSlot * slots; all > 1 && last < len(tasks) {
+		sorted := make([]float64, len(tasks))
+		for k, t := range tasks {
+			sorted[k] = cost[t]
+		}
+		slices.Sort(sorted)
+		short = sorted[last]
 	}
 	level := func(t uint32) float64 {
 		if c := cost[t]; c > long || c < short {
@@ -195,15 +254,7 @@ func newQueue(cost []float64, byWorker []string, slots int) queue {
 		}
 		return long
 	}
-	slices.SortStableFunc(q.all, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
-	for _, t := range q.all {
-		if w := byWorker[t]; w != "" {
-			q.byWorker[w] = append(q.byWorker[w], t)
-		} else {
-			q.free = append(q.free, t)
-		}
-	}
-	return q
+	slices.SortStableFunc(tasks, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
 }
 
 // fresh says whether a task was never granted.
@@ -225,18 +276,26 @@ func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) 
 
 // popFresh is pop but for those that came back.
 func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) {
-	byWorker := q.byWorker[worker]
-	for _, list := range []*[]uint32{&byWorker, &q.free, &q.all} {
-		for len(*list) > 0 {
-			t := (*list)[0]
-			*list = (*list)[1:]
-			if fresh(t) {
-				q.byWorker[worker] = byWorker
-				return t, true
-			}
+	if t, ok := popFrom(&q.free, fresh); ok {
+		return t, true
+	}
+	at := q.of[worker]
+	for n := range q.lists {
+		if t, ok := popFrom(&q.lists[(at+n)%len(q.lists)], fresh); ok {
+			return t, true
 		}
 	}
-	q.byWorker[worker] = byWorker
+	return 0, false
+}
+
+// popFrom takes a list's first fresh task.
+func popFrom(list *[]uint32, fresh func(uint32) bool) (uint32, bool) {
+	for len(*list) > 0 {
+		t := (*list)[0]
+		if *list = (*list)[1:]; fresh(t) {
+			return t, true
+		}
+	}
 	return 0, false
 }
 

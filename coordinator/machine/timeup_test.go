@@ -20,7 +20,7 @@ func TestTimeUpIsRemade(t *testing.T) {
 	for k := range next.Tasks {
 		next.Tasks[k].Late = method.Encode(recursive.Map{Price: true})
 	}
-	s := newStep(j, next, func(string) bool { return true }, 1)
+	s := new(Machine).newStep(j, next)
 	if len(s.tasks) < 2 {
 		t.Fatalf("%d tasks", len(s.tasks))
 	}
