@@ -1,6 +1,9 @@
 package reducer
 
-import "slices"
+import (
+	"slices"
+	"weak"
+)
 
 // Internals are the internals' override lists over all features, range by range, for the
 // nodes of one block group.
@@ -42,7 +45,8 @@ func (v *Vectors) list(i int) ([]uint32, []float32) {
 // Walk walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev) of the
 // current node. Going down overrides entries and logs their old values. Going up restores them.
 type Walk struct {
-	x, prev *Internals // what the entries came from
+	x, prev *Internals // what the entries come from; nil: nobody moves
+	of      [2]weak.Pointer[Internals]
 	beta    float32
 	nodes   []int32
 	logs    []int // length of undo when the node was entered
@@ -60,18 +64,23 @@ type walkEntry struct {
 	x, prev, y float32
 }
 
-// Reset starts at the zero vector above the roots, unless the path already walks the
-// same vectors.
+// Reset starts at the zero vector above the roots, unless the path already walks the same vectors.
+// Until Release the walk keeps these.
 func (w *Walk) Reset(x, prev *Internals, beta float32, features uint32) {
-	if w.x == x && w.prev == prev && w.beta == beta && len(w.y) == int(features) {
+	of := [2]weak.Pointer[Internals]{weak.Make(x), weak.Make(prev)}
+	w.x, w.prev = x, prev
+	if w.of == of && w.beta == beta && len(w.y) == int(features) {
 		return
 	}
 	w.up(0)
-	w.x, w.prev, w.beta = x, prev, beta
+	w.of, w.beta = of, beta
 	if len(w.y) != int(features) {
 		w.dense, w.y = make([]walkEntry, features), make([]float32, features)
 	}
 }
+
+// Release lets go of the vectors. The walk goes on from where it is if it is reset to the same.
+func (w *Walk) Release() { w.x, w.prev = nil, nil }
 
 // Move goes to internal node p of the forest.
 func (w *Walk) Move(f *Forest, p int32) {

@@ -12,43 +12,40 @@ import (
 	"taxon/store"
 )
 
-// vectorCache keeps the last few assembled vectors by what they were read from, and
-// lets concurrent tasks wait for one another's reading.
+// keptGroups is the number of block groups whose vectors a worker keeps. Its blocks lie in few
+// groups, one after the other. Further ones are of blocks that it takes over from other workers.
+const keptGroups = 4
+
+// vectorCache keeps the assembled vectors of the groups used last, and lets concurrent tasks wait
+// for one another's reading. What it has dropped is read again.
 type vectorCache struct {
-	mu    sync.Mutex
-	size  int
-	order []string
-	items map[string]*cached
+	mu     sync.Mutex
+	most   int            // groups
+	groups []*groupCached // used last comes last
 }
 
+// groupCached has a group's vectors: the current ones and those before.
+type groupCached struct {
+	group   int
+	version [2]*cached
+}
+
+// cached is what is read, or being read, under a key.
 type cached struct {
+	key   string
 	ready chan struct{}
 	v     *reducer.Internals
 	err   error
 }
 
-func newVectorCache(size int) *vectorCache {
-	return &vectorCache{size: size, items: map[string]*cached{}}
-}
-
-// get returns the vectors under key, made by load at most once at a time.
-func (c *vectorCache) get(ctx context.Context, key string, load func() (*reducer.Internals, error)) (*reducer.Internals, error) {
-	c.mu.Lock()
-	it, ok := c.items[key]
-	if !ok {
-		it = &cached{ready: make(chan struct{})}
-		c.items[key] = it
-		c.order = append(c.order, key)
-		if len(c.order) > c.size {
-			delete(c.items, c.order[0])
-			c.order = c.order[1:]
-		}
-	}
-	c.mu.Unlock()
+// get returns a group's vectors under key, made by load at most once at a time: the current ones,
+// or with back 1 those before. What was current becomes what was before.
+func (c *vectorCache) get(ctx context.Context, group int, back uint32, key string, load func() (*reducer.Internals, error)) (*reducer.Internals, error) {
+	it, ok := c.find(group, back, key)
 	if !ok {
 		it.v, it.err = load()
 		if it.err != nil {
-			c.forget(key, it)
+			c.forget(it)
 		}
 		close(it.ready)
 		return it.v, it.err
@@ -64,12 +61,42 @@ func (c *vectorCache) get(ctx context.Context, key string, load func() (*reducer
 	}
 }
 
-func (c *vectorCache) forget(key string, it *cached) {
+// find returns what is kept under a key. If nothing is, it makes a place, which the caller fills.
+func (c *vectorCache) find(group int, back uint32, key string) (it *cached, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.items[key] == it {
-		delete(c.items, key)
-		c.order = slices.DeleteFunc(c.order, func(k string) bool { return k == key })
+	at := slices.IndexFunc(c.groups, func(g *groupCached) bool { return g.group == group })
+	g := &groupCached{group: group}
+	if at >= 0 {
+		g = c.groups[at]
+		c.groups = slices.Delete(c.groups, at, at+1)
+	} else if len(c.groups) == c.most {
+		c.groups = slices.Delete(c.groups, 0, 1)
+	}
+	c.groups = append(c.groups, g)
+	for _, it := range g.version {
+		if it != nil && it.key == key {
+			return it, true
+		}
+	}
+	it = &cached{key: key, ready: make(chan struct{})}
+	if back == 0 {
+		g.version[1] = g.version[0]
+	}
+	g.version[back] = it
+	return it, false
+}
+
+// forget drops what could not be read.
+func (c *vectorCache) forget(it *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.groups {
+		for i := range g.version {
+			if g.version[i] == it {
+				g.version[i] = nil
+			}
+		}
 	}
 }
 

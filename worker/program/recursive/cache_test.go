@@ -63,33 +63,44 @@ func TestJoinGroups(t *testing.T) {
 // it stays, and everybody gets the value of the key asked for.
 func TestVectorCache(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	c := newVectorCache(4)
+	c := vectorCache{most: 2}
 	var loads atomic.Int64
-	var group sync.WaitGroup
-	for worker := range 8 {
-		group.Go(func() {
-			for k := range 200 {
-				n := int32(k / 50) // all of them move on together, roughly: four keys fit
-				v, err := c.get(context.Background(), fmt.Sprint(n), func() (*reducer.Internals, error) {
-					loads.Add(1)
-					return &reducer.Internals{Nodes: []int32{n}}, nil
-				})
-				if err != nil || v.Nodes[0] != n {
-					t.Errorf("worker %d key %d: %v, %v", worker, n, v, err)
-					return
-				}
-			}
+	get := func(group int, back uint32, version int) {
+		n := int32(10*version + group)
+		v, err := c.get(context.Background(), group, back, fmt.Sprint(n), func() (*reducer.Internals, error) {
+			loads.Add(1)
+			return &reducer.Internals{Nodes: []int32{n}}, nil
 		})
+		if err != nil || v.Nodes[0] != n {
+			t.Errorf("group %d version %d: %v, %v", group, version, v, err)
+		}
 	}
-	group.Wait()
-	if loads.Load() != 4 {
-		t.Errorf("%d loads of 4 keys", loads.Load())
+	for version := range 3 { // sweeps
+		var tasks sync.WaitGroup
+		for range 8 {
+			tasks.Go(func() {
+				for k := range 200 {
+					get(k/100, 0, version+1)
+					get(k/100, 1, version)
+				}
+			})
+		}
+		tasks.Wait()
+		if want := int64(2 * (version + 2)); loads.Load() != want {
+			t.Errorf("%d loads in %d sweeps of two groups, want %d", loads.Load(), version+1, want)
+		}
 	}
 	for k := range 100 {
-		_, _ = c.get(context.Background(), fmt.Sprint("other ", k), func() (*reducer.Internals, error) { return &reducer.Internals{}, nil })
+		get(2+k, 0, 9)
 	}
-	if len(c.items) > 4 || len(c.order) > 4 {
-		t.Errorf("%d items, %d in order, at most 4", len(c.items), len(c.order))
+	if len(c.groups) != 2 {
+		t.Errorf("%d groups are kept, at most 2", len(c.groups))
+	}
+	before := loads.Load()
+	get(0, 0, 3)
+	get(101, 0, 9) // it stayed
+	if n := loads.Load() - before; n != 1 {
+		t.Errorf("%d loads, want that of the group that was dropped", n)
 	}
 }
 
@@ -97,32 +108,32 @@ func TestVectorCache(t *testing.T) {
 // by itself, and one whose context ends gives up.
 func TestVectorCacheFailures(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	c := newVectorCache(2)
+	c := vectorCache{most: 2}
 	lost := errors.New("lost")
 	fail := func() (*reducer.Internals, error) { return nil, lost }
 	good := func() (*reducer.Internals, error) { return &reducer.Internals{}, nil }
-	if _, err := c.get(context.Background(), "a", fail); !errors.Is(err, lost) {
+	if _, err := c.get(context.Background(), 0, 0, "a", fail); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
-	if len(c.items)+len(c.order) != 0 {
+	if c.groups[0].version[0] != nil {
 		t.Fatal("what could not be loaded takes a place")
 	}
-	if _, err := c.get(context.Background(), "a", good); err != nil {
+	if _, err := c.get(context.Background(), 0, 0, "a", good); err != nil {
 		t.Fatalf("the error was kept: %v", err)
 	}
 	loading, finish, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		_, err := c.get(context.Background(), "b", func() (*reducer.Internals, error) { close(loading); <-finish; return nil, lost })
+		_, err := c.get(context.Background(), 0, 1, "b", func() (*reducer.Internals, error) { close(loading); <-finish; return nil, lost })
 		done <- err
 	}()
 	<-loading
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := c.get(ended, "b", good); !errors.Is(err, context.Canceled) {
+	if _, err := c.get(ended, 0, 1, "b", good); !errors.Is(err, context.Canceled) {
 		t.Errorf("a task that was cancelled waits on: %v", err)
 	}
 	go func() {
-		_, err := c.get(context.Background(), "b", good)
+		_, err := c.get(context.Background(), 0, 1, "b", good)
 		done <- err
 	}()
 	close(finish)

@@ -42,7 +42,7 @@ type job struct {
 	groupOf   []int     // block -> group
 	features  uint32    // d, and one more with a bias
 	scratch   scratchPool
-	vectors   *vectorCache
+	vectors   vectorCache
 	recent    recent
 	noCache   bool // keep nothing in recent and blocks
 	blocks    blocks
@@ -96,9 +96,9 @@ func open(p *program.Job) (*job, error) {
 		j.forest.Apart = j.features
 	}
 	j.group()
-	j.vectors = newVectorCache(2 * (len(j.groups) + 1))
+	j.vectors.most = keptGroups
 	if j.form.dense {
-		j.vectors = newVectorCache(2) // the current ones and those before
+		j.vectors.most = 1
 		j.noCache = true
 	}
 	return j, nil

@@ -144,6 +144,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float6
 	}
 	if !j.dense() {
 		s.walk.Reset(x, prev, float32(beta), j.features)
+		defer s.walk.Release()
 	}
 	s.edges = s.edges[:0]
 	b = &mapper.Block{C: jobspec.TerminalCost(j.options, j.pull(number))}
@@ -230,8 +231,7 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 	if len(places) != ranges {
 		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan has %d feature ranges", k.Op, k.Item, len(places), ranges))
 	}
-	key := vectorsKey(group, taxonv1.NewRefs(places))
-	return k.job.vectors.get(ctx, key, func() (*reducer.Internals, error) {
+	return k.job.vectors.get(ctx, group, back, vectorsKey(taxonv1.NewRefs(places)), func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]
 		if k.job.dense() {
 			grids, err := k.grids(ctx, group, places)
@@ -298,9 +298,9 @@ func (k *task) grids(ctx context.Context, group int, places []taxonv1.Place) ([]
 	return out, nil
 }
 
-// vectorsKey names a group's vectors by what they were read from.
-func vectorsKey(group int, refs *taxonv1.Refs) string {
-	b := binary.AppendUvarint(nil, uint64(group))
+// vectorsKey names vectors by what they were read from.
+func vectorsKey(refs *taxonv1.Refs) string {
+	var b []byte
 	for _, list := range [][]uint32{refs.GetCount(), refs.GetStep(), refs.GetTask(), refs.GetAttempt()} {
 		b = binary.AppendUvarint(b, uint64(len(list)))
 		for _, x := range list {
