@@ -1,9 +1,6 @@
 package reducer
 
-import (
-	"slices"
-	"weak"
-)
+import "slices"
 
 // Internals are the internals' override lists over all features, range by range, for the
 // nodes of one block group.
@@ -11,6 +8,8 @@ type Internals struct {
 	Nodes []int32 // ascending
 	Parts []*Vectors
 	Grids []*Grid // in place of Parts, where vectors are dense
+	// Number is another one for other vectors. 0: they have none.
+	Number uint64
 }
 
 // Place is the index of node p's lists in each part. ok is false for a node outside of the group:
@@ -46,7 +45,7 @@ func (v *Vectors) list(i int) ([]uint32, []float32) {
 // current node. Going down overrides entries and logs their old values. Going up restores them.
 type Walk struct {
 	x, prev *Internals // what the entries come from; nil: nobody moves
-	of      [2]weak.Pointer[Internals]
+	of      [2]uint64  // their numbers
 	beta    float32
 	nodes   []int32
 	logs    []int // length of undo when the node was entered
@@ -67,9 +66,9 @@ type walkEntry struct {
 // Reset starts at the zero vector above the roots, unless the path already walks the same vectors.
 // Until Release the walk keeps these.
 func (w *Walk) Reset(x, prev *Internals, beta float32, features uint32) {
-	of := [2]weak.Pointer[Internals]{weak.Make(x), weak.Make(prev)}
+	of := [2]uint64{x.Number, prev.Number}
 	w.x, w.prev = x, prev
-	if w.of == of && w.beta == beta && len(w.y) == int(features) {
+	if x.Number != 0 && prev.Number != 0 && w.of == of && w.beta == beta && len(w.y) == int(features) {
 		return
 	}
 	w.up(0)

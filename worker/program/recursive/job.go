@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
@@ -43,6 +44,7 @@ type job struct {
 	features  uint32    // d, and one more with a bias
 	scratch   scratchPool
 	vectors   vectorCache
+	numbers   atomic.Uint64 // of vectors: reducer.Internals.Number
 	recent    recent
 	noCache   bool // keep nothing in recent and blocks
 	blocks    blocks

@@ -266,7 +266,7 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 			}
 			values = values[1:]
 		}
-		return &reducer.Internals{Nodes: nodes, Parts: parts}, nil
+		return &reducer.Internals{Nodes: nodes, Parts: parts, Number: k.job.numbers.Add(1)}, nil
 	})
 }
 
