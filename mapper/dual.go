@@ -19,7 +19,7 @@ type dualSolver struct {
 	list                      // the working list
 	spare    list             // the one that a pricing pass draws
 	refs     []rowRef         // the list as kernels see it
-	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched
+	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched; the weights while double descends
 	support  []uint16         // [d+1] lanes with support on the feature
 	touched  []uint32         // features with support, ascending
 	rounding [Lanes]uint8     // State.Rounding
@@ -28,7 +28,6 @@ type dualSolver struct {
 	duals  [][Lanes]float32 // of single
 	narrow narrowTile       // where single continues with few lanes
 	double descent[float64]
-	w64    [][Lanes]float64 // [d+1] weights of double, made when first needed
 
 	gather *gatherArgs
 	start  *startArgs
@@ -141,9 +140,10 @@ func (t *dualSolver) clearV() {
 func (t *dualSolver) descend(ctx context.Context, o Options, sums *Sums) (uint16, error) {
 	if o.Precise {
 		t.rebuild()
-		t.fillPrecise()
-		t.double.onTile(t.w64, t.p.Kernel.visit64[t.p.Loss])
+		t.fillPrecise(t.v)
+		t.double.onTile(t.v, t.p.Kernel.visit64[t.p.Loss])
 		running, err := t.double.run(ctx, t, t.a, o, sums)
+		clear(t.v)
 		for k := range t.refs {
 			if t.refs[k].moved != 0 {
 				t.live[k] = liveLanes(&t.a[k])
@@ -262,17 +262,14 @@ func (t *dualSolver) fillNeeded() {
 	}
 }
 
-// fillPrecise sets the float64 tile w = y + v.
-func (t *dualSolver) fillPrecise() {
-	if t.w64 == nil {
-		t.w64 = make([][Lanes]float64, len(t.w))
-	}
+// fillPrecise sets a float64 tile to w = y + v.
+func (t *dualSolver) fillPrecise(to [][Lanes]float64) {
 	var y [Lanes][]float32
 	for l := range y {
-		y[l] = t.parent(l)[:len(t.w64)]
+		y[l] = t.parent(l)[:len(to)]
 	}
-	for f := range t.w64 {
-		w, v := &t.w64[f], &t.v[f]
+	for f := range to {
+		w, v := &to[f], &t.v[f]
 		for l := range w {
 			w[l] = float64(y[l][f]) + v[l]
 		}

@@ -35,6 +35,7 @@ func (p *Problem) fewColumns() bool { return p.X.Cols < newtonColumns && p.X.Row
 // newton is the memory of Newton's method on the listed rows, for sixteen lanes.
 type newton struct {
 	d        int              // columns, the bias's among them
+	w        [][Lanes]float64 // weights
 	score    [][Lanes]float64 // of listed rows at w
 	next     [][Lanes]float64 // at w + delta
 	held     []uint16         // lanes whose Hessian holds the row
@@ -67,7 +68,7 @@ func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options
 	n := t.newton
 	n.open(len(t.rows))
 	t.rebuild()
-	t.fillPrecise()
+	t.fillPrecise(n.w)
 	n.first, n.firstLive = append(n.first[:0], t.a...), append(n.firstLive[:0], t.live...)
 	t.newtonDual(lanes, &n.firstDual)
 	t.newtonScores(n.score)
@@ -141,7 +142,7 @@ func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
 }
 
 func newNewton(d int) *newton {
-	n := &newton{d: d, factor: make([]float64, d*d), x: make([]float64, d)}
+	n := &newton{d: d, w: make([][Lanes]float64, d), factor: make([]float64, d*d), x: make([]float64, d)}
 	for l := range n.hessian {
 		n.hessian[l], n.residual[l], n.delta[l] = make([]float64, d*d), make([]float64, d), make([]float64, d)
 	}
@@ -160,8 +161,8 @@ func (n *newton) open(rows int) {
 // newtonScores scores the listed rows at the float64 tile, in two parts: at its weights rounded
 // to float32, and at the rounding's remainder, which matters to duals of a large C.
 func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
-	for f := range t.w64 {
-		for l, x := range &t.w64[f] {
+	for f := range t.newton.w {
+		for l, x := range &t.newton.w[f] {
 			t.w[f][l] = float32(x)
 		}
 	}
@@ -169,8 +170,8 @@ func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 		t.exactScores(int(i))
 		out[k] = t.exact.out
 	}
-	for f := range t.w64 {
-		for l, x := range &t.w64[f] {
+	for f := range t.newton.w {
+		for l, x := range &t.newton.w[f] {
 			t.w[f][l] = float32(x - float64(t.w[f][l]))
 		}
 	}
@@ -203,8 +204,8 @@ func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[L
 			neg += float64(float64(h*h) * w)
 		}
 		edge, y := 0.0, t.parent(l)
-		for f := range t.w64 {
-			e := t.w64[f][l] - float64(y[f])
+		for f := range t.newton.w {
+			e := t.newton.w[f][l] - float64(y[f])
 			edge += float64(e * e)
 		}
 		p[l] = edge/2 + float64(t.cPos[l]*pos/4) + float64(t.c*neg/4)
@@ -277,7 +278,7 @@ func addSquare(h, x []float64, scale float64) {
 func (n *newton) findResidual(t *squaredSolver, l int) {
 	r, h, y := n.residual[l], n.hessian[l], t.parent(l)
 	for f := range r {
-		r[f] = t.w64[f][l] - t.v[f][l] - float64(y[f])
+		r[f] = t.newton.w[f][l] - t.v[f][l] - float64(y[f])
 	}
 	q := 0.0
 	for i, ri := range r {
@@ -342,7 +343,7 @@ func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		for f, x := range n.delta[l] {
-			t.w64[f][l] += x
+			t.newton.w[f][l] += x
 		}
 	}
 	t.newtonScores(n.next)
@@ -351,7 +352,7 @@ func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 		l := bits.TrailingZeros16(m) & 15
 		share := t.leastAlong(l)
 		for f, x := range n.delta[l] {
-			t.w64[f][l] -= float64((1 - share) * x)
+			t.newton.w[f][l] -= float64((1 - share) * x)
 		}
 		for k := range n.next {
 			n.next[k][l] = n.score[k][l] + float64(share*(n.next[k][l]-n.score[k][l]))
@@ -385,7 +386,7 @@ func (t *squaredSolver) leastAlong(l int) (share float64) {
 	n, y := t.newton, t.parent(l)
 	var slope, square float64 // of the edge at share 0
 	for f, x := range n.delta[l] {
-		slope += float64((t.w64[f][l] - x - float64(y[f])) * x)
+		slope += float64((t.newton.w[f][l] - x - float64(y[f])) * x)
 		square += float64(x * x)
 	}
 	low, high := 0.0, 1.0
