@@ -13,10 +13,9 @@ import (
 var ErrTooLarge = errors.New("the job does not fit")
 
 // fits says whether a worker has the memory for a task of a job. If its memory is unknown, it
-// has. What a worker keeps of earlier blocks counts only when the job is submitted: when workers
-// leave, the others must be able to continue.
+// has.
 func (m *Machine) fits(j *job, w *workerState) bool {
-	return w.memory == 0 || j.estimate.Needs(w.slots, 0) <= w.memory
+	return w.memory == 0 || j.estimate.Needs(w.slots) <= w.memory
 }
 
 // warnOfMemory notes in the logs of jobs that a joining worker is too small for their tasks.
@@ -24,7 +23,7 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
 			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %d slots need %s, it has %s",
-				w.name, w.slots, atLeast(j.estimate.Needs(w.slots, 0)), atMost(w.memory))})
+				w.name, w.slots, atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
 		}
 	}
 }
@@ -33,19 +32,19 @@ func (m *Machine) warnOfMemory(w *workerState) {
 // The error says what would suffice. A process that has not joined yet, or whose memory is
 // unknown, may be large enough.
 func (m *Machine) checkFits(p *prepared, replicas uint32) error {
-	best, all := uint64(0), uint32(m.slots())
+	best := uint64(0)
 	for _, w := range m.workers {
-		if w.memory == 0 || p.estimate.Needs(w.slots, all) <= w.memory {
+		if w.memory == 0 || p.estimate.Needs(w.slots) <= w.memory {
 			best = 0
 			break
 		}
 		best = max(best, w.memory)
 	}
 	if best > 0 {
-		each := p.estimate.Needs(2, all) - p.estimate.Needs(1, all)
+		each := p.estimate.Needs(2) - p.estimate.Needs(1)
 		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (%s), garbage included; the largest has %s: "+
-			"start workers with %s", ErrTooLarge, atLeast(p.estimate.Needs(1, all)-each), atLeast(each),
-			p.estimate.SlotHolds, atMost(best), p.estimate.Fitting(best, all))
+			"start workers with %s", ErrTooLarge, atLeast(p.estimate.Needs(1)-each), atLeast(each),
+			p.estimate.SlotHolds, atMost(best), p.estimate.Fitting(best))
 	}
 	need, have := p.estimate.StoreJob*uint64(max(replicas, 1)), uint64(0)
 	for _, s := range m.shards {

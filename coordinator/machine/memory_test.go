@@ -58,8 +58,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Needs(1, 8) - 1})
-	if fit := e.Fitting(e.Needs(8, 8)-1, 8); !strings.HasPrefix(fit, "--slots 7,") {
+	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Needs(1) - 1})
+	if fit := e.Fitting(e.Needs(8) - 1); !strings.HasPrefix(fit, "--slots 7,") {
 		t.Errorf("a little too little for eight slots: %s", fit)
 	}
 	var refusal error
@@ -68,8 +68,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 			refusal = r.Err
 		}
 	}
-	enough := atLeast(e.Needs(1, 8))
-	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), atLeast(e.Needs(2, 8)-e.Needs(1, 8))) {
+	enough := atLeast(e.Needs(1))
+	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
 		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
 	}
 	var mib uint64

@@ -16,6 +16,7 @@ type Estimate struct {
 	Data         uint64 // the instances, as each worker maps them (DataBytes)
 	WorkerShared uint64 // of a worker, whatever its slots, without the data: the tree, the internals
 	WorkerSlot   uint64 // of each slot
+	SlotTask     uint64 // more of each slot for the time of a task; it counts where garbage is limited
 	InPlace      uint64 // of WorkerShared, what a training in one process reads where its store in memory keeps it
 	WorkerKept   uint64 // of all workers together: what their tasks wrote last, decoded
 	Coordinator  uint64 // references, plan and specification
@@ -63,29 +64,24 @@ const (
 	movedShare   = 1.25 // a worker's share of what is kept: blocks that went to others are, too
 )
 
-// live is the live memory of a worker's process with these slots, on a cluster of `all` slots (0:
-// unlimited). Blocks and their values are shared out by slots.
-func (e Estimate) live(slots, all uint32) uint64 {
+// live is the live memory of a worker's process with these slots, without what its tasks keep.
+func (e Estimate) live(slots uint32) uint64 {
 	slots = max(slots, 1)
-	live := e.Worker(slots) + uint64(slots)*min(slotOutbox, 2*FirstSweeps*e.StoreSweep)
-	if all > 0 {
-		share := float64(slots) / float64(max(slots, all))
-		live += uint64(min(movedShare*share, 1) * float64(e.WorkerKept))
-	}
-	return live
+	return e.Worker(slots) + uint64(slots)*min(slotOutbox, 2*FirstSweeps*e.StoreSweep)
 }
 
-// Process is the most resident memory of a worker's process with these of all slots, if no limit
-// is given.
+// Process is the most resident memory of a worker's process with these slots of `all`, if no limit
+// is given. Blocks, and so what is kept of them, are shared out by slots.
 func (e Estimate) Process(slots, all uint32) uint64 {
-	live := e.live(slots, all)
+	share := float64(max(slots, 1)) / float64(max(slots, all, 1))
+	live := e.live(slots) + uint64(min(movedShare*share, 1)*float64(e.WorkerKept))
 	return programBytes + 2*live + live/4 // pages are given back late
 }
 
 // Needs is the memory that suffices as a limit (--memory). The process then collects its garbage
-// in time to stay within it.
-func (e Estimate) Needs(slots, all uint32) uint64 {
-	live := e.live(slots, all)
+// in time to stay within it, and its tasks keep nothing that has no room.
+func (e Estimate) Needs(slots uint32) uint64 {
+	live := e.live(slots) + uint64(max(slots, 1))*e.SlotTask
 	return programBytes + live + live/4
 }
 
@@ -139,9 +135,6 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 	shared, kept, stored := e.WorkerShared, e.WorkerKept, e.StoreLocal
 	if thrift >= Frugal {
 		kept = 0
-		if !e.Dense { // no garbage is left to hide it
-			shared *= FirstSweeps
-		}
 	}
 	if thrift >= OnDisk {
 		stored = min(stored, onDiskBytes)
@@ -149,7 +142,11 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 		shared -= e.InPlace
 	}
 	n := uint64(max(trainings, 1))
-	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * e.WorkerSlot}
+	slot := e.WorkerSlot
+	if thrift >= Frugal {
+		slot += e.SlotTask
+	}
+	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * slot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
 	if percent := e.Garbage(thrift); percent > 0 && m.Total > DenseFrom {
@@ -175,13 +172,12 @@ func (e Estimate) Store(stores, slots uint32) uint64 {
 	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep, maxWriting)
 }
 
-// Fitting says how to start workers with at least this memory for the job, on a cluster of `all`
-// slots.
-func (e Estimate) Fitting(memory uint64, all uint32) string {
-	if one := e.Needs(1, all); memory >= one {
+// Fitting says how to start workers with at least this memory for the job.
+func (e Estimate) Fitting(memory uint64) string {
+	if one := e.Needs(1); memory >= one {
 		const most = 1 << 16
-		slots := 1 + sort.Search(most, func(more int) bool { return e.Needs(uint32(more)+2, all) > memory })
+		slots := 1 + sort.Search(most, func(more int) bool { return e.Needs(uint32(more)+2) > memory })
 		return fmt.Sprintf("--slots %d, which fit the memory it has", slots)
 	}
-	return fmt.Sprintf("--slots 1 --memory %s or more", human.BytesRounded(e.Needs(1, all), math.Ceil))
+	return fmt.Sprintf("--slots 1 --memory %s or more", human.BytesRounded(e.Needs(1), math.Ceil))
 }

@@ -121,7 +121,7 @@ func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, st
 		if err != nil {
 			return nil, err
 		}
-		s.Memory = p.Estimate.Needs(uint32(o.Cores), 0)
+		s.Memory = p.Estimate.Needs(uint32(o.Cores))
 	}
 	if s.YARN {
 		return s, s.fits(ctx)

@@ -14,7 +14,7 @@ func TestMemoryIsWhatWasMeasured(t *testing.T) {
 	for _, m := range []struct {
 		workers, slots, stores int
 		worker, store          int64 // MiB
-	}{{1, 1, 1, 465, 75}, {1, 2, 1, 541, 81}, {1, 4, 1, 745, 75}, {3, 1, 2, 396, 107}} {
+	}{{1, 1, 1, 462, 75}, {1, 2, 1, 591, 81}, {1, 4, 1, 771, 75}, {3, 1, 2, 338, 107}} {
 		i := lwiki(t, 0.003, Cluster{Workers: m.workers, Slots: m.slots, Stores: m.stores})
 		if mib := i.WorkerMemory >> 20; mib < m.worker || mib > 2*m.worker {
 			t.Errorf("%+v: a worker of %d MiB is planned", m, mib)
@@ -22,7 +22,7 @@ func TestMemoryIsWhatWasMeasured(t *testing.T) {
 		if mib := i.StoreMemory >> 20; mib < m.store || mib > 5*m.store/2 {
 			t.Errorf("%+v: a store of %d MiB is planned", m, mib)
 		}
-		if i.WorkerLeast >= i.WorkerMemory || i.WorkerLeast < i.WorkerMemory/2 {
+		if i.WorkerLeast >= i.WorkerMemory || i.WorkerLeast < i.WorkerMemory/4 {
 			t.Errorf("%+v: %d bytes at least, %d at most", m, i.WorkerLeast, i.WorkerMemory)
 		}
 	}
@@ -30,7 +30,7 @@ func TestMemoryIsWhatWasMeasured(t *testing.T) {
 
 // TestAloneIsWhatWasMeasured: trainings of LWIKI-like data in one process, 42 nonzeros and 3.2
 // labels an instance, were measured to hold so much at most, with one thread; the estimate is
-// not below that, and not above 1.6 times it.
+// not below that, and not above 1.7 times it.
 func TestAloneIsWhatWasMeasured(t *testing.T) {
 	for scale, peak := range map[float64]uint64{0.001: 190e6, 0.003: 733e6, 0.01: 2441e6} {
 		s, err := generate.Like("lwiki", scale)
@@ -39,7 +39,7 @@ func TestAloneIsWhatWasMeasured(t *testing.T) {
 		}
 		e := prepare(t, s).Estimate
 		m, two := e.Alone(1, 1, method.Roomy), e.Alone(2, 1, method.Roomy)
-		if m.Total < peak || m.Total > peak*8/5 {
+		if m.Total < peak || m.Total > peak*17/10 {
 			t.Errorf("scale %g: %d bytes are estimated, %d were taken", scale, m.Total, peak)
 		}
 		if m.Total != m.Data+m.State+m.Scratch+m.Process || two.Scratch != 2*m.Scratch || two.Total <= m.Total {

@@ -1,6 +1,7 @@
 package recursive
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,23 +12,27 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures of the estimate. A slot takes for each feature the mapper's tiles (196 bytes, and 128
-// in float64 for the last sweeps), sixteen parents (64) and the walk to them (16). A class has
+// Figures of the estimate. A slot takes for each feature the mapper's tiles (196 bytes), sixteen
+// parents (64) and the walk to them (16). A class has
 // support vectors: a few for each positive instance and some dozens of neighbours. A v_n has most
 // features of its support vectors. docs/deploy.md compares the estimates with measurements.
 const (
-	slotBytesPerFeature  = 196 + 128 + 64 + 16
+	slotBytesPerFeature  = 196 + 64 + 16
 	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
 	slotBytesPerRow      = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
 	slotBytesFixed       = 8 << 20
 	supportPerPositive   = 4
 	supportPerClass      = 32
+	rowsPerPositive      = 7 // that have served a class, and left features in the internals above it
 	bytesPerDual         = 6
 	bytesPerEntry        = 3
+	bytesPerOverride     = 5  // of an internal's vector
 	bytesPerWeight       = 6  // of the model
 	keptPerEntry         = 16 // of a v_n: feature, float64 sum, curvature, and the room they grew in
 	keptPerDual          = 16 // row and lanes of few duals each, float64
-	keptPerOverride      = 8  // of an internal's vector
+	keptPerOverride      = 8  // decoded
+	reducePerEntry       = 42 // of a v_n, in the first sweep: as received and by feature
+	reducePerOverride    = 45 // x and x_prev by feature; x+ by feature, decoded and coded; copies of groups
 	bytesPerDense        = 5.25
 )
 
@@ -35,7 +40,7 @@ const (
 // all passes of a sweep. The second is for a byte that a sweep writes: it is encoded, stored,
 // read and reduced. go run ./test/bench/scaling compares them with measurements.
 const (
-	visitSeconds, byteSeconds             = 0.7e-9, 55e-9
+	visitSeconds, byteSeconds             = 0.7e-9, 37e-9
 	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9 // the logistic loss: exponentials, and dense values
 )
 
@@ -98,19 +103,29 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	} else if spec.GetOptions().GetLoss() == "squared-hinge" {
 		e.WorkerSlot += curveBytesPerFeature * d
 	}
-	overrides := internalEntries(tree, data)
-	coded := bytesPerEntry * overrides
+	written, held := groupEntries(tree, data, plan)
+	coded := bytesPerOverride * written
 	if tree.IsGraph() {
-		overrides = internals * d
-		coded = uint64(bytesPerDense * float64(overrides))
+		written, held = internals*d, internals*d
+		coded = uint64(bytesPerDense * float64(written))
 	}
-	e.WorkerShared += keptPerOverride * overrides * versions(plan)
+	if internals > 0 {
+		reduce := (uint64(reducePerEntry*entries) + reducePerOverride*written) / uint64(len(plan.RangeBegin)-1)
+		if e.SlotTask = reduce; e.WorkerSlot >= ApartBytes {
+			e.SlotTask = max(reduce, e.WorkerSlot) - e.WorkerSlot
+		}
+	}
+	e.WorkerShared += keptPerOverride * held * versions(plan)
 	e.WorkerKept = method.FirstSweeps * (keptPerDual*support + uint64(keptPerEntry*entries))
 	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + coded
 	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, weights)
 	e.StoreLocal = method.FirstSweeps * 3 * e.StoreSweep
-	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support // written once; duals read by maps, v by reduces, x by maps
+	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support + coded // written once; duals read by maps, v by reduces, x by maps, of some groups twice
 }
+
+// ApartBytes is the memory of a slot for a block from which on it is given up while a range is
+// reduced, and the other way round.
+const ApartBytes = 64 << 20
 
 // SlotBytes is what the solve of a block over such data takes, the curvatures below internals not counted.
 func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
@@ -138,10 +153,11 @@ func denseRows(d *taxonv1.Data) uint64 {
 }
 
 // versions is the number of versions of the internals that a worker holds decoded: x, the one
-// before, and, if all blocks see the same x, the one that a safeguard step may return to.
+// before, and, if all blocks see the same x, the one that a safeguard step may return to. The first
+// one is nearly twice as large: it counts twice, or where groups are many has none before it.
 func versions(plan *Plan) uint64 {
 	if len(plan.GroupBegin) <= 2 {
-		return 3
+		return 4
 	}
 	return 2
 }
@@ -150,17 +166,30 @@ func versions(plan *Plan) uint64 {
 // of the rows that serve their classes. So the distinct features of these rows bound its entries.
 // In a vocabulary of falling frequency they are far fewer than all features.
 
-// internalEntries estimates the entries of all internals of a tree.
-func internalEntries(tree *taxonomy.Tree, d *taxonv1.Data) uint64 {
-	rows := supportBelow(tree, d)
-	voc := newVocabulary(d)
-	total := 0.0
-	for n, leaf := range tree.Leaf {
-		if !leaf {
-			total += voc.distinct(rows[n])
+// groupEntries estimates the entries of a tree's internals: those of all groups, each of which has
+// a copy of those above its terminals, and the most that a worker keeps at a time.
+func groupEntries(tree *taxonomy.Tree, d *taxonv1.Data, plan *Plan) (all, kept uint64) {
+	rows, voc := supportBelow(tree, d), newVocabulary(d)
+	seen := make([]int, tree.Len()) // by the group, from 1
+	groups := make([]uint64, len(plan.GroupBegin)-1)
+	for g := range groups {
+		entries := 0.0
+		for b := plan.GroupBegin[g]; b < plan.GroupBegin[g+1]; b++ {
+			for _, n := range plan.Block(int(b)) {
+				for p := tree.Parent[n]; p >= 0 && seen[p] <= g; p = tree.Parent[p] {
+					seen[p] = g + 1
+					entries += voc.distinct(rows[p])
+				}
+			}
 		}
+		groups[g] = uint64(entries)
+		all += groups[g]
 	}
-	return uint64(total)
+	slices.SortFunc(groups, func(a, b uint64) int { return cmp.Compare(b, a) })
+	for _, n := range groups[:min(KeptGroups, len(groups))] {
+		kept += n
+	}
+	return all, kept
 }
 
 // supportBelow is, for each node, the number of rows that serve the classes below it.
@@ -170,7 +199,7 @@ func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	for n := tree.Len() - 1; n >= 0; n-- { // children come after their parents
 		if tree.Leaf[n] {
 			if l := tree.Label[n]; l >= 0 && int(l) < len(d.GetLabelInstances()) {
-				rows[n] = supportPerPositive * float64(d.LabelInstances[l])
+				rows[n] = rowsPerPositive*float64(d.LabelInstances[l]) + supportPerClass
 			}
 		}
 		rows[n] = min(rows[n], all)

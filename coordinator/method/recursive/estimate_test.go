@@ -60,11 +60,14 @@ func TestInternalEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := spec.GetData()
-	n := internalEntries(tree, d)
+	n, kept := groupEntries(tree, d, newPlan(tree, spec))
 	all := uint64(len(tree.Internals())) * d.Features
 	nonzeros := uint64(supportPerPositive*tree.MaxDepth()+1)*d.Nonzeros + all/d.Features
 	if n < all/d.Features || n > nonzeros || n > all/4 {
 		t.Errorf("%d entries of internals, at most %d nonzeros are below them, dense were %d", n, nonzeros, all)
+	}
+	if kept != n {
+		t.Errorf("of one group of %d entries %d are kept", n, kept)
 	}
 	v := newVocabulary(d)
 	for rows, last := 0.0, 0.0; rows < 3*float64(d.Instances); rows = 1.5*rows + 1 {
@@ -105,21 +108,22 @@ func TestDenseRowsAreCounted(t *testing.T) {
 	}
 }
 
-// What is kept of blocks is shared out over the slots; where nobody knows how many there
-// are it does not count, and a job that grows needs more of all.
+// What is kept of blocks is shared out over the slots, and is not kept where memory is short.
 func TestProcess(t *testing.T) {
 	e, err := estimateOf(methodtest.WordNetLike(2000, 500))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.WorkerKept == 0 || e.Process(1, 1)-e.Process(1, 0) < 2*e.WorkerKept || e.Process(2, 8)-e.Process(2, 0) > e.WorkerKept {
-		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, e.Process(1, 1)-e.Process(1, 0), e.Process(2, 8)-e.Process(2, 0))
+	without := e
+	without.WorkerKept = 0
+	if one, two := e.Process(1, 1)-without.Process(1, 1), e.Process(2, 8)-without.Process(2, 8); e.WorkerKept == 0 || one < 2*e.WorkerKept || two > e.WorkerKept || without.Needs(1) != e.Needs(1) {
+		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, one, two)
 	}
 	for slots := uint32(1); slots < 9; slots++ {
-		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots, 8) >= e.Process(slots, 8) || e.Needs(slots, 8) <= e.Worker(slots) {
-			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots, 8), e.Worker(slots))
+		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots) >= e.Process(slots, 8) || e.Needs(slots) <= e.Worker(slots) {
+			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots), e.Worker(slots))
 		}
-		if fit := e.Fitting(e.Needs(slots, 8), 8); fit != fmt.Sprintf("--slots %d, which fit the memory it has", slots) {
+		if fit := e.Fitting(e.Needs(slots)); fit != fmt.Sprintf("--slots %d, which fit the memory it has", slots) {
 			t.Errorf("%d slots: %s", slots, fit)
 		}
 	}

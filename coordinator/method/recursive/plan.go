@@ -16,6 +16,9 @@ const (
 	// groupTerminals bounds what a mapper reads of the internals. A range's internals are written
 	// group by group, so a block reads only the groups near it.
 	groupTerminals = 4096
+	// KeptGroups is the number of groups whose internals a worker keeps. Its blocks lie in few
+	// groups, one after the other; further ones are of blocks that it takes over from other workers.
+	KeptGroups = 3
 )
 
 // newPlan cuts the training of tree on the data of spec into blocks of terminals and
@@ -128,7 +131,7 @@ func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 
 const (
 	// maxRanges bounds the values that a mapper writes (one per range).
-	maxRanges = 256
+	maxRanges = 512
 	// rangeWork is the expected number of v entries in a range: some ten milliseconds of a
 	// reducer.
 	rangeWork = 400_000

@@ -6,10 +6,10 @@
 //	go run ./test/bench/replay -data DIR -links 1gbit,100mbit   # as root: predicted and measured
 //
 // DIR/wordnet-freq holds train.svm.xz and tree.txt. Each core is a worker of one slot. A step's
-// tasks go to the worker that is free first: those whose item it had last come before others, as
-// the coordinator hands them out; a step begins when the one before it is done. A worker reads
-// what it has not written itself. -task is what a task costs its core beside computing (leasing,
-// decoding, waiting for the store's sync), -step what lies between two steps.
+// tasks go to the worker that is free first: those whose item it had last come before others (the
+// coordinator shares them out in runs, as evenly); a step begins when the one before it is done. A
+// worker reads what it has not written itself. -task is what a task costs its core beside computing
+// (leasing, decoding, waiting for the store's sync), -step what lies between two steps.
 package main
 
 import (

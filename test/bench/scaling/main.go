@@ -55,6 +55,9 @@ const (
 	told      = 4
 )
 
+// The cluster whose workers' memory is told.
+const workers, slots = 64, 8
+
 // plan is the part of `taxon info --plan --json` that is read here.
 type plan struct {
 	Instances int `json:"instances"`
@@ -65,8 +68,7 @@ type plan struct {
 		Visits     float64 `json:"visits_sweep"`
 		Stored     float64 `json:"stored_sweep"`
 		Moved      float64 `json:"bytes_sweep"`
-		Worker     float64 `json:"worker_bytes"`
-		Store      float64 `json:"store_bytes"`
+		Least      float64 `json:"worker_least_bytes"`
 		CPUSeconds float64 `json:"cpu_seconds"`
 		Speedup    []struct {
 			Cores      int     `json:"cores"`
@@ -101,7 +103,11 @@ func run(ctx context.Context) error {
 	if err := planOf(ctx, d, "1", &whole); err != nil {
 		return err
 	}
-	text := report(points, whole)
+	var cluster plan
+	if err := planOf(ctx, d, "1", &cluster, "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots)); err != nil {
+		return err
+	}
+	text := report(points, whole, cluster)
 	fmt.Print(text)
 	if *write {
 		return insert(text)
@@ -136,8 +142,8 @@ func measure(ctx context.Context, d *drive.Driver, scale string, gap float64) (p
 		Tasks: pl.Plan.Tasks, Sweeps: r.Sweeps, Gap: *r.Gap, CPUSeconds: r.CPUSeconds, PeakRSS: r.PeakRSSBytes, ModelBytes: r.ModelBytes}, nil
 }
 
-func planOf(ctx context.Context, d *drive.Driver, scale string, p *plan) error {
-	out, err := d.Output(ctx, "info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64", "--cores", planCores, "--json")
+func planOf(ctx context.Context, d *drive.Driver, scale string, p *plan, more ...string) error {
+	out, err := d.Output(ctx, append([]string{"info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64", "--cores", planCores, "--json"}, more...)...)
 	if err != nil {
 		return err
 	}
@@ -165,7 +171,7 @@ func (l law) at(x float64) float64 { return l.a * math.Pow(x, l.b) }
 // perClass is how many instances a class has.
 func (p point) perClass() float64 { return float64(p.Instances) / float64(p.Terminals) }
 
-func report(points []point, whole plan) string {
+func report(points []point, whole, cluster plan) string {
 	var b strings.Builder
 	b.WriteString("| scale | instances | features | classes | sweeps | gap | CPU s | CPU s a sweep | ms a class and sweep | ns a visit | memory MB | model MB |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -188,8 +194,8 @@ func report(points []point, whole plan) string {
 		class.a, class.b, points[0].perClass())
 	visit, bytes := costs(points)
 	fmt.Fprintf(&b, "Constants of the plan's model: %.2f ns a visit, %.1f ns a byte written.\n", visit, bytes)
-	fmt.Fprintf(&b, "\nAt s = 1 the laws give %.3g CPU hours, the plan's model %.3g (%d tasks a sweep, %.0f GB moved a sweep, %.0f GB a worker of 8 slots).\n",
-		total.at(1)/3600, whole.Plan.CPUSeconds/3600, whole.Plan.Tasks, whole.Plan.Moved/1e9, whole.Plan.Worker/1e9)
+	fmt.Fprintf(&b, "\nAt s = 1 the laws give %.3g CPU hours, the plan's model %.3g (%d tasks a sweep, %.0f GB moved a sweep). Each of %d workers of %d slots needs %.1f GB (`taxon info --plan --like lwiki --scale 1 --stores 64 --workers %d --slots %d`).\n",
+		total.at(1)/3600, whole.Plan.CPUSeconds/3600, whole.Plan.Tasks, whole.Plan.Moved/1e9, workers, slots, cluster.Plan.Least/1e9, workers, slots)
 	for k, s := range whole.Plan.Speedup {
 		if k >= told {
 			if s.Bottleneck == "none" {

@@ -22,7 +22,7 @@ func TestLawAndCosts(t *testing.T) {
 	if math.Abs(l.b-1) > 1e-9 || math.Abs(l.at(1)-1e12) > 1e3 {
 		t.Errorf("%+v", l)
 	}
-	if text := report(points, plan{}); !strings.Contains(text, "0.50 ns a visit, 20.0 ns a byte") {
+	if text := report(points, plan{}, plan{}); !strings.Contains(text, "0.50 ns a visit, 20.0 ns a byte") {
 		t.Errorf("%s", text)
 	}
 }

@@ -2,6 +2,7 @@ package recursive
 
 import (
 	"context"
+	"runtime/metrics"
 	"slices"
 	"sync"
 
@@ -11,10 +12,6 @@ import (
 	"taxon/reducer"
 	"taxon/store"
 )
-
-// keptGroups is the number of block groups whose vectors a worker keeps. Its blocks lie in few
-// groups, one after the other. Further ones are of blocks that it takes over from other workers.
-const keptGroups = 4
 
 // vectorCache keeps the assembled vectors of the groups used last, and lets concurrent tasks wait
 // for one another's reading. What it has dropped is read again.
@@ -87,6 +84,17 @@ func (c *vectorCache) find(group int, back uint32, key string) (it *cached, ok b
 	return it, false
 }
 
+// drop forgets a group's vectors before the current ones.
+func (c *vectorCache) drop(group int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.groups {
+		if g.group == group {
+			g.version[1] = nil
+		}
+	}
+}
+
 // forget drops what could not be read.
 func (c *vectorCache) forget(it *cached) {
 	c.mu.Lock()
@@ -154,13 +162,23 @@ type solvedBlock struct {
 	parts [][]coupling.Contribution // by feature range
 }
 
+// keep remembers what was written for a block, if there is room, in place of what was before.
 func (s *blocks) keep(block uint32, b solvedBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
 		s.of = map[uint32]solvedBlock{}
 	}
-	s.of[block] = b
+	if delete(s.of, block); room() {
+		s.of[block] = b
+	}
+}
+
+// room says whether a quarter of the memory that the process is limited to is left for garbage.
+func room() bool {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gomemlimit:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() <= s[1].Value.Uint64()/4*3
 }
 
 // get returns what the task at a place wrote for a block, if that is kept; what was written
@@ -179,7 +197,6 @@ func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 // time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
 // megabytes of pages and a walk down the tree.
 type scratchPool struct {
-	make func() *scratch
 	mu   sync.Mutex
 	free []*scratch
 }
@@ -192,7 +209,7 @@ func (s *scratchPool) take() *scratch {
 		s.free = s.free[:n-1]
 		return last
 	}
-	return s.make()
+	return &scratch{}
 }
 
 func (s *scratchPool) put(c *scratch) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 )
 
@@ -90,13 +93,20 @@ func TestVectorCache(t *testing.T) {
 			t.Errorf("%d loads in %d sweeps of two groups, want %d", loads.Load(), version+1, want)
 		}
 	}
+	before := loads.Load()
+	c.drop(1)
+	get(1, 0, 3)
+	get(1, 1, 2)
+	if n := loads.Load() - before; n != 1 {
+		t.Errorf("%d loads, want that of the version that was dropped", n)
+	}
 	for k := range 100 {
 		get(2+k, 0, 9)
 	}
 	if len(c.groups) != 2 {
 		t.Errorf("%d groups are kept, at most 2", len(c.groups))
 	}
-	before := loads.Load()
+	before = loads.Load()
 	get(0, 0, 3)
 	get(101, 0, 9) // it stayed
 	if n := loads.Load() - before; n != 1 {
@@ -139,5 +149,21 @@ func TestVectorCacheFailures(t *testing.T) {
 	close(finish)
 	if a, b := <-done, <-done; !errors.Is(errors.Join(a, b), lost) || a != nil && b != nil {
 		t.Errorf("loader and waiter: %v, %v", a, b)
+	}
+}
+
+// What tasks wrote is kept while memory has room, and given up block by block where it has not.
+func TestKeepsWhatHasRoom(t *testing.T) {
+	var b blocks
+	at := taxonv1.Place{Step: 3}
+	b.keep(1, solvedBlock{at: at})
+	if _, ok := b.get(1, at); !ok {
+		t.Error("it is not kept, and the process has no limit")
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
+	runtime.GC()
+	b.keep(1, solvedBlock{at: taxonv1.Place{Step: 5}})
+	if len(b.of) > 0 {
+		t.Error("it is kept beyond the limit")
 	}
 }

@@ -43,6 +43,7 @@ type job struct {
 	groupOf   []int     // block -> group
 	features  uint32    // d, and one more with a bias
 	scratch   scratchPool
+	apart     bool // a slot has memory for one kind of tasks at a time
 	vectors   vectorCache
 	numbers   atomic.Uint64 // of vectors: reducer.Internals.Number
 	recent    recent
@@ -84,10 +85,7 @@ func open(p *program.Job) (*job, error) {
 	if err := j.problem.Check(); err != nil {
 		return nil, err
 	}
-	plain := j.problem.Kernel.String() != "avx512"
-	j.scratch.make = func() *scratch {
-		return &scratch{solver: j.problem.NewSolver(), reduce: reducer.Scratch{Plain: plain}}
-	}
+	j.apart = params.SlotBytes(spec.GetOptions(), spec.GetData()) >= params.ApartBytes
 	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
 		j.numberGraph(sets)
@@ -98,7 +96,7 @@ func open(p *program.Job) (*job, error) {
 		j.forest.Apart = j.features
 	}
 	j.group()
-	j.vectors.most = keptGroups
+	j.vectors.most = params.KeptGroups
 	if j.form.dense {
 		j.vectors.most = 1
 		j.noCache = true
@@ -113,6 +111,7 @@ const figures = params.SumVisits + 1
 func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	k := &task{Task: t, job: j}
 	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
+	s.open(j, t.List == params.Ranges)
 	switch t.Op {
 	case params.OpMap:
 		sums, err = k.solve(ctx, s)
@@ -298,4 +297,18 @@ type scratch struct {
 	sum      []float64
 	rounding [mapper.Lanes][]float64
 	edges    []edgeSums // by slot
+}
+
+// open makes room for a task on a block or a range. Where that is much, what the other kind of
+// tasks takes is given up.
+func (s *scratch) open(j *job, ranges bool) {
+	switch {
+	case ranges && j.apart:
+		*s = scratch{reduce: s.reduce}
+	case !ranges && j.apart:
+		s.reduce = reducer.Scratch{}
+	}
+	if s.reduce.Plain = j.problem.Kernel.String() != "avx512"; !ranges && s.solver == nil {
+		s.solver = j.problem.NewSolver()
+	}
 }

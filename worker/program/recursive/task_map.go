@@ -216,6 +216,7 @@ func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev 
 		return nil, nil, err
 	}
 	if beta == 0 { // y = x: the previous ones do not enter
+		k.job.vectors.drop(group)
 		return x, x, nil
 	}
 	prev, err = k.vectors(ctx, group, 1)
