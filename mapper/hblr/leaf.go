@@ -36,7 +36,7 @@ type Block struct {
 	Positive  [][]uint32  // lane -> rows of the class, ascending
 	Above     [][]float64 // lane -> mean of the parent; nil: zero
 	Precision []Precision // lane -> A_n
-	Offset    []float64   // soft-max: by row, what a bound has in place of the other leaves; nil: binary
+	Offset    []float64   // soft-max: by row, what stands for all leaves; nil: binary
 }
 
 // Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a row
@@ -50,7 +50,6 @@ type Scratch struct {
 	gradient, h, step               []float64 // by column
 	precision, above, w             []float64
 	offset                          []float64 // of the block
-	laplace                         bool      // soft-max: curve is p (1-p)
 	system                          system
 	near                            *near
 	far                             *far // of a near problem: the rows that are not in it
@@ -75,8 +74,8 @@ func sized(v []float64, n int) []float64 {
 // Open lays the lanes of a block out.
 func (s *Scratch) Open(r Rows, b *Block) {
 	columns := r.Columns()
-	s.lanes, s.offset, s.laplace = len(b.Positive), b.Offset, false
-	s.line = (s.lanes + quarter - 1) / quarter * quarter
+	s.lanes, s.offset = len(b.Positive), b.Offset
+	s.line = padded(s.lanes)
 	for _, v := range []*[]float64{&s.score, &s.trial, &s.move, &s.coef, &s.curve} {
 		*v = sized(*v, r.X.Rows*s.line)
 	}
@@ -141,16 +140,14 @@ func (s *Scratch) take(from, out []float64) {
 //	min_w  f(w) = 1/2 (w-m)' A (w-m) + sum_i log(1 + exp(-y_i w.x_i))
 //	f'(w) = A (w-m) - sum_i (t_i - p_i) x_i,   f''(w) = A + sum_i p_i (1-p_i) x_i x_i'
 //
-// (a row's terms times its weight, if rows have any; soft-max: with the bound's loss, of weighShares)
+// (a row's terms times its weight, if rows have any)
 // by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
 // those in doubt (near). A lane ends where what is left of its gradient is within `tolerance` (differentiate). The
 // scratch is open, and then holds h and what the optimum says.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)
-	if s.offset == nil {
-		s.stretch(r)
-	}
+	s.stretch(r)
 	var targets [Lanes]float64
 	for l := range targets {
 		if targets[l] = tolerance; s.splits(r) {
@@ -286,7 +283,7 @@ func (s *Scratch) addFar(at [Lanes]float64) {
 // weigh sets trial to score + length move, and what follows from it. It returns the losses.
 func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [Lanes]float64 {
 	if s.offset != nil {
-		return r.weighShares(s.line, s.score, move, trial, s.coef, s.curve, s.positive, s.offset, length, s.laplace)
+		return r.weighShares(s.line, s.score, move, trial, s.coef, s.curve, s.positive, s.offset, length)
 	}
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
@@ -407,9 +404,8 @@ func (s *Scratch) penalty() (sum [Lanes]float64) {
 	return sum
 }
 
-// Evaluate sets h at given weights, as Solve leaves it; of a soft-max, that of the likelihood itself.
+// Evaluate sets gradient and h at given weights, as Solve leaves them.
 func (s *Scratch) Evaluate(r Rows, w []float64) {
-	s.laplace = true
 	s.lay(w)
 	s.locate(r)
 	s.differentiate(r)

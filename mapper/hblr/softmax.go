@@ -2,55 +2,29 @@ package hblr
 
 import "math"
 
-// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Two bounds
-// separate them by one number a row. A task of its own computes these numbers from the shares of
-// all blocks of leaves. Then the leaves are solved again, until both stop changing:
+// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Partial MAP takes them to their joint
+// maximum (joint.go). The variational form has a bound that separates them by one number a row, made by a task of its own
+// from the shares of all blocks of leaves. Then the leaves are solved again, until both stop changing:
 //
-//	map          log sum_n exp(w_n.x) <= z - 1 + sum_n exp(w_n.x - z)      (Gopal & Yang, ICML 2013)
-//	             tight at z = log sum_n exp(w_n.x)
-//	variational  log sum_n exp(f_n) <= beta + sum_n [ (f_n-beta-xi_n)/2
-//	             + lambda(xi_n) ((f_n-beta)^2 - xi_n^2) + log(1+exp(xi_n)) ]   (Bouchard; [TKDD] 3.1)
-//	             best at beta = (1/2 (|T|/2 - 1) + sum_n lambda(xi_n) mu_n.x) / sum_n lambda(xi_n)
+//	log sum_n exp(f_n) <= beta + sum_n [ (f_n-beta-xi_n)/2
+//	+ lambda(xi_n) ((f_n-beta)^2 - xi_n^2) + log(1+exp(xi_n)) ]   (Bouchard; [TKDD] 3.1)
+//	best at beta = (1/2 (|T|/2 - 1) + sum_n lambda(xi_n) mu_n.x) / sum_n lambda(xi_n)
 //
-// Block.Offset is z or beta of each row.
+// Block.Offset is beta of each row; of partial MAP, z = log sum_n exp(w_n.x).
 
-// weighShares is weigh of the first bound: at the trial score s = score + length move, with
-// q = exp(s - z), coef is t - q, curve q, and the loss q - t (s - z). With laplace, curve is that
-// of the likelihood itself, q (1-q).
-func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64, length *[Lanes]float64, laplace bool) (loss [Lanes]float64) {
+// weighShares is weigh of the soft-max: with p = exp(s - z) at the trial score s = score + length move, coef is t - p, curve
+// p (1-p).
+func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64, length *[Lanes]float64) (loss [Lanes]float64) {
 	for i, own := range positive {
 		weight, z := r.WeightOf(i), offset[i]
 		for l := range lanes {
 			at := i*lanes + l
 			s := score[at] + float64(length[l]*move[at])
 			trial[at] = s
-			s -= z
-			q := Exp(s)
-			c, v := -q, q
-			if own>>l&1 != 0 {
-				c, v = 1-q, q-s
-			}
-			if laplace {
-				q -= float64(q * min(q, 1))
-			}
-			coef[at], curve[at] = float64(weight*c), float64(weight*q)
-			loss[l] += float64(weight * v)
-		}
-	}
-	return loss
-}
-
-// LogSum fills out, by row, with the logarithm of the sum of exp(w_n.x) over the block's leaves.
-// It returns the loss of each leaf's own rows, the sum of z - w_y.x over them. Call it after
-// Solve or Evaluate.
-func (s *Scratch) LogSum(r Rows, out []float64) (loss float64) {
-	for i := range out {
-		scores := s.score[i*s.line:][:s.lanes]
-		out[i] = logSum(scores)
-		for l, x := range scores {
-			if s.positive[i]>>l&1 != 0 {
-				loss += float64(r.WeightOf(i) * (s.offset[i] - x))
-			}
+			p := min(Exp(s-z), 1)
+			t := float64(own >> l & 1)
+			coef[at], curve[at] = float64(weight*(t-p)), float64(weight*float64(p*(1-p)))
+			loss[l] += float64(float64(weight*t) * (z - s))
 		}
 	}
 	return loss
@@ -64,9 +38,8 @@ func (s *Scratch) Penalty() (sum float64) {
 	return sum
 }
 
-// A soft-max is the same wherever all leaves have moved by one vector. Only the prior says where they lie, and the two
-// bounds, which see each leaf by itself, make up for a small share of such a move in each solve and each round. Center,
-// Drift and Follow find it in one step.
+// A soft-max is the same wherever all leaves have moved by one vector. Only the prior says where they lie. Center, Drift and
+// Follow find it in one step.
 
 // Center moves all means, at the columns of a range, so that the root's is 0, as it is at the joint maximum.
 func Center(mu []float64, columns int) {
@@ -94,23 +67,18 @@ func (b *Block) Drift(w []float64) []float64 {
 	return out
 }
 
-// Follow adds to the offsets what they change by where all leaves move by the vector that lowers their priors most. drift
-// has that of each block.
-func (r Rows) Follow(offset []float64, drift [][]float64) {
-	columns := r.Columns()
-	move, score := make([]float64, columns), make([]float64, len(offset))
+// Follow returns the vector by which all leaves move to lower their priors most, and adds to the offsets what they change
+// by. drift has that of each block.
+func (r Rows) Follow(offset []float64, drift [][]float64) []float64 {
+	move, score := make([]float64, r.Columns()), make([]float64, len(offset))
 	for f := range move {
-		pull, weight := 0.0, 0.0
-		for _, d := range drift {
-			pull += d[f]
-			weight += d[columns+f]
-		}
-		move[f] = -pull / weight
+		move[f] = -sumAt(drift, f) / sumAt(drift, len(move)+f)
 	}
 	r.Scores(move, score, 1)
 	for i, x := range score {
 		offset[i] += x
 	}
+	return move
 }
 
 // logSum is the logarithm of the sum of exp(x).

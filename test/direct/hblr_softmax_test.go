@@ -255,6 +255,39 @@ func TestHBLRSoftmax(t *testing.T) {
 	}
 }
 
+// TestHBLRSoftmaxLengths: instances that are thirty and a thousand times as long as others take no more sweeps, and the
+// fixed point is the twin's.
+func TestHBLRSoftmaxLengths(t *testing.T) {
+	for _, factor := range []float32{30, 1000} {
+		for _, m := range []string{"hblr-m1", "hblr-m3"} {
+			j, change := softmaxJob(0)
+			for _, shard := range j.Set.Matrix.Shards {
+				for row := 0; row+1 < len(shard.Begin); row += 5 {
+					for k := shard.Begin[row]; k < shard.Begin[row+1]; k++ {
+						shard.Value[k] *= factor
+					}
+				}
+			}
+			spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
+				change(o)
+				_ = o.Set("tolerance", "1e-7")
+			}))
+			_, st, nodes := trained(t, j, spec, 2)
+			if st.GetStoppedBy() != "stationary" || st.GetSweep() > 40 {
+				t.Errorf("%s, %g times: stopped by %s after sweep %d", m, factor, st.GetStoppedBy(), st.GetSweep())
+			}
+			twin := softmaxMAPTwin{newHBLRTwin(t, j, spec)}
+			twin.start(0)
+			twin.solve()
+			for k, err := range twin.compare(nodes, j.Set.Matrix.Cols+1, 1e-5) {
+				if k < 3 {
+					t.Errorf("%s, %g times: %v", m, factor, err)
+				}
+			}
+		}
+	}
+}
+
 // softmaxBoundTwin is boundTwin with Bouchard's bound.
 type softmaxBoundTwin struct {
 	*boundTwin

@@ -22,7 +22,7 @@ const (
 	stageSummary                 // figures of the precisions, for the report
 	stageEmit                    // the final weights are written
 	stageEnd                     // nothing is left to do
-	stagePartition               // soft-max: the rows' offsets are recomputed; then the leaves are solved again
+	stagePartition               // soft-max: what the blocks say to each other is put together; then their leaves go on
 	stageContribute              // soft-max: what the leaves contribute to their parents
 	stageFit                     // once: the priors' rates, from logistic regressions
 	stages
@@ -74,7 +74,8 @@ type state struct {
 	Low, Mid, High float64 // least, median and greatest precision
 	Summed         bool
 	StoppedBy      string
-	Partition      *partition `json:"Tie,omitempty"` // soft-max
+	Partition      *partition `json:"Tie,omitempty"` // variational soft-max
+	Jointly        *joint     `json:",omitempty"`    // soft-max by partial MAP
 }
 
 // driver is the scalar part of the iteration.
@@ -93,8 +94,11 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
-	if detail.Softmax {
+	switch {
+	case detail.Softmax && detail.Bounded:
 		d.Partition = &partition{First: true}
+	case detail.Softmax:
+		d.Jointly = newJoint()
 	}
 	if d.enter(stageLeaves); detail.Fitted {
 		d.Stage = stageFit
@@ -201,12 +205,20 @@ func (d *driver) Step() (method.Step, bool) {
 		if d.Partition != nil {
 			d.softmax(&blocks)
 		}
+		if d.Jointly != nil {
+			d.jointLeaves(&blocks)
+		}
 		s.Tasks = []method.Tasks{blocks}
 	case stageFit:
 		blocks.Op, blocks.Params, blocks.Writes = OpFit, method.Encode(struct{}{}), []string{Rate}
 		s.Tasks = []method.Tasks{blocks}
 	case stagePartition:
-		s.Tasks = []method.Tasks{d.partition(whole)}
+		if d.Partition != nil {
+			whole = d.partition(whole)
+		} else {
+			whole = d.exchange(whole)
+		}
+		s.Tasks = []method.Tasks{whole}
 	case stageContribute:
 		s.Tasks = []method.Tasks{d.contribute(blocks)}
 	case stageInternals, stageInternals2:
@@ -300,7 +312,7 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
-	if d.Partition != nil {
+	if d.plan.Softmax {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, All: true})
 	}
 	ranges.Op, ranges.Params, ranges.Reads = OpEmitMean, none, []method.Read{{Value: X}}
@@ -350,6 +362,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	d.Piece = 0
 	switch d.Stage {
 	case stageLeaves, stageLeaves2:
+		if d.Jointly != nil {
+			d.endJoint(total, most)
+			break
+		}
 		d.Objective += total[SumObjective]
 		if d.Stage++; d.Partition != nil {
 			d.Stage = stagePartition
@@ -357,6 +373,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageFit:
 		d.enter(stageLeaves)
 	case stagePartition:
+		if d.Jointly != nil {
+			d.endExchange(total)
+			break
+		}
 		d.Objective += total[SumObjective]
 		d.endSolve(total)
 	case stageContribute:
@@ -495,6 +515,9 @@ func (d *driver) open() {
 	if d.Partition != nil {
 		d.Partition = &partition{Mix: []float64{1}}
 	}
+	if d.Jointly != nil {
+		d.Jointly = newJoint()
+	}
 	d.enter(stageLeaves)
 }
 
@@ -540,7 +563,7 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err := method.Restore(s, &d.state, &d.Stage, stages-1); err != nil {
 		return nil, err
 	}
-	if (d.Partition != nil) != detail.Softmax {
+	if (d.Partition != nil || d.Jointly != nil) != detail.Softmax {
 		return nil, errors.New("its likelihood is not the job's")
 	}
 	return d, nil

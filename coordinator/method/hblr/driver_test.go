@@ -72,13 +72,19 @@ func TestBoundNeverFalls(t *testing.T) {
 // which the last round would lower.
 func TestTimeInARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	total := make(method.Sums, Figures)
+	total[SumChange], total[SumGamma] = 1, 1
 	for bounded, want := range map[bool]stage{false: stageContribute, true: stageLeaves} {
 		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded})
-		d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
-		total := make(method.Sums, Figures)
-		total[SumChange] = 1
 		d.TimeUp(true)
-		if d.endSolve(total); d.Stage != want {
+		if bounded {
+			d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
+			d.endSolve(total)
+		} else {
+			d.Jointly.Mode = JointNewton
+			d.endJoint(total, 1)
+		}
+		if d.Stage != want {
 			t.Errorf("bounded %t: stage %d, not %d", bounded, d.Stage, want)
 		}
 	}
@@ -114,23 +120,71 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 	}
 }
 
-// TestResumeWithinARound: a soft-max that is resumed between two solves of a round goes on with the next one.
+// TestResumeWithinARound: a soft-max that is resumed between two steps of a round goes on with the next one.
 func TestResumeWithinARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 2}, {Count: 1}, {Count: 1}}}
 	o := &taxonv1.Options{}
-	d := newDriver(o, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
-	sums := make(method.Sums, Figures)
-	sums[SumChange] = 1
-	for d.Partition.Count < 2 {
-		if _, err := d.Commit([]method.Sums{sums}); err != nil {
-			t.Fatal(err)
+	for _, bounded := range []bool{false, true} {
+		detail := &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded}
+		d := newDriver(o, 1e-3, plan, detail)
+		sums := make(method.Sums, Figures)
+		sums[SumChange], sums[SumGamma], sums[SumDelta], sums[SumSlope] = 1, 1, 2, -1
+		for range 7 {
+			if _, err := d.Commit([]method.Sums{sums}); err != nil {
+				t.Fatal(err)
+			}
+			again := newDriver(o, 1e-3, plan, detail)
+			if err := method.Restore(d.State(), &again.state, &again.Stage, stages-1); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(again.state, d.state) {
+				t.Errorf("resumed at %+v, which was %+v: %+v and %+v, %+v and %+v", again.state, d.state, again.Partition, d.Partition, again.Jointly, d.Jointly)
+			}
+		}
+		if d.Stage > stageInternals && d.Stage != stagePartition {
+			t.Errorf("bounded %t: the round has ended", bounded)
 		}
 	}
-	again := newDriver(o, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
-	if err := method.Restore(d.State(), &again.state, &again.Stage, stages-1); err != nil {
-		t.Fatal(err)
+}
+
+// TestNewtonInARound: the steps of a round of the soft-max are a start, gradients, as many turns as it takes to a tenth of
+// the residual, and a line search that halves a step that does not lower f; all again until the leaves are exact enough.
+func TestNewtonInARound(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	// What the blocks and the whole say of each step.
+	for n, c := range []struct {
+		mode                                  JointMode
+		length, alpha, beta                   float64
+		objective, worst, gamma, delta, slope float64
+		sumOfZ, off                           float64
+		skipsExchange, ends                   bool
+	}{
+		{mode: JointStart, sumOfZ: 10},
+		{mode: JointNewton, objective: -2, worst: 8, gamma: 4, delta: 3, off: -1},
+		{mode: JointTurn, alpha: 2, gamma: 1, delta: 2, off: -0.25},                       // beta 1/4, delta 1.75 - 1/4*1/2
+		{mode: JointTurn, alpha: 1 / 1.625, beta: 0.25, gamma: 0.03, skipsExchange: true}, // less than a hundredth of 4
+		{mode: JointSearch, length: 1, objective: 1, slope: -3, sumOfZ: 8},                // f was 8 and is 9
+		{mode: JointSearch, length: 0.5, objective: -3, sumOfZ: 9},
+		{mode: JointNewton, length: 0.5, objective: -3, worst: 0.4, gamma: 1e-3, ends: true}, // ten times the loosest tolerance
+	} {
+		if got := d.Jointly.Joint; d.Stage != stageLeaves || got.Mode != c.mode || got.Length != c.length || got.Alpha != c.alpha || got.Beta != c.beta {
+			t.Fatalf("step %d: stage %d, %+v, want %+v", n, d.Stage, got, c)
+		}
+		total := make(method.Sums, Figures)
+		total[SumObjective], total[SumGamma], total[SumDelta], total[SumSlope] = c.objective, c.gamma, c.delta, c.slope
+		d.endJoint(total, c.worst)
+		if c.ends || c.skipsExchange {
+			continue
+		}
+		if d.Stage != stagePartition {
+			t.Fatalf("step %d: stage %d", n, d.Stage)
+		}
+		total = make(method.Sums, Figures)
+		total[SumObjective], total[SumDelta] = c.sumOfZ, c.off
+		d.endExchange(total)
 	}
-	if !reflect.DeepEqual(again.state, d.state) {
-		t.Errorf("resumed at %+v, which was %+v: %+v and %+v", again.state, d.state, again.Partition, d.Partition)
+	if d.Stage != stageContribute || d.Objective != 6 {
+		t.Errorf("stage %d, objective %g", d.Stage, d.Objective)
 	}
 }

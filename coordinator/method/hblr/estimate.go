@@ -19,7 +19,8 @@ const (
 	nearRows         = 1 << 14
 	boundPerColumn   = 20 // variational: mapper/hblr.Bounded, means, variances and curvature
 	boundPerRow      = 12
-	softmaxSolves    = 4  // soft-max: solves of the leaves in a sweep
+	softmaxSolves    = 4  // soft-max: solves of the leaves in a sweep; partial MAP: as many passes
+	softmaxVectors   = 60 // soft-max by partial MAP: how much more is done with vectors than in a binary sweep
 	fullRounds       = 10 // rounds of a solve with full covariances, each of columns^3 operations
 )
 
@@ -65,7 +66,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
 		}
 	}
-	softmax := uint64(0) // soft-max: bytes of shares, previous means and offsets
+	softmax, vectors := uint64(0), float64(passes) // soft-max: bytes of shares, previous means, offsets and Newton's system
 	if err == nil && detail.Fitted && m.variant() == "m2" {
 		contribution++
 	}
@@ -73,6 +74,11 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		visits *= softmaxSolves
 		softmax = vector*leaves + 8*rows*(2*blocks+2*(OffsetMemory+1)) + 2*vector*blocks
 		slot += 8*rows*(OffsetMemory+blocks) + 2*vector*blocks
+		if !detail.Bounded {
+			vectors *= softmaxVectors
+			softmax += 2 * leaves * (5*vector + 2*8*rows) // they are written anew with each step
+			slot += blockLeaves*(5*vector+2*8*rows) + 8*rows*blocks
+		}
 	}
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
@@ -92,7 +98,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		SlotHolds:    holds,
 		Less:         less,
 		Sweeps:       rounds,
-		SecondsSweep: []float64{Blocks: visitSeconds * (visits + passes*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
+		SecondsSweep: []float64{Blocks: visitSeconds * (visits + vectors*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
 	}
 	switch {
 	case settings.Inference == Variational:

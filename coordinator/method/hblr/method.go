@@ -302,11 +302,16 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		plan.Values = append(plan.Values, method.Value{Name: Slope, Items: Whole, Versions: 1})
 	}
 	if detail.Softmax {
-		plan.Values = append(plan.Values,
+		offsets := method.Value{Name: Offset, Items: Whole, Versions: 1}
+		if detail.Bounded {
+			offsets.Versions = OffsetMemory + 1
+			plan.Values = append(plan.Values, method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
+		} else {
+			plan.Values = append(plan.Values, method.Value{Name: Couple, Items: Whole, Versions: 1}, method.Value{Name: JointState, Items: Blocks, Versions: 1})
+		}
+		plan.Values = append(plan.Values, offsets,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},
-			method.Value{Name: PreviousMeans, Items: Blocks, Versions: 1},
-			method.Value{Name: Offset, Items: Whole, Versions: OffsetMemory + 1},
-			method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
+			method.Value{Name: PreviousMeans, Items: Blocks, Versions: 1})
 	}
 	if detail.Fitted {
 		rate := method.Value{Name: Rate, Items: Blocks, Versions: 1}

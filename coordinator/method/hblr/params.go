@@ -32,7 +32,8 @@ const (
 	Leaf          = "leaf"  // of a block: its leaves' means
 	Contribution  = "pull"  // of a block, cut by ranges: its leaves' share in their parents' update (mapper/hblr.Contribution)
 	Trace         = "trace" // of a block: for each leaf, sums over the features
-	Share         = "share" // soft-max, of a block: for each row, sums over its leaves (mapper/hblr.Scratch.LogSum, Bounded.Share), and then Block.Drift
+	Share         = "share" // soft-max, of a block: by row and by column, what it says to the others (mapper/hblr.Told, or Bounded.Share and Block.Drift)
+	JointState    = "joint" // soft-max, of a block: its part of Newton's system (mapper/hblr.Joint)
 	PreviousMeans = "told"  // soft-max, of a block: its leaves' means at the end of the previous round
 	Above         = "above" // of a range, cut by blocks: the parents' means, and M2's precisions, that a block's leaves need
 	Half          = "half"  // of a range: with schedule parity, the point in the middle of a round
@@ -40,10 +41,11 @@ const (
 	Part          = "part"  // of a range: for each internal, sums over the range's features
 	Rate          = "rate"  // of a block: its leaves' fitted rates. M2: cut by ranges, and summed by parent
 
-	// Soft-max, of the whole. Offset holds a number for each row that stands for all other
-	// leaves (mapper/hblr.Block.Offset), computed from the last solve. OffsetF is its
-	// difference from the offset that this solve was given.
-	Offset, OffsetF = "tie", "tief"
+	// Soft-max, of the whole. Offset holds a number for each row that stands for all leaves
+	// (mapper/hblr.Block.Offset). Partial MAP: then another by row, how much stiffer it
+	// is taken, and the vector by which all leaves move (mapper/hblr/joint.go); Couple is c and v of the last
+	// direction (mapper/hblr.Rows.Couple). Variational: OffsetF is the last offset's difference from that before.
+	Offset, OffsetF, Couple = "tie", "tief", "couple"
 
 	X, G, F                = "x", "g", "f"                // of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
@@ -89,23 +91,56 @@ func sumNames() []method.Sum {
 	return out
 }
 
+// Figures of a step of Newton's method over all leaves, in the places of products.
+const (
+	SumGamma = sumProducts + iota
+	SumDelta
+	SumSlope
+)
+
 // Product is the place of F_0.F_j in a task's sums.
 func Product(j int) int { return sumProducts + j }
 
 // Leaves are the parameters of OpLeaves.
 type Leaves struct {
 	Tolerance float64 // relative accuracy of the leaves' gradients
-	// Mix, of a soft-max, gives the offsets that the leaves are solved with: sum_j Mix[j] Offset_j,
+	Joint     *Joint  `json:",omitempty"` // soft-max by partial MAP: a step of Newton's method over all leaves
+	// Mix, of a variational soft-max, gives the offsets that the leaves are solved with: sum_j Mix[j] Offset_j,
 	// where Offset_0 are the last ones.
 	Mix []float64 `json:",omitempty"`
-	// SharesOnly, of a soft-max: the leaves are not solved, only their shares are computed.
+	// SharesOnly, of a variational soft-max: the leaves are not solved, only their shares are computed.
 	SharesOnly bool `json:"Look,omitempty"`
+}
+
+// Joint are the parameters of a step of Newton's method over all leaves (mapper/hblr/joint.go).
+type Joint struct {
+	Mode        JointMode
+	Alpha, Beta float64 `json:",omitempty"` // JointTurn
+	Length      float64 `json:",omitempty"` // JointNewton: of the step that w moves by; JointSearch: of the step that is tried
+	Slope       bool    `json:",omitempty"` // JointSearch: the slope is asked for, too
+}
+
+// JointMode is what a step does.
+type JointMode string
+
+// Modes. After each, OpPartition makes of what the blocks say what they need next.
+const (
+	JointStart  JointMode = "start"  // the scores at the new point
+	JointNewton JointMode = "newton" // the leaves move; gradient and curvature there
+	JointTurn   JointMode = "turn"   // an iteration of conjugate gradients
+	JointSearch JointMode = "search" // the scores at the end of the step
+)
+
+// NeedsOffset says whether the step reads the offsets: they are those of the leaves as stored.
+func (p *Joint) NeedsOffset() bool {
+	return p.Mode == JointNewton || p.Mode == JointTurn || p.Mode == JointSearch && p.Slope
 }
 
 // Partition are the parameters of OpPartition.
 type Partition struct {
-	Mix  []float64 `json:",omitempty"` // as in Leaves: the offsets that the leaves were solved with
-	Past int       // number of past offsets to make inner products with
+	Joint JointMode `json:",omitempty"` // soft-max by partial MAP: what the blocks have done
+	Mix   []float64 `json:",omitempty"` // as in Leaves: the offsets that the leaves were solved with
+	Past  int       // number of past offsets to make inner products with
 }
 
 // Internals are the parameters of OpInternals.

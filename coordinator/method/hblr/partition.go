@@ -6,7 +6,7 @@ import (
 	"taxon/coordinator/method"
 )
 
-// partition is the iteration within a round of a soft-max. Leaves are solved with a number for
+// partition is the iteration within a round of a variational soft-max. Leaves are solved with a number for
 // each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
 // they stop changing. The leaves are then at their joint maximum.
 type partition struct {
@@ -41,7 +41,7 @@ func (d *driver) softmax(blocks *method.Tasks) {
 
 // partition is the task that recomputes the offsets.
 func (d *driver) partition(whole method.Tasks) method.Tasks {
-	whole.Op, whole.Params = OpPartition, method.Encode(Partition{d.Partition.Mix, d.Partition.Past})
+	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Mix: d.Partition.Mix, Past: d.Partition.Past})
 	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset, OffsetF}
 	for back := range d.Partition.Mix {
 		whole.Reads = append(whole.Reads, method.Read{Value: Offset, Back: back, All: true})

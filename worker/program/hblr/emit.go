@@ -50,7 +50,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	if j.softmax {
-		if b.Offset, err = k.offset(ctx, []float64{1}); err != nil {
+		if b.Offset, err = k.tight(ctx); err != nil {
 			return nil, err
 		}
 	}

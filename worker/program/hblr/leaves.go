@@ -102,6 +102,9 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Joint != nil {
+		return k.joint(ctx, b, before, p.Joint)
+	}
 	if j.softmax {
 		return k.softmaxLeaves(ctx, b, before, &p)
 	}

@@ -32,7 +32,7 @@ func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	return out, nil
 }
 
-// softmaxLeaves runs OpLeaves of a soft-max.
+// softmaxLeaves runs OpLeaves of the variational soft-max.
 func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float64, p *params.Leaves) (method.Sums, error) {
 	j := k.job
 	offset, err := k.offset(ctx, p.Mix)
@@ -41,53 +41,30 @@ func (k *task) softmaxLeaves(ctx context.Context, b *hblr.Block, before []float6
 	}
 	b.Offset = offset
 	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
-	values := func(shares []float64) []store.Value {
-		return []store.Value{k.value(params.Leaf, w), k.value(params.Share, append(shares, b.Drift(w)...))}
+	sigma, err := k.sigma(ctx, b)
+	if err != nil {
+		return nil, err
 	}
-	if j.bounded {
-		sigma, err := k.sigma(ctx, b)
-		if err != nil {
-			return nil, err
-		}
-		sigma.v = slices.Clone(sigma.v) // what was read is the store's
-		shares := make([]float64, 2*len(offset))
-		both := &share{shares[:len(offset)], shares[len(offset):]}
-		k.Compute(func() {
-			s := j.free.Get().(*hblr.Full)
-			defer j.free.Put(s)
-			if p.SharesOnly {
-				s.Open(j.rows, b)
-				s.Locate(j.rows, w, sigma.v)
-				s.Share(both.tau, both.pull)
-				return
-			}
-			err = j.solveBounded(ctx, s, b, w, sigma.v, make([]float64, len(w)), p.Tolerance, sums, both)
-		})
-		if err != nil {
-			return nil, err
-		}
-		return sums, k.Put(ctx, append(values(shares), k.value(params.Sigma, sigma.v)), nil)
-	}
-	shares := make([]float64, len(offset))
+	sigma.v = slices.Clone(sigma.v) // what was read is the store's
+	shares := make([]float64, 2*len(offset))
+	both := &share{shares[:len(offset)], shares[len(offset):]}
 	k.Compute(func() {
-		s := j.free.Get().(*hblr.Scratch)
+		s := j.free.Get().(*hblr.Full)
 		defer j.free.Put(s)
-		s.Open(j.rows, b)
 		if p.SharesOnly {
-			s.Evaluate(j.rows, w)
-		} else {
-			var out hblr.Solved
-			if out, err = s.Solve(ctx, j.rows, w, p.Tolerance); err != nil {
-				return
-			}
-			sums[params.SumPasses] = float64(out.Passes)
+			s.Open(j.rows, b)
+			s.Locate(j.rows, w, sigma.v)
+			s.Share(both.tau, both.pull)
+			return
 		}
-		sums[params.SumObjective] = s.LogSum(j.rows, shares) + s.Penalty()
+		err = j.solveBounded(ctx, s, b, w, sigma.v, make([]float64, len(w)), p.Tolerance, sums, both)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return sums, k.Put(ctx, values(shares), nil)
+	return sums, k.Put(ctx, []store.Value{
+		k.value(params.Leaf, w), k.value(params.Share, append(shares, b.Drift(w)...)), k.value(params.Sigma, sigma.v),
+	}, nil)
 }
 
 // partition runs OpPartition.
@@ -97,43 +74,28 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	if err := k.item(params.Whole, 1, &p); err != nil {
 		return nil, err
 	}
+	if p.Joint != "" {
+		return k.exchange(ctx, p.Joint)
+	}
 	from, err := k.offset(ctx, p.Mix)
 	if err != nil {
 		return nil, err
 	}
-	rows, places := len(from), k.All(params.Share, 0)
-	if len(places) != len(j.slots) {
-		return nil, program.Deterministic(fmt.Errorf("%s: shares of %d blocks are named, the plan has %d", k.Op, len(places), len(j.slots)))
-	}
-	length := rows
-	if j.bounded {
-		length = 2 * rows
-	}
-	shares, drift := make([][]float64, len(places)), make([][]float64, len(places))
-	for b, at := range places {
-		v, err := k.read(ctx, at, params.Share, length+2*j.columns)
-		if err != nil {
-			return nil, err
-		}
-		shares[b], drift[b] = v[:length], v[length:]
+	rows := len(from)
+	shares, drift, err := k.shares(ctx, 2*rows)
+	if err != nil {
+		return nil, err
 	}
 	sums, to := make(method.Sums, params.Figures), make([]float64, rows)
 	k.Compute(func() {
-		if j.bounded {
-			total := make([]float64, length)
-			for _, share := range shares {
-				for i, x := range share {
-					total[i] += x
-				}
+		total := make([]float64, 2*rows)
+		for _, share := range shares {
+			for i, x := range share {
+				total[i] += x
 			}
-			for i := range to {
-				to[i] = hblr.Beta(from[i], total[i], total[rows+i], j.leaves())
-			}
-		} else {
-			hblr.LogSums(shares, to)
-			for i, z := range to {
-				sums[params.SumObjective] += float64(j.rows.WeightOf(i) * (z - from[i]))
-			}
+		}
+		for i := range to {
+			to[i] = hblr.Beta(from[i], total[i], total[rows+i], j.leaves())
 		}
 		j.rows.Follow(to, drift)
 	})
@@ -150,6 +112,22 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 		sums[params.Product(back+1)] = dot(f, past)
 	}
 	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, to), k.value(params.OffsetF, f)}, nil)
+}
+
+// shares are what all blocks say: by row, and by column.
+func (k *task) shares(ctx context.Context, rows int) (shares, drift [][]float64, err error) {
+	j, places := k.job, k.All(params.Share, 0)
+	if len(places) != len(j.slots) {
+		return nil, nil, program.Deterministic(fmt.Errorf("%s: shares of %d blocks are named, the plan has %d", k.Op, len(places), len(j.slots)))
+	}
+	for _, at := range places {
+		v, err := k.read(ctx, at, params.Share, rows+2*j.columns)
+		if err != nil {
+			return nil, nil, err
+		}
+		shares, drift = append(shares, v[:rows]), append(drift, v[rows:])
+	}
+	return shares, drift, nil
 }
 
 // leaves is the number of leaves of the tree.
@@ -172,7 +150,7 @@ func (k *task) contribute(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Offset, err = k.offset(ctx, []float64{1}); err != nil {
+	if b.Offset, err = k.tight(ctx); err != nil {
 		return nil, err
 	}
 	size := j.columns * len(b.Positive)
