@@ -138,11 +138,9 @@ type Below struct {
 // features that occur, scale their mean scale.
 func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	out, k := make(Alpha, len(a)), float64(d)
-	variance := func(n int32) float64 {
-		if t.Leaf[n] {
-			return b.Variance[n]
-		}
-		return k * t.Variance(v, a, n, 0, 0)
+	variance := slices.Clone(b.Variance) // of an internal node once: its children all need it
+	for _, n := range t.Nodes {
+		variance[n] = k * t.Variance(v, a, n, 0, 0)
 	}
 	for n := range a {
 		n := int32(n)
@@ -151,16 +149,16 @@ func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, sc
 		}
 		rate := p.Weight[n] * scale
 		if v == M3 {
-			out[n] = rule(p.Shape[n], rate, k, a[n], variance(n), variance(t.Parent[n])+b.Distance[n])
+			out[n] = rule(p.Shape[n], rate, k, a[n], variance[n], variance[t.Parent[n]]+b.Distance[n])
 			continue
 		}
 		sum, rest := 0.0, 0.0
 		for _, c := range t.Children[n] {
-			sum += variance(c)
+			sum += variance[c]
 			rest += b.Distance[c]
 		}
 		terms := float64(len(t.Children[n]))
-		out[n] = rule(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*variance(n))+rest)
+		out[n] = rule(p.Shape[n], rate, k*terms, a[n], sum, float64(terms*variance[n])+rest)
 	}
 	return out
 }
