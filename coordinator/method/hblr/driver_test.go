@@ -81,6 +81,10 @@ func TestTimeInARound(t *testing.T) {
 			d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
 			d.endSolve(total)
 		} else {
+			d.Jointly.Mode, d.Jointly.First = JointTurn, 1
+			if d.endJoint(total, 1); d.Jointly.Mode != JointSearch {
+				t.Errorf("the step goes on with %s", d.Jointly.Mode)
+			}
 			d.Jointly.Mode = JointNewton
 			d.endJoint(total, 1)
 		}

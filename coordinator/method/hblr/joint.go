@@ -71,7 +71,7 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 	d.Stage = stagePartition
 	switch n.Mode {
 	case JointNewton:
-		n.Objective += total[SumObjective] // Tried has the sum of z
+		n.Objective += total[SumObjective] // to the sum of z
 		n.Before, n.First, n.Gamma, n.Delta, n.Error = n.First, total[SumGamma], total[SumGamma], total[SumDelta], worst
 		if n.ends(d.leafTolerance()) || d.state.TimeUp {
 			d.Objective, d.Stage = n.Objective, stageContribute
@@ -81,7 +81,7 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 		last := n.Gamma
 		n.Gamma, n.Delta = total[SumGamma], total[SumDelta]
 		share := max(min(loosestTurns, n.Error), finestTurns)
-		if !(n.Gamma > share*share*n.First) || n.Turns >= mostTurns {
+		if !(n.Gamma > share*share*n.First) || n.Turns >= mostTurns || d.state.TimeUp {
 			n.search(1)
 			d.Stage = stageLeaves
 			return
