@@ -98,7 +98,7 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 	case detail.Softmax && detail.Bounded:
 		d.Partition = &partition{First: true}
 	case detail.Softmax:
-		d.Jointly = newJoint()
+		d.Jointly = newJoint(false)
 	}
 	if d.enter(stageLeaves); detail.Fitted {
 		d.Stage = stageFit
@@ -516,7 +516,7 @@ func (d *driver) open() {
 		d.Partition = &partition{Mix: []float64{1}}
 	}
 	if d.Jointly != nil {
-		d.Jointly = newJoint()
+		d.Jointly = newJoint(d.Jointly.Plain)
 	}
 	d.enter(stageLeaves)
 }

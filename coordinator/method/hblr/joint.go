@@ -22,7 +22,7 @@ type joint struct {
 	Down      float64 // slope at w along the step
 }
 
-func newJoint() *joint { return &joint{Joint: Joint{Mode: JointStart}} }
+func newJoint(plain bool) *joint { return &joint{Joint: Joint{Mode: JointStart, Plain: plain}} }
 
 const (
 	jointShare   = 10    // the leaves' error, by its bound, may be this many times their tolerance (mapper/hblr.Scratch.differentiate),
@@ -57,7 +57,7 @@ func (d *driver) jointLeaves(blocks *method.Tasks) {
 // exchange is the task of the whole that follows.
 func (d *driver) exchange(whole method.Tasks) method.Tasks {
 	mode := d.Jointly.Mode
-	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Joint: mode})
+	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Joint: mode, Plain: d.Jointly.Plain})
 	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset}
 	if mode == JointNewton || mode == JointTurn {
 		whole.Reads, whole.Writes = append(whole.Reads, method.Read{Value: Offset, All: true}), []string{Couple}
@@ -80,7 +80,7 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 		n.Turns++
 		last := n.Gamma
 		n.Gamma, n.Delta = total[SumGamma], total[SumDelta]
-		share := max(min(loosestTurns, n.Error), finestTurns)
+		share := max(min(loosestTurns, n.Error), finestTurns, n.enough(d.leafTolerance())/(2*n.Error))
 		if !(n.Gamma > share*share*n.First) || n.Turns >= mostTurns || d.state.TimeUp {
 			n.search(1)
 			d.Stage = stageLeaves
@@ -98,9 +98,12 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 	}
 }
 
+// enough is the error that the leaves may have.
+func (n *joint) enough(tolerance float64) float64 { return max(jointShare*tolerance, jointNoise) }
+
 // ends says whether the leaves are at their joint maximum.
 func (n *joint) ends(tolerance float64) bool {
-	if n.Error <= max(jointShare*tolerance, jointNoise) || n.First == 0 || n.Steps >= mostSteps {
+	if n.Error <= n.enough(tolerance) || n.First == 0 || n.Steps >= mostSteps {
 		return true
 	}
 	return n.Steps > 0 && n.First > n.Before/4 && -n.Down <= unseen*n.Objective // the rest is rounding
@@ -108,7 +111,7 @@ func (n *joint) ends(tolerance float64) bool {
 
 // search goes to a try of the line search.
 func (n *joint) search(length float64) {
-	n.Joint = Joint{Mode: JointSearch, Length: length, Slope: length == 1}
+	n.Joint = Joint{Mode: JointSearch, Length: length, Slope: length == 1, Plain: n.Plain}
 }
 
 // endExchange ends a step of the whole.
@@ -118,7 +121,7 @@ func (d *driver) endExchange(total method.Sums) {
 	switch n.Mode {
 	case JointStart:
 		n.Objective = total[SumObjective]
-		n.Joint = Joint{Mode: JointNewton}
+		n.Joint = Joint{Mode: JointNewton, Plain: n.Plain}
 	case JointNewton, JointTurn:
 		delta, alpha, beta := n.Delta+total[SumDelta], n.Alpha, 0.0
 		if n.Mode == JointTurn {
@@ -127,7 +130,7 @@ func (d *driver) endExchange(total method.Sums) {
 		} else {
 			n.Turns = 0
 		}
-		n.Joint = Joint{Mode: JointTurn, Alpha: n.Gamma / delta, Beta: beta}
+		n.Joint = Joint{Mode: JointTurn, Alpha: n.Gamma / delta, Beta: beta, Plain: n.Plain}
 		if !(n.Alpha > 0) || math.IsInf(n.Alpha, 0) { // rounding
 			n.search(1)
 		}
@@ -137,8 +140,14 @@ func (d *driver) endExchange(total method.Sums) {
 			n.search(n.Length / 2)
 			return
 		}
+		// Stiff rows keep steps short enough where plain ones are cut, and make them too short near the end.
+		if n.Length < 1 {
+			n.Plain = false
+		} else if n.Steps > 0 && n.First > n.Before/4 {
+			n.Plain = true
+		}
 		n.Steps++
 		n.Objective = total[SumObjective]
-		n.Joint = Joint{Mode: JointNewton, Length: n.Length}
+		n.Joint = Joint{Mode: JointNewton, Length: n.Length, Plain: n.Plain}
 	}
 }

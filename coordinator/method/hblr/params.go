@@ -118,6 +118,7 @@ type Joint struct {
 	Alpha, Beta float64 `json:",omitempty"` // JointTurn
 	Length      float64 `json:",omitempty"` // JointNewton: of the step that w moves by; JointSearch: of the step that is tried
 	Slope       bool    `json:",omitempty"` // JointSearch: the slope is asked for, too
+	Plain       bool    `json:",omitempty"` // the curvature is that of f, of all rows
 }
 
 // JointMode is what a step does.
@@ -139,6 +140,7 @@ func (p *Joint) NeedsOffset() bool {
 // Partition are the parameters of OpPartition.
 type Partition struct {
 	Joint JointMode `json:",omitempty"` // soft-max by partial MAP: what the blocks have done
+	Plain bool      `json:",omitempty"` // as in Joint
 	Mix   []float64 `json:",omitempty"` // as in Leaves: the offsets that the leaves were solved with
 	Past  int       // number of past offsets to make inner products with
 }

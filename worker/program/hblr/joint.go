@@ -22,13 +22,16 @@ func (k *task) whole(ctx context.Context, family string, numbers int) ([]float64
 }
 
 // offsets are z and s by row, and the vector by which all leaves move.
-func (k *task) offsets(ctx context.Context) (z, stiff, shift []float64, err error) {
+func (k *task) offsets(ctx context.Context, plain bool) (z, stiff, shift []float64, err error) {
 	n := k.job.rows.X.Rows
 	v, err := k.whole(ctx, params.Offset, 2*n+k.job.columns)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return v[:n], v[n : 2*n], v[2*n:], nil
+	if stiff = v[n : 2*n]; plain {
+		stiff = slices.Repeat([]float64{1}, n)
+	}
+	return v[:n], stiff, v[2*n:], nil
 }
 
 // tight are the rows' offsets at the leaves as they are stored.
@@ -36,7 +39,7 @@ func (k *task) tight(ctx context.Context) ([]float64, error) {
 	if k.job.bounded {
 		return k.offset(ctx, []float64{1})
 	}
-	z, _, _, err := k.offsets(ctx)
+	z, _, _, err := k.offsets(ctx, true)
 	return z, err
 }
 
@@ -47,7 +50,7 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 	var z, stiff, shift, c, v []float64
 	var err error
 	if p.NeedsOffset() {
-		if z, stiff, shift, err = k.offsets(ctx); err != nil {
+		if z, stiff, shift, err = k.offsets(ctx, p.Plain); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +103,7 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 }
 
 // exchange runs OpPartition of the soft-max by partial MAP.
-func (k *task) exchange(ctx context.Context, mode params.JointMode) (method.Sums, error) {
+func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) (method.Sums, error) {
 	j := k.job
 	n := j.rows.X.Rows
 	sums := make(method.Sums, params.Figures)
@@ -109,7 +112,7 @@ func (k *task) exchange(ctx context.Context, mode params.JointMode) (method.Sums
 		if err != nil {
 			return nil, err
 		}
-		_, stiff, _, err := k.offsets(ctx)
+		_, stiff, _, err := k.offsets(ctx, plain)
 		if err != nil {
 			return nil, err
 		}
