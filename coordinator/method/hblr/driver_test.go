@@ -192,3 +192,26 @@ func TestNewtonInARound(t *testing.T) {
 		t.Errorf("stage %d, objective %g", d.Stage, d.Objective)
 	}
 }
+
+// TestStiffSteps: rows are taken stiff again after a step that was cut, and no longer after a whole one that left more than
+// half of the gradient.
+func TestStiffSteps(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	for _, c := range []struct {
+		length, before, first float64
+		steps                 int
+		was, want             bool
+	}{
+		{1, 8, 1, 3, false, false},
+		{1, 3, 1, 3, false, true},
+		{1, 0, 1, 0, false, false}, // the first step of a round
+		{1, 8, 1, 3, true, true},
+		{0.5, 3, 1, 3, true, false},
+	} {
+		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		*d.Jointly = joint{Joint: Joint{Mode: JointSearch, Length: c.length, Plain: c.was}, Before: c.before, First: c.first, Steps: c.steps, Objective: 10, Down: -1}
+		if d.endExchange(make(method.Sums, Figures)); d.Jointly.Mode != JointNewton || d.Jointly.Plain != c.want {
+			t.Errorf("%+v: %+v", c, d.Jointly.Joint)
+		}
+	}
+}
