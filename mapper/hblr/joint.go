@@ -12,8 +12,8 @@ import "math"
 // the Hessian. A task of its own makes them of what all blocks say (LogSums, Couple).
 //
 // Where a row is on the wrong side, p of its class near 0, the curvature p (1-p) is next to nothing, and Newton's step would
-// be far too long. Such a row's curvature is multiplied by the factor s_x that makes p (1-p) of its class the curvature of
-// Jaakkola and Jordan's parabola, which is above the logistic loss and touches it on either side (Stiffen).
+// be far too long. There f'' has other shares than p: that of the row's class is the q with q (1-q) the curvature of Jaakkola
+// and Jordan's parabola, which is above the logistic loss and touches it on either side, and the others are smaller (Soften).
 //
 // A soft-max is the same wherever all leaves move by one vector v, of which only the prior knows. There the curvature is A,
 // next to nothing beside that of other moves, and conjugate gradients would need an iteration for each feature. So W begins
@@ -85,15 +85,16 @@ func (s *Scratch) own(score []float64) []float64 {
 	return out
 }
 
-// Stiffen is s of a row whose class has the score u, with z.
-func Stiffen(z, u float64) float64 {
+// Soften is what the shares of the other classes are multiplied by in f” of a row whose class has the score u, with z.
+func Soften(z, u float64) float64 {
 	p := min(Exp(u-z), 1)
 	if p >= 0.5 {
 		return 1
 	}
 	margin := math.Log1p(-p) - (u - z) // log (1-p)/p > 0
-	_, twice, _ := Jaakkola(margin * margin)
-	return max(1, twice/max(float64(p*(1-p)), tiniest))
+	_, bend, _ := Jaakkola(margin * margin)
+	q := 2 * bend / (1 + math.Sqrt(max(1-4*bend, 0)))
+	return min((1-q)/(1-p), 1)
 }
 
 // sums are, by column, the sums over the lanes of A (x - less), and of A.
@@ -126,18 +127,26 @@ func (s *Scratch) JointMove(w, step []float64, length float64, v []float64) {
 	}
 }
 
-// JointNewton begins a Newton step at w, where Block.Offset is z.
-func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, stiff []float64) *Told {
+// JointNewton begins a Newton step at w, where Block.Offset is z, with Soften of each row.
+func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Told {
 	s.lay(w)
 	s.locate(r)
-	for i, x := range stiff {
-		for at := i * s.line; x != 1 && at < (i+1)*s.line; at++ {
-			s.curve[at] *= x
+	clear(j.Share)
+	for i, z := range s.offset {
+		weight, own := r.WeightOf(i), s.positive[i]
+		for l, x := range s.score[i*s.line:][:s.lanes] {
+			p := min(Exp(x-z), 1)
+			if own>>l&1 != 0 {
+				p = 1 - float64(soft[i]*(1-p))
+			} else {
+				p *= soft[i]
+			}
+			j.Share[i*s.line+l], s.curve[i*s.line+l] = p, float64(weight*float64(p*(1-p)))
 		}
 	}
 	s.differentiate(r)
 	var left, size [Lanes]float64
-	for _, v := range [][]float64{j.H, j.Residual, j.Direction, j.Image, j.Step, j.Share} {
+	for _, v := range [][]float64{j.H, j.Residual, j.Direction, j.Image, j.Step} {
 		clear(v)
 	}
 	for i, a := range s.precision {
@@ -148,24 +157,19 @@ func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, stiff []float64) *T
 			j.Residual[i], j.H[i] = -g, s.h[i]
 		}
 	}
-	for i, z := range s.offset {
-		for l, x := range s.score[i*s.line:][:s.lanes] {
-			j.Share[i*s.line+l] = min(Exp(x-z), 1)
-		}
-	}
 	worst := 0.0
 	for l := range s.lanes {
 		if left[l] > 0 {
 			worst = max(worst, left[l]/max(size[l], math.SmallestNonzeroFloat64))
 		}
 	}
-	out := s.tell(r, j, stiff)
+	out := s.tell(r, j)
 	out.Objective, out.Error = s.Penalty()+r.less(s.own(s.score)), min(math.Sqrt(worst), math.MaxFloat32)
 	return out
 }
 
 // tell sets step to u = M r, and says what it is to the other blocks.
-func (s *Scratch) tell(r Rows, j *Joint, stiff []float64) *Told {
+func (s *Scratch) tell(r Rows, j *Joint) *Told {
 	out := &Told{Rows: make([]float64, r.X.Rows)}
 	s.precondition(j)
 	for from := 0; from < len(s.step); from += s.line {
@@ -183,7 +187,7 @@ func (s *Scratch) tell(r Rows, j *Joint, stiff []float64) *Told {
 			out.Rows[i] += pull
 			curve += float64(pull * u)
 		}
-		out.Delta += float64(float64(r.WeightOf(i)*stiff[i]) * curve)
+		out.Delta += float64(r.WeightOf(i) * curve)
 	}
 	out.Columns = s.sums(s.step, nil)
 	return out
@@ -201,10 +205,10 @@ func (s *Scratch) precondition(j *Joint) {
 }
 
 // JointTurn is an iteration of conjugate gradients, with c by row and v by column.
-func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, stiff, c, v []float64) *Told {
+func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Told {
 	s.precondition(j)
 	for i, mean := range c {
-		weight := float64(r.WeightOf(i) * stiff[i])
+		weight := r.WeightOf(i)
 		for at := i * s.line; at < (i+1)*s.line; at++ {
 			s.move[at] = float64(float64(weight*j.Share[at]) * (j.Score[at] - mean))
 		}
@@ -225,7 +229,7 @@ func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, stiff, c, v [
 			residual[l] -= float64(alpha * q)
 		}
 	}
-	return s.tell(r, j, stiff)
+	return s.tell(r, j)
 }
 
 // JointSearch is what the leaves say at w + length step. slope asks for the slope at w, where Block.Offset is z.
@@ -272,7 +276,7 @@ func (r Rows) less(own []float64) (sum float64) {
 }
 
 // Couple sums up what the blocks say of u: c by row, v by column, and what both take off delta.
-func (r Rows) Couple(stiff []float64, rows, columns [][]float64) (c, v []float64, off float64) {
+func (r Rows) Couple(rows, columns [][]float64) (c, v []float64, off float64) {
 	c, v = make([]float64, r.X.Rows), make([]float64, r.Columns())
 	for _, part := range rows {
 		for i, x := range part {
@@ -280,7 +284,7 @@ func (r Rows) Couple(stiff []float64, rows, columns [][]float64) (c, v []float64
 		}
 	}
 	for i, x := range c {
-		off += float64(float64(r.WeightOf(i)*stiff[i]) * float64(x*x))
+		off += float64(r.WeightOf(i) * float64(x*x))
 	}
 	for f := range v {
 		pull, weight := sumAt(columns, f), sumAt(columns, len(v)+f)

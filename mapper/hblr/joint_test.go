@@ -3,6 +3,7 @@ package hblr
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -104,16 +105,16 @@ func TestJoint(t *testing.T) {
 		j := newJointJob(seed)
 		rows, columns := j.rows.X.Rows, j.rows.Columns()
 
-		// The start: z, s and the move along which all leaves go.
+		// The start: z, Soften and the move along which all leaves go.
 		var logs, own, drift [][]float64
 		for b := range j.blocks {
 			told := j.opened(b, nil).JointStart(j.rows, j.w[b])
 			logs, own, drift = append(logs, told.Rows), append(own, told.Own), append(drift, told.Columns)
 		}
-		z, stiff := make([]float64, rows), make([]float64, rows)
+		z, soft := make([]float64, rows), make([]float64, rows)
 		LogSums(logs, z)
 		for i := range z {
-			stiff[i] = Stiffen(z[i], own[0][i]+own[1][i])
+			soft[i] = Soften(z[i], own[0][i]+own[1][i])
 		}
 		move := j.rows.Follow(z, drift)
 
@@ -124,7 +125,7 @@ func TestJoint(t *testing.T) {
 			s, lanes := j.opened(b, z), len(block.Positive)
 			system := j.rows.NewJoint(make([]float64, j.rows.JointSize(lanes)), lanes)
 			s.JointMove(j.w[b], system.Step, 0, move)
-			told, systems = append(told, s.JointNewton(j.rows, j.w[b], system, stiff)), append(systems, system)
+			told, systems = append(told, s.JointNewton(j.rows, j.w[b], system, soft)), append(systems, system)
 		}
 		for i, x := range z {
 			if want := j.normalizer(i); math.Abs(x-want) > 1e-12*(1+math.Abs(want)) {
@@ -154,7 +155,7 @@ func TestJoint(t *testing.T) {
 				gamma, delta = gamma+x.Gamma, delta+x.Delta
 				parts, sums = append(parts, x.Rows), append(sums, x.Columns)
 			}
-			c, v, off := j.rows.Couple(stiff, parts, sums)
+			c, v, off := j.rows.Couple(parts, sums)
 			delta -= off
 			if gamma < 1e-24 {
 				break
@@ -165,7 +166,7 @@ func TestJoint(t *testing.T) {
 			}
 			alpha = gamma / delta
 			for b := range j.blocks {
-				told[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, stiff, c, v)
+				told[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, c, v)
 			}
 		}
 		step := make([][]float64, len(j.blocks))
@@ -175,7 +176,7 @@ func TestJoint(t *testing.T) {
 				step[b] = append(step[b], systems[b].Step[at/lanes*padded(lanes)+at%lanes])
 			}
 		}
-		for b, image := range j.product(z, stiff, step) {
+		for b, image := range j.product(z, soft, step) {
 			for at, x := range image {
 				if math.Abs(x+gradient[b][at]) > 1e-8*(1+math.Abs(x)) {
 					t.Fatalf("seed %d, block %d, entry %d: the system times the step is %g, the gradient %g", seed, b, at, x, gradient[b][at])
@@ -212,8 +213,17 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// product is Newton's system, rows taken s times as stiff, times u.
-func (j *jointJob) product(z, stiff []float64, u [][]float64) [][]float64 {
+// share is what Newton's system has in place of p.
+func (j *jointJob) share(z, soft []float64, b, l, row int) float64 {
+	p := math.Exp(j.score(b, l, row) - z[row])
+	if slices.Contains(j.blocks[b].Positive[l], uint32(row)) {
+		return 1 - soft[row]*(1-p)
+	}
+	return soft[row] * p
+}
+
+// product is Newton's system times u.
+func (j *jointJob) product(z, soft []float64, u [][]float64) [][]float64 {
 	of := &jointJob{j.rows, j.blocks, u}
 	out := make([][]float64, len(u))
 	for b, block := range j.blocks {
@@ -223,17 +233,21 @@ func (j *jointJob) product(z, stiff []float64, u [][]float64) [][]float64 {
 		}
 	}
 	for i := range j.rows.X.Rows {
-		mean := 0.0
+		mean, all := 0.0, 0.0
 		for b, block := range j.blocks {
 			for l := range block.Positive {
-				mean += math.Exp(j.score(b, l, i)-z[i]) * of.score(b, l, i)
+				mean += j.share(z, soft, b, l, i) * of.score(b, l, i)
+				all += j.share(z, soft, b, l, i)
 			}
+		}
+		if math.Abs(all-1) > 1e-12 {
+			panic("the shares do not add up to one")
 		}
 		row := j.rows.dense(i)
 		for b, block := range j.blocks {
 			lanes := len(block.Positive)
 			for l := range block.Positive {
-				pull := j.rows.Weight[i] * stiff[i] * math.Exp(j.score(b, l, i)-z[i]) * (of.score(b, l, i) - mean)
+				pull := j.rows.Weight[i] * j.share(z, soft, b, l, i) * (of.score(b, l, i) - mean)
 				for f, x := range row {
 					out[b][f*lanes+l] += pull * x
 				}
@@ -243,14 +257,15 @@ func (j *jointJob) product(z, stiff []float64, u [][]float64) [][]float64 {
 	return out
 }
 
-// TestStiffen: of two classes, a row on the wrong side is under a parabola that touches the loss on both sides, and one on
+// TestSoften: of two classes, a row on the wrong side is under a parabola that touches the loss on both sides, and one on
 // the right side is as it is.
-func TestStiffen(t *testing.T) {
+func TestSoften(t *testing.T) {
 	loss := func(m float64) float64 { return math.Log1p(math.Exp(-m)) }
 	for _, margin := range []float64{-60, -20, -3, -0.5, -1e-3} { // of the class, over the other
 		z := math.Max(margin, 0) + math.Log1p(math.Exp(-math.Abs(margin)))
 		p := 1 / (1 + math.Exp(-margin))
-		curve := Stiffen(z, margin) * p * (1 - p)
+		own := 1 - Soften(z, margin)*(1-p)
+		curve := own * (1 - own)
 		for d := -10.0; d < 80; d += 0.25 {
 			if model := loss(margin) - (1-p)*d + curve*d*d/2; model < loss(margin+d)*(1-1e-9)-1e-9 {
 				t.Errorf("margin %g, step %g: the parabola is at %g, the loss %g", margin, d, model, loss(margin+d))
@@ -260,10 +275,12 @@ func TestStiffen(t *testing.T) {
 			t.Errorf("margin %g: the parabola is at %g on the other side, the loss %g", margin, at, loss(-margin))
 		}
 	}
-	if s := Stiffen(0.1, 0.05); s != 1 {
-		t.Errorf("a row on the right side is %g times as stiff", s)
+	if s := Soften(0.1, 0.05); s != 1 {
+		t.Errorf("the other classes of a row on the right side are softened by %g", s)
 	}
-	if s := Stiffen(800, 0); !(s > 1 && s < math.MaxFloat64) {
-		t.Errorf("a row that is far off is %g times as stiff", s)
+	for _, far := range []float64{800, 1e5} {
+		if own := 1 - Soften(far, 0); math.Abs(own*(1-own)*2*far-1) > 1e-6 {
+			t.Errorf("margin -%g: curvature %g", far, own*(1-own))
+		}
 	}
 }

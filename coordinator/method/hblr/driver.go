@@ -442,6 +442,9 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	} else if c := d.History.contraction(); c > 0 {
 		d.Reached = d.Change / c
 	}
+	if d.Jointly != nil && d.Jointly.Short { // the point is not what the updates say
+		d.Reached = 0
+	}
 	d.follow()
 	if d.Change <= stationaryChange {
 		d.Rest++

@@ -1,6 +1,7 @@
 package hblr
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -193,9 +194,9 @@ func TestNewtonInARound(t *testing.T) {
 	}
 }
 
-// TestStiffSteps: rows are taken stiff again after a step that was cut, and no longer after a whole one that left more than
+// TestSoftSteps: rows are softened again after a step that was cut, and no longer after a whole one that left more than
 // half of the gradient.
-func TestStiffSteps(t *testing.T) {
+func TestSoftSteps(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, c := range []struct {
 		length, before, first float64
@@ -213,5 +214,52 @@ func TestStiffSteps(t *testing.T) {
 		if d.endExchange(make(method.Sums, Figures)); d.Jointly.Mode != JointNewton || d.Jointly.Plain != c.want {
 			t.Errorf("%+v: %+v", c, d.Jointly.Joint)
 		}
+	}
+}
+
+// TestFailedTurns: where conjugate gradients fail, a step down the gradient follows. A round that ends before the leaves are at
+// their maximum says nothing of how far the point is from a fixed one.
+func TestFailedTurns(t *testing.T) {
+	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
+	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	blocks := func(mode JointMode, alpha float64, figures map[int]float64) {
+		t.Helper()
+		if d.Stage != stageLeaves || d.Jointly.Mode != mode || d.Jointly.Alpha != alpha {
+			t.Fatalf("stage %d, %+v, want %s with alpha %g", d.Stage, d.Jointly.Joint, mode, alpha)
+		}
+		total := make(method.Sums, Figures)
+		for at, x := range figures {
+			total[at] = x
+		}
+		d.endJoint(total, 100)
+	}
+	whole := func(figure int, x float64) {
+		t.Helper()
+		if d.Stage != stagePartition {
+			t.Fatalf("stage %d, %+v", d.Stage, d.Jointly.Joint)
+		}
+		total := make(method.Sums, Figures)
+		total[figure] = x
+		d.endExchange(total)
+	}
+	blocks(JointStart, 0, nil)
+	whole(SumObjective, 50)
+	blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
+	whole(SumDelta, math.NaN())
+	blocks(JointSearch, 0, nil) // no step, no slope
+	blocks(JointStart, 0, nil)
+	whole(SumObjective, 50)
+	blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
+	whole(SumDelta, math.NaN())
+	blocks(JointTurn, 1, map[int]float64{SumGamma: 3, SumDelta: 1})
+	blocks(JointSearch, 0, nil) // even that fails
+	if d.Stage != stageContribute || !d.Jointly.Short {
+		t.Fatalf("stage %d, %+v", d.Stage, d.Jointly)
+	}
+	sums := make(method.Sums, Figures)
+	sums[SumChange] = 1e-6
+	d.Stage, d.History.Rates = stageGamma, [3]float64{1, 1, 1}
+	if _, err := d.Commit([]method.Sums{sums}); err != nil || d.Reached != 0 {
+		t.Errorf("%v, within %g", err, d.Reached)
 	}
 }

@@ -20,6 +20,8 @@ type joint struct {
 	Objective float64 // at w
 	Tried     float64 // where the search is
 	Down      float64 // slope at w along the step
+	Steepest  bool    `json:",omitempty"` // conjugate gradients have failed: a step down the gradient comes next
+	Short     bool    `json:",omitempty"` // the round has ended before the leaves were at their maximum
 }
 
 func newJoint(plain bool) *joint { return &joint{Joint: Joint{Mode: JointStart, Plain: plain}} }
@@ -57,10 +59,10 @@ func (d *driver) jointLeaves(blocks *method.Tasks) {
 // exchange is the task of the whole that follows.
 func (d *driver) exchange(whole method.Tasks) method.Tasks {
 	mode := d.Jointly.Mode
-	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Joint: mode, Plain: d.Jointly.Plain})
+	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Joint: mode})
 	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset}
 	if mode == JointNewton || mode == JointTurn {
-		whole.Reads, whole.Writes = append(whole.Reads, method.Read{Value: Offset, All: true}), []string{Couple}
+		whole.Writes = []string{Couple}
 	}
 	return whole
 }
@@ -73,7 +75,8 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 	case JointNewton:
 		n.Objective += total[SumObjective] // to the sum of z
 		n.Before, n.First, n.Gamma, n.Delta, n.Error = n.First, total[SumGamma], total[SumGamma], total[SumDelta], worst
-		if n.ends(d.leafTolerance()) || d.state.TimeUp {
+		if n.ends(d.leafTolerance()) || n.Steps >= mostSteps || d.state.TimeUp {
+			n.Short = !n.ends(d.leafTolerance())
 			d.Objective, d.Stage = n.Objective, stageContribute
 		}
 	case JointTurn:
@@ -81,7 +84,7 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 		last := n.Gamma
 		n.Gamma, n.Delta = total[SumGamma], total[SumDelta]
 		share := max(min(loosestTurns, n.Error), finestTurns, n.enough(d.leafTolerance())/(2*n.Error))
-		if !(n.Gamma > share*share*n.First) || n.Turns >= mostTurns || d.state.TimeUp {
+		if !(n.Gamma > share*share*n.First) || n.Turns >= mostTurns || n.Steepest || d.state.TimeUp {
 			n.search(1)
 			d.Stage = stageLeaves
 			return
@@ -92,8 +95,13 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 		if n.Slope {
 			n.Down = total[SumSlope]
 		}
-		if !(n.Down < 0) { // the step is rounding
+		switch {
+		case n.Down < 0:
+		case n.Steepest || n.First <= unseen*n.Objective: // what is left is rounding
+			n.Short = n.Steepest && n.First > unseen*n.Objective
 			d.Objective, d.Stage = n.Objective, stageContribute
+		default:
+			n.Joint, n.Steepest, d.Stage = Joint{Mode: JointStart, Plain: n.Plain}, true, stageLeaves
 		}
 	}
 }
@@ -103,7 +111,7 @@ func (n *joint) enough(tolerance float64) float64 { return max(jointShare*tolera
 
 // ends says whether the leaves are at their joint maximum.
 func (n *joint) ends(tolerance float64) bool {
-	if n.Error <= n.enough(tolerance) || n.First == 0 || n.Steps >= mostSteps {
+	if n.Error <= n.enough(tolerance) || n.First == 0 {
 		return true
 	}
 	return n.Steps > 0 && n.First > n.Before/4 && -n.Down <= unseen*n.Objective // the rest is rounding
@@ -131,6 +139,9 @@ func (d *driver) endExchange(total method.Sums) {
 			n.Turns = 0
 		}
 		n.Joint = Joint{Mode: JointTurn, Alpha: n.Gamma / delta, Beta: beta, Plain: n.Plain}
+		if n.Steepest {
+			n.Alpha, n.Beta = 1, 0
+		}
 		if !(n.Alpha > 0) || math.IsInf(n.Alpha, 0) { // rounding
 			n.search(1)
 		}
@@ -140,13 +151,14 @@ func (d *driver) endExchange(total method.Sums) {
 			n.search(n.Length / 2)
 			return
 		}
-		// Stiff rows keep steps short enough where plain ones are cut, and make them too short near the end.
+		// Softened rows keep steps short enough where plain ones are cut, and make them too short near the end.
 		if n.Length < 1 {
 			n.Plain = false
 		} else if n.Steps > 0 && n.First > n.Before/4 {
 			n.Plain = true
 		}
 		n.Steps++
+		n.Steepest = false
 		n.Objective = total[SumObjective]
 		n.Joint = Joint{Mode: JointNewton, Length: n.Length, Plain: n.Plain}
 	}

@@ -42,8 +42,8 @@ const (
 	Rate          = "rate"  // of a block: its leaves' fitted rates. M2: cut by ranges, and summed by parent
 
 	// Soft-max, of the whole. Offset holds a number for each row that stands for all leaves
-	// (mapper/hblr.Block.Offset). Partial MAP: then another by row, how much stiffer it
-	// is taken, and the vector by which all leaves move (mapper/hblr/joint.go); Couple is c and v of the last
+	// (mapper/hblr.Block.Offset). Partial MAP: then Soften
+	// of each row, and the vector by which all leaves move (mapper/hblr/joint.go); Couple is c and v of the last
 	// direction (mapper/hblr.Rows.Couple). Variational: OffsetF is the last offset's difference from that before.
 	Offset, OffsetF, Couple = "tie", "tief", "couple"
 
@@ -118,7 +118,7 @@ type Joint struct {
 	Alpha, Beta float64 `json:",omitempty"` // JointTurn
 	Length      float64 `json:",omitempty"` // JointNewton: of the step that w moves by; JointSearch: of the step that is tried
 	Slope       bool    `json:",omitempty"` // JointSearch: the slope is asked for, too
-	Plain       bool    `json:",omitempty"` // the curvature is that of f, of all rows
+	Plain       bool    `json:",omitempty"` // JointNewton: the curvature is that of f, of all rows
 }
 
 // JointMode is what a step does.
@@ -134,13 +134,12 @@ const (
 
 // NeedsOffset says whether the step reads the offsets: they are those of the leaves as stored.
 func (p *Joint) NeedsOffset() bool {
-	return p.Mode == JointNewton || p.Mode == JointTurn || p.Mode == JointSearch && p.Slope
+	return p.Mode == JointNewton || p.Mode == JointSearch && p.Slope
 }
 
 // Partition are the parameters of OpPartition.
 type Partition struct {
 	Joint JointMode `json:",omitempty"` // soft-max by partial MAP: what the blocks have done
-	Plain bool      `json:",omitempty"` // as in Joint
 	Mix   []float64 `json:",omitempty"` // as in Leaves: the offsets that the leaves were solved with
 	Past  int       // number of past offsets to make inner products with
 }

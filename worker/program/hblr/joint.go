@@ -21,17 +21,14 @@ func (k *task) whole(ctx context.Context, family string, numbers int) ([]float64
 	return k.read(ctx, places[0], family, numbers)
 }
 
-// offsets are z and s by row, and the vector by which all leaves move.
-func (k *task) offsets(ctx context.Context, plain bool) (z, stiff, shift []float64, err error) {
+// offsets are z and Soften by row, and the vector by which all leaves move.
+func (k *task) offsets(ctx context.Context) (z, soft, shift []float64, err error) {
 	n := k.job.rows.X.Rows
 	v, err := k.whole(ctx, params.Offset, 2*n+k.job.columns)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if stiff = v[n : 2*n]; plain {
-		stiff = slices.Repeat([]float64{1}, n)
-	}
-	return v[:n], stiff, v[2*n:], nil
+	return v[:n], v[n : 2*n], v[2*n:], nil
 }
 
 // tight are the rows' offsets at the leaves as they are stored.
@@ -39,7 +36,7 @@ func (k *task) tight(ctx context.Context) ([]float64, error) {
 	if k.job.bounded {
 		return k.offset(ctx, []float64{1})
 	}
-	z, _, _, err := k.offsets(ctx, true)
+	z, _, _, err := k.offsets(ctx)
 	return z, err
 }
 
@@ -47,11 +44,14 @@ func (k *task) tight(ctx context.Context) ([]float64, error) {
 func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *params.Joint) (method.Sums, error) {
 	j := k.job
 	lanes := len(b.Positive)
-	var z, stiff, shift, c, v []float64
+	var z, soft, shift, c, v []float64
 	var err error
 	if p.NeedsOffset() {
-		if z, stiff, shift, err = k.offsets(ctx, p.Plain); err != nil {
+		if z, soft, shift, err = k.offsets(ctx); err != nil {
 			return nil, err
+		}
+		if p.Plain {
+			soft = slices.Repeat([]float64{1}, len(z))
 		}
 	}
 	if p.Mode == params.JointTurn {
@@ -82,9 +82,9 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 		case params.JointNewton:
 			w = slices.Clone(before)
 			s.JointMove(w, system.Step, p.Length, shift)
-			told = s.JointNewton(j.rows, w, system, stiff)
+			told = s.JointNewton(j.rows, w, system, soft)
 		case params.JointTurn:
-			told = s.JointTurn(j.rows, system, p.Alpha, p.Beta, stiff, c, v)
+			told = s.JointTurn(j.rows, system, p.Alpha, p.Beta, c, v)
 		case params.JointSearch:
 			told = s.JointSearch(j.rows, w, system, p.Length, p.Slope)
 		}
@@ -103,7 +103,7 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 }
 
 // exchange runs OpPartition of the soft-max by partial MAP.
-func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) (method.Sums, error) {
+func (k *task) exchange(ctx context.Context, mode params.JointMode) (method.Sums, error) {
 	j := k.job
 	n := j.rows.X.Rows
 	sums := make(method.Sums, params.Figures)
@@ -112,13 +112,9 @@ func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) 
 		if err != nil {
 			return nil, err
 		}
-		_, stiff, _, err := k.offsets(ctx, plain)
-		if err != nil {
-			return nil, err
-		}
 		var c, v []float64
 		var off float64
-		k.Compute(func() { c, v, off = j.rows.Couple(stiff, shares, columns) })
+		k.Compute(func() { c, v, off = j.rows.Couple(shares, columns) })
 		sums[params.SumDelta] = -off
 		return sums, k.Put(ctx, []store.Value{k.value(params.Couple, append(c, v...))}, nil)
 	}
@@ -126,7 +122,7 @@ func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) 
 	if err != nil {
 		return nil, err
 	}
-	z, stiff, move := make([]float64, n), make([]float64, n), make([]float64, j.columns)
+	z, soft, move := make([]float64, n), make([]float64, n), make([]float64, j.columns)
 	k.Compute(func() {
 		own, logs := make([]float64, n), make([][]float64, len(shares))
 		for b, v := range shares {
@@ -137,7 +133,7 @@ func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) 
 		}
 		hblr.LogSums(logs, z)
 		for i := range z {
-			stiff[i] = hblr.Stiffen(z[i], own[i])
+			soft[i] = hblr.Soften(z[i], own[i])
 		}
 		if mode == params.JointStart {
 			move = j.rows.Follow(z, drift)
@@ -146,5 +142,5 @@ func (k *task) exchange(ctx context.Context, mode params.JointMode, plain bool) 
 			sums[params.SumObjective] += float64(j.rows.WeightOf(i) * x)
 		}
 	})
-	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, slices.Concat(z, stiff, move))}, nil)
+	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, slices.Concat(z, soft, move))}, nil)
 }

@@ -75,7 +75,7 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	if p.Joint != "" {
-		return k.exchange(ctx, p.Joint, p.Plain)
+		return k.exchange(ctx, p.Joint)
 	}
 	from, err := k.offset(ctx, p.Mix)
 	if err != nil {
