@@ -185,6 +185,9 @@ func (d *driver) past() int { return min(d.Points-1, d.plan.Memory) }
 // Step implements method.Driver.
 func (d *driver) Step() (method.Step, bool) {
 	s := method.Step{Sweep: d.Sweep, Phase: phases[d.Stage]}
+	if d.Jointly != nil && (d.Stage == stageLeaves || d.Stage == stagePartition) { // a round may take minutes
+		s.Phase = d.Jointly.phase()
+	}
 	blocks := method.Tasks{Items: Blocks, Count: d.lists[Blocks], Timed: true}
 	ranges := method.Tasks{Items: Ranges, Count: d.lists[Ranges], Timed: true}
 	whole := method.Tasks{Items: Whole, Count: d.lists[Whole]}

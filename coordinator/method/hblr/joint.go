@@ -1,6 +1,7 @@
 package hblr
 
 import (
+	"fmt"
 	"math"
 
 	"taxon/coordinator/method"
@@ -38,6 +39,14 @@ const (
 	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken then.
 	unseen = 1e-11
 )
+
+// phase is the step under way as users see it.
+func (n *joint) phase() string {
+	if n.Mode == JointSearch {
+		return fmt.Sprintf("Newton step %d, search", n.Steps+1)
+	}
+	return fmt.Sprintf("Newton step %d, turn %d,", n.Steps+1, n.Turns)
+}
 
 // jointLeaves adds what a step of the blocks reads and writes.
 func (d *driver) jointLeaves(blocks *method.Tasks) {
