@@ -67,7 +67,10 @@ func (m *mapReduceTest) with(args ...string) []string {
 
 // engine are the flags of the engine.
 func (m *mapReduceTest) engine(runner string, args ...string) []string {
-	return m.with(append(args, "--engine", "mapreduce", "--runner", runner, "--mapred", m.mapred)...)
+	if !slices.Contains(args, "--mapred") { // a flag that is given twice is warned of
+		args = append(args, "--mapred", m.mapred)
+	}
+	return m.with(append(args, "--engine", "mapreduce", "--runner", runner)...)
 }
 
 func (m *mapReduceTest) local(t *testing.T) {
@@ -207,7 +210,7 @@ func (m *mapReduceTest) input(t *testing.T) {
 		{"give NAME=VALUE", []string{"--hadoop-property", "x", "--state", state}},
 	} {
 		out := filepath.Join(t.TempDir(), "model")
-		_, errs := m.taxon.run(t, 2, append(m.engine("yarn", "--out", out, "--max-sweeps", "1", "--quiet"), k.args...)...)
+		_, errs := m.taxon.run(t, 2, m.engine("yarn", append([]string{"--out", out, "--max-sweeps", "1", "--quiet"}, k.args...)...)...)
 		if errs = strings.TrimSpace(errs); strings.Contains(errs, "\n") || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs, k.want) {
 			t.Errorf("%v: %q, want one line that says %q", k.args, errs, k.want)
 		}
