@@ -8,7 +8,7 @@ type Internals struct {
 	Nodes []int32 // ascending
 	Parts []*Vectors
 	Grids []*Grid // in place of Parts, where vectors are dense
-	// Number is another one for other vectors. 0: they have none.
+	// Number tells vectors apart: other vectors have another one. 0: unknown.
 	Number uint64
 }
 

@@ -85,7 +85,7 @@ func (s *Scratch) own(score []float64) []float64 {
 	return out
 }
 
-// Soften is what the shares of the other classes are multiplied by in f” of a row whose class has the score u, with z.
+// Soften is what the shares of the other classes are multiplied by in the Hessian of a row whose class has the score u, with z.
 func Soften(z, u float64) float64 {
 	p := min(Exp(u-z), 1)
 	if p >= 0.5 {

@@ -221,45 +221,48 @@ func TestSoftSteps(t *testing.T) {
 // their maximum says nothing of how far the point is from a fixed one.
 func TestFailedTurns(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
-	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
-	blocks := func(mode JointMode, alpha float64, figures map[int]float64) {
-		t.Helper()
-		if d.Stage != stageLeaves || d.Jointly.Mode != mode || d.Jointly.Alpha != alpha {
-			t.Fatalf("stage %d, %+v, want %s with alpha %g", d.Stage, d.Jointly.Joint, mode, alpha)
+	for _, steps := range []int{0, 1} {
+		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		blocks := func(mode JointMode, alpha float64, figures map[int]float64) {
+			t.Helper()
+			if d.Stage != stageLeaves || d.Jointly.Mode != mode || d.Jointly.Alpha != alpha {
+				t.Fatalf("stage %d, %+v, want %s with alpha %g", d.Stage, d.Jointly.Joint, mode, alpha)
+			}
+			total := make(method.Sums, Figures)
+			for at, x := range figures {
+				total[at] = x
+			}
+			d.endJoint(total, 100)
 		}
-		total := make(method.Sums, Figures)
-		for at, x := range figures {
-			total[at] = x
+		whole := func(figure int, x float64) {
+			t.Helper()
+			if d.Stage != stagePartition {
+				t.Fatalf("stage %d, %+v", d.Stage, d.Jointly.Joint)
+			}
+			total := make(method.Sums, Figures)
+			total[figure] = x
+			d.endExchange(total)
 		}
-		d.endJoint(total, 100)
-	}
-	whole := func(figure int, x float64) {
-		t.Helper()
-		if d.Stage != stagePartition {
-			t.Fatalf("stage %d, %+v", d.Stage, d.Jointly.Joint)
+		d.Jointly.Steps, d.Jointly.First, d.Jointly.Down = steps, 4, -1
+		blocks(JointStart, 0, nil)
+		whole(SumObjective, 50)
+		blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
+		whole(SumDelta, math.NaN())
+		blocks(JointSearch, 0, nil) // no step, no slope
+		blocks(JointStart, 0, nil)
+		whole(SumObjective, 50)
+		blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
+		whole(SumDelta, math.NaN())
+		blocks(JointTurn, 1, map[int]float64{SumGamma: 3, SumDelta: 1})
+		blocks(JointSearch, 0, nil) // even that fails
+		if d.Stage != stageContribute || !d.Jointly.Short {
+			t.Fatalf("stage %d, %+v", d.Stage, d.Jointly)
 		}
-		total := make(method.Sums, Figures)
-		total[figure] = x
-		d.endExchange(total)
-	}
-	blocks(JointStart, 0, nil)
-	whole(SumObjective, 50)
-	blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
-	whole(SumDelta, math.NaN())
-	blocks(JointSearch, 0, nil) // no step, no slope
-	blocks(JointStart, 0, nil)
-	whole(SumObjective, 50)
-	blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
-	whole(SumDelta, math.NaN())
-	blocks(JointTurn, 1, map[int]float64{SumGamma: 3, SumDelta: 1})
-	blocks(JointSearch, 0, nil) // even that fails
-	if d.Stage != stageContribute || !d.Jointly.Short {
-		t.Fatalf("stage %d, %+v", d.Stage, d.Jointly)
-	}
-	sums := make(method.Sums, Figures)
-	sums[SumChange] = 1e-6
-	d.Stage, d.History.Rates = stageGamma, [3]float64{1, 1, 1}
-	if _, err := d.Commit([]method.Sums{sums}); err != nil || d.Reached != 0 {
-		t.Errorf("%v, within %g", err, d.Reached)
+		sums := make(method.Sums, Figures)
+		sums[SumChange] = 1e-6
+		d.Stage, d.History.Rates = stageGamma, [3]float64{1, 1, 1}
+		if _, err := d.Commit([]method.Sums{sums}); err != nil || d.Reached != 0 {
+			t.Errorf("%v, within %g", err, d.Reached)
+		}
 	}
 }

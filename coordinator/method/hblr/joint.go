@@ -32,8 +32,8 @@ const (
 	jointNoise   = 1e-10 // or this: rounding
 	mostSteps    = 50    // Newton steps of a round; the next round goes on where they ended
 	mostTurns    = 500   // iterations of conjugate gradients in a step
-	loosestTurns = 0.1   // they leave this share of the residual at most,
-	finestTurns  = 1e-3  // or a share that falls with the error, down to this one
+	loosestTurns = 0.1   // they leave this share of the residual at most, or one that falls with the error,
+	finestTurns  = 1e-3  // but no less than this one, and than half of what ends the round
 	armijo       = 1e-4
 	halvings     = 40
 	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken then.
@@ -52,7 +52,10 @@ func (n *joint) phase() string {
 func (d *driver) jointLeaves(blocks *method.Tasks) {
 	p := d.Jointly.Joint
 	blocks.Params = method.Encode(Leaves{Joint: &p})
-	blocks.Reads, blocks.Writes = append(blocks.Reads, method.Read{Value: JointState}), []string{Share}
+	blocks.Writes = []string{Share}
+	if p.Mode != JointStart {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: JointState})
+	}
 	if p.NeedsOffset() {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, All: true})
 	}
@@ -123,7 +126,7 @@ func (n *joint) ends(tolerance float64) bool {
 	if n.Error <= n.enough(tolerance) || n.First == 0 {
 		return true
 	}
-	return n.Steps > 0 && n.First > n.Before/4 && -n.Down <= unseen*n.Objective // the rest is rounding
+	return n.Steps > 0 && !n.Steepest && n.First > n.Before/4 && -n.Down <= unseen*n.Objective // the rest is rounding
 }
 
 // search goes to a try of the line search.
@@ -163,7 +166,7 @@ func (d *driver) endExchange(total method.Sums) {
 		// Softened rows keep steps short enough where plain ones are cut, and make them too short near the end.
 		if n.Length < 1 {
 			n.Plain = false
-		} else if n.Steps > 0 && n.First > n.Before/4 {
+		} else if n.Steps > 0 && !n.Steepest && n.First > n.Before/4 {
 			n.Plain = true
 		}
 		n.Steps++

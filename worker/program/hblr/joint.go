@@ -62,13 +62,19 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 		}
 		c, v = both[:n], both[n:]
 	}
-	size := j.rows.JointSize(lanes)
-	state, err := k.own(ctx, params.JointState, 0, size, func() []float64 { return make([]float64, size) })
-	if err != nil {
-		return nil, err
+	var state []float64
+	var system *hblr.Joint
+	writes := p.Mode == params.JointNewton || p.Mode == params.JointTurn
+	if p.Mode != params.JointStart {
+		size := j.rows.JointSize(lanes)
+		if state, err = k.own(ctx, params.JointState, 0, size, func() []float64 { return make([]float64, size) }); err != nil {
+			return nil, err
+		}
+		if writes {
+			state = slices.Clone(state) // what was read is the store's
+		}
+		system = j.rows.NewJoint(state, lanes)
 	}
-	state = slices.Clone(state) // what was read is the store's
-	system := j.rows.NewJoint(state, lanes)
 	b.Offset = z
 	w := before
 	var told *hblr.Told
@@ -93,7 +99,7 @@ func (k *task) joint(ctx context.Context, b *hblr.Block, before []float64, p *pa
 	if p.Mode == params.JointNewton {
 		values = append(values, k.value(params.Leaf, w))
 	}
-	if p.Mode == params.JointNewton || p.Mode == params.JointTurn {
+	if writes {
 		values = append(values, k.value(params.JointState, state))
 	}
 	sums := make(method.Sums, params.Figures)
