@@ -161,25 +161,16 @@ const narrowLanes = 4
 // narrowTile holds the weights of few lanes.
 type narrowTile struct {
 	visit func(*visitArgs[float32]) // nil: the kernel has none
-	w     [][narrowLanes]float32    // made when first needed
+	w     [][narrowLanes]float32
 }
 
-// take copies the tile's first lanes at the features needed, and has a descent run on them.
-func (n *narrowTile) take(t *dualSolver) {
-	if n.w == nil { // the last line is addressed as one of the wide tile
-		n.w = make([][narrowLanes]float32, len(t.w)+Lanes/narrowLanes-1)
+// take copies a tile's first lanes, and has a descent run on them.
+func (n *narrowTile) take(d *descent[float32], tile [][Lanes]float32) {
+	n.w = resized(n.w, len(tile)+Lanes/narrowLanes-1) // the last line is addressed as one of the wide tile
+	for line := range tile {
+		n.w[line] = [narrowLanes]float32(tile[line][:narrowLanes])
 	}
-	if t.needsMost() {
-		for f := range t.w {
-			n.w[f] = [narrowLanes]float32(t.w[f][:narrowLanes])
-		}
-	} else {
-		for _, f := range t.needed {
-			n.w[f] = [narrowLanes]float32(t.w[f][:narrowLanes])
-		}
-	}
-	d := &t.single
 	d.w = (*[Lanes]float32)(unsafe.Pointer(&n.w[0]))
-	d.last = (*[Lanes]float32)(unsafe.Pointer(&n.w[len(t.w)-1]))
+	d.last = (*[Lanes]float32)(unsafe.Pointer(&n.w[len(tile)-1]))
 	d.visit = n.visit
 }

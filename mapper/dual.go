@@ -5,23 +5,23 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"unsafe"
 
 	"taxon/internal/coupling"
 	"taxon/internal/sparse"
 )
 
 // dualSolver is what the solvers of both hinge losses share: duals over a working list, the
-// descents that improve them, and the pricing pass that certifies them. It takes 196 bytes a
-// feature and 240 bytes a visited row.
+// descents that improve them, and the pricing pass that certifies them. It takes 64 bytes a
+// feature, 142 more a line, and for each visited row 240 bytes and 4 an entry.
 type dualSolver struct {
 	tile
 	list                      // the working list
 	spare    list             // the one that a pricing pass draws
 	refs     []rowRef         // the list as kernels see it
-	v        [][Lanes]float64 // [d+1] v = sum a y x; zero outside touched; the weights while double descends
-	support  []uint16         // [d+1] lanes with support on the feature
-	touched  []uint32         // features with support, ascending
+	lines                     // of v, support, and the tile that descents work on
+	v        [][Lanes]float64 // v = sum a y x; zero outside touched; the weights while double descends
+	support  []uint16         // lanes with support on the line's feature
+	touched  []uint32         // lines with support, ascending
 	rounding [Lanes]uint8     // State.Rounding
 
 	single descent[float32]
@@ -31,9 +31,7 @@ type dualSolver struct {
 
 	gather *gatherArgs
 	start  *startArgs
-	mark   []uint8  // [d] of listed rows' features, while they are sought
-	needed []uint32 // the features that listed rows have
-	sent   []sent   // of all contributions, feature by feature
+	sent   []sent // of all contributions, feature by feature
 	chunk  *[scoreChunk][Lanes]float32
 }
 
@@ -57,12 +55,11 @@ func (t *list) put(i uint32, work, pos, live uint16, a *[Lanes]float64) {
 }
 
 func newDualSolver(p *Problem) dualSolver {
-	d := p.X.Cols + 1
 	return dualSolver{
-		tile: newTile(p), v: make([][Lanes]float64, d), support: make([]uint16, d),
+		tile: newTile(p), lines: newLines(p.X.Cols),
 		single: descent[float32]{visitArgs: &visitArgs[float32]{}}, double: descent[float64]{visitArgs: &visitArgs[float64]{}},
 		narrow: narrowTile{visit: p.Kernel.narrow[p.Loss]},
-		gather: &gatherArgs{}, start: &startArgs{}, mark: make([]uint8, p.X.Cols), chunk: &[scoreChunk][Lanes]float32{},
+		gather: &gatherArgs{}, start: &startArgs{}, chunk: &[scoreChunk][Lanes]float32{},
 	}
 }
 
@@ -104,6 +101,8 @@ func (t *dualSolver) open(b *Block, warm *State) {
 		}
 		t.refs = append(t.refs, r)
 	}
+	t.lay(t.refs, t.p.X.Cols)
+	t.v, t.support = resized(t.v, t.lines.n), resized(t.support, t.lines.n) // what they leave out is zero, too
 }
 
 // scatterDuals copies the state's duals into the listed rows, a superset of its rows.
@@ -128,9 +127,9 @@ func (t *dualSolver) close() {
 }
 
 func (t *dualSolver) clearV() {
-	for _, f := range t.touched {
-		t.v[f] = [Lanes]float64{}
-		t.support[f] = 0
+	for _, line := range t.touched {
+		t.v[line] = [Lanes]float64{}
+		t.support[line] = 0
 	}
 	t.touched = t.touched[:0]
 }
@@ -152,10 +151,11 @@ func (t *dualSolver) descend(ctx context.Context, o Options, sums *Sums) (uint16
 		return running, err
 	}
 	t.roundDuals()
-	t.startWeights()
-	t.single.onTile(t.w, t.p.Kernel.visit32[t.p.Loss])
+	w := t.w[:t.lines.n]
+	t.startWeights(w)
+	t.single.onTile(w, t.p.Kernel.visit32[t.p.Loss])
 	if len(t.b.Slot) <= narrowLanes && t.narrow.visit != nil && t.single.byLane == nil {
-		t.narrow.take(t)
+		t.narrow.take(&t.single, w)
 	}
 	running, err := t.single.run(ctx, t, t.duals, o, sums)
 	for k := range t.refs {
@@ -196,15 +196,10 @@ func (t *dualSolver) roundDuals() {
 	}
 }
 
-// startWeights sets the float32 tile to y + v at the features of the listed rows and at the bias.
-// A descent starts from there. Its result is summed again in float64.
-func (t *dualSolver) startWeights() {
-	if t.findNeeded(); t.needsMost() {
-		t.fillParents()
-	} else {
-		t.fillNeeded()
-	}
-	t.addList(t.w)
+// startWeights sets the float32 tile of a descent to y + v. Its result is summed again in float64.
+func (t *dualSolver) startWeights(w [][Lanes]float32) {
+	t.spreadParents(w, t.needed)
+	t.addList(w)
 }
 
 // addList adds the listed rows to a tile, duals times each.
@@ -218,58 +213,11 @@ func (t *dualSolver) addList(w [][Lanes]float32) {
 	}
 }
 
-// findNeeded lists the features of the listed rows and the bias, ascending. It may stop early
-// when the features are many: callers then take all features.
-func (t *dualSolver) findNeeded() {
-	t.needed = t.needed[:0]
-	entries := 0
-	for k := range t.refs {
-		entries += int(t.refs[k].n)
-	}
-	last := len(t.w) - 1
-	if entries > 4*last {
-		t.needed = resized(t.needed, last)
-		return
-	}
-	for k := range t.refs {
-		for _, f := range unsafe.Slice(t.refs[k].idx, t.refs[k].n) {
-			t.mark[f] = 1
-		}
-	}
-	t.needed = append(appendMarked(t.needed, t.mark), uint32(last))
-	clear(t.mark)
-}
-
-// needsMost says whether so many features are needed that it is cheaper to take all.
-func (t *dualSolver) needsMost() bool { return len(t.needed) > len(t.w)/3 }
-
-// fillNeeded is fillParents at the needed features alone.
-func (t *dualSolver) fillNeeded() {
-	lanesOf, with := t.slotLanes()
-	if with != 1<<Lanes-1 {
-		for _, f := range t.needed {
-			t.w[f] = [Lanes]float32{}
-		}
-	}
-	for from := 0; from < len(t.needed); from += spreadLines {
-		n := min(spreadLines, len(t.needed)-from)
-		for slot, m := range lanesOf {
-			if m != 0 {
-				*t.spread = spreadArgs{w: &t.w[0], y: &t.b.Mean[slot][:len(t.w)][0], n: n, mask: uint64(m), at: &t.needed[from]}
-				t.p.Kernel.spreadAt(t.spread)
-			}
-		}
-	}
-}
-
 // fillPrecise sets a float64 tile to w = y + v.
 func (t *dualSolver) fillPrecise(to [][Lanes]float64) {
-	var y [Lanes][]float32
-	for l := range y {
-		y[l] = t.parent(l)[:len(to)]
-	}
-	for f := range to {
-		w, v := &to[f], &t.v[f]
+	y := t.parents()
+	for line := range to {
+		f, w, v := t.feature(uint32(line)), &to[line], &t.v[line]
 		for l := range w {
 			w[l] = float64(y[l][f]) + v[l]
 		}
@@ -329,17 +277,17 @@ func appendMarked[T uint8 | uint16](list []uint32, mark []T) []uint32 {
 // the certificate describes and that Weights returns.
 func (t *dualSolver) fillWeights() {
 	t.fillParents()
-	for _, f := range t.touched {
-		w, v := &t.w[f], &t.v[f]
-		for m := t.support[f]; m != 0; m &= m - 1 {
+	for _, line := range t.touched {
+		w, v := &t.w[t.feature(line)], &t.v[line]
+		for m := t.support[line]; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
 			w[l] = weight(w[l], v[l], t.rounding[l])
 		}
 	}
 }
 
-// result gathers what a solve leaves. curvature is that of a parent's lanes at a touched feature.
-func (t *dualSolver) result(sums Sums, priced bool, curvature func(f uint32, lanes uint16) uint8) *Result {
+// result gathers what a solve leaves. curvature is that of a parent's lanes at a touched line.
+func (t *dualSolver) result(sums Sums, priced bool, curvature func(line uint32, lanes uint16) uint8) *Result {
 	r := &Result{Contributions: t.contributions(curvature), State: t.save(priced), Sums: sums}
 	for k := range r.State.Rows {
 		r.Sums.Support += bits.OnesCount16(r.State.Live[k])
@@ -372,31 +320,31 @@ func (t *dualSolver) save(priced bool) State {
 	return s
 }
 
-// contributions gathers, parent by parent, what the internals' solve needs.
-func (t *dualSolver) contributions(curvature func(f uint32, lanes uint16) uint8) []coupling.Contribution {
-	lanesOf, with := t.slotLanes()
-	var of [Lanes]int // lane -> slot; lanes without a parent: none
-	for slot, m := range lanesOf {
-		for ; m != 0; m &= m - 1 {
-			of[bits.TrailingZeros16(m)] = slot
-		}
-	}
+// contributions gathers, parent by parent, what the internals' solve needs. It leaves v zero: its
+// lines are at hand.
+func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uint8) []coupling.Contribution {
+	lanesOf, _ := t.slotLanes()
 	t.sent = t.sent[:0]
 	count := make([]int, len(lanesOf))
-	for _, f := range t.touched {
-		v := &t.v[f]
-		for rest := t.support[f] & with; rest != 0; {
-			slot := of[bits.TrailingZeros16(rest)&15]
-			m := rest & lanesOf[slot]
-			rest &^= m
-			sum := 0.0
-			for r := m; r != 0; r &= r - 1 {
-				sum += v[bits.TrailingZeros16(r)&15]
+	for _, line := range t.touched {
+		v, support, n := &t.v[line], t.support[line], len(t.sent)
+		t.sent = slices.Grow(t.sent, len(lanesOf))[:n+len(lanesOf)]
+		for slot, lanes := range lanesOf { // which of them get something is hard to foresee: no branch asks for it
+			sum, some := 0.0, 0
+			for m := lanes; m != 0; m &= m - 1 { // without support v is zero
+				sum += v[bits.TrailingZeros16(m)&15]
 			}
-			t.sent = append(t.sent, sent{sum, f, uint8(slot), curvature(f, m)})
-			count[slot]++
+			if lanes &= support; lanes != 0 {
+				some = 1
+			}
+			t.sent[n] = sent{sum, line, lanes, uint16(slot)}
+			n += some
+			count[slot] += some
 		}
+		t.sent = t.sent[:n]
+		*v, t.support[line] = [Lanes]float64{}, 0
 	}
+	t.touched = t.touched[:0]
 	out := make([]coupling.Contribution, len(lanesOf))
 	for slot, n := range count {
 		out[slot] = coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n), Curvature: make([]uint8, n)}
@@ -405,7 +353,7 @@ func (t *dualSolver) contributions(curvature func(f uint32, lanes uint16) uint8)
 	for i := range t.sent {
 		e := &t.sent[i]
 		c, n := &out[e.slot], count[e.slot]
-		c.Feature[n], c.Sum[n], c.Curvature[n] = e.feature, e.sum, e.curvature
+		c.Feature[n], c.Sum[n], c.Curvature[n] = t.feature(e.line), e.sum, curvature(e.line, e.lanes)
 		count[e.slot]++
 	}
 	return out
@@ -413,10 +361,10 @@ func (t *dualSolver) contributions(curvature func(f uint32, lanes uint16) uint8)
 
 // sent is an entry of a contribution to a slot's parent.
 type sent struct {
-	sum       float64
-	feature   uint32
-	slot      uint8
-	curvature uint8
+	sum   float64
+	line  uint32
+	lanes uint16 // with support, of the slot's
+	slot  uint16
 }
 
 // Weights implements Solver.
@@ -428,8 +376,12 @@ func (t *dualSolver) Weights(b *Block, s *State) []Override {
 	out := make([]Override, len(b.Slot))
 	for l := range out {
 		y := t.parent(l)
-		for _, f := range t.touched {
-			if w := weight(y[f], t.v[f][l], t.rounding[l]); w != y[f] {
+		for _, line := range t.touched {
+			if t.support[line]>>l&1 == 0 {
+				continue
+			}
+			f := t.feature(line)
+			if w := weight(y[f], t.v[line][l], t.rounding[l]); w != y[f] {
 				out[l].Feature = append(out[l].Feature, f)
 				out[l].Value = append(out[l].Value, w)
 			}

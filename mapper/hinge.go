@@ -12,6 +12,7 @@ type hingeSolver struct{ dualSolver }
 func newHingeSolver(p *Problem) *hingeSolver {
 	h := &hingeSolver{newDualSolver(p)}
 	if p.denseRows() {
+		h.lines.whole = true
 		h.single.byLane = &laneDescent[float32]{visit: p.Kernel.lanes32}
 		h.double.byLane = &laneDescent[float64]{visit: p.Kernel.lanes64}
 	}

@@ -20,19 +20,18 @@ type real interface{ float32 | float64 }
 // that they were computed on.
 // Made by ParseKernel or Kernels.
 type Kernel struct {
-	name     string
-	visit32  byLoss[float32]
-	visit64  byLoss[float64]
-	narrow   byLoss[float32] // visit32 on a narrow tile; nil: there is none
-	lanes32  func(*laneArgs[float32])
-	lanes64  func(*laneArgs[float64])
-	score    func(*scoreArgs)
-	exact    func(*exactArgs)
-	add      func(*addArgs)
-	gather   func(*gatherArgs)
-	start    func(*startArgs)
-	spread   func(*spreadArgs)
-	spreadAt func(*spreadArgs)
+	name    string
+	visit32 byLoss[float32]
+	visit64 byLoss[float64]
+	narrow  byLoss[float32] // visit32 on a narrow tile; nil: there is none
+	lanes32 func(*laneArgs[float32])
+	lanes64 func(*laneArgs[float64])
+	score   func(*scoreArgs)
+	exact   func(*exactArgs)
+	add     func(*addArgs)
+	gather  func(*gatherArgs)
+	start   func(*startArgs)
+	spread  func(*spreadArgs)
 }
 
 // byLoss are the visits of the hinge and of the squared hinge.
@@ -40,7 +39,7 @@ type byLoss[T real] [2]func(*visitArgs[T])
 
 // goKernel is what every other kernel must equal.
 var goKernel = Kernel{"go", visits32, visits64, byLoss[float32]{}, visitLanes[float32], visitLanes[float64],
-	scoreRows, exactRow, addRows, gatherRows, startRows, spreadLine, spreadAt}
+	scoreRows, exactRow, addRows, gatherRows, startRows, spreadLine}
 
 var (
 	visits32 = byLoss[float32]{visitHinge[float32], visitSquared[float32]}

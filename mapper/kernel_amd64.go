@@ -35,9 +35,6 @@ func gather512(e *gatherArgs)
 func start512(e *startArgs)
 
 //go:noescape
-func spreadAt512(e *spreadArgs)
-
-//go:noescape
 func spread512(e *spreadArgs)
 
 //go:noescape
@@ -74,9 +71,6 @@ func gather256(e *gatherArgs)
 func start256(e *startArgs)
 
 //go:noescape
-func spreadAt256(e *spreadArgs)
-
-//go:noescape
 func spread256(e *spreadArgs)
 
 // native are the kernels in assembly that this CPU supports, the fastest first.
@@ -85,12 +79,12 @@ func native() (kernels []Kernel) {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
 			byLoss[float32]{visitHinge32512, visitSquared32512}, byLoss[float64]{visitHinge64512, visitSquared64512}, narrow, lanes32, lanes64,
-			score512, exact512, add512, gather512, start512, spread512, spreadAt512})
+			score512, exact512, add512, gather512, start512, spread512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx2",
 			byLoss[float32]{visitHinge32256, visitSquared32256}, visits64, narrow, lanes32, lanes64,
-			score256, exact256, add256, gather256, start256, spread256, spreadAt256})
+			score256, exact256, add256, gather256, start256, spread256})
 	}
 	return kernels
 }

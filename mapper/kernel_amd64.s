@@ -3195,33 +3195,6 @@ end:
 	VZEROUPPER
 	RET
 
-// func spreadAt512(e *byte)
-// Requires: AVX, AVX512F
-TEXT ·spreadAt512(SB), NOSPLIT, $0-8
-	MOVQ  e+0(FP), AX
-	MOVQ  32(AX), CX
-	MOVQ  (AX), DX
-	MOVQ  8(AX), BX
-	MOVQ  16(AX), SI
-	MOVQ  24(AX), AX
-	KMOVW AX, K1
-	TESTQ SI, SI
-	JLE   end
-
-feature:
-	MOVL         (CX), AX
-	MOVQ         AX, DI
-	SHLQ         $0x06, DI
-	VBROADCASTSS (BX)(AX*4), Z0
-	VMOVUPS      Z0, K1, (DX)(DI*1)
-	ADDQ         $0x04, CX
-	DECQ         SI
-	JNZ          feature
-
-end:
-	VZEROUPPER
-	RET
-
 // func score256(e *byte)
 // Requires: AVX, CMOV, MMX+
 TEXT ·score256(SB), NOSPLIT, $0-8
@@ -3761,41 +3734,6 @@ feature:
 	ADDQ         $0x04, DX
 	ADDQ         $0x40, CX
 	DECQ         BX
-	JNZ          feature
-
-end:
-	VZEROUPPER
-	RET
-
-// func spreadAt256(e *byte)
-// Requires: AVX, AVX2
-TEXT ·spreadAt256(SB), NOSPLIT, $0-8
-	MOVQ         e+0(FP), AX
-	MOVQ         32(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         8(AX), BX
-	MOVQ         16(AX), SI
-	MOVQ         24(AX), AX
-	VMOVD        AX, X0
-	VPBROADCASTD X0, Y0
-	VPAND        laneBits<>+0(SB), Y0, Y0
-	VPCMPEQD     laneBits<>+0(SB), Y0, Y0
-	VMOVD        AX, X1
-	VPBROADCASTD X1, Y1
-	VPAND        laneBits<>+32(SB), Y1, Y1
-	VPCMPEQD     laneBits<>+32(SB), Y1, Y1
-	TESTQ        SI, SI
-	JLE          end
-
-feature:
-	MOVL         (CX), AX
-	MOVQ         AX, DI
-	SHLQ         $0x06, DI
-	VBROADCASTSS (BX)(AX*4), Y2
-	VMASKMOVPS   Y2, Y0, (DX)(DI*1)
-	VMASKMOVPS   Y2, Y1, 32(DX)(DI*1)
-	ADDQ         $0x04, CX
-	DECQ         SI
 	JNZ          feature
 
 end:

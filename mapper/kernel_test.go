@@ -191,7 +191,6 @@ func TestLayout(t *testing.T) {
 		"gatherArgs.bias":      {unsafe.Offsetof(gatherArgs{}.bias), 56},
 		"startArgs.last":       {unsafe.Offsetof(startArgs{}.last), 40},
 		"startArgs.bias":       {unsafe.Offsetof(startArgs{}.bias), 48},
-		"spreadArgs.at":        {unsafe.Offsetof(spreadArgs{}.at), 32},
 		"exactArgs.last":       {unsafe.Offsetof(e.last), 32},
 		"exactArgs.bias":       {unsafe.Offsetof(e.bias), 48},
 		"exactArgs.out":        {unsafe.Offsetof(e.out), 64},

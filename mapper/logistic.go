@@ -413,7 +413,7 @@ func (e *logisticSolver) price(sums *Sums) {
 		e.loops.price(w)
 	}
 	e.addAll(e.p.X, e.g, e.coef, sums)
-	e.spreadParents(e.d)
+	e.spreadParents(e.d, nil)
 	var edge, rest [Lanes]float64
 	e.loops.edges(&e.w[0], &e.d[0], &e.g[0], len(e.w), &edge, &rest)
 	for l := range e.b.Slot {

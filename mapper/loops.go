@@ -178,7 +178,6 @@ type spreadArgs struct {
 	y    *float32
 	n    int // features
 	mask uint64
-	at   *uint32 // spreadAt: the features
 }
 
 // spreadLine spreads one parent's vector over its lanes.
@@ -191,17 +190,6 @@ func spreadLine(e *spreadArgs) {
 	for f, x := range y {
 		for _, l := range lanes {
 			w[f][l] = x
-		}
-	}
-}
-
-// spreadAt spreads a parent's vector over its lanes at n features of a list.
-func spreadAt(e *spreadArgs) {
-	for _, f := range unsafe.Slice(e.at, e.n) {
-		w := (*[Lanes]float32)(unsafe.Add(unsafe.Pointer(e.w), uintptr(f)*unsafe.Sizeof(*e.w)))
-		y := *(*float32)(unsafe.Add(unsafe.Pointer(e.y), uintptr(f)*4))
-		for m := uint16(e.mask); m != 0; m &= m - 1 {
-			w[bits.TrailingZeros16(m)&15] = y
 		}
 	}
 }

@@ -19,7 +19,8 @@ const scoreChunk = 256
 // than its rounding bound has loss zero for certain. Only the others are scored again in float64,
 // so the sums are exact at float32's cost.
 func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float64, sums *Sums) error {
-	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds()}
+	vnorm := t.vnorms()
+	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds(&vnorm)}
 	if fall == nil {
 		q.fall = t.crowding(band)
 	} else {
@@ -35,7 +36,7 @@ func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float
 	}
 	t.list, t.spare = t.spare, t.list
 	sums.Visits += (t.p.X.NNZ + int64(rows)) * int64(len(t.b.Slot))
-	edge, vnorm, empty := t.edges(), t.vnorms(), t.emptyRows()
+	edge, empty := t.edges(), t.emptyRows()
 	for l := range t.b.Slot {
 		zero := empty[l]
 		sums.Primal += edge[l]/2 + q.loss[l] + zero
@@ -210,10 +211,13 @@ func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
 
 // edges are the lanes' ||w-y||^2, of the float32 tile.
 func (t *dualSolver) edges() (edge [Lanes]float64) {
-	for _, f := range t.touched {
-		for m := t.support[f]; m != 0; m &= m - 1 {
+	y := t.parents()
+	for _, line := range t.touched {
+		f := t.feature(line)
+		w := &t.w[f]
+		for m := t.support[line]; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			e := float64(t.w[f][l]) - float64(t.parent(l)[f])
+			e := float64(w[l]) - float64(y[l][f])
 			edge[l] += float64(e * e)
 		}
 	}
@@ -222,17 +226,18 @@ func (t *dualSolver) edges() (edge [Lanes]float64) {
 
 // vnorms are the lanes' ||v||^2.
 func (t *dualSolver) vnorms() (norm [Lanes]float64) {
-	for _, f := range t.touched {
-		for m := t.support[f]; m != 0; m &= m - 1 {
+	for _, line := range t.touched {
+		v := &t.v[line]
+		for m := t.support[line]; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			norm[l] += float64(t.v[f][l] * t.v[f][l])
+			norm[l] += float64(v[l] * v[l])
 		}
 	}
 	return norm
 }
 
-// normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings.
-func (t *dualSolver) normBounds() (n [Lanes]float64) {
+// normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings, given ||v||^2.
+func (t *dualSolver) normBounds(vnorm *[Lanes]float64) (n [Lanes]float64) {
 	y := make([]float64, len(t.b.Mean))
 	for slot, mean := range t.b.Mean {
 		var q0, q1, q2, q3 float64 // to hide the additions' latency
@@ -249,7 +254,7 @@ func (t *dualSolver) normBounds() (n [Lanes]float64) {
 		}
 		y[slot] = math.Sqrt((q0 + q1) + (q2 + q3))
 	}
-	for l, q := range t.vnorms() {
+	for l, q := range vnorm {
 		n[l] = math.Sqrt(q)
 		if l < len(t.b.Slot) && t.b.Slot[l] >= 0 {
 			n[l] += y[t.b.Slot[l]]

@@ -26,6 +26,7 @@ type Problem struct {
 	// Kernel is the implementation of the inner loops; NewProblem takes the fastest.
 	Kernel Kernel
 
+	zero     []float32 // the zero parent
 	norm     []float64 // ||x_i||^2, bias included
 	size     []float32 // of the losses with a curvature: the sum of x_i, bias included
 	meanSize float64
@@ -41,7 +42,8 @@ const StartRows = 8192
 
 // NewProblem computes the rows' squared norms and sums.
 func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
-	p := &Problem{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0], norm: make([]float64, x.Rows)}
+	p := &Problem{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0]}
+	p.zero, p.norm = make([]float32, x.Cols+1), make([]float64, x.Rows)
 	p.slack = make([]float32, (x.Rows+scoreChunk-1)/scoreChunk)
 	if loss != Hinge {
 		p.size = make([]float32, x.Rows)

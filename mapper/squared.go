@@ -9,16 +9,17 @@ import (
 )
 
 // squaredSolver solves blocks with the squared hinge. On few columns it continues by Newton's
-// method. A hierarchy takes 64 more bytes a feature.
+// method. A hierarchy takes 64 more bytes a line.
 type squaredSolver struct {
 	dualSolver
 	newton *newton          // nil: descent alone
-	curve  [][Lanes]float32 // bound of the loss's curvature by feature, where touched; made when first needed
+	curve  [][Lanes]float32 // bound of the loss's curvature, where touched
 }
 
 func newSquaredSolver(p *Problem) *squaredSolver {
 	q := &squaredSolver{dualSolver: newDualSolver(p)}
 	if p.fewColumns() {
+		q.lines.whole = true
 		q.newton = newNewton(p.X.Cols + 1)
 	}
 	return q
@@ -74,11 +75,9 @@ func (q *squaredSolver) improve(ctx context.Context, o Options, sums *Sums) erro
 //
 // It overwrites t.duals and the listed rows' signs: the descent is over.
 func (q *squaredSolver) boundCurvature() {
-	if q.curve == nil {
-		q.curve = make([][Lanes]float32, len(q.w))
-	}
-	for _, f := range q.touched {
-		q.curve[f] = [Lanes]float32{}
+	q.curve = resized(q.curve, q.lines.n)
+	for _, line := range q.touched {
+		q.curve[line] = [Lanes]float32{}
 	}
 	q.duals = resized(q.duals, len(q.live))
 	for k, live := range q.live {
@@ -95,11 +94,11 @@ func (q *squaredSolver) boundCurvature() {
 	q.addList(q.curve)
 }
 
-// degrees is the curvature of a parent's lanes at a touched feature.
-func (q *squaredSolver) degrees(f uint32, lanes uint16) uint8 {
+// degrees is the curvature of a parent's lanes at a touched line.
+func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	sum := float32(0)
 	for m := lanes; m != 0; m &= m - 1 {
-		sum += degree(q.curve[f][bits.TrailingZeros16(m)&15])
+		sum += degree(q.curve[line][bits.TrailingZeros16(m)&15])
 	}
 	return coupling.Code(sum)
 }

@@ -17,20 +17,19 @@ type tile struct {
 	cPos  [Lanes]float64 // and of each lane's positive ones
 	sign  []uint16       // [N] positive lanes of every row
 	w     [][Lanes]float32
-	zero  []float32 // [d+1] the zero parent
 
 	// Arguments of kernels. Each is an allocation of its own, which aligns it to a cache line.
 	score  *scoreArgs
 	exact  *exactArgs
 	spread *spreadArgs
 	low    *[scoreChunk]uint16
+	y      *[spreadLines]float32 // a parent's values at some lines
 }
 
 func newTile(p *Problem) tile {
-	d := p.X.Cols + 1
 	return tile{
-		p: p, sign: make([]uint16, p.X.Rows), w: make([][Lanes]float32, d), zero: make([]float32, d),
-		score: &scoreArgs{}, exact: &exactArgs{}, spread: &spreadArgs{}, low: &[scoreChunk]uint16{},
+		p: p, sign: make([]uint16, p.X.Rows), w: make([][Lanes]float32, p.X.Cols+1),
+		score: &scoreArgs{}, exact: &exactArgs{}, spread: &spreadArgs{}, low: &[scoreChunk]uint16{}, y: &[spreadLines]float32{},
 	}
 }
 
@@ -78,7 +77,15 @@ func (t *tile) parent(l int) []float32 {
 	if l < len(t.b.Slot) && t.b.Slot[l] >= 0 {
 		return t.b.Mean[t.b.Slot[l]]
 	}
-	return t.zero
+	return t.p.zero
+}
+
+// parents are the vectors of all lanes' parents.
+func (t *tile) parents() (y [Lanes][]float32) {
+	for l := range y {
+		y[l] = t.parent(l)
+	}
+	return y
 }
 
 // slotLanes are the lanes that have each slot's parent, and all of these lanes.
@@ -98,10 +105,10 @@ func (t *tile) slotLanes() (lanes []uint16, with uint16) {
 const spreadLines = 256
 
 // fillParents sets w[f][l] = y_l[f].
-func (t *tile) fillParents() { t.spreadParents(t.w) }
+func (t *tile) fillParents() { t.spreadParents(t.w, nil) }
 
-// spreadParents sets to[f][l] = y_l[f].
-func (t *tile) spreadParents(to [][Lanes]float32) {
+// spreadParents sets to[k][l] = y_l[at[k]], or where at is empty y_l[k].
+func (t *tile) spreadParents(to [][Lanes]float32, at []uint32) {
 	lanesOf, with := t.slotLanes()
 	if with != 1<<Lanes-1 {
 		clear(to)
@@ -110,10 +117,18 @@ func (t *tile) spreadParents(to [][Lanes]float32) {
 	for from := 0; from < len(to); from += spreadLines {
 		n := min(spreadLines, len(to)-from)
 		for slot, m := range lanesOf {
-			if m != 0 {
-				*e = spreadArgs{w: &to[from], y: &t.b.Mean[slot][from : from+n][0], n: n, mask: uint64(m)}
-				t.p.Kernel.spread(e)
+			if m == 0 {
+				continue
 			}
+			mean := t.b.Mean[slot]
+			*e = spreadArgs{w: &to[from], y: &mean[from], n: n, mask: uint64(m)}
+			if len(at) > 0 {
+				for k, f := range at[from : from+n] {
+					t.y[k] = mean[f]
+				}
+				e.y = &t.y[0]
+			}
+			t.p.Kernel.spread(e)
 		}
 	}
 }

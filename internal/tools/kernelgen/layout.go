@@ -107,7 +107,6 @@ const (
 	spreadY    = 8
 	spreadN    = 16
 	spreadMask = 24
-	spreadAt   = 32
 )
 
 // Fields of mapper's laneArgs; vectors of lanes follow from laneUpper on, in the order below.

@@ -90,7 +90,6 @@ func kernels(ctx *build.Context) {
 		addRows(g)
 		gatherDuals(g)
 		layRows(g)
-		spreadLine(g, false)
-		spreadLine(g, true)
+		spreadLine(g)
 	}
 }

@@ -164,15 +164,9 @@ func addRows(g isa) {
 	g.RET()
 }
 
-// spreadLine writes mapper's spreadLine, or spreadAt, which takes features by a list.
-func spreadLine(g isa, listed bool) {
-	var arg, at reg.Register
-	if listed {
-		arg = g.open("spreadAt", "spreadAt")
-		at = load(g.Context, arg, spreadAt)
-	} else {
-		arg = g.open("spread", "spreadLine")
-	}
+// spreadLine writes mapper's spreadLine.
+func spreadLine(g isa) {
+	arg := g.open("spread", "spreadLine")
 	w, y, n, mask := load(g.Context, arg, spreadW), load(g.Context, arg, spreadY), load(g.Context, arg, spreadN), load(g.Context, arg, spreadMask)
 	k := g.K()
 	var in []reg.VecVirtual // AVX2: the lanes of mask
@@ -184,27 +178,16 @@ func spreadLine(g isa, listed bool) {
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))
 	g.Label("feature")
-	x, from, to := g.reg(), operand.Mem{Base: y}, operand.Mem{Base: w}
-	if listed {
-		f, line := g.GP64(), g.GP64()
-		g.MOVL(operand.Mem{Base: at}, f.As32())
-		g.MOVQ(f, line)
-		g.SHLQ(operand.U8(6), line)
-		from.Index, from.Scale, to.Index, to.Scale = f, 4, line, 1
-	}
-	g.VBROADCASTSS(from, x)
+	x, to := g.reg(), operand.Mem{Base: w}
+	g.VBROADCASTSS(operand.Mem{Base: y}, x)
 	if g.width == 64 {
 		g.VMOVUPS(x, k, to)
 	}
 	for p, m := range in {
 		g.VMASKMOVPS(x, m, to.Offset(32*p))
 	}
-	if listed {
-		g.ADDQ(operand.Imm(4), at)
-	} else {
-		g.ADDQ(operand.Imm(4), y)
-		g.ADDQ(operand.Imm(64), w)
-	}
+	g.ADDQ(operand.Imm(4), y)
+	g.ADDQ(operand.Imm(64), w)
 	g.DECQ(n)
 	g.JNZ(operand.LabelRef("feature"))
 	g.Label("end")
