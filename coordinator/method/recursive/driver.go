@@ -454,7 +454,9 @@ func (d *driver) endPriced() (method.Outcome, error) {
 // commitReduce ends twoblock's REDUCE step. If the job stops here, the new internals are dropped.
 // The certificate describes the y at which the terminals were solved, and EMIT writes the same.
 // If P rose, the step runs again from the same inputs with the curvature of whole families, and
-// the momentum restarts. If P rises again, full curvature is used until it has fallen.
+// the momentum restarts. If P rises again, full curvature is used until it has fallen. A rise that
+// unfinished inner solves explain only restarts the momentum: steps that make so many rows active
+// outside of the working sets go too far.
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
 		d.priceNow()
@@ -465,6 +467,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		return method.Outcome{SweepDone: true}, nil
 	}
 	support := d.rule() == "support"
+	restart = restart || d.Certified && d.Primal > d.Last.Objective
 	if err := d.certify(); err != nil {
 		return method.Outcome{}, err
 	}

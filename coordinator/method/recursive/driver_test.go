@@ -193,6 +193,28 @@ func TestMomentum(t *testing.T) {
 	}
 }
 
+// TestRiseOfInnerGaps: a rise of P that unfinished inner solves explain restarts the momentum, and no
+// step is done again.
+func TestRiseOfInnerGaps(t *testing.T) {
+	for _, rise := range []float64{0, 0.5} {
+		d := testDriver(nil)
+		for d.Sweep <= 8 {
+			f := figures{Primal: 2, Dual: 1}
+			if d.Sweep == 8 {
+				f.Primal, f.InnerGap = 2+rise, 0.6
+			}
+			commitOK(t, d, f)
+			commitOK(t, d, figures{Restart: -1})
+			if d.Stage != stageSolve {
+				t.Fatalf("sweep %d: %v follows", d.Sweep, phases[d.Stage])
+			}
+		}
+		if restarted := d.T == 1 && d.Beta == 0; restarted != (rise > 0) {
+			t.Errorf("P rose by %v: t %v, beta %v", rise, d.T, d.Beta)
+		}
+	}
+}
+
 // The certificate adds the sums of both steps of a pricing sweep; gap = (P-D)/P.
 func TestCertificate(t *testing.T) {
 	o := testDriver(nil)

@@ -115,15 +115,17 @@ func (d *driver) primalSettled() bool {
 	return moved < float64(d.p.NoBoundShare*d.gap*d.Last.Objective)
 }
 
-// stalled compares the gap with the gap Policy.StallEvery sweeps ago, or a little earlier. Sweeps
-// that are priced for an evaluation do not count, so that they do not hasten the verdict.
+// stalled compares the gap with the gap Policy.StallEvery sweeps ago, or a little earlier. A gap that
+// rose by more than it should have fallen is no stall: the steps were too bold, and the safeguard or a
+// restart of the momentum answers that. Sweeps that are priced for an evaluation do not count, so
+// that they do not hasten the verdict.
 func (d *driver) stalled() bool {
 	if d.noBound || d.Sweep < d.MarkSweep+d.p.StallEvery {
 		return false
 	}
-	mark := d.Mark
+	mark, share := d.Mark, d.p.StallShare
 	d.Mark, d.MarkSweep = d.Last.Gap, d.Sweep
-	return mark > 0 && d.Last.Gap > d.p.StallShare*mark && d.Sweep >= d.p.StallFrom
+	return d.Sweep >= d.p.StallFrom && d.Last.Gap > share*mark && share*d.Last.Gap < mark
 }
 
 // When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
