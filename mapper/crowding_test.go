@@ -34,6 +34,41 @@ func apart(rows int) (*sparse.Matrix, *Block) {
 	return sparse.FromRows(words, index, value), b
 }
 
+// TestCrowdingBehindSample: of the rows that a sample leaves short of the margin the worst are listed, a
+// few times as many as there are positives.
+func TestCrowdingBehindSample(t *testing.T) {
+	const band, positives, rows = -0.03, 1000, 4 * StartRows
+	index, value := make([][]uint32, rows), make([][]float32, rows)
+	b := &Block{Slot: []int{-1}, Positive: make([][]uint32, 1)}
+	for i := range rows {
+		margin := 2.01*math.Mod(float64(i)*math.Phi, 1) - 0.01 // at a weight of 1
+		index[i], value[i] = []uint32{0}, []float32{float32(-margin)}
+		if i%(rows/positives) == 0 {
+			b.Positive[0] = append(b.Positive[0], uint32(i))
+		}
+	}
+	solver := newHingeSolver(NewProblem(sparse.FromRows(1, index, value), Hinge, 1, 0))
+	solver.open(b, nil)
+	solver.w[0][0] = 1
+	if err := solver.price(context.Background(), band, nil, &Sums{}); err != nil {
+		t.Fatal(err)
+	}
+	listed, worst, left := 0, math.Inf(-1), math.Inf(1)
+	for i, v := range value {
+		switch _, in := slices.BinarySearch(solver.rows, uint32(i)); {
+		case solver.sign[i] != 0:
+		case in:
+			listed++
+			worst = max(worst, float64(-v[0]))
+		default:
+			left = min(left, float64(-v[0]))
+		}
+	}
+	if limit := bandShare*len(b.Positive[0]) + bandLeast; listed > limit*5/4 || listed < limit/2 || worst > left {
+		t.Errorf("%d rows are listed, %d were to be; margins up to %g, others from %g", listed, limit, worst, left)
+	}
+}
+
 // TestCrowding: where most rows lie within the band, a lane lists a few times as many as it has support
 // vectors and positives. All rows short of the margin are among them, and the certificate does not know
 // of it.

@@ -53,12 +53,20 @@ const bandShare, bandLeast, bandSample, bandBins = 3, 64, 16, 64
 // crowding is how far each lane's band is narrowed. Where documents share few words with most classes,
 // the scores of nearly all rows lie just beyond the margin. A band of a fixed width then lists many
 // times more rows than the class has support vectors. Rows short of the margin are listed in any case.
+//
+// Behind a sample of the rows the band ends before the margin, below 0. The rows before that end, up to
+// the wrong side, are crowded as well: what a few thousand rows know of a class leaves one row in a
+// hundred of all others short of the margin, however many they are. The worst of them are listed.
 func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
-	if band <= 0 || band == math.MaxFloat64 || t.p.sampleStride() == 1 {
+	if band == 0 || band == math.MaxFloat64 || t.p.sampleStride() == 1 {
 		return narrower
 	}
-	var short [Lanes]int            // sampled rows short of the margin
-	var within [Lanes][bandBins]int // and within the band, by their distance
+	begin, width := 1.0, band // margins from begin on may be left out
+	if band < 0 {
+		begin, width = 0, 1+band
+	}
+	var short [Lanes]int            // sampled rows before it
+	var within [Lanes][bandBins]int // and behind it, by their distance
 	for l := range Lanes {
 		t.score.floor[l] = math.Nextafter32(float32(-1-band), float32(math.Inf(-1)))
 	}
@@ -68,11 +76,11 @@ func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
 		for i, low := range t.low[:n] {
 			for m := low & t.lanes &^ t.sign[from+i]; m != 0; m &= m - 1 {
 				l := bits.TrailingZeros16(m) & 15
-				switch beyond := -float64(t.chunk[i][l]) - 1; {
+				switch beyond := -float64(t.chunk[i][l]) - begin; {
 				case !(beyond > 0):
 					short[l]++
-				case beyond <= band:
-					within[l][min(int(beyond*bandBins/band), bandBins-1)]++
+				case beyond <= width:
+					within[l][min(int(beyond*bandBins/width), bandBins-1)]++
 				}
 			}
 		}
@@ -87,7 +95,7 @@ func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
 		room := (bandShare*own[l]+bandLeast)*bandSample/scoreChunk - short[l]
 		for b, n := range within[l] {
 			if room -= n; room < 0 {
-				narrower[l] = band * (bandBins - float64(b)) / bandBins
+				narrower[l] = width * (bandBins - float64(b)) / bandBins
 				break
 			}
 		}

@@ -12,28 +12,31 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures of the estimate. A slot takes for each feature the mapper's tiles (196 bytes), sixteen
-// parents (64) and the walk to them (16). A class has
+// Figures of the estimate. A slot takes for each feature the mapper's tile (64 bytes), sixteen
+// parents (64) and the walk to them (16), and more for those that a block needs. A class has
 // support vectors: a few for each positive instance and some dozens of neighbours. A v_n has most
 // features of its support vectors. docs/deploy.md compares the estimates with measurements.
 const (
-	slotBytesPerFeature  = 196 + 64 + 16
-	curveBytesPerFeature = 64       // squared hinge below internals: the tile of curvatures
-	slotBytesPerRow      = 2 + 64/4 // signs, and tiles of the quarter of the rows that is visited
-	slotBytesFixed       = 8 << 20
-	supportPerPositive   = 4
-	supportPerClass      = 32
-	rowsPerPositive      = 7 // that have served a class, and left features in the internals above it
-	bytesPerDual         = 6
-	bytesPerEntry        = 3
-	bytesPerOverride     = 5  // of an internal's vector
-	bytesPerWeight       = 6  // of the model
-	keptPerEntry         = 16 // of a v_n: feature, float64 sum, curvature, and the room they grew in
-	keptPerDual          = 16 // row and lanes of few duals each, float64
-	keptPerOverride      = 8  // decoded
-	reducePerEntry       = 42 // of a v_n, in the first sweep: as received and by feature
-	reducePerOverride    = 45 // x and x_prev by feature; x+ by feature, decoded and coded; copies of groups
-	bytesPerDense        = 5.25
+	slotBytesPerFeature = 64 + 64 + 16
+	bytesPerLine        = 138       // a feature that a block needs: v, support, places
+	curveBytesPerLine   = 64        // squared hinge below internals: the tile of curvatures
+	slotBytesPerRow     = 2         // signs
+	bytesPerListed      = 240 + 138 // a row that a block visits, and one that it will visit next
+	listedRows          = 64 << 10  // at most, of one block
+	slotBytesFixed      = 1 << 20
+	supportPerPositive  = 4
+	supportPerClass     = 32
+	rowsPerPositive     = 7 // that have served a class, and left features in the internals above it
+	bytesPerDual        = 6
+	bytesPerEntry       = 3
+	bytesPerOverride    = 5  // of an internal's vector
+	bytesPerWeight      = 6  // of the model
+	keptPerEntry        = 16 // of a v_n: feature, float64 sum, curvature, and the room they grew in
+	keptPerDual         = 16 // row and lanes of few duals each, float64
+	keptPerOverride     = 8  // decoded
+	reducePerEntry      = 42 // of a v_n, in the first sweep: as received and by feature
+	reducePerOverride   = 45 // x and x_prev by feature; x+ by feature, decoded and coded; copies of groups
+	bytesPerDense       = 5.25
 )
 
 // Seconds of one core. The first is for one nonzero and one class of a pass over the data, for
@@ -101,7 +104,7 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	if internals == 0 {
 		entries = 0
 	} else if spec.GetOptions().GetLoss() == "squared-hinge" {
-		e.WorkerSlot += curveBytesPerFeature * d
+		e.WorkerSlot += curveBytesPerLine * lines(spec.GetOptions(), data)
 	}
 	written, held := groupEntries(tree, data, plan)
 	coded := bytesPerOverride * written
@@ -129,9 +132,21 @@ const ApartBytes = 64 << 20
 
 // SlotBytes is what the solve of a block over such data takes, the curvatures below internals not counted.
 func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
-	n := slotBytesPerFeature*(d.GetFeatures()+1) + slotBytesPerRow*d.GetInstances() + slotBytesFixed
+	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(o, d) +
+		slotBytesPerRow*d.GetInstances() + bytesPerListed*min(d.GetInstances(), listedRows) + slotBytesFixed
 	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
 		n += denseRows(d)
+	}
+	return n
+}
+
+// lines is the number of features that the tiles of a block have lines for: those of the rows that it
+// lists, or all if they are more than a third (mapper/lines.go).
+func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
+	all := d.GetFeatures() + 1
+	n := uint64(newVocabulary(d).distinct(listedRows))
+	if o.GetLoss() == "logistic" || n > all/3 {
+		return all
 	}
 	return n
 }

@@ -43,11 +43,33 @@ func TestPlanMemory(t *testing.T) {
 	}
 	wide := methodtest.WordNetLike(200, 50)
 	wide.Data.Features *= 10
-	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 5*small.WorkerSlot || e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
+	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 3*small.WorkerSlot || e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
 		t.Errorf("ten times the features: %+v, then %+v, %v", small, e, err)
 	}
 	if _, err := estimateOf(&taxonv1.JobSpec{Structure: &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{0}}}); err == nil {
 		t.Error("a cycle was planned")
+	}
+}
+
+// The tiles of a block have lines for the features of the rows that it lists, or for all.
+func TestPlanLines(t *testing.T) {
+	spec := methodtest.WordNetLike(200, 50)
+	d := spec.GetData()
+	if n := lines(spec.Options, d); n != d.Features+1 {
+		t.Errorf("the rows have most of %d features: %d lines", d.Features, n)
+	}
+	d.Instances *= 100 // with as many nonzeros in all
+	n := lines(spec.Options, d)
+	if n > d.Features/3 || n < d.Features/100 {
+		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
+	}
+	spec.Options.Loss = "squared-hinge"
+	if got := lines(spec.Options, d); got != n {
+		t.Errorf("squared hinge: %d lines, hinge %d", got, n)
+	}
+	spec.Options.Loss = "logistic"
+	if n := lines(spec.Options, d); n != d.Features+1 {
+		t.Errorf("logistic loss: %d lines for %d features", n, d.Features)
 	}
 }
 
