@@ -118,6 +118,7 @@ type builder struct {
 	begin []int32 // of each feature the number of entries, shifted by one
 	entry []override
 	count []int64 // per node
+	spare *Vectors
 }
 
 // reset makes an empty builder for these numbers of nodes and features.
@@ -135,9 +136,11 @@ func (b *builder) open(f int32, n int) []override {
 
 // vectors closes the builder; features begin at lo.
 func (b *builder) vectors(lo uint32) *Vectors {
-	v := &Vectors{
-		Begin: make([]int64, len(b.count)+1), Feature: make([]uint32, len(b.entry)), Value: make([]float32, len(b.entry)),
+	v := b.spare
+	if b.spare = nil; v == nil {
+		v = new(Vectors)
 	}
+	v.Resize(len(b.count), len(b.entry))
 	for _, e := range b.entry {
 		b.count[e.node]++
 	}
@@ -158,9 +161,10 @@ func (b *builder) vectors(lo uint32) *Vectors {
 	return v
 }
 
+// resize returns a slice of n elements with undefined values, with some room for a larger one.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]T, n)
+		return make([]T, n+n/8)[:n]
 	}
 	return s[:n]
 }

@@ -189,8 +189,12 @@ func part(in []coupling.Contribution, lo, hi uint32) (out []coupling.Contributio
 
 // run updates one range by the package.
 func (s *system) run(rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
+	return s.runIn(new(Scratch), rule, lo, hi, certify)
+}
+
+func (s *system) runIn(memory *Scratch, rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
 	t := Task{Forest: s.forest, Lo: uint32(lo), Hi: uint32(hi), Rule: rule, Set: s.set, Damping: s.damping, Certify: certify, Beta: s.beta}
-	return t.Run(part(s.in, t.Lo, t.Hi), overrides(s.forest, s.x, lo, hi), overrides(s.forest, s.prev, lo, hi))
+	return memory.Run(t, part(s.in, t.Lo, t.Hi), overrides(s.forest, s.x, lo, hi), overrides(s.forest, s.prev, lo, hi))
 }
 
 // y is the extrapolated point.

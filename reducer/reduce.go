@@ -61,7 +61,7 @@ func (t Task) Run(in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums)
 }
 
 // Scratch is the memory of one Run at a time, to be used again by the next; the zero value
-// is ready. What Run returns shares nothing with it.
+// is ready. What Run returns shares nothing with it until Recycle takes it.
 type Scratch struct {
 	Plain bool // loops are Go's, even if the CPU could run faster ones
 
@@ -75,6 +75,9 @@ type Scratch struct {
 	col      column
 	strips   strips
 }
+
+// Recycle takes back a result that nobody needs any more: the next one has its memory.
+func (s *Scratch) Recycle(v *Vectors) { s.out.spare = v }
 
 // Run is Task.Run with memory to reuse.
 func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {

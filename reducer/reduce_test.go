@@ -307,3 +307,22 @@ func TestFullMajorises(t *testing.T) {
 		}
 	})
 }
+
+// TestRecycle: what a scratch has been used for, and the memory of earlier results, are not seen.
+func TestRecycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var used Scratch
+		for range 3 {
+			s := drawSystem(t)
+			for _, rule := range moving {
+				want, sums := s.run(rule, 0, s.width, true)
+				got, again := s.runIn(&used, rule, 0, s.width, true)
+				s.runIn(&used, Full, 0, s.width/2, true) // takes no memory of got
+				if !reflect.DeepEqual(got.Begin, want.Begin) || !equal(got.Feature, want.Feature) || !equal(got.Value, want.Value) || again != sums {
+					t.Fatalf("rule %d: %v and %+v, in new memory %v and %+v", rule, got, again, want, sums)
+				}
+				used.Recycle(got)
+			}
+		}
+	})
+}

@@ -40,6 +40,13 @@ type Vectors struct {
 	Value   []float32
 }
 
+// Resize makes room for n nodes and so many values in all, in the memory that is there if it is
+// enough. What is in them is undefined, but Begin[0] is 0.
+func (v *Vectors) Resize(n, values int) {
+	v.Begin, v.Feature, v.Value = resize(v.Begin, n+1), resize(v.Feature, values), resize(v.Value, values)
+	v.Begin[0] = 0
+}
+
 // Zero is the all-zero vectors of n nodes.
 func Zero(n int) *Vectors { return &Vectors{Begin: make([]int64, n+1)} }
 

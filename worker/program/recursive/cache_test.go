@@ -47,17 +47,20 @@ func TestJoinGroups(t *testing.T) {
 			parts[g].Begin[i+1] = int64(len(parts[g].Feature))
 		}
 	}
-	got := joinGroups(nodes, groups, parts)
-	for p := range nodes {
-		a, b, c, d := all.Begin[p], all.Begin[p+1], got.Begin[p], got.Begin[p+1]
-		if p == 2 {
-			b = a // below no block
-		}
-		if !slices.Equal(all.Feature[a:b], got.Feature[c:d]) || !slices.Equal(all.Value[a:b], got.Value[c:d]) {
-			t.Errorf("node %d", p)
+	used := randomVectors(r, nodes+3, 4, 20)
+	for _, memory := range []*reducer.Vectors{new(reducer.Vectors), used} {
+		got := joinGroups(memory, nodes, groups, parts)
+		for p := range nodes {
+			a, b, c, d := all.Begin[p], all.Begin[p+1], got.Begin[p], got.Begin[p+1]
+			if p == 2 {
+				b = a // below no block
+			}
+			if !slices.Equal(all.Feature[a:b], got.Feature[c:d]) || !slices.Equal(all.Value[a:b], got.Value[c:d]) {
+				t.Errorf("node %d", p)
+			}
 		}
 	}
-	if one := joinGroups(nodes, [][]int32{{0, 1, 2, 3, 4, 5}}, []*reducer.Vectors{all}); one != all {
+	if one := joinGroups(new(reducer.Vectors), nodes, [][]int32{{0, 1, 2, 3, 4, 5}}, []*reducer.Vectors{all}); one != all {
 		t.Error("a single group is copied")
 	}
 }

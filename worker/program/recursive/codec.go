@@ -258,12 +258,18 @@ func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 
 // decodeVectors reads what encodeVectors wrote for so many nodes over [lo, hi).
 func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error) {
+	v := new(reducer.Vectors)
+	return v, decodeVectorsInto(v, b, nodes, lo, hi)
+}
+
+// decodeVectorsInto is decodeVectors into the memory of v.
+func decodeVectorsInto(v *reducer.Vectors, b []byte, nodes int, lo, hi uint32) error {
 	d := codec.Decoder{B: b}
 	d.Format(formatVectors)
 	if n := d.Count(1); n != nodes {
 		d.Fail()
 	}
-	v := &reducer.Vectors{Begin: make([]int64, nodes+1)}
+	v.Resize(nodes, 0)
 	for p := range nodes {
 		v.Begin[p+1] = v.Begin[p] + int64(d.Number(int(hi-lo)))
 	}
@@ -272,13 +278,13 @@ func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error)
 		d.Fail()
 	}
 	if d.Err == nil {
-		v.Feature, v.Value = make([]uint32, total), make([]float32, total)
+		v.Resize(nodes, int(total))
 		for p := range nodes {
 			d.Ascending(v.Feature[v.Begin[p]:v.Begin[p+1]], lo, hi)
 		}
 		d.F32(v.Value)
 	}
-	return v, d.End("vectors of the internals")
+	return d.End("vectors of the internals")
 }
 
 // The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,

@@ -288,10 +288,11 @@ func (j *job) ranges() []uint32 { return j.plan.RangeBegin }
 
 // scratch is a task's reusable memory.
 type scratch struct {
-	solver mapper.Solver
-	reduce reducer.Scratch
-	walk   reducer.Walk
-	mean   [mapper.Lanes][]float32
+	solver  mapper.Solver
+	reduce  reducer.Scratch
+	vectors [2]rangeMemory // a range's internals, and those before
+	walk    reducer.Walk
+	mean    [mapper.Lanes][]float32
 
 	// On graphs: see leafGroupMean.
 	sum      []float64
@@ -304,9 +305,9 @@ type scratch struct {
 func (s *scratch) open(j *job, ranges bool) {
 	switch {
 	case ranges && j.apart:
-		*s = scratch{reduce: s.reduce}
+		*s = scratch{reduce: s.reduce, vectors: s.vectors}
 	case !ranges && j.apart:
-		s.reduce = reducer.Scratch{}
+		s.reduce, s.vectors = reducer.Scratch{}, [2]rangeMemory{}
 	}
 	if s.reduce.Plain = j.problem.Kernel.String() != "avx512"; !ranges && s.solver == nil {
 		s.solver = j.problem.NewSolver()

@@ -35,7 +35,7 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, prev, err := k.rangeVectors(ctx, t, t.Beta != 0 || t.Rule == reducer.Jacobi)
+	x, prev, err := k.rangeVectors(ctx, s, t, t.Beta != 0 || t.Rule == reducer.Jacobi)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,9 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 		var keep func()
 		if k.job.oneGroup() && !k.job.noCache {
 			keep = func() { k.job.recent.keep(values[0].Key, next) }
+		}
+		if keep == nil {
+			s.reduce.Recycle(next)
 		}
 		if err := k.Put(ctx, values, keep); err != nil {
 			return nil, err
@@ -137,7 +140,7 @@ func (k *task) emitRange(ctx context.Context, s *scratch) error {
 	}
 	t := k.reducerTask(number, params.Reduce{Beta: r.Beta})
 	t.Rule = reducer.Emit
-	x, prev, err := k.rangeVectors(ctx, t, t.Beta != 0)
+	x, prev, err := k.rangeVectors(ctx, s, t, t.Beta != 0)
 	if err != nil {
 		return err
 	}
@@ -235,17 +238,23 @@ func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []cou
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
-func (k *task) rangeVectors(ctx context.Context, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
-	if x, err = k.rangeVector(ctx, 0, t); err != nil || !both {
+func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
+	if x, err = k.rangeVector(ctx, &s.vectors[0], 0, t); err != nil || !both {
 		return x, x, err
 	}
-	prev, err = k.rangeVector(ctx, 1, t)
+	prev, err = k.rangeVector(ctx, &s.vectors[1], 1, t)
 	return x, prev, err
+}
+
+// rangeMemory is what a range's vectors are read into, used again by the next range.
+type rangeMemory struct {
+	parts []*reducer.Vectors // of the groups
+	all   reducer.Vectors
 }
 
 // rangeVector joins the groups' lists of one range; a node that several groups hold
 // (an ancestor of all) is taken from the first.
-func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*reducer.Vectors, error) {
+func (k *task) rangeVector(ctx context.Context, m *rangeMemory, back uint32, t reducer.Task) (*reducer.Vectors, error) {
 	nodes := len(k.job.forest.Parent)
 	if k.job.dense() {
 		g, err := k.rangeGrid(ctx, back, t)
@@ -269,16 +278,19 @@ func (k *task) rangeVector(ctx context.Context, back uint32, t reducer.Task) (*r
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]*reducer.Vectors, len(values))
+	for len(m.parts) < len(values) {
+		m.parts = append(m.parts, new(reducer.Vectors))
+	}
 	for g, v := range values {
-		if parts[g], err = decodeVectors(v, len(k.job.groups[g]), t.Lo, t.Hi); err != nil {
+		if err := decodeVectorsInto(m.parts[g], v, len(k.job.groups[g]), t.Lo, t.Hi); err != nil {
 			return nil, program.Deterministic(err)
 		}
 	}
-	return joinGroups(nodes, k.job.groups, parts), nil
+	return joinGroups(&m.all, nodes, k.job.groups, m.parts), nil
 }
 
-func joinGroups(nodes int, groups [][]int32, parts []*reducer.Vectors) *reducer.Vectors {
+// joinGroups joins the groups' lists in the memory of v.
+func joinGroups(v *reducer.Vectors, nodes int, groups [][]int32, parts []*reducer.Vectors) *reducer.Vectors {
 	if len(parts) == 1 && len(groups[0]) == nodes {
 		return parts[0]
 	}
@@ -296,7 +308,8 @@ func joinGroups(nodes int, groups [][]int32, parts []*reducer.Vectors) *reducer.
 			}
 		}
 	}
-	v := &reducer.Vectors{Begin: make([]int64, nodes+1), Feature: make([]uint32, 0, total), Value: make([]float32, 0, total)}
+	v.Resize(nodes, int(total))
+	v.Feature, v.Value = v.Feature[:0], v.Value[:0]
 	for p, w := range where {
 		if w.group >= 0 {
 			part := parts[w.group]
