@@ -22,8 +22,9 @@ const (
 	curveBytesPerLine   = 64        // squared hinge below internals: the tile of curvatures
 	slotBytesPerRow     = 2         // signs
 	bytesPerListed      = 240 + 138 // a row that a block visits, and one that it will visit next
-	listedRows          = 64 << 10  // at most, of one block
-	slotBytesFixed      = 1 << 20
+	listedRows          = 64 << 10  // at most, of one block, as crowded bands are narrowed
+	listedShare         = 4         // squared hinge: one in so many rows; its first list foresees biases and is not narrowed
+	slotBytesFixed      = 4 << 20
 	supportPerPositive  = 4
 	supportPerClass     = 32
 	rowsPerPositive     = 7 // that have served a class, and left features in the internals above it
@@ -133,9 +134,18 @@ const ApartBytes = 64 << 20
 // SlotBytes is what the solve of a block over such data takes, the curvatures below internals not counted.
 func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(o, d) +
-		slotBytesPerRow*d.GetInstances() + bytesPerListed*min(d.GetInstances(), listedRows) + slotBytesFixed
+		slotBytesPerRow*d.GetInstances() + bytesPerListed*listed(o, d) + slotBytesFixed
 	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
 		n += denseRows(d)
+	}
+	return n
+}
+
+// listed is the number of rows that a block lists at most.
+func listed(o *taxonv1.Options, d *taxonv1.Data) uint64 {
+	n := min(d.GetInstances(), listedRows)
+	if o.GetLoss() == "squared-hinge" {
+		n = max(n, d.GetInstances()/listedShare)
 	}
 	return n
 }
@@ -144,7 +154,7 @@ func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 // lists, or all if they are more than a third (mapper/lines.go).
 func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
-	n := uint64(newVocabulary(d).distinct(listedRows))
+	n := uint64(newVocabulary(d).distinct(float64(listed(o, d))))
 	if o.GetLoss() == "logistic" || n > all/3 {
 		return all
 	}

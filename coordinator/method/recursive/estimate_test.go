@@ -63,8 +63,11 @@ func TestPlanLines(t *testing.T) {
 	if n > d.Features/3 || n < d.Features/100 {
 		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
 	}
-	spec.Options.Loss = "squared-hinge"
-	if got := lines(spec.Options, d); got != n {
+	spec.Options.Loss = "squared-hinge" // whose first list is not narrowed
+	if got, hinge := listed(spec.Options, d), uint64(listedRows); got != d.Instances/listedShare || got <= hinge {
+		t.Errorf("squared hinge: %d of %d rows are listed, hinge %d", got, d.Instances, hinge)
+	}
+	if got := lines(spec.Options, d); got <= n {
 		t.Errorf("squared hinge: %d lines, hinge %d", got, n)
 	}
 	spec.Options.Loss = "logistic"
