@@ -133,8 +133,14 @@ func cpuSeconds() float64 {
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// PeakRSS is the most memory that this process has used so far.
-func PeakRSS() int64 { return int64(rusage().Maxrss) << 10 }
+// PeakRSS is the most memory that this process has used so far. What rusage says may be the peak of the
+// process that started it.
+func PeakRSS() int64 {
+	if bytes := procBytes("/proc/self/status", "VmHWM:"); bytes > 0 {
+		return bytes
+	}
+	return int64(rusage().Maxrss) << 10
+}
 
 // rusage is the system's account of this process; zero: there is none.
 func rusage() (r unix.Rusage) {
@@ -145,9 +151,12 @@ func rusage() (r unix.Rusage) {
 }
 
 // availableMemory is how much memory can be used without swapping; 0: unknown.
-func availableMemory() (bytes int64) {
-	data, _ := os.ReadFile("/proc/meminfo") // other systems have no such file
-	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
+func availableMemory() int64 { return procBytes("/proc/meminfo", "MemAvailable:") }
+
+// procBytes is a number of kB in a file of /proc, in bytes; 0: other systems have none.
+func procBytes(file, name string) (bytes int64) {
+	data, _ := os.ReadFile(file)
+	_, rest, _ := strings.Cut(string(data), name)
 	_, _ = fmt.Sscan(rest, &bytes)
 	return bytes << 10
 }

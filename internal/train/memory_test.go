@@ -2,7 +2,11 @@ package train
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,5 +73,33 @@ func TestThrift(t *testing.T) {
 		if c := tr.engineConfig(); c.NoCache != (tr.thrift >= method.Frugal) || (c.BadgerDir != "") != (tr.thrift == method.OnDisk) {
 			t.Errorf("thrift %d: nothing kept %v, files in %q", tr.thrift, c.NoCache, c.BadgerDir)
 		}
+	}
+}
+
+// TestPeakIsOurs: the peak of the process that started this one is no part of it.
+func TestPeakIsOurs(t *testing.T) {
+	const child, large = "TAXON_TEST_PEAK", 300 << 20
+	if os.Getenv(child) != "" {
+		fmt.Println("peak", PeakRSS())
+		return
+	}
+	held := make([]byte, large)
+	for i := 0; i < large; i += os.Getpagesize() {
+		held[i] = 1
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestPeakIsOurs$", "-test.v")
+	c.Env = append(os.Environ(), child+"=1")
+	out, err := c.Output()
+	runtime.KeepAlive(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peak int64
+	_, rest, _ := strings.Cut(string(out), "peak ")
+	if _, err := fmt.Sscan(rest, &peak); err != nil {
+		t.Fatalf("%v: %q", err, out)
+	}
+	if ours := PeakRSS(); peak <= 0 || peak >= large || ours < large {
+		t.Errorf("a child's peak is %d bytes, its parent's %d", peak, ours)
 	}
 }
