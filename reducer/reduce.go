@@ -19,11 +19,12 @@ const (
 	Jacobi              // damped mean of all nodes at once
 	None                // no move: certificate only
 	Emit                // no move: the result is y itself
+	ToZero              // the internals are zero again
 )
 
 // ParseRule reads the name that tasks use.
 func ParseRule(name string) (Rule, error) {
-	for r, n := range [...]string{"support", "family", "full", "mean", "jacobi", "none", "emit"} {
+	for r, n := range [...]string{"support", "family", "full", "mean", "jacobi", "none", "emit", "zero"} {
 		if n == name {
 			return Rule(r), nil
 		}
@@ -81,6 +82,9 @@ func (s *Scratch) Recycle(v *Vectors) { s.out.spare = v }
 
 // Run is Task.Run with memory to reuse.
 func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
+	if t.Rule == ToZero {
+		return Zero(len(t.Forest.Parent)), Sums{}
+	}
 	slices.SortStableFunc(in, func(a, b coupling.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
 	r := &run{Scratch: s, Task: t, prev: &s.prev, degrees: t.degreesOf()}

@@ -2,6 +2,7 @@ package reducer
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"taxon/internal/coupling"
@@ -85,9 +86,26 @@ func TestNothing(t *testing.T) {
 	}
 }
 
+// TestToZero: whatever the internals were, and whatever is contributed.
+func TestToZero(t *testing.T) {
+	s := randomSystem(3, 12, 20)
+	v, sums := s.run(ToZero, 0, 20, false)
+	if len(v.Begin) != 13 || len(v.Feature) != 0 || sums != (Sums{}) {
+		t.Errorf("%+v %+v", v, sums)
+	}
+	task := Task{Forest: s.forest, Hi: 20, Rule: ToZero}
+	x := overrides(s.forest, s.x, 0, 20).Grid(s.forest.Parent, 0, 20)
+	grid, _ := new(Scratch).RunDense(task, nil, x, x)
+	for p := range 12 {
+		if slices.ContainsFunc(grid.Row(p), func(w float32) bool { return w != 0 }) {
+			t.Errorf("node %d: %v", p, grid.Row(p))
+		}
+	}
+}
+
 func TestParseRule(t *testing.T) {
 	for name, want := range map[string]Rule{"support": Support, "family": Family, "full": Full, "mean": Mean,
-		"jacobi": Jacobi, "none": None, "emit": Emit} {
+		"jacobi": Jacobi, "none": None, "emit": Emit, "zero": ToZero} {
 		if got, err := ParseRule(name); err != nil || got != want {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}

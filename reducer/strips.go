@@ -53,7 +53,7 @@ func (s *Scratch) RunDense(t Task, in []coupling.Dense, x, prev *Grid) (*Grid, S
 // problem with all rules but Family, whose curvature depends on which nodes have a value.
 func (t *Task) inStrips() bool {
 	switch t.Rule {
-	case Mean, Jacobi, Family, Emit:
+	case Mean, Jacobi, Family, Emit, ToZero:
 		return false
 	}
 	return t.Forest.Graph == nil && t.Forest.Edge == nil && (t.Forest.Inner == 0 || t.Forest.Inner == 1)

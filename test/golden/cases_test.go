@@ -91,6 +91,8 @@ var trainings = []training{
 	// Small and hard: steps that are guarded, stalls, rests, every row in the working sets.
 	{"circles", "--data @circles.svm --hierarchy @circles.txt --gap 1e-9"},
 	{"circles squared", "--data @circles.svm --hierarchy @circles.txt --loss squared-hinge --gap 1e-9"},
+	{"own", "--data @own.svm --hierarchy @own.txt --threads 2"},
+	{"own squared", "--data @own.svm --hierarchy @own.txt --loss squared-hinge --stores 2"},
 	{"circles C 10", "--data @circles.svm --hierarchy @circles.txt --C 10 --gap 1e-5"},
 	{"chain C 1000", "--data @chain.svm --hierarchy @chain.txt --C 1000 --gap 1e-5"},
 	{"brush", "--data @brush.svm --hierarchy @brush.txt --gap 1e-6 --max-sweeps 400"},

@@ -79,7 +79,7 @@ func makeData(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	for _, hard := range []string{"circles", "chain", "brush"} {
+	for _, hard := range []string{"circles", "chain", "brush", "own"} {
 		for _, ext := range []string{".svm", ".txt"} {
 			data, err := os.ReadFile(filepath.Join("../exact/testdata", hard+ext))
 			if err != nil {

@@ -53,7 +53,7 @@ type stage uint8
 const (
 	stageSolve     stage = iota // twoblock, flat: MAP of all blocks
 	stageReduce                 // twoblock: exact solve for the internals at what stageSolve wrote
-	stageSafeguard              // twoblock: stageReduce again with the curvature of whole families, as P rose
+	stageSafeguard              // twoblock: stageReduce again with the curvature of whole families, or the internals begin again at zero, as P rose
 	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
 	stageCertify                // after stagePrice: sums of the internals, nothing moves
@@ -76,6 +76,7 @@ type state struct {
 	T           float64 // FISTA's t
 	Beta        float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
 	Rises       uint32  // pricing sweeps in a row whose P lay above Accepted
+	Climbs      uint32  `json:",omitempty"` // certificates in a row whose P lay above the one before
 	Accepted    float64 // P of the last accepted pricing sweep
 	MaxInner    uint32  // bound on inner epochs, once it has been raised
 	Precise     bool    // descend in float64
@@ -87,10 +88,13 @@ type state struct {
 	Worst       float64 // largest gap since BestSweep
 	Safeguarded bool    `json:",omitempty"` // steps use the full curvature, whose model bounds P from above, and working sets hold every row: slower, but it cannot cycle
 	WarmStarted bool    `json:",omitempty"` // the terminals began at given duals
-	Family      bool    // steps take the curvature of whole families: see Policy.StallShare
+	Family      bool    // steps take the curvature of whole families: see stop.go
+	Anew        bool    `json:",omitempty"` // in stageSafeguard: the internals begin again at zero
 	Primal      float64 // running sums of the certificate under way
 	Dual        float64
 	Inner       float64 // and of the inner gaps
+	Duals       float64 `json:",omitempty"` // and of the support
+	Listed      float64 `json:",omitempty"` // and of the working sets
 	Certified   bool    // Last is set
 	LastSweep   uint32  `json:",omitempty"` // the sweep that Last is of
 	Aim         uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
@@ -192,7 +196,7 @@ func (d *driver) twoblock() bool { return d.schedule == ScheduleTwoblock || d.sc
 // openSweep goes to the first step of a sweep.
 func (d *driver) openSweep(sweep uint32) {
 	d.Sweep, d.Set, d.Piece = sweep, 0, 0
-	d.Primal, d.Dual, d.Inner = 0, 0, 0
+	d.clearSums()
 	d.Price = d.mustPrice()
 	d.Stage = stageSet
 	if !d.internals || d.twoblock() {
@@ -233,7 +237,11 @@ func (d *driver) Step() (method.Step, bool) {
 	case stageReduce:
 		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: d.rule(), Certify: d.Price})}
 	case stageSafeguard:
-		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: "family"})}
+		rule := "family"
+		if d.Anew {
+			rule = "zero"
+		}
+		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: rule})}
 	case stageSet:
 		if d.schedule == ScheduleJacobi {
 			s.Tasks = []method.Tasks{d.mapTasks(allSets, false), d.reduceTasks(Reduce{Rule: "jacobi", Damping: d.p.JacobiDamping})}
@@ -331,7 +339,7 @@ func (d *driver) rule() string {
 	switch {
 	case !d.support || d.Rises >= d.p.FullAfter || d.Safeguarded:
 		return "full"
-	case d.Rises >= d.p.FamilyAfter || d.Family:
+	case d.Family:
 		return "family"
 	}
 	return "support"
@@ -353,6 +361,9 @@ func (d *driver) innerGap() float64 {
 	return d.p.InnerShare * total / float64(d.terminals)
 }
 
+// clearSums begins a certificate.
+func (d *driver) clearSums() { d.Primal, d.Dual, d.Inner, d.Duals, d.Listed = 0, 0, 0, 0, 0 }
+
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	restart, certifies := 0.0, d.certifies()
@@ -365,6 +376,8 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.Primal += s[SumPrimal]
 			d.Dual += s[SumDual]
 			d.Inner += s[SumInnerGap]
+			d.Duals += s[SumSupport]
+			d.Listed += s[SumWorking]
 		}
 	}
 	switch d.Stage {
@@ -391,6 +404,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
+		d.Anew = false
 		d.advance(true)
 		return method.Outcome{SweepDone: true, Certified: true}, nil
 	case stageSet:
@@ -453,10 +467,10 @@ func (d *driver) endPriced() (method.Outcome, error) {
 
 // commitReduce ends twoblock's REDUCE step. If the job stops here, the new internals are dropped.
 // The certificate describes the y at which the terminals were solved, and EMIT writes the same.
-// If P rose, the step runs again from the same inputs with the curvature of whole families, and
-// the momentum restarts. If P rises again, full curvature is used until it has fallen. A rise that
-// unfinished inner solves explain only restarts the momentum: steps that make so many rows active
-// outside of the working sets go too far.
+// If P rose, the step runs again from the same inputs with the curvature of whole families, as do all
+// later ones, and the momentum restarts. If P stays above, full curvature is used until it has fallen.
+// A rise that unfinished inner solves explain only restarts the momentum: steps that make so many rows
+// active outside of the working sets go too far. Steps that went astray from the start are given up.
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
 		d.priceNow()
@@ -466,8 +480,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		d.advance(restart)
 		return method.Outcome{SweepDone: true}, nil
 	}
-	support := d.rule() == "support"
-	restart = restart || d.Certified && d.Primal > d.Last.Objective
+	support, before := d.rule() == "support", d.Last.Gap
 	if err := d.certify(); err != nil {
 		return method.Outcome{}, err
 	}
@@ -476,12 +489,15 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
 	rose := d.objectiveRose()
-	d.Family = d.Family || d.stalled()
-	if support && rose {
+	d.Family = d.Family || d.stalled() || d.supportFails(before)
+	if d.Anew = support && d.astray(); d.Anew {
+		d.Rises, d.Accepted = 0, 0
+	}
+	if support && rose || d.Anew {
 		d.Stage = stageSafeguard
 		return method.Outcome{Drop: dropX}, nil
 	}
-	d.advance(restart || rose)
+	d.advance(restart || d.Climbs > 0)
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
@@ -520,6 +536,7 @@ func (d *driver) objectiveRose() bool {
 		return true
 	}
 	d.Rises++
+	d.Family = true
 	return true
 }
 

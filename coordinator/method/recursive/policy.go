@@ -58,12 +58,13 @@ type Policy struct {
 	JacobiDamping    float64 // schedule jacobi: internals go this share of the way to the mean
 
 	// Curvature of the internals' solve: on the support, else of whole families, else full.
-	FamilyAfter uint32  // of families after this many priced sweeps in a row with P above the best accepted one
-	FullAfter   uint32  // full after this many: it never raises P, but makes the internals dense
-	Share       float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
-	StallEvery  uint32  // of families for the rest of the job, if in this many sweeps the gap falls too little:
-	StallShare  float64 // to more than this share of what it was
-	StallFrom   uint32  // tested from this sweep on
+	FullAfter  uint32  // full after this many priced sweeps in a row with P above the best accepted one: it never raises P, but makes the internals dense
+	NearShare  float64 // of families for the rest of the job once P rose above that, or twice in a row, or the gap rose while the working sets held this many times the support; 0: none of the last two
+	AnewAbove  float64 // the internals begin again at zero, if P rose so with the gap above this; 0: never
+	Share      float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
+	StallEvery uint32  // of families as well, if in this many sweeps the gap falls too little:
+	StallShare float64 // to more than this share of what it was
+	StallFrom  uint32  // tested from this sweep on
 
 	// The end of a job, and the change to safeguarded mode.
 	BestShare        float64 // the gap counts as fallen when it is below this share of the smallest so far
@@ -91,7 +92,7 @@ var joint = Policy{
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
-	FamilyAfter: 2, FullAfter: 4, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
+	FullAfter: 4, NearShare: 8, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
 	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
 	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
@@ -117,7 +118,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 	},
 	"logistic": {
 		joint.with(func(p *Policy) {
-			p.PreciseInnerBelow, p.SparsePriced, p.WarmDuals = 0, 2, false
+			p.PreciseInnerBelow, p.NearShare, p.AnewAbove, p.SparsePriced, p.WarmDuals = 0, 0, 0, 2, false
 			p.Share, p.MomentumFrom = 0.7, 1 // with half of the bound momentum from the start lets P rise
 		}),
 		flat.with(func(p *Policy) {

@@ -22,6 +22,11 @@ func (d *driver) certify() error {
 	} else {
 		d.Stationary = 0
 	}
+	if d.Certified && now.Objective > d.Last.Objective {
+		d.Climbs++
+	} else {
+		d.Climbs = 0
+	}
 	d.aim(gap)
 	rise := math.Inf(1)
 	if d.Certified {
@@ -128,6 +133,21 @@ func (d *driver) stalled() bool {
 	return d.Sweep >= d.p.StallFrom && d.Last.Gap > share*mark && share*d.Last.Gap < mark
 }
 
+// supportFails says whether the support's curvature has shown to be too small: P rose twice in a row, or
+// the gap rose, from the one before, while many more rows lie near their margin than have duals. Such
+// rows push back as soon as the internals move. Where most rows share no word with a class, all of them
+// are near: they have the margin of its bias.
+func (d *driver) supportFails(before float64) bool {
+	near := d.Listed > float64(d.p.NearShare*d.Duals)
+	return d.p.NearShare > 0 && (d.Climbs > 1 || near && before > 0 && d.Last.Gap > before)
+}
+
+// astray says whether such steps led away from the optimum while hardly anything of P was proven. What
+// they left in the internals shrinks slowly by the curvature of families, and zero is nearer.
+func (d *driver) astray() bool {
+	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.Climbs > 1)
+}
+
 // When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
 // the present weights are priced: the job ends with their certificate. It overruns by the running
 // tasks, one pass over the data for each terminal without any epochs, the sums of the internals,
@@ -181,7 +201,7 @@ func (d *driver) shorten() {
 // priceNow goes to the pricing of the present terminals, in a sweep that was not to be priced.
 func (d *driver) priceNow() {
 	d.Stage, d.Price = stagePrice, true
-	d.Primal, d.Dual, d.Inner = 0, 0, 0
+	d.clearSums()
 }
 
 // Resume implements method.Driver. It decides again whether the next sweep is priced, for a job

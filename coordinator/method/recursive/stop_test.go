@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // TestPrimalRests: a job without a bound ends once P moves by less than --gap/100 over ten sweeps.
@@ -42,5 +43,79 @@ func TestStall(t *testing.T) {
 		if d.Family != c.want {
 			t.Errorf("gap 0.3, then %v: family %v", c.gap, d.Family)
 		}
+	}
+}
+
+// TestSupportFails: steps take the curvature of whole families once that of the support led P up, or the
+// gap while most rows near their margin have no dual. If that went astray, the internals begin again at
+// zero.
+func TestSupportFails(t *testing.T) {
+	const few, many = 1.0, 9.0 // rows near their margin for each dual
+	for _, c := range []struct {
+		name         string
+		loss         string
+		warm         bool
+		near         float64
+		inner        float64   // share of P
+		primal, dual []float64 // of sweeps 1, 2, ...
+		family, anew bool
+	}{
+		{name: "P and the gap fall", near: many, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, 1}},
+		{name: "the gap rises", near: few, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}},
+		{name: "the gap rises, many rows near", near: many, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}, family: true},
+		{name: "P rises", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{0, 7, 7}, family: true},
+		{name: "P rises far from the optimum", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true, anew: true},
+		{name: "the same, warm", warm: true, near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true},
+		{name: "the same, logistic", loss: "logistic", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
+		{name: "P rises by inner gaps", near: few, inner: 0.5, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
+		{name: "it does twice", near: few, inner: 0.5, primal: []float64{9, 8, 8.1, 8.2}, dual: []float64{-9, 0, 1, 1}, family: true, anew: true},
+		{name: "it does, then falls, then does", near: few, inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1, 1, 1}},
+	} {
+		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
+		if c.warm {
+			d.WarmStart([]string{Dual})
+		}
+		anew := false
+		for n, primal := range c.primal {
+			for !d.Price { // sweep 5
+				commitOK(t, d)
+			}
+			commitOK(t, d, figures{Primal: primal, Dual: c.dual[n], InnerGap: c.inner * primal, Support: 10, Working: 10 * c.near})
+			out := commitOK(t, d, figures{Restart: -1})
+			if d.Stage == stageSafeguard {
+				s, _ := d.Step()
+				var r Reduce
+				if err := method.Decode(s.Tasks[0].Params, &r); err != nil || takesX(out) {
+					t.Fatal(err, out)
+				}
+				if r.Rule == "zero" {
+					if anew = true; d.Rises != 0 || d.Accepted != 0 {
+						t.Errorf("%s: begun anew, but %d rises above %v", c.name, d.Rises, d.Accepted)
+					}
+				}
+				commitOK(t, d, figures{Restart: -1})
+			}
+		}
+		if d.Family != c.family || anew != c.anew || d.Anew {
+			t.Errorf("%s: family %v, anew %v", c.name, d.Family, anew)
+		}
+	}
+}
+
+// TestMomentumFalling: while P falls the momentum stays, also where P is still above the best one.
+func TestMomentumFalling(t *testing.T) {
+	d := testDriver(nil)
+	for _, primal := range []float64{10, 9, 8, 9.5, 9.4, 9.3, 9.2} {
+		for !d.Price {
+			commitOK(t, d)
+		}
+		commitOK(t, d, figures{Primal: primal, Dual: 7})
+		commitOK(t, d, figures{Restart: -1})
+		if d.Stage == stageSafeguard {
+			commitOK(t, d, figures{Restart: -1})
+		}
+	}
+	if d.Rises == 0 || d.Beta == 0 {
+		t.Errorf("rises %d, beta %v", d.Rises, d.Beta)
 	}
 }
