@@ -102,7 +102,8 @@ func TestSupportFails(t *testing.T) {
 	}
 }
 
-// TestMomentumFalling: while P falls the momentum stays, also where P is still above the best one.
+// TestMomentumFalling: while P falls the momentum stays, also where P is still above the best one. The
+// fourth certificate above it turns to full curvature.
 func TestMomentumFalling(t *testing.T) {
 	d := testDriver(nil)
 	for _, primal := range []float64{10, 9, 8, 9.5, 9.4, 9.3, 9.2} {
@@ -115,7 +116,7 @@ func TestMomentumFalling(t *testing.T) {
 			commitOK(t, d, figures{Restart: -1})
 		}
 	}
-	if d.Rises == 0 || d.Beta == 0 {
-		t.Errorf("rises %d, beta %v", d.Rises, d.Beta)
+	if d.Rises != 4 || d.Beta == 0 || d.rule() != "full" {
+		t.Errorf("rises %d, beta %v, curvature %s", d.Rises, d.Beta, d.rule())
 	}
 }
