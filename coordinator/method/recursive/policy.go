@@ -64,7 +64,9 @@ type Policy struct {
 	Share      float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
 	StallEvery uint32  // of families as well, if in this many sweeps the gap falls too little:
 	StallShare float64 // to more than this share of what it was
-	StallFrom  uint32  // tested from this sweep on
+	StallFar   float64 // the same while the gap is above StallNear, where the support's steps gain more, if slowly
+	StallNear  float64
+	StallFrom  uint32 // tested from this sweep on
 
 	// The end of a job, and the change to safeguarded mode.
 	BestShare        float64 // the gap counts as fallen when it is below this share of the smallest so far
@@ -92,7 +94,7 @@ var joint = Policy{
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
 	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
-	FullAfter: 4, NearShare: 8, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallEvery: 4,
+	FullAfter: 4, NearShare: 8, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7, StallNear: 1e-2, StallEvery: 4,
 	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
 	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
@@ -107,7 +109,7 @@ var flat = joint.with(func(p *Policy) {
 
 // Policies by loss, and by whether there are internals.
 var policies = map[string]struct{ joint, flat Policy }{
-	"hinge": {joint.with(func(p *Policy) { p.SampleBand = -0.03 }), flat},
+	"hinge": {joint.with(func(p *Policy) { p.SampleBand, p.StallFar = -0.03, 0.8 }), flat},
 	"squared-hinge": {
 		joint.with(func(p *Policy) {
 			p.FirstPriced, p.SparsePriced = 2, 2 // its first sweep stays on a sample

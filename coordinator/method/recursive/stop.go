@@ -129,6 +129,9 @@ func (d *driver) stalled() bool {
 		return false
 	}
 	mark, share := d.Mark, d.p.StallShare
+	if d.Last.Gap > d.p.StallNear {
+		share = d.p.StallFar
+	}
 	d.Mark, d.MarkSweep = d.Last.Gap, d.Sweep
 	return d.Sweep >= d.p.StallFrom && d.Last.Gap > share*mark && share*d.Last.Gap < mark
 }

@@ -22,16 +22,21 @@ func TestPrimalRests(t *testing.T) {
 	}
 }
 
-// TestStall: steps take the curvature of whole families once the gap has all but stopped falling. A gap
-// that rises far is another matter.
+// TestStall: steps take the curvature of whole families once the gap has all but stopped falling, with
+// the hinge sooner near the optimum. A gap that rises far is another matter.
 func TestStall(t *testing.T) {
 	for _, c := range []struct {
-		gap  float64 // from sweep 16 on; 0.3 before
-		want bool
-	}{{0.2, false}, {0.25, true}, {0.35, true}, {0.5, false}, {5, false}} {
-		d := testDriver(nil)
+		loss        string
+		before, gap float64 // from sweep 16 on
+		want        bool
+	}{
+		{"hinge", 0.3, 0.2, false}, {"hinge", 0.3, 0.23, false}, {"hinge", 0.3, 0.25, true}, {"hinge", 0.3, 0.35, true},
+		{"hinge", 0.3, 0.5, false}, {"hinge", 0.3, 5, false}, {"hinge", 3e-3, 2e-3, false}, {"hinge", 3e-3, 2.3e-3, true},
+		{"squared-hinge", 0.3, 0.2, false}, {"squared-hinge", 0.3, 0.23, true},
+	} {
+		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
 		for d.Sweep <= 16 {
-			gap := 0.3
+			gap := c.before
 			if d.Sweep == 16 {
 				gap = c.gap
 			}
@@ -41,7 +46,7 @@ func TestStall(t *testing.T) {
 			}
 		}
 		if d.Family != c.want {
-			t.Errorf("gap 0.3, then %v: family %v", c.gap, d.Family)
+			t.Errorf("%s, gap %v, then %v: family %v", c.loss, c.before, c.gap, d.Family)
 		}
 	}
 }
