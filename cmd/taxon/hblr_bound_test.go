@@ -105,7 +105,7 @@ func TestHBLRVariational(t *testing.T) {
 	for line, want := range map[string]string{
 		train + "--inference variational --schedule parity --out $x":                                 "goes with inference map",
 		train + "--inference variational --covariance diagonal --memory 1MB --out $x":                "would be needed, --memory is",
-		train + "--inference variational --memory 1MB --out $x":                                      "use --covariance diagonal, fewer --threads",
+		train + "--inference variational --threads 2 --memory 1MB --out $x":                          "use --covariance diagonal, fewer --threads",
 		"predict --model $r --data $d/test.svm --predictive --out -":                                 "holds no variances for --predictive",
 		"eval --model $r --data $d/test.svm --predictive":                                            "holds no variances for --predictive",
 		"predict --model $f --data $d/test.svm --predictive --cutoff scut --out -":                   "predict: --predictive has scores that the fitted cut-offs of",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"taxon/coordinator"
@@ -248,10 +249,14 @@ func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint
 	return err
 }
 
-// StripStatus removes the transport's wording from a service's error.
+// StripStatus removes the transport's wording from a service's error. A cancellation stays one.
 func StripStatus(err error) error {
-	if s, ok := status.FromError(err); ok && err != nil {
-		return errors.New(s.Message())
+	s, ok := status.FromError(err)
+	switch {
+	case err == nil || !ok:
+		return err
+	case s.Code() == codes.Canceled:
+		return context.Canceled
 	}
-	return err
+	return errors.New(s.Message())
 }

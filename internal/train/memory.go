@@ -53,7 +53,10 @@ func (t *Training) Fit(most int) (int, error) {
 	if less != "" {
 		less += ", "
 	}
-	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use %sfewer --threads, a machine with more memory, or raise --memory if you know better",
+	if t.o.slots() > 1 {
+		less += "fewer --threads, "
+	}
+	return 0, exit.Usagef("train: about %s would be needed, %s is %s: use %sa machine with more memory, or raise --memory if you know better",
 		human.Bytes(t.needs(e, 1, least)), source, human.Bytes(limit), less)
 }
 

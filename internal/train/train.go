@@ -78,7 +78,7 @@ func Run(ctx context.Context, o *Options, ui tell.Teller) (*model.Report, error)
 	}
 	report, err := run(ctx, o, ui, work)
 	if err != nil {
-		err = work.kept(err)
+		err = work.kept(ctx, err)
 		work.abandon()
 		return nil, err
 	}

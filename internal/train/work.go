@@ -18,6 +18,7 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/jobs"
 	"taxon/internal/model"
 )
 
@@ -231,27 +232,41 @@ func (w *Work) describe(id Identity) error {
 // finished is the folder of a model that only lacks what is fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
 
-// kept adds to the error of a failed training what is left of it. An interrupted one has said it,
-// and one with wrong input or options has not begun.
-func (w *Work) kept(err error) error {
-	if own := (*exit.Error)(nil); !w.begun || errors.As(err, &own) || fs.IsInput(err) {
+// kept adds to the error of a failed training what is left of it. A job that was interrupted has said
+// it, and one with wrong input or options has not begun.
+func (w *Work) kept(ctx context.Context, err error) error {
+	if own := (*exit.Error)(nil); errors.As(err, &own) || fs.IsInput(err) {
 		return err
 	}
-	if model.IsModel(w.finished()) {
-		return fmt.Errorf("%w; the trained weights are kept: the same command does what is missing", err)
-	}
-	if !w.HasCheckpoint() {
-		return fmt.Errorf("%w; nothing is kept: the same command begins anew", err)
-	}
-	c, bad := engine.LoadCheckpoint(w.checkpoint())
-	if bad != nil {
+	if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
+		if left := w.left(); left != "" {
+			return exit.Interruptedf("interrupted; %s", left)
+		}
 		return err
 	}
-	state, bad := machine.ReadState(c.State)
-	if bad != nil {
-		return err
+	if left := w.left(); w.begun && left != "" {
+		return fmt.Errorf("%w; %s", err, left)
 	}
-	return fmt.Errorf("%w; the checkpoint after sweep %d is kept: the same command goes on from there", err, state.Sweep)
+	return err
+}
+
+// left says what a training leaves that ends before its end. "": it can't be read.
+func (w *Work) left() string {
+	switch {
+	case model.IsModel(w.finished()):
+		return "the trained weights are kept: the same command does what is missing"
+	case !w.HasCheckpoint():
+		return "nothing is kept: the same command begins anew"
+	}
+	c, err := engine.LoadCheckpoint(w.checkpoint())
+	if err != nil {
+		return ""
+	}
+	state, err := machine.ReadState(c.State)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("the checkpoint after sweep %d is kept: the same command goes on from there", state.Sweep)
 }
 
 // abandon ends a failed run. It leaves nothing behind, except a checkpoint or a finished
