@@ -53,7 +53,7 @@ type stage uint8
 const (
 	stageSolve     stage = iota // twoblock, flat: MAP of all blocks
 	stageReduce                 // twoblock: exact solve for the internals at what stageSolve wrote
-	stageSafeguard              // twoblock: stageReduce again with the curvature of whole families, or the internals begin again at zero, as P rose
+	stageSafeguard              // twoblock: stageReduce again, with more caution, as P rose
 	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
 	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
 	stageCertify                // after stagePrice: sums of the internals, nothing moves
@@ -92,9 +92,9 @@ type state struct {
 	Anew        bool    `json:",omitempty"` // in stageSafeguard: the internals begin again at zero
 	Primal      float64 // running sums of the certificate under way
 	Dual        float64
-	Inner       float64 // and of the inner gaps
-	Duals       float64 `json:",omitempty"` // and of the support
-	Listed      float64 `json:",omitempty"` // and of the working sets
+	Inner       float64 // of the inner gaps
+	Duals       float64 `json:",omitempty"` // of the nonzero duals
+	Listed      float64 `json:",omitempty"` // of the rows in the working sets
 	Certified   bool    // Last is set
 	LastSweep   uint32  `json:",omitempty"` // the sweep that Last is of
 	Aim         uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
@@ -470,7 +470,7 @@ func (d *driver) endPriced() (method.Outcome, error) {
 // If P rose, the step runs again from the same inputs with the curvature of whole families, as do all
 // later ones, and the momentum restarts. If P stays above, full curvature is used until it has fallen.
 // A rise that unfinished inner solves explain only restarts the momentum: steps that make so many rows
-// active outside of the working sets go too far. Steps that went astray from the start are given up.
+// active outside of the working sets go too far. Where steps led astray, the internals begin again at zero.
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
 		d.priceNow()
@@ -488,17 +488,24 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		d.Stage = stageEmit
 		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
-	rose := d.objectiveRose()
+	again := d.stepAgain(support)
 	d.Family = d.Family || d.stalled() || d.supportFails(before)
-	if d.Anew = support && d.astray(); d.Anew {
-		d.Rises, d.Accepted = 0, 0
-	}
-	if support && rose || d.Anew {
+	if again {
 		d.Stage = stageSafeguard
 		return method.Outcome{Drop: dropX}, nil
 	}
 	d.advance(restart || d.Climbs > 0)
 	return method.Outcome{SweepDone: true, Certified: true}, nil
+}
+
+// stepAgain says whether a step by the support's curvature is to run again with more caution. If it is
+// to begin at zero, P is compared with what comes after that.
+func (d *driver) stepAgain(support bool) bool {
+	rose := d.objectiveRose()
+	if d.Anew = support && d.astray(); d.Anew {
+		d.Rises, d.Accepted = 0, 0
+	}
+	return support && rose || d.Anew
 }
 
 // commitSet goes to the next independent set. After the last one it goes to the pricing steps or

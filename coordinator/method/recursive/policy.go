@@ -57,16 +57,17 @@ type Policy struct {
 	WarmPlainAbove   float64 // a warm start takes plain steps while the gap is above this
 	JacobiDamping    float64 // schedule jacobi: internals go this share of the way to the mean
 
-	// Curvature of the internals' solve: on the support, else of whole families, else full.
-	FullAfter  uint32  // full after this many priced sweeps in a row with P above the best accepted one: it never raises P, but makes the internals dense
-	NearShare  float64 // of families for the rest of the job once P rose above that, or twice in a row, or the gap rose while the working sets held this many times the support; 0: none of the last two
-	AnewAbove  float64 // the internals begin again at zero, if P rose so with the gap above this; 0: never
-	Share      float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
-	StallEvery uint32  // of families as well, if in this many sweeps the gap falls too little:
+	// Curvature of the internals' solve: on the support; of families for the rest of the job, once
+	// P rose or one of these holds; full while P stays above the best accepted one.
+	NearShare  float64 // the gap rose while the working sets held this many times the support, or P rose twice in a row for any reason; 0: not tested
+	StallEvery uint32  // in this many sweeps the gap fell too little:
 	StallShare float64 // to more than this share of what it was
-	StallFar   float64 // the same while the gap is above StallNear, where the support's steps gain more, if slowly
-	StallNear  float64
-	StallFrom  uint32 // tested from this sweep on
+	StallFar   float64 // the same while the gap is above StallNear
+	StallNear  float64 // below it families gain more than the support
+	StallFrom  uint32  // the last three are tested from this sweep on
+	FullAfter  uint32  // full after this many priced sweeps: it never raises P, but makes the internals dense
+	AnewAbove  float64 // the internals begin again at zero, if P rose with the gap above this; 0: never
+	Share      float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
 
 	// The end of a job, and the change to safeguarded mode.
 	BestShare        float64 // the gap counts as fallen when it is below this share of the smallest so far

@@ -145,8 +145,9 @@ func (d *driver) supportFails(before float64) bool {
 	return d.p.NearShare > 0 && (d.Climbs > 1 || near && before > 0 && d.Last.Gap > before)
 }
 
-// astray says whether such steps led away from the optimum while hardly anything of P was proven. What
-// they left in the internals shrinks slowly by the curvature of families, and zero is nearer.
+// astray says whether P rose, once for the internals' sake or twice for any reason, while hardly anything
+// of it was proven. What such steps left in the internals shrinks slowly by the curvature of families,
+// and zero is nearer.
 func (d *driver) astray() bool {
 	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.Climbs > 1)
 }
@@ -228,7 +229,7 @@ func (d *driver) Resume(retarget bool) {
 		return
 	}
 	// The internals' step was dropped, so it is done now.
-	if support := d.rule() == "support"; d.objectiveRose() && support {
+	if d.stepAgain(d.rule() == "support") {
 		d.Stage = stageSafeguard
 		return
 	}

@@ -125,3 +125,20 @@ func TestMomentumFalling(t *testing.T) {
 		t.Errorf("rises %d, beta %v, curvature %s", d.Rises, d.Beta, d.rule())
 	}
 }
+
+// TestResumeAstray: a job that stopped right where P rose begins again at zero when it goes on.
+func TestResumeAstray(t *testing.T) {
+	d := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = 2 })
+	for _, primal := range []float64{8, 9} {
+		commitOK(t, d, figures{Primal: primal, Dual: 1})
+		commitOK(t, d, figures{Restart: -1})
+	}
+	if d.StoppedBy != method.StoppedByMaxSweeps {
+		t.Fatalf("stopped by %q", d.StoppedBy)
+	}
+	d.maxSweeps = 9
+	d.Resume(true)
+	if rule := reduceOf(t, d).Rule; d.Stage != stageSafeguard || rule != "zero" {
+		t.Errorf("stage %d, rule %s", d.Stage, rule)
+	}
+}
