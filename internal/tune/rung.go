@@ -20,19 +20,23 @@ const endShare = 0.9
 // trials trains rungs without each of the folds, side by side. It measures their points on these
 // folds, and together with the stage's earlier folds.
 func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
-	bounded, cancel := c.clock.bound(ctx, c.reserve())
+	reserve := c.reserve()
+	bounded, cancel := c.clock.bound(ctx, reserve)
 	defer cancel()
 	group, within := errgroup.WithContext(bounded)
 	group.SetLimit(c.together)
 	b := c.costs.batch(c.clock.now())
 	// A training that is cut short is worth little, so each may take as long as the roughest
 	// estimate with which it could begin. But it ends in time to be measured.
-	may := min(breakOffFactor*c.cap(), endShare*c.clock.left(c.reserve())) * min(1, float64(c.together)/float64(to-from))
+	may := min(breakOffFactor*c.cap(), endShare*c.clock.left(reserve)) * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
 		for f := from; f < to; f++ {
 			group.Go(func() (err error) {
+				if c.clock.left(reserve) <= 0 { // bound looks at the clock now and then only
+					return errTimeUp
+				}
 				results[i][f-from], err = c.trial(within, r, f, min(may, c.useful(r.family)), b)
 				return err
 			})
