@@ -83,6 +83,33 @@ func (r *run) layOut(f int32) {
 		n++
 	}
 	r.col.cell = all[:n]
+	if r.Rule == Support && r.Follower > 0 {
+		r.hold()
+	}
+}
+
+// mostFollowers is how many followers of a node count. Where a root of 100,000 terminals had them all,
+// rare words would hardly move there.
+const mostFollowers = 5000
+
+// hold adds the followers' curvature, each at the lowest node above it that anything supported
+// lies below. Where nothing does, nodes still are their parents' and stay off the column.
+func (r *run) hold() {
+	cells := r.col.cell
+	for i := range cells {
+		cells[i].diag = 0 // terminals that are counted further below
+	}
+	for i := len(cells) - 1; i >= 0; i-- {
+		c := &cells[i]
+		if c.curvature == 0 && c.diag == 0 {
+			continue
+		}
+		below := r.below[c.node]
+		c.curvature += float64(r.Follower * min(below-c.diag-c.curvature, mostFollowers))
+		if c.parent >= 0 {
+			cells[c.parent].diag += below
+		}
+	}
 }
 
 // noInput is what a node gets to which nothing is sent.

@@ -16,6 +16,7 @@ type system struct {
 	width     int
 	beta      float32
 	damping   float64
+	follower  float64
 	set       int32
 	x, prev   [][]float32 // node, feature
 	v         [][]float64
@@ -193,7 +194,7 @@ func (s *system) run(rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
 }
 
 func (s *system) runIn(memory *Scratch, rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
-	t := Task{Forest: s.forest, Lo: uint32(lo), Hi: uint32(hi), Rule: rule, Set: s.set, Damping: s.damping, Certify: certify, Beta: s.beta}
+	t := Task{Forest: s.forest, Lo: uint32(lo), Hi: uint32(hi), Rule: rule, Set: s.set, Damping: s.damping, Follower: s.follower, Certify: certify, Beta: s.beta}
 	return memory.Run(t, part(s.in, t.Lo, t.Hi), overrides(s.forest, s.x, lo, hi), overrides(s.forest, s.prev, lo, hi))
 }
 
@@ -267,7 +268,31 @@ func (s *system) curvatures(rule Rule, f int) []float64 {
 			k[p] = float64(s.forest.Terminals[p])
 		}
 	}
+	if rule == Support {
+		s.follow(k, f)
+	}
 	return k
+}
+
+// follow takes the terminals without support one by one up to where something below has support.
+func (s *system) follow(k []float64, f int) {
+	holds := make([]bool, len(k))
+	for p := range s.forest.Parent {
+		for q := int32(p); s.curvature[p][f] > 0 && q >= 0; q = s.forest.Parent[q] {
+			holds[q] = true
+		}
+	}
+	for p, n := range s.forest.Terminals {
+		for range n - int32(s.curvature[p][f]) {
+			q := int32(p)
+			for q >= 0 && !holds[q] {
+				q = s.forest.Parent[q]
+			}
+			if q >= 0 {
+				k[q] += s.follower
+			}
+		}
+	}
 }
 
 // reference is x+ of a rule, float64.

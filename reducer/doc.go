@@ -6,12 +6,12 @@
 //
 // Given are, for each parent p and feature, the sum V_p of its terminals' v_n and their
 // curvature s_p. Find the internals' next vectors. Curvature says how much a terminal resists
-// a move of its parent. Where a terminal has no support it follows its parent, and does not
-// resist at all. The rules:
+// a move of its parent. Where a terminal has no support it follows its parent. The rules:
 //
 //	Support  the support-aware system (methods: "variable metric twoblock"):
 //	         (deg_p + s_p) w_p - sum_{internal q~p} w_q = s_p y_p + V_p
-//	         s_p = number of p's terminals with support on the feature
+//	         s_p = number of p's terminals with support on the feature, and
+//	         Task.Follower for each of the others
 //	Family   the same with s_p = K_p, p's terminals, at the nodes that the sparse system
 //	         touches; the others still follow their parents
 //	Full     the same with s_p = K_p at every node: the exact minimum of

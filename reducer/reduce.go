@@ -41,9 +41,12 @@ type Task struct {
 	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
 	Certify bool
 	Beta    float32
-	Degrees bool // the contributions' curvature is in codes of degrees, else in terminals
-	Smooth  bool // the certificate is that of a smooth loss: see certify
-	Whole   bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
+	// Follower, rule Support on a tree: curvature of a terminal without support. It follows its parent
+	// freely, but only until it is moved so far that rows of its own resist.
+	Follower float64
+	Degrees  bool // the contributions' curvature is in codes of degrees, else in terminals
+	Smooth   bool // the certificate is that of a smooth loss: see certify
+	Whole    bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
 }
 
 // Sums are the range's shares of the joint figures.
@@ -71,6 +74,7 @@ type Scratch struct {
 	out      builder
 	at       []int32 // node -> its position in the column, if it has one
 	edges    []float64
+	below    []float64 // node -> terminals of its subtree
 	path     []int32
 	next     []int32 // of counting sorts
 	col      column
@@ -112,6 +116,7 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 	for p := range s.edges {
 		s.edges[p] = t.Forest.edge(int32(p))
 	}
+	s.below = t.Forest.below(s.below)
 	s.col.reset(nodes)
 	for f := range int32(t.Hi - t.Lo) {
 		r.column(f)

@@ -19,6 +19,7 @@ func drawSystem(t *rapid.T) *system {
 	if rapid.IntRange(0, 3).Draw(t, "beta") == 0 {
 		s.beta = 0
 	}
+	s.follower = rapid.SampledFrom([]float64{0, 0.01, 0.5}).Draw(t, "follower")
 	s.set = int32(rapid.IntRange(0, 1).Draw(t, "set"))
 	return s
 }

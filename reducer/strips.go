@@ -50,13 +50,13 @@ func (s *Scratch) RunDense(t Task, in []coupling.Dense, x, prev *Grid) (*Grid, S
 }
 
 // inStrips says whether the range can be solved in strips. They hold all nodes, which is the same
-// problem with all rules but Family, whose curvature depends on which nodes have a value.
+// problem with all rules but Family, whose curvature depends on which nodes have a value. There are no loops for followers.
 func (t *Task) inStrips() bool {
 	switch t.Rule {
 	case Mean, Jacobi, Family, Emit, ToZero:
 		return false
 	}
-	return t.Forest.Graph == nil && t.Forest.Edge == nil && (t.Forest.Inner == 0 || t.Forest.Inner == 1)
+	return t.Follower == 0 && t.Forest.Graph == nil && t.Forest.Edge == nil && (t.Forest.Inner == 0 || t.Forest.Inner == 1)
 }
 
 // listed lists the values of dense contributions, which begin at feature lo.

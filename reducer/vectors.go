@@ -30,6 +30,18 @@ func (f *Forest) edge(p int32) float64 {
 	return f.Inner
 }
 
+// below counts the terminals of each node's subtree, in the memory of out.
+func (f *Forest) below(out []float64) []float64 {
+	out = zeroed(out, len(f.Parent))
+	for p := len(out) - 1; p >= 0; p-- {
+		out[p] += float64(f.Terminals[p])
+		if up := f.Parent[p]; up >= 0 {
+			out[up] += out[p]
+		}
+	}
+	return out
+}
+
 // Vectors are the internals' vectors over a feature range, as overrides: node p's
 // features Feature[Begin[p]:Begin[p+1]] (ascending) have the values Value, every other
 // feature has p's parent's value (a root's parent: 0). A node that overrides a feature

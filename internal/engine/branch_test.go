@@ -64,7 +64,7 @@ func TestBranch(t *testing.T) {
 				if st.GetStoppedBy() != "gap" || p.GetGap() > 1e-3 || p.GetObjective() < q.GetDual() || q.GetObjective() < p.GetDual() {
 					t.Errorf("from %s to C = %g: %s at %v, from nothing %v", from.id, from.to, st.GetStoppedBy(), p, q)
 				}
-				if id == "same" && st.GetSweep() > 2 {
+				if id == "same" && st.GetSweep() > 3 {
 					t.Errorf("from its own optimum it took %d sweeps", st.GetSweep())
 				}
 			}

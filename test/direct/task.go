@@ -158,7 +158,7 @@ func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) 
 	}
 	t := reducer.Task{
 		Forest: b.forest, Lo: b.plan.RangeBegin[l.GetItem()], Hi: b.plan.RangeBegin[l.GetItem()+1], Rule: rule,
-		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
+		Set: int32(r.Set), Damping: r.Damping, Follower: r.Follower, Certify: r.Certify, Beta: float32(r.Beta),
 		Degrees: b.problem.Loss != mapper.Hinge,
 	}
 	in, err := b.contributions(l, t.Lo, t.Hi)

@@ -93,8 +93,6 @@ type state struct {
 	Primal      float64 // running sums of the certificate under way
 	Dual        float64
 	Inner       float64 // of the inner gaps
-	Duals       float64 `json:",omitempty"` // of the nonzero duals
-	Listed      float64 `json:",omitempty"` // of the rows in the working sets
 	Certified   bool    // Last is set
 	LastSweep   uint32  `json:",omitempty"` // the sweep that Last is of
 	Aim         uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
@@ -235,7 +233,7 @@ func (d *driver) Step() (method.Step, bool) {
 		t.First, t.Count = t.Count*d.Piece/d.pieces, t.Count*(d.Piece+1)/d.pieces-t.Count*d.Piece/d.pieces
 		s.Tasks = []method.Tasks{t}
 	case stageReduce:
-		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: d.rule(), Certify: d.Price})}
+		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: d.rule(), Follower: d.follower(), Certify: d.Price})}
 	case stageSafeguard:
 		rule := "family"
 		if d.Anew {
@@ -345,6 +343,21 @@ func (d *driver) rule() string {
 	return "support"
 }
 
+// follower is the curvature of a terminal without support in twoblock's exact solve. As internals
+// move less, fewer of them get support: the gap goes with the square of a move.
+func (d *driver) follower() float64 {
+	if d.rule() != "support" {
+		return 0
+	}
+	switch {
+	case d.Certified:
+		return d.p.Follower * math.Sqrt(min(d.Last.Gap, 1))
+	case d.WarmStarted: // it may have begun at the optimum
+		return 0
+	}
+	return d.p.Follower
+}
+
 // innerGap is the absolute gap per terminal that inner solves aim at. 0: not known yet. It does
 // not fall below a share of the tolerance itself, where nothing would be gained.
 func (d *driver) innerGap() float64 {
@@ -362,7 +375,7 @@ func (d *driver) innerGap() float64 {
 }
 
 // clearSums begins a certificate.
-func (d *driver) clearSums() { d.Primal, d.Dual, d.Inner, d.Duals, d.Listed = 0, 0, 0, 0, 0 }
+func (d *driver) clearSums() { d.Primal, d.Dual, d.Inner = 0, 0, 0 }
 
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
@@ -376,8 +389,6 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.Primal += s[SumPrimal]
 			d.Dual += s[SumDual]
 			d.Inner += s[SumInnerGap]
-			d.Duals += s[SumSupport]
-			d.Listed += s[SumWorking]
 		}
 	}
 	switch d.Stage {
@@ -480,7 +491,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		d.advance(restart)
 		return method.Outcome{SweepDone: true}, nil
 	}
-	support, before := d.rule() == "support", d.Last.Gap
+	support := d.rule() == "support"
 	if err := d.certify(); err != nil {
 		return method.Outcome{}, err
 	}
@@ -489,7 +500,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 		return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 	}
 	again := d.stepAgain(support)
-	d.Family = d.Family || d.stalled() || d.supportFails(before)
+	d.Family = d.Family || d.stalled() || d.climbed()
 	if again {
 		d.Stage = stageSafeguard
 		return method.Outcome{Drop: dropX}, nil

@@ -21,12 +21,11 @@ func testDriver(change func(*taxonv1.Options)) *driver {
 }
 
 // figures are a task's sums by name.
-type figures struct{ Primal, Dual, InnerGap, Restart, Support, Working float64 }
+type figures struct{ Primal, Dual, InnerGap, Restart float64 }
 
 func (f figures) sums() method.Sums {
 	out := make(method.Sums, sums)
 	out[SumPrimal], out[SumDual], out[SumInnerGap], out[SumRestart] = f.Primal, f.Dual, f.InnerGap, f.Restart
-	out[SumSupport], out[SumWorking] = f.Support, f.Working
 	return out
 }
 

@@ -56,11 +56,12 @@ type Map struct {
 // v was solved at the previous x, and x+ = x + Damping (mean - x). Rule none: only the
 // certificate's sums.
 type Reduce struct {
-	Rule    string
-	Set     uint32  `json:",omitempty"`
-	Damping float64 `json:",omitempty"`
-	Certify bool    `json:",omitempty"` // float64 sums of the certificate
-	Beta    float64 `json:",omitempty"`
+	Rule     string
+	Set      uint32  `json:",omitempty"`
+	Damping  float64 `json:",omitempty"`
+	Follower float64 `json:",omitempty"`
+	Certify  bool    `json:",omitempty"` // float64 sums of the certificate
+	Beta     float64 `json:",omitempty"`
 }
 
 // Emit are the parameters of OpEmitMap and OpEmitReduce: the weights are those at y.

@@ -59,7 +59,8 @@ type Policy struct {
 
 	// Curvature of the internals' solve: on the support; of families for the rest of the job, once
 	// P rose or one of these holds; full while P stays above the best accepted one.
-	NearShare  float64 // the gap rose while the working sets held this many times the support, or P rose twice in a row for any reason; 0: not tested
+	Follower   float64 // curvature of a terminal without support, while the gap is above 1
+	Climbs     uint32  // P rose in so many certificates in a row, for any reason; 0: not tested
 	StallEvery uint32  // in this many sweeps the gap fell too little:
 	StallShare float64 // to more than this share of what it was
 	StallFar   float64 // the same while the gap is above StallNear
@@ -94,8 +95,8 @@ var joint = Policy{
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
 	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
-	MomentumFrom: 4, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
-	FullAfter: 4, NearShare: 8, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7, StallNear: 1e-2, StallEvery: 4,
+	MomentumFrom: 3, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
+	FullAfter: 4, Follower: 0.01, Climbs: 2, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7, StallNear: 1e-2, StallEvery: 4,
 	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
 	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
@@ -121,7 +122,7 @@ var policies = map[string]struct{ joint, flat Policy }{
 	},
 	"logistic": {
 		joint.with(func(p *Policy) {
-			p.PreciseInnerBelow, p.NearShare, p.AnewAbove, p.SparsePriced, p.WarmDuals = 0, 0, 0, 2, false
+			p.PreciseInnerBelow, p.Follower, p.Climbs, p.AnewAbove, p.SparsePriced, p.WarmDuals = 0, 0, 0, 0, 2, false
 			p.Share, p.MomentumFrom = 0.7, 1 // with half of the bound momentum from the start lets P rise
 		}),
 		flat.with(func(p *Policy) {

@@ -136,20 +136,14 @@ func (d *driver) stalled() bool {
 	return d.Sweep >= d.p.StallFrom && d.Last.Gap > share*mark && share*d.Last.Gap < mark
 }
 
-// supportFails says whether the support's curvature has shown to be too small: P rose twice in a row, or
-// the gap rose, from the one before, while many more rows lie near their margin than have duals. Such
-// rows push back as soon as the internals move. Where most rows share no word with a class, all of them
-// are near: they have the margin of its bias.
-func (d *driver) supportFails(before float64) bool {
-	near := d.Listed > float64(d.p.NearShare*d.Duals)
-	return d.p.NearShare > 0 && (d.Climbs > 1 || near && before > 0 && d.Last.Gap > before)
-}
+// climbed says whether P rose so often in a row that the support's curvature is too small.
+func (d *driver) climbed() bool { return d.p.Climbs > 0 && d.Climbs >= d.p.Climbs }
 
-// astray says whether P rose, once for the internals' sake or twice for any reason, while hardly anything
+// astray says whether P rose, once for the internals' sake or repeatedly for any reason, while hardly anything
 // of it was proven. What such steps left in the internals shrinks slowly by the curvature of families,
 // and zero is nearer.
 func (d *driver) astray() bool {
-	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.Climbs > 1)
+	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.climbed())
 }
 
 // When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and

@@ -51,30 +51,26 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestSupportFails: steps take the curvature of whole families once that of the support led P up, or the
-// gap while most rows near their margin have no dual. If that went astray, the internals begin again at
-// zero.
+// TestSupportFails: steps take the curvature of whole families once that of the support led P up. If that
+// went astray, the internals begin again at zero.
 func TestSupportFails(t *testing.T) {
-	const few, many = 1.0, 9.0 // rows near their margin for each dual
 	for _, c := range []struct {
 		name         string
 		loss         string
 		warm         bool
-		near         float64
 		inner        float64   // share of P
 		primal, dual []float64 // of sweeps 1, 2, ...
 		family, anew bool
 	}{
-		{name: "P and the gap fall", near: many, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, 1}},
-		{name: "the gap rises", near: few, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}},
-		{name: "the gap rises, many rows near", near: many, primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}, family: true},
-		{name: "P rises", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{0, 7, 7}, family: true},
-		{name: "P rises far from the optimum", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true, anew: true},
-		{name: "the same, warm", warm: true, near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true},
-		{name: "the same, logistic", loss: "logistic", near: few, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
-		{name: "P rises by inner gaps", near: few, inner: 0.5, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
-		{name: "it does twice", near: few, inner: 0.5, primal: []float64{9, 8, 8.1, 8.2}, dual: []float64{-9, 0, 1, 1}, family: true, anew: true},
-		{name: "it does, then falls, then does", near: few, inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1, 1, 1}},
+		{name: "P and the gap fall", primal: []float64{9, 8, 7}, dual: []float64{-9, 0, 1}},
+		{name: "the gap rises", primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}},
+		{name: "P rises", primal: []float64{9, 8, 8.1}, dual: []float64{0, 7, 7}, family: true},
+		{name: "P rises far from the optimum", primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true, anew: true},
+		{name: "the same, warm", warm: true, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true},
+		{name: "the same, logistic", loss: "logistic", primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
+		{name: "P rises by inner gaps", inner: 0.5, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
+		{name: "it does twice", inner: 0.5, primal: []float64{9, 8, 8.1, 8.2}, dual: []float64{-9, 0, 1, 1}, family: true, anew: true},
+		{name: "it does, then falls, then does", inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1, 1, 1}},
 	} {
 		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
 		if c.warm {
@@ -85,7 +81,7 @@ func TestSupportFails(t *testing.T) {
 			for !d.Price { // sweep 5
 				commitOK(t, d)
 			}
-			commitOK(t, d, figures{Primal: primal, Dual: c.dual[n], InnerGap: c.inner * primal, Support: 10, Working: 10 * c.near})
+			commitOK(t, d, figures{Primal: primal, Dual: c.dual[n], InnerGap: c.inner * primal})
 			out := commitOK(t, d, figures{Restart: -1})
 			if d.Stage == stageSafeguard {
 				s, _ := d.Step()
@@ -103,6 +99,34 @@ func TestSupportFails(t *testing.T) {
 		}
 		if d.Family != c.family || anew != c.anew || d.Anew {
 			t.Errorf("%s: family %v, anew %v", c.name, d.Family, anew)
+		}
+	}
+}
+
+// TestFollower: terminals without support count a little in steps by the support, less near the optimum,
+// and nothing in others.
+func TestFollower(t *testing.T) {
+	for _, c := range []struct {
+		loss      string
+		stiffness string
+		gap, want float64 // gap 0: no certificate yet
+	}{
+		{"hinge", "support", 0, 0.01},
+		{"hinge", "support", 4, 0.01},
+		{"hinge", "support", 0.25, 0.005},
+		{"squared-hinge", "support", 0.25, 0.005},
+		{"logistic", "support", 0, 0},
+		{"hinge", "full", 0.25, 0},
+	} {
+		d := testDriver(func(o *taxonv1.Options) { o.Loss, o.Stiffness = c.loss, c.stiffness })
+		if d.Certified = c.gap > 0; d.Certified {
+			d.Last.Gap = c.gap
+		}
+		d.Stage = stageReduce
+		s, _ := d.Step()
+		var r Reduce
+		if err := method.Decode(s.Tasks[0].Params, &r); err != nil || r.Follower != c.want {
+			t.Errorf("%+v: %v (%v)", c, r.Follower, err)
 		}
 	}
 }

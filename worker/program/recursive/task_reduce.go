@@ -159,7 +159,7 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	ranges := k.job.ranges()
 	return reducer.Task{
 		Forest: k.job.forest, Lo: ranges[number], Hi: ranges[number+1],
-		Set: int32(r.Set), Damping: r.Damping, Certify: r.Certify, Beta: float32(r.Beta),
+		Set: int32(r.Set), Damping: r.Damping, Follower: r.Follower, Certify: r.Certify, Beta: float32(r.Beta),
 		Degrees: k.job.partFlags&partDegrees != 0, Smooth: k.job.form.gradients,
 		Whole: k.job.graph != nil && k.job.graph.whole,
 	}
