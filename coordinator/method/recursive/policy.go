@@ -59,7 +59,6 @@ type Policy struct {
 
 	// Curvature of the internals' solve: on the support; of families for the rest of the job, once
 	// P rose or one of these holds; full while P stays above the best accepted one.
-	Follower   float64 // curvature of a terminal without support, while the gap is above 1
 	Climbs     uint32  // P rose in so many certificates in a row, for any reason; 0: not tested
 	StallEvery uint32  // in this many sweeps the gap fell too little:
 	StallShare float64 // to more than this share of what it was
@@ -68,6 +67,7 @@ type Policy struct {
 	StallFrom  uint32  // the last three are tested from this sweep on
 	FullAfter  uint32  // full after this many priced sweeps: it never raises P, but makes the internals dense
 	AnewAbove  float64 // the internals begin again at zero, if P rose with the gap above this; 0: never
+	Follower   float64 // curvature of a terminal without support, while the gap is above 1; less below
 	Share      float64 // of the bound of the curvature that counts at first (logistic loss); it doubles when P rises; 0: all
 
 	// The end of a job, and the change to safeguarded mode.
