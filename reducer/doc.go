@@ -10,8 +10,8 @@
 //
 //	Support  the support-aware system (methods: "variable metric twoblock"):
 //	         (deg_p + s_p) w_p - sum_{internal q~p} w_q = s_p y_p + V_p
-//	         s_p = number of p's terminals with support on the feature, and
-//	         Task.Follower for each of the others
+//	         s_p = number of p's terminals with support on the feature, and Task.Follower
+//	         for each without whose lowest ancestor with support below it is p
 //	Family   the same with s_p = K_p, p's terminals, at the nodes that the sparse system
 //	         touches; the others still follow their parents
 //	Full     the same with s_p = K_p at every node: the exact minimum of

@@ -42,6 +42,21 @@ func TestRules(t *testing.T) {
 	})
 }
 
+// TestMostFollowers: a node has no more than so many followers.
+func TestMostFollowers(t *testing.T) {
+	curvature := func(terminals int32) float64 {
+		f := &Forest{Parent: []int32{-1}, Terminals: []int32{terminals}, Children: []int32{0}, Set: []int32{0}}
+		in := []coupling.Contribution{{Parent: 0, Feature: []uint32{0}, Sum: []float64{1}, Curvature: []uint8{1}}}
+		v, _ := Task{Forest: f, Hi: 1, Rule: Support, Follower: 0.01}.Run(in, Zero(1), Zero(1))
+		return 1/float64(v.Value[0]) - 1 // y is zero
+	}
+	for terminals, want := range map[int32]float64{1: 1, 101: 2, 5001: 51, 5002: 51, 400000: 51} {
+		if got := curvature(terminals); math.Abs(got-want) > 1e-4 {
+			t.Errorf("%d terminals: curvature %g, want %g", terminals, got, want)
+		}
+	}
+}
+
 // TestFollowers: where nothing below a node has support or a value of its own, the sparse
 // rules make it follow its parent exactly, and the dense system agrees.
 func TestFollowers(t *testing.T) {

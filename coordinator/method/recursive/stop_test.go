@@ -109,16 +109,22 @@ func TestFollower(t *testing.T) {
 	for _, c := range []struct {
 		loss      string
 		stiffness string
+		warm      bool
 		gap, want float64 // gap 0: no certificate yet
 	}{
-		{"hinge", "support", 0, 0.01},
-		{"hinge", "support", 4, 0.01},
-		{"hinge", "support", 0.25, 0.005},
-		{"squared-hinge", "support", 0.25, 0.005},
-		{"logistic", "support", 0, 0},
-		{"hinge", "full", 0.25, 0},
+		{"hinge", "support", false, 0, 0.01},
+		{"hinge", "support", false, 4, 0.01},
+		{"hinge", "support", false, 0.25, 0.005},
+		{"hinge", "support", true, 0, 0},
+		{"hinge", "support", true, 0.25, 0.005},
+		{"squared-hinge", "support", false, 0.25, 0.005},
+		{"logistic", "support", false, 0, 0},
+		{"hinge", "full", false, 0.25, 0},
 	} {
 		d := testDriver(func(o *taxonv1.Options) { o.Loss, o.Stiffness = c.loss, c.stiffness })
+		if c.warm {
+			d.WarmStart([]string{Dual})
+		}
 		if d.Certified = c.gap > 0; d.Certified {
 			d.Last.Gap = c.gap
 		}
