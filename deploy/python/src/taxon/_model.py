@@ -192,16 +192,25 @@ class Model:
         is reached)."""
         out = np.empty((rows.shape[0], len(self.labels)))
         best = np.empty(rows.shape[0], np.int64)
-        for part, S in self._parts(rows):
-            if self.form.get("draws"):
-                out[part] = self._average(rows[part])
-                best[part] = out[part].argmax(axis=1)
-            elif self.form.get("predictor") in ("descent", "greedy"):
-                out[part], best[part] = self._descend(S)
-            else:
-                out[part] = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
-                best[part] = out[part].argmax(axis=1)
+        for part, scores, given in self._scored(rows):
+            out[part], best[part] = scores, given
         return out, best
+
+    def _best(self, rows: sp.csr_matrix) -> np.ndarray:
+        """The class that each row is given."""
+        return np.concatenate([np.zeros(0, np.int64), *(best for _, _, best in self._scored(rows))])
+
+    def _scored(self, rows: sp.csr_matrix) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """The same, some rows at a time."""
+        for part, S in self._parts(rows):
+            if self.form.get("predictor") in ("descent", "greedy"):
+                yield part, *self._descend(S)
+                continue
+            if self.form.get("draws"):
+                scores = self._average(rows[part])
+            else:
+                scores = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
+            yield part, scores, scores.argmax(axis=1)
 
     def _parts(self, rows: sp.csr_matrix) -> Iterator[tuple[slice, np.ndarray]]:
         """x.w of all nodes, nodes x rows, some rows at a time."""
@@ -364,7 +373,7 @@ class Model:
         list of str
             Of models that predict sets of paths :meth:`predict_sets` is what ``taxon predict`` writes.
         """
-        return [self.labels[k] for k in self._score(self.vectors(X))[1]]
+        return [self.labels[k] for k in self._best(self.vectors(X))]
 
     def predict_sets(self, X: Any) -> list[list[str]]:
         """Predict the label set of each row, as ``taxon predict`` writes it.
@@ -391,28 +400,25 @@ class Model:
                     ends = np.flatnonzero(e)
                     out.append([self.name[n] for n in ends[np.argsort(-s[ends], kind="stable")]])
             return out
-        scores, best = self._score(self.vectors(X))
-        if self.labels_per_instance <= _SINGLE and not self.predicts_paths:
-            return [[self.labels[k]] for k in best]
-        order = np.argsort(-scores, axis=1, kind="stable")
-        c = self.cutoffs
-        out = []
-        for s, row in zip(scores, order):
-            if c is None:
-                n = max(1, int((s[row] > 0).sum()))
-                chosen = row[:n]
-            else:
-                row = row[: c["depth"]]
-                if c.get("rule") == "scut":
+        c, sets = self.cutoffs, []
+        for _, scores, best in self._scored(self.vectors(X)):
+            if self.labels_per_instance <= _SINGLE and not self.predicts_paths:
+                sets += [[self.labels[k]] for k in best]
+                continue
+            for s, row in zip(scores, np.argsort(-scores, axis=1, kind="stable")):
+                if c is None:
+                    chosen = row[: max(1, int((s > 0).sum()))]
+                elif c.get("rule") == "scut":
+                    row = row[: c["depth"]]
                     chosen = row[s[row] > np.asarray(c["class"])[self._label[row]]]
                     chosen = chosen if len(chosen) else row[:1]
                 else:
-                    t = c["intercept"] + float(np.dot(c["weight"], s[row]))
-                    above = s[row] > t
+                    row = row[: c["depth"]]
+                    above = s[row] > c["intercept"] + float(np.dot(c["weight"], s[row]))
                     above[0] = True
                     chosen = row[: len(row) if above.all() else int(np.argmin(above))]
-            out.append([self.labels[k] for k in chosen])
-        return out
+                sets.append([self.labels[k] for k in chosen])
+        return sets
 
     # Weights and structure
 
