@@ -35,6 +35,7 @@ except ImportError:  # before scikit-learn 1.6
 __all__ = ["HierarchicalClassifier", "TaxonClassifier", "TaxonTextClassifier"]
 
 _C = TypeVar("_C", bound="_Classifier")
+_LARGE = 1 << 24  # numbers; a larger coef_ is sparse
 
 
 def _probabilities(self: "_Classifier") -> bool:
@@ -118,6 +119,8 @@ class _Classifier(ClassifierMixin):
 
     def _fitted(self, model: Model, report: dict[str, Any], targets: Targets) -> "_Classifier":
         self.model_, self.report_ = model, report
+        if not self._text:
+            model.width = self.n_features_in_  # the last columns may have been zero in all rows
         self.n_iter_ = int(report.get("sweeps", 1))
         self.classes_ = targets.classes
         self._targets, self._sparse = targets.form, targets.sparse
@@ -177,6 +180,37 @@ class _Classifier(ClassifierMixin):
         out = np.full((len(scores), len(self.classes_)), -np.inf)
         out[:, self._column] = scores
         return out
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, as ``decision_function`` is ``X @ coef_.T + intercept_``.
+
+        An array of shape (n_classes, n_features), rows in the order of ``classes_``; of two classes one row, the second's
+        weights less the first's. A csr_matrix where the array would have more than 2**24 numbers. Of
+        TaxonTextClassifier the features are ``model_.words``. Missing (as ``hasattr`` tells) of methods
+        whose predictions follow paths or average draws.
+        """
+        return self._linear()[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The bias of the classes: shape (n_classes,), or (1,) where ``coef_`` has one row."""
+        return self._linear()[1]
+
+    def _linear(self) -> tuple[Any, np.ndarray]:
+        check_is_fitted(self)
+        m = self.model_
+        if why := m._not_linear():
+            raise AttributeError(f"{why}: no product with one matrix gives their scores, so there is no coef_")
+        W, known, classes = m.weights().astype(np.float64), len(m.features), len(self.classes_)
+        intercept = np.full(classes, -np.inf)  # of a class without a row
+        intercept[self._column] = m.bias * W[:, known].toarray().ravel() if W.shape[1] > known else 0.0
+        w = W[:, :known].tocoo()
+        shape = (classes, known if self._text else self.n_features_in_)
+        coef = sp.csr_matrix((w.data, (self._column[w.row], w.col if self._text else m.features[w.col] - 1)), shape=shape)
+        if self._targets == LABELS and classes == 2:
+            coef, intercept = coef[1] - coef[0], intercept[1:] - intercept[:1]
+        return coef if coef.shape[0] * coef.shape[1] > _LARGE else coef.toarray(), intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score the classes, in the order of ``classes_``.
@@ -344,6 +378,10 @@ classes_ : ndarray
     The classes; of label paths, the paths joined by ``path_separator``.
 model_ : taxon.Model
     The model: its scores, weights and hierarchy.
+coef_ : ndarray or csr_matrix of shape (n_classes, n_features)
+    The weights, rows in the order of ``classes_``; of two classes one row.
+intercept_ : ndarray of shape (n_classes,)
+    The biases; of two classes one.
 report_ : dict
     The figures of the training: ``objective``, ``dual``, ``gap``, ``stopped_by``, ``seconds``, ...
 n_iter_ : int
