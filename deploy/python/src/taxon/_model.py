@@ -455,7 +455,9 @@ class Model:
         if self.is_text:
             raise ValueError("models of texts have no ONNX form: train on vectors")
         W, t = self.weights(), self._table if self._table is not None and self._table.names else None
-        nodes, constants, rows = [], [], "X"
+        nodes: list[Any] = []
+        constants: list[Any] = []
+        rows = "X"
 
         def step(operation: str, inputs: list[str], **options: Any) -> str:
             nodes.append(helper.make_node(operation, inputs, [f"{operation}{len(nodes)}"], **options))

@@ -63,7 +63,8 @@ class Table:
         if hasattr(X, "columns"):
             if name not in getattr(X, "column_names", X.columns):
                 raise ValueError(f"no column {name!r}: the model was trained on it")
-            return X[name].to_pylist() if hasattr(X[name], "to_pylist") else list(X[name])
+            column = X[name]
+            return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
         return [row.get(name) for row in X]
 
     def texts(self, X: Any) -> list[str]:
