@@ -64,11 +64,12 @@ class _Classifier(ClassifierMixin):
         ----------
         X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
             Dense, sparse or a data frame.
-        y : array-like
+        y : array-like or sparse matrix
             Labels; or an array of levels (label paths: they bring their hierarchy); or an indicator
-            matrix (several labels a row); or a list of lists: sets of labels or paths, as ``targets`` says.
+            matrix (several labels a row); or lists: sets of labels or paths, as ``targets`` says.
+            Also a column or table of pandas, polars or Arrow.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the losses of the rows, 0 or more. A row of weight 0 is left out.
+            Weights of the losses of the rows: 0, or from 1e-15 to 1e15. A row of weight 0 is left out.
 
         Returns
         -------

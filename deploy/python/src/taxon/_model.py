@@ -162,7 +162,7 @@ class Model:
         if self._vectorizer is not None:
             raise ValueError("the model was trained on texts: give a list of str, or a data frame with the columns of the training")
         if self._table is not None and self._table.names:
-            return self._table.scaled(X.toarray() if sp.issparse(X) else np.asarray(X))
+            return self._table.scaled(X.toarray() if sp.issparse(X) else np.atleast_2d(X))
         dense = not sp.issparse(X)
         X = sp.csr_matrix(X, dtype=np.float32) if dense else X.tocsr().astype(np.float32)
         beyond = X.shape[1] if dense else int(X.indices[X.data != 0].max(initial=-1)) + 1
