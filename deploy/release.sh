@@ -23,7 +23,8 @@ if [ -e "$out" ]; then
 	listed=$(cat "$out/SHA256SUMS" 2>/dev/null || true)
 	while IFS= read -r -d '' name; do
 		[ "$name" != SHA256SUMS ] || continue
-		[[ $name =~ ^$own$ && -f $out/$name && ! -L $out/$name ]] && grep -qxE "[0-9a-f]{64}  ${name//./\\.}" <<<"$listed" || refuse "holds $name, which is no part of a release"
+		[[ $name =~ ^$own$ && -f $out/$name && ! -L $out/$name ]] && grep -qxE "[0-9a-f]{64}  ${name//./\\.}" <<<"$listed" ||
+			refuse "holds $name, which is no part of a release"
 		earlier+=("$name")
 	done < <(find "$out" -mindepth 1 -maxdepth 1 -printf '%f\0')
 	if [ -e "$out/SHA256SUMS" ]; then

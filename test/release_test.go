@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestReleaseRemovesNothingElse runs deploy/release.sh in a clone of the repository. A folder that holds anything but an
-// earlier release is refused before anything is built, and stays as it was. The releases here are of no platform: they
-// hold the licences and the checksums, so that nothing is compiled.
+// TestReleaseRemovesNothingElse runs deploy/release.sh in a clone of the repository. A folder that
+// holds anything but an earlier release is refused before anything is built, and stays as it was.
+// The releases here are of no platform: they hold the licences and the checksums, so that nothing
+// is compiled.
 func TestReleaseRemovesNothingElse(t *testing.T) {
 	for _, tool := range []string{"bash", "git", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -24,7 +25,8 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("git", "clone", "-q", "--depth", "1", "file://"+here, clone).CombinedOutput(); err != nil {
+	cmd := exec.Command("git", "clone", "-q", "--depth", "1", "file://"+here, clone)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	script := read(t, "deploy/release.sh") // as it is now, committed or not
@@ -62,12 +64,13 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 		}
 		return path
 	}
-	const archive = "taxon-0.0.9-linux-amd64.tar.gz"
+	const archive, wheel = "taxon-0.0.9-linux-amd64.tar.gz", "taxon-0.0.9-py3-none-macosx_12_0_arm64.whl"
 	link := put(filepath.Join(top, "link"))
 	if err := os.MkdirAll(link, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(put(filepath.Join(top, "elsewhere"), "own.txt"), filepath.Join(link, "LICENSES.txt")); err != nil {
+	elsewhere := put(filepath.Join(top, "elsewhere"), "own.txt")
+	if err := os.Symlink(elsewhere, filepath.Join(link, "LICENSES.txt")); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]string{
@@ -103,7 +106,7 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 	fine := map[string]string{
 		"a new folder":       filepath.Join(top, "new", "folder"),
 		"an empty folder":    filepath.Join(top, "empty"),
-		"an earlier release": sums(filepath.Join(top, "earlier"), "LICENSES.txt", archive, "taxon-0.0.9-py3-none-macosx_12_0_arm64.whl"),
+		"an earlier release": sums(filepath.Join(top, "earlier"), "LICENSES.txt", archive, wheel),
 		"the same once more": filepath.Join(top, "new", "folder"),
 	}
 	if err := os.Mkdir(fine["an empty folder"], 0o755); err != nil {
@@ -128,7 +131,7 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 	}
 
 	// A build that fails leaves the earlier release as it was.
-	cmd := exec.Command(filepath.Join(clone, "deploy/release.sh"), fine["an empty folder"])
+	cmd = exec.Command(filepath.Join(clone, "deploy/release.sh"), fine["an empty folder"])
 	cmd.Env = append(os.Environ(), "TARGETS=plan9/nothing")
 	if out, err := cmd.CombinedOutput(); err == nil {
 		t.Errorf("plan9/nothing was built: %s", out)

@@ -371,8 +371,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestEndsWithStdin: a process whose caller holds its standard input goes on while it does, whatever is written there, and
-// ends as at a signal when the caller is gone.
+// TestEndsWithStdin: a process whose caller holds its standard input goes on while it does,
+// whatever is written there, and ends as at a signal when the caller is gone.
 func TestEndsWithStdin(t *testing.T) {
 	r, w := io.Pipe()
 	ctx := endsWith(t.Context(), r, func() {})

@@ -39,16 +39,17 @@ func main() {
 	os.Exit(code)
 }
 
-// envEndsWithStdin is the environment variable by which a program that starts taxon makes it end when that program ends,
-// however it does: the program holds the other end of the pipe that is taxon's standard input. Python's package sets it.
+// envEndsWithStdin is the environment variable by which a program that starts taxon makes it end
+// when that program ends, however it does. The program holds the other end of the pipe that is
+// taxon's standard input. Python's package sets it.
 const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
 
-// orphanWait is how long a process may take to end by itself after the program that started it. Nobody is left to send a
-// second signal.
+// orphanWait is how long a process may take to end by itself after the program that started it.
+// Nobody is left to send a second signal.
 const orphanWait = 30 * time.Second
 
-// endsWith cancels the returned context, with cause errInterrupted, when r ends, and calls kill if the process is still
-// there after orphanWait.
+// endsWith cancels the returned context, with cause errInterrupted, when r ends, and calls kill if
+// the process is still there after orphanWait.
 func endsWith(parent context.Context, r io.Reader, kill func()) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {

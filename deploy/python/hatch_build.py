@@ -37,8 +37,9 @@ class BuildHook(BuildHookInterface):
             shutil.copy2(os.environ["TAXON_BINARY"], built)
         else:
             goos, goarch = target.split("/")
-            done = subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", str(built), "./cmd/taxon"],
-                                  cwd=sources, env={**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch})
+            flags = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", str(built)]
+            done = subprocess.run(["go", "build", *flags, "./cmd/taxon"], cwd=sources,
+                                  env={**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch})
             if done.returncode != 0:
                 raise SystemExit("taxon: the binary could not be built: go says why above")
         built.chmod(0o755)
@@ -64,13 +65,16 @@ def _check(sources: Path) -> None:
             raise SystemExit(f"taxon: {given}, which TAXON_BINARY names, is no file")
         return
     module = sources / "go.mod"
-    if not (module.is_file() and module.read_text(encoding="utf-8").startswith("module taxon\n") and (sources / "cmd" / "taxon").is_dir()):
-        raise SystemExit("taxon: the Go sources, from which the binary inside is built, are not here: this folder must be deploy/python "
-                         "of a clone of the repository. Install from the clone, or a wheel, or let TAXON_BINARY name a binary of taxon")
+    ours = module.is_file() and module.read_text(encoding="utf-8").startswith("module taxon\n")
+    if not ours or not (sources / "cmd" / "taxon").is_dir():
+        raise SystemExit("taxon: the Go sources, from which the binary inside is built, are not here: this folder must "
+                         "be deploy/python of a clone of the repository. Install from the clone, or a wheel, or let "
+                         "TAXON_BINARY name a binary of taxon")
     if shutil.which("go") is None:
-        raise SystemExit("taxon: Go 1.26 or later, which builds the binary inside, is not on the PATH. Install it (https://go.dev/dl), or a wheel, "
-                         "or let TAXON_BINARY name a binary of taxon")
-    known = subprocess.run(["go", "list", "-m"], cwd=sources, capture_output=True, text=True)  # fails where go is too old
+        raise SystemExit("taxon: Go 1.26 or later, which builds the binary inside, is not on the PATH. Install it "
+                         "(https://go.dev/dl), or a wheel, or let TAXON_BINARY name a binary of taxon")
+    # It fails where go is too old.
+    known = subprocess.run(["go", "list", "-m"], cwd=sources, capture_output=True, text=True)
     if known.returncode != 0:
         raise SystemExit(f"taxon: Go 1.26 or later builds the binary inside: {known.stderr.strip()}")
 
@@ -78,4 +82,5 @@ def _check(sources: Path) -> None:
 def _target() -> str:
     """TAXON_TARGET, or this machine's GOOS/GOARCH."""
     machine = platform.machine().lower()
-    return os.environ.get("TAXON_TARGET") or f"{platform.system().lower()}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(machine, machine)}"
+    here = f"{platform.system().lower()}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(machine, machine)}"
+    return os.environ.get("TAXON_TARGET") or here

@@ -45,7 +45,8 @@ def orderly() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
         raise _Terminated
 
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    by_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not by_default or threading.current_thread() is not threading.main_thread():
         yield
         return
     signal.signal(signal.SIGTERM, terminate)
@@ -86,8 +87,9 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, e
     """
     command = [binary(), *args, "--json"] + ([] if progress else ["--quiet"])
     # A group of its own: Ctrl-C reaches Python alone, which then ends the training. Standard input ends with Python.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-                               start_new_session=True, env={"TAXON_PROGRESS_EVERY": "1", **os.environ, "TAXON_ENDS_WITH_STDIN": "1"})
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               encoding="utf-8", start_new_session=True,
+                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ, "TAXON_ENDS_WITH_STDIN": "1"})
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     answer = process.stdout
     lines: list[str] = []

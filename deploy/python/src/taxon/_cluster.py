@@ -27,8 +27,8 @@ __all__ = ["Cluster", "Job"]
 
 _ENDED = ("DONE", "FAILED", "CANCELLED")
 
-# A process of its own that ends a cluster when it is told to, or when its standard input ends, as it does with the Python
-# that made the cluster, however that ends. It also removes the cluster's folder if that is a temporary one.
+# A process of its own that ends a cluster when it is told to, or when its standard input ends, as it does with the
+# Python that made the cluster, however that ends. It also removes the cluster's folder if that is a temporary one.
 _KEEPER = """
 import shutil, subprocess, sys
 status = 0
@@ -82,8 +82,8 @@ class Cluster:
     def local(cls, workers: int = 2, stores: int = 1, slots: int = 1, dir: str | None = None) -> "Cluster":
         """A cluster of processes on this machine.
 
-        It ends at the end of ``with``, by :meth:`close`, when nothing refers to it any more, or with this process, also if
-        that is killed.
+        It ends at the end of ``with``, by :meth:`close`, when nothing refers to it any more, or with this process,
+        also if that is killed.
 
         Parameters
         ----------
@@ -93,13 +93,16 @@ class Cluster:
             Its folder, which stays; a temporary one if left out.
         """
         need("grpc_reflection", "cluster")
+        program = binary()
         with orderly():
             folder = "" if dir is not None else tempfile.mkdtemp(prefix="taxon-cluster-")
             where = os.path.abspath(dir) if dir is not None else str(Path(folder) / "cluster")
-            keeper = subprocess.Popen([sys.executable, "-I", "-c", _KEEPER, folder, binary(), "cluster", "down", "--quiet", "--dir", where],
-                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+            down = [program, "cluster", "down", "--quiet", "--dir", where]
+            keeper = subprocess.Popen([sys.executable, "-I", "-c", _KEEPER, folder, *down], start_new_session=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            counts = ["--workers", str(workers), "--stores", str(stores), "--slots", str(slots)]
             try:
-                up = run(["cluster", "up", "--dir", where, "--workers", str(workers), "--stores", str(stores), "--slots", str(slots)])
+                up = run(["cluster", "up", "--dir", where, *counts])
             except BaseException as e:  # a ValueError: nothing was started, and what runs in dir is not ours
                 keeper.communicate(b"n" if isinstance(e, ValueError) else b"y")
                 raise
@@ -140,7 +143,8 @@ class Cluster:
         X, targets, weight = estimator._inputs(X, y, sample_weight)
         with workspace() as folder:
             options, expected = estimator._options(folder, targets, "submit")
-            out = run(["submit", "--method", estimator.method, *options, *estimator._data(folder, X, targets, weight), *self._flags], expected=expected)
+            data = estimator._data(folder, X, targets, weight)
+            out = run(["submit", "--method", estimator.method, *options, *data, *self._flags], expected=expected)
         return Job(self, out["job"], estimator, targets)
 
     def jobs(self) -> list["Job"]:

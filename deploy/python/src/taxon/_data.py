@@ -234,7 +234,8 @@ def _pairs(structure: Any, what: str) -> list[Any]:
         if hasattr(structure, "columns") and callable(way := getattr(structure, name, None)):
             return [tuple(row.values()) if isinstance(row, dict) else row for row in way(**options)]
     if isinstance(structure, str) or not isinstance(structure, Iterable):
-        raise ValueError(f"{what}: {structure!r}: give pairs of parent and child, a table of two columns, a dict or a graph")
+        raise ValueError(f"{what}: {structure!r}: give pairs of parent and child, a table of two columns, a dict or "
+                         "a graph")
     return [edge if isinstance(edge, Sized) and not isinstance(edge, str) else (edge,) for edge in structure]
 
 

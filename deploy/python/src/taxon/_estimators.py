@@ -82,7 +82,8 @@ class _Classifier(ClassifierMixin):
             progress = lambda line: print(line, file=sys.stderr)  # noqa: E731
         with workspace() as folder:
             options, expected = self._options(folder, targets)
-            args = ["train", "--method", self.method, "--out", str(folder / "model"), *options, *self._data(folder, X, targets, weight)]
+            data = self._data(folder, X, targets, weight)
+            args = ["train", "--method", self.method, "--out", str(folder / "model"), *options, *data]
             try:
                 report = run(args, progress=progress, expected=expected)
             except ValueError as e:  # the folder says nothing to who gave matrices
@@ -101,7 +102,8 @@ class _Classifier(ClassifierMixin):
         n = len(X) if self._text else X.shape[0]
         if self.targets not in ("auto", "paths", "sets"):
             raise ValueError(f"targets {self.targets!r}: use auto, paths or sets")
-        targets = Targets(y, getattr(self, "path_separator", " > "), self.targets, all(getattr(self, name, "none") is None for name in ("hierarchy", "graph")))
+        tree = all(getattr(self, name, "none") is None for name in ("hierarchy", "graph"))
+        targets = Targets(y, getattr(self, "path_separator", " > "), self.targets, tree)
         if len(targets.begin) - 1 != n:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(targets.begin) - 1}]")
         weight, kept = None, np.ones(n, bool)
@@ -112,8 +114,9 @@ class _Classifier(ClassifierMixin):
             kept = weight > 0
             out = kept & ((weight < LEAST_WEIGHT) | (weight > MOST_WEIGHT))
             if out.any():
-                raise ValueError(f"sample_weight holds {weight[out][0]:g}, in row {out.argmax()}: weights are 0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}: "
-                                 "divide them by their mean, or make those that are too small 0")
+                raise ValueError(f"sample_weight holds {weight[out][0]:g}, in row {out.argmax()}: weights are 0, or from "
+                                 f"{LEAST_WEIGHT:g} to {MOST_WEIGHT:g}: divide them by their mean, or make those that are "
+                                 "too small 0")
         if targets.form == LABELS and len(np.unique(targets.index[kept])) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
         return X, targets, weight
@@ -141,9 +144,11 @@ class _Classifier(ClassifierMixin):
         return ["--data", str(folder / "data")]
 
     def _options(self, folder: Path, targets: Targets, verb: str = "train") -> tuple[list[str], str | None]:
-        """Flags of train, or of submit, which has those of this machine not; and the beginning of a warning to pass over."""
+        """Flags of train, or of submit, which has those of this machine not; and the beginning of a warning to pass
+        over."""
         args = []
-        known = set(targets.names if targets.form == LEVELS else ())  # a path of one level has no edge, nor has a root alone
+        # A path of one level has no edge, nor has a root alone.
+        known = set(targets.names if targets.form == LEVELS else ())
         for option, (name, default) in OPTIONS.items():
             value = getattr(self, name)
             if value is not None and value != default:
@@ -163,8 +168,10 @@ class _Classifier(ClassifierMixin):
             if isinstance(given, str) and given == "learned":
                 args += ["--hierarchy", "learned"]
                 continue
-            edges, names = structure_of(given, flag) if given is not None else (targets.edges if flag == "hierarchy" else [], set())
-            known |= names
+            edges = targets.edges if flag == "hierarchy" else []
+            if given is not None:
+                edges, names = structure_of(given, flag)
+                known |= names
             if edges:
                 write_edges(folder / flag, edges)
                 args += [f"--{flag}", str(folder / flag)]
@@ -186,8 +193,8 @@ class _Classifier(ClassifierMixin):
     def coef_(self) -> Any:
         """The weights of the features, as ``decision_function`` is ``X @ coef_.T + intercept_``.
 
-        An array of shape (n_classes, n_features), rows in the order of ``classes_``; of two classes one row, the second's
-        weights less the first's. A csr_matrix where the array would have more than 2**24 numbers. Of
+        An array of shape (n_classes, n_features), rows in the order of ``classes_``; of two classes one row, the
+        second's weights less the first's. A csr_matrix where the array would have more than 2**24 numbers. Of
         TaxonTextClassifier the features are ``model_.words``. Missing (as ``hasattr`` tells) of methods
         whose predictions follow paths or average draws.
         """
@@ -208,7 +215,8 @@ class _Classifier(ClassifierMixin):
         intercept[self._column] = m.bias * W[:, known].toarray().ravel() if W.shape[1] > known else 0.0
         w = W[:, :known].tocoo()
         shape = (classes, known if self._text else self.n_features_in_)
-        coef = sp.csr_matrix((w.data, (self._column[w.row], w.col if self._text else m.features[w.col] - 1)), shape=shape)
+        column = w.col if self._text else m.features[w.col] - 1
+        coef = sp.csr_matrix((w.data, (self._column[w.row], column)), shape=shape)
         if self._targets == LABELS and classes == 2:
             coef, intercept = coef[1] - coef[0], intercept[1:] - intercept[:1]
         return coef if coef.shape[0] * coef.shape[1] > _LARGE else coef.toarray(), intercept
@@ -256,7 +264,8 @@ class _Classifier(ClassifierMixin):
                 return [[classes[number[name]] if name in number else name for name in row] for row in sets]
             rows = [sorted(number[name] for name in row if name in number) for row in sets]
             ends = np.cumsum([0] + [len(row) for row in rows])
-            out = sp.csr_matrix((np.ones(ends[-1], int), np.array([k for row in rows for k in row], int), ends), shape=(len(rows), len(self.classes_)))
+            index = np.array([k for row in rows for k in row], int)
+            out = sp.csr_matrix((np.ones(len(index), int), index, ends), shape=(len(rows), len(self.classes_)))
             return out if self._sparse else out.toarray()
         best = self._column[self.model_._best(self.model_.vectors(self._rows(X)))]
         if self._targets == LEVELS:

@@ -167,7 +167,8 @@ class Model:
         X = sp.csr_matrix(X, dtype=np.float32) if dense else X.tocsr().astype(np.float32)
         beyond = X.shape[1] if dense else int(X.indices[X.data != 0].max(initial=-1)) + 1
         if beyond > self.width:
-            raise ValueError(f"X has {beyond} columns, and the model was trained on {self.width}: give the columns of the training, in its order")
+            raise ValueError(f"X has {beyond} columns, and the model was trained on {self.width}: give the columns of the "
+                             "training, in its order")
         known = self.features - 1
         if X.shape[1] < self.width:
             X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self.width))
@@ -433,9 +434,9 @@ class Model:
         """Write the model for ONNX: input ``X``, outputs ``label`` (string) and ``scores`` (float32, in the order of
         :attr:`labels`; probabilities where the method has a link, before any calibration).
 
-        Column j of X is feature j+1 of the training's input. Of a model of a table X has the table's columns of numbers,
-        as they are: mean and scale are in the graph, and NaN is the mean. Weights are dense there. Needs the package
-        ``onnx``. Refused are models whose predictions follow paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3) or
+        Column j of X is feature j+1 of the training's input. Of a model of a table X has the table's columns of
+        numbers, as they are: mean and scale are in the graph, and NaN is the mean. Weights are dense there. Needs the
+        package ``onnx``. Refused are models whose predictions follow paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3) or
         average draws (corrmnl), as no product with one matrix gives them, and those of texts.
 
         Parameters
@@ -473,9 +474,11 @@ class Model:
             dense[kept] = W[:, t.column[kept]].T.toarray()
             coarse = kept & (np.abs(t.mean) > 1e-4 * 2**24 * t.scale)
             if dtype == "float32" and coarse.any():
-                warnings.warn(f"float32 rounds {', '.join(t.term(int(k)) for k in np.flatnonzero(coarse)[:9])} by more than 1e-4 of a standard deviation: dtype='float64' does not",
-                              stacklevel=2)
-            rows = step("Div", [step("Sub", [step("Cast", [rows], to=TensorProto.DOUBLE), constant("mean", t.mean)]), constant("scale", t.scale)])
+                columns = ", ".join(t.term(int(k)) for k in np.flatnonzero(coarse)[:9])
+                warnings.warn(f"float32 rounds {columns} by more than 1e-4 of a standard deviation: dtype='float64' does "
+                              "not", stacklevel=2)
+            rows = step("Sub", [step("Cast", [rows], to=TensorProto.DOUBLE), constant("mean", t.mean)])
+            rows = step("Div", [rows, constant("scale", t.scale)])
             rows = step("Where", [step("IsNaN", [rows]), constant("zero", np.zeros(1)), rows])
         else:
             dense = np.zeros((self.width, len(self.labels)), np.float32)
@@ -487,12 +490,13 @@ class Model:
         margins = step("Add", [step("MatMul", [rows, constant("W", dense)]), constant("b", bias)])
         link = {"logistic": "Sigmoid", "softmax": "Softmax"}.get(self.form.get("link", ""), "Identity")
         nodes.append(helper.make_node(link, [margins], ["scores"]))
-        constants.append(helper.make_tensor("names", TensorProto.STRING, [len(self.labels)], cast(Any, [n.encode() for n in self.labels])))
+        names = cast(Any, [n.encode() for n in self.labels])
+        constants.append(helper.make_tensor("names", TensorProto.STRING, [len(names)], names))
         nodes.append(helper.make_node("Gather", ["names", step("ArgMax", [margins], axis=1, keepdims=0)], ["label"]))
         given = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
-        graph = helper.make_graph(nodes, "taxon", [helper.make_tensor_value_info("X", given, ["rows", len(dense)])],
-                                  [helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
-                                   helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["rows", len(self.labels)])], constants)
+        info = helper.make_tensor_value_info
+        outputs = [info("label", TensorProto.STRING, ["rows"]), info("scores", TensorProto.FLOAT, ["rows", len(names)])]
+        graph = helper.make_graph(nodes, "taxon", [info("X", given, ["rows", len(dense)])], outputs, constants)
         model = helper.make_model(graph, producer_name="taxon", opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 8
         checker.check_model(model)

@@ -25,7 +25,8 @@ def read(y: Any, read_as: str = "auto", tree: bool = True, form: str | None = No
     y : array-like, sparse matrix, or a table or column of pandas, polars or Arrow
         The targets.
     read_as : str
-        What lists of lists are: ``auto``, ``sets`` or ``paths``. ``paths`` also says what an array of two dimensions is.
+        What lists of lists are: ``auto``, ``sets`` or ``paths``. ``paths`` also says what an array of two dimensions
+        is.
     tree : bool
         Whether ``auto`` looks for paths among lists.
     form : str, optional
@@ -45,7 +46,8 @@ def read(y: Any, read_as: str = "auto", tree: bool = True, form: str | None = No
         found, y = INDICATOR, _indicator(y)
     elif isinstance(y, list):
         if any(_is_list(v) for row in y for v in row):
-            raise ValueError("y has several paths a row: make each path one name, as 'animal > cat', and give the tree as hierarchy=")
+            raise ValueError("y has several paths a row: make each path one name, as 'animal > cat', and give the tree "
+                             "as hierarchy=")
         if read_as == "auto" and form in (None, INDICATOR) and _lists_of_flags(y):
             found, y = INDICATOR, _indicator(np.array(y))
         elif form in (SETS, LEVELS):
@@ -107,7 +109,8 @@ def _cells(y: Any) -> list[Any] | None:
 
 
 def _is_list(v: Any) -> bool:
-    return isinstance(v, (list, tuple, set, frozenset)) or isinstance(v, np.ndarray) and v.ndim > 0 or hasattr(v, "to_list")
+    plain = isinstance(v, (list, tuple, set, frozenset))
+    return plain or isinstance(v, np.ndarray) and v.ndim > 0 or hasattr(v, "to_list")
 
 
 def _lists(rows: Iterable[Any]) -> list[Any]:
@@ -126,7 +129,8 @@ def _lists(rows: Iterable[Any]) -> list[Any]:
 def _lists_of_flags(y: list[list[Any]]) -> bool:
     """Whether lists are the rows of a matrix of 0 and 1."""
     width = len(y[0]) if y else 0
-    return width > 1 and all(len(row) == width and all(isinstance(v, (int, float)) and v in (0, 1) for v in row) for row in y)
+    flags = (all(isinstance(v, (int, float)) and v in (0, 1) for v in row) for row in y)
+    return width > 1 and all(len(row) == width for row in y) and all(flags)
 
 
 def _matrix(y: np.ndarray) -> str:
@@ -148,8 +152,8 @@ def _matrix(y: np.ndarray) -> str:
     if kind != "multilabel-indicator" or not values <= {-1, 0, 1}:
         return LEVELS
     if missing or -1 in values:
-        raise ValueError(f"y is a matrix of {', '.join(str(int(v)) for v in sorted(values))}{' with missing values' if missing else ''}: "
-                         "an indicator holds 0 and 1 alone; targets='paths' reads levels")
+        held = ", ".join(str(int(v)) for v in sorted(values)) + (" with missing values" if missing else "")
+        raise ValueError(f"y is a matrix of {held}: an indicator holds 0 and 1 alone; targets='paths' reads levels")
     return INDICATOR
 
 
@@ -160,11 +164,13 @@ def _indicator(y: Any) -> Any:
             raise ValueError("y is no indicator as it was in fit: it holds something other than 0 and 1")
         return y.astype(bool)
     if y.ndim != 2:
-        raise ValueError("y is sparse, and has one dimension: give an array of labels, or a matrix with a column a class")
+        raise ValueError("y is sparse, and has one dimension: give an array of labels, or a matrix with a column a "
+                         "class")
     y = sp.csr_matrix(y, copy=True)
     y.sum_duplicates()
-    if not np.isin(y.data, (0, 1)).all():
-        raise ValueError(f"y is sparse, and holds {y.data[~np.isin(y.data, (0, 1))][0]}: an indicator holds 0 and 1 alone")
+    other = y.data[~np.isin(y.data, (0, 1))]
+    if len(other):
+        raise ValueError(f"y is sparse, and holds {other[0]}: an indicator holds 0 and 1 alone")
     y.data = y.data.astype(bool)
     y.eliminate_zeros()
     return y
