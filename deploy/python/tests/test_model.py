@@ -152,7 +152,7 @@ def test_columns_of_a_matrix(data, families, tmp_path):
     more = np.hstack([X, np.ones((300, 2))])
     for m in (taxon.load(data / name) for name in ("m", "small", "w.npz", "w.safetensors")):
         for call in (m.predict, m.predict_sets, m.decision_function, lambda rows: m.explain(rows[:1])):
-            for bad in (more, sp.csr_matrix(more), sp.coo_array(more), more.tolist() if call != m.predict else more, np.hstack([X, np.zeros((300, 1))])):
+            for bad in (more, sp.csr_matrix(more), sp.csc_matrix(more), more.tolist() if call != m.predict else more, np.hstack([X, np.zeros((300, 1))])):
                 with pytest.raises(ValueError, match="X has 3[12] columns, and the model was trained on 30"):
                     call(bad)
         wide = sp.hstack([sp.csr_matrix(X), sp.csr_matrix((300, 69))])
