@@ -80,7 +80,7 @@ PYTHON_ENV = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/$(notdir $(PYTHON))-$(
 
 test-python: build ## the Python package's tests, with its examples
 	@test -x $(PYTHON_ENV)/bin/python || $(PYTHON) -m venv $(PYTHON_ENV)
-	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection onnx onnxruntime mypy numpydoc
+	$(PYTHON_ENV)/bin/pip install -q --disable-pip-version-check $(PYTHON_PACKAGES) 'pytest>=8' pandas networkx grpcio grpcio-reflection onnx onnxruntime mypy numpydoc 'hatchling>=1.24' polars pyarrow
 	cd deploy/python && TAXON_BINARY=$(CURDIR)/bin/taxon OMP_NUM_THREADS=1 $(PYTHON_ENV)/bin/python -m pytest -q -p no:cacheprovider tests
 
 # On each the versions that pip finds newest, but for the three that pyproject.toml says may be this old.

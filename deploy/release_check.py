@@ -93,9 +93,14 @@ def twice(dist: Path, folder: Path) -> None:
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     need(changed == "", f"a clone can't have these changes: commit them, and build again:\n{changed}")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(folder / "clone")], check=True)
+    (folder / "again").mkdir()  # what looks like an earlier release is replaced
+    (folder / "again/LICENSES.txt").write_text("earlier")
+    (folder / "again/SHA256SUMS").write_text(f"{'0' * 64}  LICENSES.txt\n{'0' * 64}  taxon-0.0.1-linux-arm64.tar.gz\n")
+    (folder / "again/taxon-0.0.1-linux-arm64.tar.gz").write_text("earlier")
     env = {**os.environ, "GOCACHE": str(folder / "cache"), "PYTHON": sys.executable}
     subprocess.run([str(folder / "clone/deploy/release.sh"), str(folder / "again")], check=True, env=env, stdout=subprocess.DEVNULL)
     names = [p.name for p in (folder / "again").iterdir() if p.name != "SHA256SUMS"]
+    need("taxon-0.0.1-linux-arm64.tar.gz" not in names, "an earlier release's file is still there")
     other = [n for n in names if (folder / "again" / n).read_bytes() != (dist / n).read_bytes()]
     need(other == [] and len(names) > 2, f"a second build has other bytes: {', '.join(other)}")
     print(f"a second build of a fresh clone has the same bytes: {', '.join(sorted(names))}")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -367,6 +368,26 @@ func TestSignals(t *testing.T) {
 			return
 		case <-again.C:
 		}
+	}
+}
+
+// TestEndsWithStdin: a process whose caller holds its standard input goes on while it does,
+// whatever is written there, and ends as at a signal when the caller is gone.
+func TestEndsWithStdin(t *testing.T) {
+	r, w := io.Pipe()
+	ctx := endsWith(t.Context(), r, func() {})
+	if _, err := w.Write([]byte("still here")); err != nil { // it returns when all has been read
+		t.Fatal(err)
+	}
+	if err := ctx.Err(); err != nil {
+		t.Errorf("it ended while its caller was there: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
+		t.Errorf("cause %v", context.Cause(ctx))
 	}
 }
 

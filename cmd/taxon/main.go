@@ -27,10 +27,37 @@ import (
 )
 
 func main() {
-	ctx, stop := withSignals(context.Background(), func() { os.Exit(exit.Interrupted) })
-	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	kill := func() { os.Exit(exit.Interrupted) }
+	ctx, in := context.Background(), io.Reader(os.Stdin)
+	if os.Getenv(envEndsWithStdin) != "" {
+		os.Unsetenv(envEndsWithStdin) // it is not meant for the processes that this one starts
+		ctx, in = endsWith(ctx, os.Stdin, kill), strings.NewReader("")
+	}
+	ctx, stop := withSignals(ctx, kill)
+	code := execute(ctx, os.Args[1:], in, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// envEndsWithStdin is the environment variable by which a program that starts taxon makes it end
+// when that program ends, however it does. The program holds the other end of the pipe that is
+// taxon's standard input. Python's package sets it.
+const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
+
+// orphanWait is how long a process may take to end by itself after the program that started it.
+// Nobody is left to send a second signal.
+const orphanWait = 30 * time.Second
+
+// endsWith cancels the returned context, with cause errInterrupted, when r ends, and calls kill if
+// the process is still there after orphanWait.
+func endsWith(parent context.Context, r io.Reader, kill func()) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		_, _ = io.Copy(io.Discard, r) // an error is an end, too
+		cancel(exit.ErrInterrupted)
+		time.AfterFunc(orphanWait, kill)
+	}()
+	return ctx
 }
 
 // signalsApart is the least time between two signals that count as two. A shell or `timeout`

@@ -54,13 +54,13 @@ class {name}(BaseEstimator):
 
 # Parameters beside the methods' options: name, type, default, doc, for which classes.
 OWN = [
-    ("hierarchy", "Any", "None", "Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or `learned`: from the rows. None: "
-     "no hierarchy, or the one that label paths in y tell.", "H"),
+    ("hierarchy", "Any", "None", "Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from a parent to its children (nested or not), a networkx graph, "
+     "or `learned`: from the rows. None: no hierarchy, or the one that label paths in y tell.", "H"),
     ("graph", "Any", "None", "Undirected class graph: pairs, or a networkx graph.", "H"),
     ("dag", "str", '"graph"', "If a class has several parents: `graph`, `first-parent` or `refuse`.", "H"),
     ("path_separator", "str", '" > "', "What joins the levels of a label path to a class name.", "H"),
     ("targets", "str", '"auto"', "How a list of lists in y is read: `sets` of labels, or `paths` from the top down. `auto`: as paths if no hierarchy or graph is given and "
-     "each name has one parent in them, as in a tree; else as sets.", "HF"),
+     "each name has one parent in them, as in a tree; else as sets. Lists that are the rows of a matrix of 0 and 1 are an indicator; `paths` reads that as levels.", "HF"),
     ("random_state", "int | None", "None", "Seed of the order in which instances are visited.", "HF"),
     ("n_jobs", "int | None", "None", "Threads; None or -1: all cores. They change no result.", "HF"),
     ("memory", "str | None", "None", "What the training may take, as `4GiB`; None: what is free.", "HF"),

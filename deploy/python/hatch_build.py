@@ -6,6 +6,7 @@ TAXON_LICENSES the licences of what is inside it.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,24 +22,26 @@ TAGS = {
 
 
 class BuildHook(BuildHookInterface):
+    def dependencies(self) -> list:
+        """Is asked for before anything is installed or built: what is missing is said then."""
+        _check(_sources(self.root))
+        return []
+
     def initialize(self, version: str, build_data: dict) -> None:
-        root = Path(self.root)
-        sources = root.parent.parent
-        target = os.environ.get("TAXON_TARGET") or _here()
-        if target not in TAGS:
-            raise RuntimeError(f"taxon: no wheel for {target}: one of {', '.join(TAGS)}")
-        built = root / "build" / target.replace("/", "-") / "taxon"
+        sources = _sources(self.root)
+        _check(sources)
+        target = _target()
+        built = Path(self.root) / "build" / target.replace("/", "-") / "taxon"
         built.parent.mkdir(parents=True, exist_ok=True)
         if os.environ.get("TAXON_BINARY"):
             shutil.copy2(os.environ["TAXON_BINARY"], built)
         else:
-            if not (sources / "go.mod").is_file():
-                raise RuntimeError("taxon: the Go sources are not beside this folder: build it in a clone of the repository, or install a wheel")
-            if shutil.which("go") is None:
-                raise RuntimeError("taxon: building needs Go 1.26 or later on the PATH; a wheel has the binary inside")
             goos, goarch = target.split("/")
-            subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", str(built), "./cmd/taxon"],
-                           cwd=sources, check=True, env={**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch})
+            flags = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", str(built)]
+            done = subprocess.run(["go", "build", *flags, "./cmd/taxon"], cwd=sources,
+                                  env={**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch})
+            if done.returncode != 0:
+                raise SystemExit("taxon: the binary could not be built: go says why above")
         built.chmod(0o755)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{TAGS[target]}"
@@ -48,6 +51,36 @@ class BuildHook(BuildHookInterface):
                 build_data["force_include"][os.environ["TAXON_LICENSES"]] = "taxon/_bin/LICENSES.txt"
 
 
-def _here() -> str:
-    out = subprocess.run(["go", "env", "GOOS", "GOARCH"], capture_output=True, text=True, check=True).stdout.split()
-    return "/".join(out)
+def _sources(root: str) -> Path:
+    return Path(root).parent.parent
+
+
+def _check(sources: Path) -> None:
+    """Ends with one line if the wheel can't come to be."""
+    if _target() not in TAGS:
+        raise SystemExit(f"taxon: there is no wheel for {_target()}: TAXON_TARGET is one of {', '.join(TAGS)}")
+    given = os.environ.get("TAXON_BINARY")
+    if given:
+        if not os.path.isfile(given):
+            raise SystemExit(f"taxon: {given}, which TAXON_BINARY names, is no file")
+        return
+    module = sources / "go.mod"
+    ours = module.is_file() and module.read_text(encoding="utf-8").startswith("module taxon\n")
+    if not ours or not (sources / "cmd" / "taxon").is_dir():
+        raise SystemExit("taxon: the Go sources, from which the binary inside is built, are not here: this folder must "
+                         "be deploy/python of a clone of the repository. Install from the clone, or a wheel, or let "
+                         "TAXON_BINARY name a binary of taxon")
+    if shutil.which("go") is None:
+        raise SystemExit("taxon: Go 1.26 or later, which builds the binary inside, is not on the PATH. Install it "
+                         "(https://go.dev/dl), or a wheel, or let TAXON_BINARY name a binary of taxon")
+    # It fails where go is too old.
+    known = subprocess.run(["go", "list", "-m"], cwd=sources, capture_output=True, text=True)
+    if known.returncode != 0:
+        raise SystemExit(f"taxon: Go 1.26 or later builds the binary inside: {known.stderr.strip()}")
+
+
+def _target() -> str:
+    """TAXON_TARGET, or this machine's GOOS/GOARCH."""
+    machine = platform.machine().lower()
+    here = f"{platform.system().lower()}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(machine, machine)}"
+    return os.environ.get("TAXON_TARGET") or here

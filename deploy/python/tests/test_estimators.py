@@ -2,11 +2,10 @@
 
 import os
 import pickle
-import signal
+import re
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -15,13 +14,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier
+from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier, _estimators
 from taxon._params import METHODS
 
 HERE = Path(__file__).resolve().parent.parent
@@ -272,6 +272,107 @@ def test_columns_of_tables(families):
     assert numbers.explain(X[0], label=3.0)["label"] == "3"
 
 
+def test_hierarchies_with_missing_parents(families):
+    """A table of ids and parents, as taxonomies come: roots have none, so the column is one of floats."""
+    pd = pytest.importorskip("pandas")
+    X, y, edges = families
+    number = {name: k for k, name in enumerate(sorted({n for edge in edges for n in edge}), 1)}
+    table = pd.DataFrame([(number[n], {c: number[p] for p, c in edges}.get(n, np.nan)) for n in number], columns=["id", "parent"])
+    assert table.parent.dtype.kind == "f"
+    want = HierarchicalClassifier(hierarchy=[(number[a], number[b]) for a, b in edges]).fit(X, [number[n] for n in y])
+    for hierarchy in (table[["parent", "id"]], table[["parent", "id"]].dropna(), table[["parent", "id"]].to_numpy(), table[["parent", "id"]].astype("Int64")):
+        for labels in ([number[n] for n in y], [float(number[n]) for n in y]):
+            clf = HierarchicalClassifier(hierarchy=hierarchy).fit(X, labels)
+            assert clf.report_["weights_sha256"] == want.report_["weights_sha256"]
+            assert sorted(clf.model_.hierarchy().edges) == sorted((str(number[a]), str(number[b])) for a, b in edges)
+    with warnings.catch_warnings():  # a root alone is in the hierarchy
+        warnings.simplefilter("error")
+        HierarchicalClassifier(hierarchy=[(None, "f0"), (None, "c8"), *edges[:-1]]).fit(X, y)
+        assert HierarchicalClassifier(hierarchy=[(None, n) for n in set(y)]).fit(X, y).score(X, y) > 0.6
+
+
+def test_sample_weights_in_range(families, monkeypatch):
+    """They are compared with the range before anything is written."""
+    X, y, _ = families
+    texts = [" ".join(np.array(["a", "b", "c", "d"])[np.argsort(row[:4])[:2]]) for row in X]
+    for clf, rows in ((TaxonClassifier(), X), (HierarchicalClassifier(), X), (TaxonTextClassifier(), texts)):
+        with monkeypatch.context() as m:
+            m.setattr(tempfile, "mkdtemp", None)  # nothing is written
+            for bad in (1e20, 1e-20, 1.01e15, 0.99e-15):
+                weight = np.ones(300)
+                weight[7] = bad
+                with pytest.raises(ValueError, match=re.escape(f"sample_weight holds {bad:g}, in row 7: weights are 0, or from 1e-15 to 1e+15")):
+                    clf.fit(rows, y, sample_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for fine in (1e15, 1e-15):
+            TaxonClassifier(max_sweeps=1).fit(X, y, sample_weight=[fine, 0] * 150)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("options", [{}, {"bias": 0.0}, {"method": "mlr"}, {"method": "rr-svm"}], ids=str)
+def test_coefficients(families, options, binary):
+    X, y, edges = families
+    X[:, [3, 29]] = 0  # features that the model lacks
+    y = np.array(["even", "odd"])[[int(n[1]) % 2 for n in y]] if binary else y
+    given = {"hierarchy": [("r", "even"), ("r", "odd")] if binary else edges} if options.get("method") == "rr-svm" else {}
+    clf = (HierarchicalClassifier if given else TaxonClassifier)(**options, **given).fit(X, y)
+    rows = 1 if binary else 9
+    assert clf.coef_.shape == (rows, 30) and clf.intercept_.shape == (rows,) and (clf.coef_[:, [3, 29]] == 0).all()
+    scores = clf.decision_function(X)
+    assert X @ clf.coef_.T + clf.intercept_ == pytest.approx(scores.reshape(300, rows), abs=1e-5)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(_estimators, "_LARGE", 8)
+        assert sp.issparse(clf.coef_) and (clf.coef_.toarray() == _dense(clf)).all() and clf.coef_.shape == (rows, 30)
+
+
+def _dense(clf):
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(_estimators, "_LARGE", 1 << 30)
+        return clf.coef_
+
+
+def test_no_coefficients(families):
+    X, y, edges = families
+    assert not hasattr(TaxonClassifier(), "coef_")
+    clf = HierarchicalClassifier(hierarchy=edges, method="td").fit(X, y)
+    with pytest.raises(AttributeError, match="models of td follow paths"):
+        clf.coef_
+    with pytest.raises(ValueError, match="coef_"):
+        SelectFromModel(HierarchicalClassifier(hierarchy=edges, method="td"), importance_getter="auto").fit(X, y).get_support()
+    weight = (y != "c0").astype(float)  # a class without a row
+    clf = TaxonClassifier().fit(X, y, sample_weight=weight)
+    assert clf.intercept_[0] == -np.inf and (X @ clf.coef_.T + clf.intercept_ == pytest.approx(clf.decision_function(X), abs=1e-5))
+    texts = TaxonTextClassifier(min_df=1).fit(["a dog", "an oak", "a cat"], ["x", "y", "z"])
+    assert texts.coef_.shape == (3, len(texts.model_.words))
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_feature_selection(families, monkeypatch, large):
+    pd = pytest.importorskip("pandas")
+    X, y, edges = families
+    noise = np.zeros((300, 60))
+    noise[:, ::2] = X  # each other column says nothing
+    if large:
+        monkeypatch.setattr(_estimators, "_LARGE", 8)
+    sets = [[n, "c0"] for n in y]
+    for clf in (TaxonClassifier(), HierarchicalClassifier(hierarchy=edges)):
+        for rows, labels in ((noise, y), (sp.csr_matrix(noise), y), (noise, sets), (noise, y == "c1")):
+            if isinstance(clf, HierarchicalClassifier) and (rows is not noise or labels is not y):
+                continue
+            getter = (lambda c: np.asarray(abs(c.coef_).sum(axis=0)).ravel()) if large else "auto"
+            kept = SelectFromModel(clf, importance_getter=getter).fit(rows, labels).get_support()
+            assert not kept[1::2].any() and kept.any()
+            assert not RFE(clf, n_features_to_select=9, step=0.5).fit(rows, labels).support_[1::2].any()
+    pipe = make_pipeline(SelectFromModel(TaxonClassifier(), max_features=20, threshold=-np.inf, importance_getter=getter), TaxonClassifier()).fit(noise, y)
+    assert pipe.score(noise, y) > 0.6 and pipe[-1].n_features_in_ == 20 and cross_val_score(pipe, noise, y, cv=2).mean() > 0.4
+    of_pipe = RFE(make_pipeline(StandardScaler(), TaxonClassifier()), n_features_to_select=20, step=0.5, importance_getter="named_steps.taxonclassifier.coef_").fit(noise, y)
+    assert not of_pipe.support_[1::2].any() and of_pipe.score(noise, y) > 0.6
+    frame = pd.DataFrame(noise, columns=[f"x{k}" for k in range(60)])
+    chosen = SelectFromModel(TaxonClassifier(), max_features=5, threshold=-np.inf, importance_getter=getter).set_output(transform="pandas").fit(frame, y).transform(frame)
+    assert list(chosen.columns) == [name for name in chosen.columns if int(name[1:]) % 2 == 0] and chosen.shape == (300, 5)
+
+
 def test_progress():
     lines = []
     rng = np.random.default_rng(0)
@@ -286,28 +387,6 @@ def test_progress():
 
     with pytest.raises(RuntimeError, match="enough"):
         hard.set_params(callback=stop, max_time=100).fit(X, y)
-
-
-def test_interrupt_leaves_nothing(tmp_path):
-    """Ctrl-C ends the training, and its folder and process are gone."""
-    program = """
-import numpy as np, taxon
-rng = np.random.default_rng(0)
-print("go", flush=True)
-taxon.TaxonClassifier(method="mlr", gap=1e-12, C=1e6).fit(rng.normal(size=(4000, 300)), rng.integers(0, 60, 4000))
-"""
-    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(HERE / "src")}
-    p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True, start_new_session=True,
-                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
-    assert p.stdout.readline() == "go\n"
-    for _ in range(600):  # until the training has begun
-        if list(tmp_path.glob("taxon-*/model.train")):
-            break
-        time.sleep(0.05)
-    p.send_signal(signal.SIGINT)
-    _, err = p.communicate(timeout=60)
-    assert p.returncode != 0 and "KeyboardInterrupt" in err
-    assert list(tmp_path.glob("taxon-*")) == []
 
 
 def test_parameters_are_those_of_the_binary():

@@ -105,12 +105,74 @@ def test_graph_and_pruned(data, families):
     run(["train", "--data", str(data / "data"), "--graph", str(data / "graph"), "--out", str(data / "g")])
     m = taxon.load(data / "g")
     compare(m, families[0], predicted(data / "g", data / "x.svm", 300), m.decision_function(families[0]))
-    run(["train", "--data", str(data / "data"), "--hierarchy", str(data / "edges"), "--out", str(data / "t")])
-    for values in ("float32", "float16"):
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "corrmnl"])  # its draws can't be pruned
+def test_pruned(data, families, method):
+    """Each form in which export writes values, of each method's form."""
+    train(data, method, *(["--calibrate", "temperature"] if method == "rr-svm" else []))
+    seen = set()
+    for values in ("float32", "float16", "int8"):
         out = data / f"small-{values}"
-        run(["export", "--model", str(data / "t"), "--format", "model", "--threshold", "0.01", "--values", values, "--out", str(out)])
+        run(["export", "--model", str(data / "m"), "--format", "model", "--threshold", "0.01", "--values", values, "--out", str(out)])
         m = taxon.load(out)
-        compare(m, families[0], predicted(out, data / "x.svm", 300), m.decision_function(families[0]))
+        scores = m.decision_function(families[0])
+        seen.add(scores.tobytes())
+        said = subprocess.run([binary(), "predict", "--model", str(out), "--data", str(data / "x.svm"), "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
+        assert [",".join(row) for row in m.predict_sets(families[0])] == said.stdout.splitlines()
+        if method not in PATH_SETS:
+            compare(m, families[0], predicted(out, data / "x.svm", 300), m.probabilities(families[0]) if m.has_probabilities else scores)
+    assert len(seen) == 3  # they round otherwise
+
+
+def test_pruned_sets_and_texts(data, families, tmp_path):
+    X, y, _ = families
+    with open(data / "sets.svm", "w") as f, open(data / "t.txt", "w") as t:
+        for i, (row, name) in enumerate(zip(X, y)):
+            labels = f"{name},c{(int(name[1]) + 1) % 9}" if i % 2 else name
+            f.write(f"{labels} " + " ".join(f"{j + 1}:{np.float32(v)}" for j, v in enumerate(row) if v) + "\n")
+            t.write(f"{labels}\t" + " ".join(f"w{j}" for j in np.argsort(row)[:6]) + "\n")
+    texts = [line.partition("\t")[2] for line in (data / "t.txt").read_text().splitlines()]
+    for name, rows, flags in (("sets.svm", X, []), ("t.txt", texts, ["--text"])):
+        run(["train", "--data", str(data / name), *flags, "--hierarchy", str(data / "edges"), "--out", str(data / f"{name}.m")])
+        run(["export", "--model", str(data / f"{name}.m"), "--format", "model", "--threshold", "0.01", "--values", "int8", "--out", str(data / f"{name}.small")])
+        m = taxon.load(data / f"{name}.small")
+        assert m.cutoffs is not None
+        said = subprocess.run([binary(), "predict", "--model", str(data / f"{name}.small"), "--data", str(data / name), *flags, "--out", "-", "--quiet"], check=True, capture_output=True, text=True)
+        assert [",".join(row) for row in m.predict_sets(rows)] == said.stdout.splitlines()
+
+
+def test_columns_of_a_matrix(data, families, tmp_path):
+    """As in predict: a dense matrix has the training's columns, a sparse one no value beyond them."""
+    X, y, _ = families
+    train(data, "bsvm")
+    run(["export", "--model", str(data / "m"), "--format", "model", "--threshold", "0.01", "--values", "int8", "--out", str(data / "small")])
+    for name in ("w.npz", "w.safetensors"):
+        run(["export", "--model", str(data / "m"), "--format", name[2:], "--out", str(data / name)])
+    more = np.hstack([X, np.ones((300, 2))])
+    for m in (taxon.load(data / name) for name in ("m", "small", "w.npz", "w.safetensors")):
+        for call in (m.predict, m.predict_sets, m.decision_function, lambda rows: m.explain(rows[:1])):
+            for bad in (more, sp.csr_matrix(more), sp.csc_matrix(more), more.tolist() if call != m.predict else more, np.hstack([X, np.zeros((300, 1))])):
+                with pytest.raises(ValueError, match="X has 3[12] columns, and the model was trained on 30"):
+                    call(bad)
+        wide = sp.hstack([sp.csr_matrix(X), sp.csr_matrix((300, 69))])
+        assert (m.decision_function(wide) == m.decision_function(X)).all()
+        assert m.predict(sp.csr_matrix(X[:, :20])) == m.predict(np.hstack([X[:, :20], np.zeros((300, 10))]))
+    # The last columns of an estimator's rows may have been zero.
+    Z = X.copy()
+    Z[:, 28:] = 0
+    clf = taxon.TaxonClassifier().fit(Z, y)
+    assert len(clf.model_.features) == 28 and (clf.predict(X) == clf.model_.predict(X)).all()
+    with pytest.raises(ValueError, match="31 columns"):
+        clf.model_.predict(np.ones((1, 31)))
+    # A file of a matrix says how many it has.
+    sp.save_npz(data / "z.npz", sp.csr_matrix(Z))
+    (data / "z.txt").write_text("".join(f"{name}\n" for name in y))
+    run(["train", "--data", str(data / "z.npz"), "--labels", str(data / "z.txt"), "--method", "bsvm", "--out", str(data / "z")])
+    m = taxon.load(data / "z")
+    assert m.width == 30 and m.predict(X) == list(clf.predict(X))
+    with pytest.raises(ValueError, match="X has 31 columns, and the model was trained on 30"):
+        m.predict(np.hstack([X, np.zeros((300, 1))]))
 
 
 def test_exports(data, families):
@@ -186,6 +248,70 @@ def test_onnx(data, families, method):
     label, scores = runtime.InferenceSession(str(data / "m.onnx")).run(["label", "scores"], {"X": families[0].astype(np.float32)})
     want = m.probabilities(families[0]) if m.has_probabilities else m.decision_function(families[0])
     assert np.abs(scores - want).max() < 1e-5 and label.tolist() == m.predict(families[0])
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of numbers of all sizes, a constant column, a list and holes; and a model of it by each of two methods."""
+    rng = np.random.default_rng(4)
+    k = rng.integers(0, 3, 90)
+    X = np.column_stack([5.0 * k + rng.normal(size=90), 1.6e9 + 1000 * k + rng.normal(size=90) * 250, np.full(90, 7.0), 1e-6 * rng.normal(size=90), rng.normal(size=(90, 2)) + k[:, None]])
+    X[::9, 0] = np.nan
+    with open(tmp_path / "t.jsonl", "w") as f:
+        for row, c in zip(X.tolist(), k):
+            f.write(json.dumps({"price": None if np.isnan(row[0]) else row[0], "time": row[1], "same": row[2], "tiny": row[3], "v": row[4:], "c": f"c{c}"}) + "\n")
+    for method in ("mlr", "bsvm"):
+        run(["train", "--data", str(tmp_path / "t.jsonl"), "--feature-columns", "price,time,same,tiny,v", "--label-column", "c", "--method", method, "--out", str(tmp_path / method)])
+    return tmp_path, X
+
+
+@pytest.mark.parametrize("method", ("mlr", "bsvm"))
+def test_onnx_of_tables(table, method):
+    """The columns go in as they are: mean, scale and what is missing are in the graph."""
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    folder, X = table
+    m = taxon.load(folder / method)
+    want = m.probabilities(X) if method == "mlr" else m.decision_function(X)
+    m.to_onnx(folder / "m.onnx", dtype="float64")
+    session = runtime.InferenceSession(str(folder / "m.onnx"))
+    assert session.get_inputs()[0].type == "tensor(double)" and session.get_inputs()[0].shape[1] == 6
+    label, scores = session.run(["label", "scores"], {"X": X})
+    assert np.abs(scores - want).max() < 1e-5 and label.tolist() == m.predict(X)
+    with pytest.warns(UserWarning, match='float32 rounds "time" by more'):
+        m.to_onnx(folder / "m.onnx")
+    short = X.astype(np.float32)
+    label, scores = runtime.InferenceSession(str(folder / "m.onnx")).run(["label", "scores"], {"X": short})
+    assert np.abs(scores - (m.probabilities(short) if method == "mlr" else m.decision_function(short))).max() < 1e-5 and label.tolist() == m.predict(short)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        m.to_onnx(folder / "m.onnx", dtype="float16")
+
+
+def test_onnx_of_doubles(data, families):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    train(data, "bsvm")
+    m = taxon.load(data / "m")
+    m.to_onnx(data / "m.onnx", dtype="float64")
+    assert np.abs(runtime.InferenceSession(str(data / "m.onnx")).run(["scores"], {"X": families[0]})[0] - m.decision_function(families[0])).max() < 1e-5
+
+
+def test_exports_of_tables(table):
+    """Beside a matrix lies how its table's numbers are scaled."""
+    folder, X = table
+    m = taxon.load(folder / "bsvm")
+    for name in ("w.npz", "w.safetensors"):
+        run(["export", "--model", str(folder / "bsvm"), "--format", name[2:], "--out", str(folder / name)])
+        e = taxon.load(folder / name)
+        assert np.abs(e.decision_function(X) - m.decision_function(X)).max() < 1e-6
+        with pytest.raises(ValueError, match="7 columns of numbers, and the model was trained on 6"):
+            e.predict(np.hstack([X, X[:, :1]]))
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"price": pd.array(np.where(np.isnan(X[:, 0]), 0, X[:, 0]), "Float64"), "time": X[:, 1], "same": 7, "tiny": X[:, 3], "v": X[:, 4:].tolist()})
+    frame.loc[np.isnan(X[:, 0]), "price"] = pd.NA
+    assert (m.decision_function(frame) == m.decision_function(X)).all()
+    for other in (lambda: pytest.importorskip("polars").from_pandas(frame), lambda: pytest.importorskip("pyarrow").Table.from_pandas(frame)):
+        assert (m.decision_function(other()) == m.decision_function(X)).all()
 
 
 def test_no_onnx_of_draws(data, families):

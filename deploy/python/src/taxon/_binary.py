@@ -8,14 +8,16 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 from ._errors import TaxonError
 
-__all__ = ["binary", "run"]
+__all__ = ["binary", "orderly", "run", "workspace"]
 
 _USAGE = 2  # exit status: the command line or the input is wrong
 _PATIENCE = 20.0  # seconds for a training to end by itself after Ctrl-C
@@ -32,8 +34,40 @@ def binary() -> str:
     raise TaxonError("the taxon binary is not installed: install a wheel of taxon, or set TAXON_BINARY")
 
 
-def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, stdin: str | None = None, expected: str | None = None) -> Any:
-    """Run a verb with ``--json`` and return its document.
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def orderly() -> Iterator[None]:
+    """What must be cleaned up is, also where SIGTERM ends the process, as it does by default."""
+    def terminate(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+        raise _Terminated
+
+    by_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not by_default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except _Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A temporary folder that is gone in the end."""
+    with orderly(), tempfile.TemporaryDirectory(prefix="taxon-") as name:
+        yield Path(name)
+
+
+def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, expected: str | None = None) -> Any:
+    """Run a verb with ``--json`` and return its document. The process ends when this one does, however that ends.
 
     Parameters
     ----------
@@ -41,8 +75,6 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
         The verb and its flags.
     progress : callable, optional
         Called with each line of progress.
-    stdin : str, optional
-        Text for standard input.
     expected : str, optional
         The beginning of a warning that the caller knows and passes over.
 
@@ -54,11 +86,11 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
         If the binary failed while it ran.
     """
     command = [binary(), *args, "--json"] + ([] if progress else ["--quiet"])
-    # A group of its own: Ctrl-C reaches Python alone, which then ends the training.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True,
-                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ})
-    assert process.stdout is not None and process.stderr is not None
+    # A group of its own: Ctrl-C reaches Python alone, which then ends the training. Standard input ends with Python.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               encoding="utf-8", start_new_session=True,
+                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ, "TAXON_ENDS_WITH_STDIN": "1"})
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     answer = process.stdout
     lines: list[str] = []
     out: list[str] = []
@@ -68,9 +100,6 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
     for r in readers:
         r.start()
     try:
-        if stdin is not None and process.stdin is not None:
-            process.stdin.write(stdin)
-            process.stdin.close()
         while True:
             try:
                 process.wait(0.1 if progress else None)
@@ -86,6 +115,7 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, s
             raise
     for r in readers:
         r.join()
+    process.stdin.close()
     process.stderr.close()
     answer.close()
     problem = ""

@@ -6,21 +6,38 @@ itself, by gRPC's server reflection, so they are always those of its version.
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import tempfile
-import warnings
+import weakref
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from ._binary import run
+from ._binary import binary, orderly, run, workspace
 from ._errors import TaxonError, need
-from ._estimators import _Classifier, _Targets
+from ._estimators import _Classifier
 from ._model import Model, load
+from ._targets import Targets
 
 __all__ = ["Cluster", "Job"]
 
 _ENDED = ("DONE", "FAILED", "CANCELLED")
+
+# A process of its own that ends a cluster when it is told to, or when its standard input ends, as it does with the
+# Python that made the cluster, however that ends. It also removes the cluster's folder if that is a temporary one.
+_KEEPER = """
+import shutil, subprocess, sys
+status = 0
+if sys.stdin.buffer.read(1) != b"n":
+    status = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode
+if sys.argv[1]:
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+sys.exit(status)
+"""
 
 
 class Cluster:
@@ -59,32 +76,43 @@ class Cluster:
         else:
             self._channel = grpc.insecure_channel(address)
         self._pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self._channel))
-        self._down: list[str] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._end: Callable[[], None] = lambda: None
 
     @classmethod
     def local(cls, workers: int = 2, stores: int = 1, slots: int = 1, dir: str | None = None) -> "Cluster":
-        """A cluster of processes on this machine; as a context manager it is ended at the end.
+        """A cluster of processes on this machine.
+
+        It ends at the end of ``with``, by :meth:`close`, when nothing refers to it any more, or with this process,
+        also if that is killed.
 
         Parameters
         ----------
         workers, stores, slots : int
             Processes of each kind, and tasks at a time of each worker.
         dir : str, optional
-            Its folder; a temporary one if left out.
+            Its folder, which stays; a temporary one if left out.
         """
-        folder = None
-        if dir is None:
-            folder = tempfile.TemporaryDirectory(prefix="taxon-cluster-")
-            dir = str(Path(folder.name) / "cluster")
-        up = run(["cluster", "up", "--dir", dir, "--workers", str(workers), "--stores", str(stores), "--slots", str(slots)])
-        try:
-            cluster = cls(up["coordinator"])
-        except BaseException:
-            run(["cluster", "down", "--dir", dir])
-            raise
-        cluster._down, cluster._folder = ["cluster", "down", "--dir", dir], folder
-        return cluster
+        need("grpc_reflection", "cluster")
+        program = binary()
+        with orderly():
+            folder = "" if dir is not None else tempfile.mkdtemp(prefix="taxon-cluster-")
+            where = os.path.abspath(dir) if dir is not None else str(Path(folder) / "cluster")
+            down = [program, "cluster", "down", "--quiet", "--dir", where]
+            keeper = subprocess.Popen([sys.executable, "-I", "-c", _KEEPER, folder, *down], start_new_session=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            counts = ["--workers", str(workers), "--stores", str(stores), "--slots", str(slots)]
+            try:
+                up = run(["cluster", "up", "--dir", where, *counts])
+            except BaseException as e:  # a ValueError: nothing was started, and what runs in dir is not ours
+                keeper.communicate(b"n" if isinstance(e, ValueError) else b"y")
+                raise
+            try:
+                cluster = cls(up["coordinator"])
+            except BaseException:
+                keeper.communicate(b"y")
+                raise
+            cluster._end = weakref.finalize(cluster, _dismiss, keeper, os.getpid())
+            return cluster
 
     def __enter__(self) -> "Cluster":
         return self
@@ -95,12 +123,7 @@ class Cluster:
     def close(self) -> None:
         """End the connection, and the cluster if it was made by :meth:`local`."""
         self._channel.close()
-        if self._down is not None:
-            run(self._down)
-            self._down = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        self._end()
 
     def submit(self, estimator: _Classifier, X: Any, y: Any, sample_weight: Any = None) -> "Job":
         """Queue the training of an estimator: its data are uploaded, and the call returns.
@@ -118,9 +141,10 @@ class Cluster:
             ``job.wait().fetch()`` is the estimator, fitted.
         """
         X, targets, weight = estimator._inputs(X, y, sample_weight)
-        with tempfile.TemporaryDirectory(prefix="taxon-") as folder:
-            f = Path(folder)
-            out = run(["submit", "--method", estimator.method, *estimator._data(f, X, targets, weight), *estimator._options(f, targets, "submit"), *self._flags])
+        with workspace() as folder:
+            options, expected = estimator._options(folder, targets, "submit")
+            data = estimator._data(folder, X, targets, weight)
+            out = run(["submit", "--method", estimator.method, *options, *data, *self._flags], expected=expected)
         return Job(self, out["job"], estimator, targets)
 
     def jobs(self) -> list["Job"]:
@@ -182,6 +206,15 @@ class Cluster:
         return str(field.enum_type.values_by_number[status.state].name).rpartition("_")[2]
 
 
+def _dismiss(keeper: subprocess.Popen[bytes], owner: int) -> None:
+    """Has the keeper end its cluster. A process that was forked has no part in it."""
+    if os.getpid() != owner:
+        return
+    _, said = keeper.communicate(b"y")
+    if keeper.returncode != 0:
+        raise TaxonError(f"the cluster did not end: {said.decode(errors='replace').strip()}")
+
+
 def _explained(e: Any) -> Exception:
     import grpc
 
@@ -207,7 +240,7 @@ class Job:
         Its name, as ``taxon status`` takes it.
     """
 
-    def __init__(self, cluster: Cluster, job: str, estimator: _Classifier | None = None, targets: _Targets | None = None) -> None:
+    def __init__(self, cluster: Cluster, job: str, estimator: _Classifier | None = None, targets: Targets | None = None) -> None:
         self.cluster, self.id, self._estimator, self._targets = cluster, job, estimator, targets
 
     def __repr__(self) -> str:
@@ -288,8 +321,8 @@ class Job:
         Model
             As :func:`taxon.load` reads it.
         """
-        with tempfile.TemporaryDirectory(prefix="taxon-") as folder:
-            out = str(Path(folder) / "model")
+        with workspace() as folder:
+            out = str(folder / "model")
             run(["export", "--job", self.id, "--format", "model", "--out", out, *self.cluster._flags])
             return load(out)
 

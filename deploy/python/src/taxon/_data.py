@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._text import field
+from ._text import field, is_missing, label_name
 
-__all__ = ["write_dataset", "write_edges", "edges_of", "quote"]
+__all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "write_dataset", "write_edges", "edges_of", "structure_of", "quote"]
+
+# Positive weights lie within these bounds, as internal/dataset/weights.go has them.
+LEAST_WEIGHT, MOST_WEIGHT = 1e-15, 1e15
 
 _SHARD_ROWS = 1 << 16
 _MOST_INDEX = 2**31 - 1
@@ -190,42 +193,61 @@ def write_edges(path: Path, edges: Iterable[tuple[str, str]]) -> None:
 
 
 def edges_of(structure: Any, what: str = "hierarchy") -> list[tuple[str, str]]:
-    """The edges of a hierarchy or graph.
+    """The edges of a hierarchy or graph: :func:`structure_of` without the names."""
+    return structure_of(structure, what)[0]
+
+
+def structure_of(structure: Any, what: str) -> tuple[list[tuple[str, str]], set[str]]:
+    """The edges and the names of a hierarchy or graph. A node whose parent is missing (None, NaN, NA) has none.
 
     Parameters
     ----------
-    structure : edge list, dict or networkx graph
-        Pairs of parent and child; or a dict from a parent to its child or children, or to a nested
-        dict of them; or anything with ``edges()``.
+    structure : pairs, table, dict or networkx graph
+        Pairs of parent and child, as a list, an array or a table of two columns; or a dict from a parent to its child
+        or children, or to a nested dict of them; or anything with ``edges()``.
     what : str
         The parameter it was given as.
     """
-    if hasattr(structure, "edges") and not isinstance(structure, Mapping):
+    edges, names = [], set()
+    for pair in _pairs(structure, what):
+        if len(pair) != 2:
+            raise ValueError(f"{what}: {pair!r} is no pair of parent and child")
+        parent, child = pair
+        if not is_missing(parent):
+            if is_missing(child):
+                raise ValueError(f"{what}: parent {parent!r} has a missing child")
+            edges.append((label_name(parent), label_name(child)))
+            names.add(label_name(parent))
+        if not is_missing(child):
+            names.add(label_name(child))
+    return edges, names
+
+
+def _pairs(structure: Any, what: str) -> list[Any]:
+    if isinstance(structure, Mapping):
+        return _below(structure)
+    if hasattr(structure, "edges"):
         if what == "hierarchy" and hasattr(structure, "is_directed") and not structure.is_directed():
             raise ValueError("hierarchy: the graph has no directions, so nobody says who is a parent: give a networkx.DiGraph from parents to children, or give it as graph=")
-        return [(str(a), str(b)) for a, b in structure.edges()]
-    out: list[tuple[str, str]] = []
-    if hasattr(structure, "to_numpy"):  # a table of two columns
-        structure = structure.to_numpy().tolist()
+        return [(None, node) for node in getattr(structure, "nodes", ())] + [edge[:2] for edge in structure.edges()]
+    for name, options in (("itertuples", {"index": False, "name": None}), ("rows", {}), ("to_pylist", {})):
+        if hasattr(structure, "columns") and callable(way := getattr(structure, name, None)):
+            return [tuple(row.values()) if isinstance(row, dict) else row for row in way(**options)]
     if isinstance(structure, str) or not isinstance(structure, Iterable):
-        raise ValueError(f"hierarchy: {structure!r}: give pairs of parent and child, a dict or a graph")
-    if isinstance(structure, Mapping):
-        def walk(parent: Any, children: Any) -> None:
-            if isinstance(children, Mapping):
-                for c, below in children.items():
-                    out.append((str(parent), str(c)))
-                    walk(c, below)
-            elif isinstance(children, str) or not isinstance(children, Iterable):
-                if children is not None:
-                    out.append((str(parent), str(children)))
-            else:
-                out.extend((str(parent), str(c)) for c in children)
-        for parent, children in structure.items():
-            walk(parent, children)
-        return out
-    for edge in structure:
-        pair = tuple(edge) if isinstance(edge, Iterable) and not isinstance(edge, str) else ()
-        if len(pair) != 2:
-            raise ValueError(f"hierarchy: {edge!r} is no pair of parent and child")
-        out.append((str(pair[0]), str(pair[1])))
+        raise ValueError(f"{what}: {structure!r}: give pairs of parent and child, a table of two columns, a dict or "
+                         "a graph")
+    return [edge if isinstance(edge, Sized) and not isinstance(edge, str) else (edge,) for edge in structure]
+
+
+def _below(tree: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """The pairs of a dict from parents to what is below them."""
+    out: list[tuple[Any, Any]] = []
+    for parent, children in tree.items():
+        out.append((None, parent))
+        if isinstance(children, Mapping):
+            out += [(parent, c) for c in children] + _below(children)
+        elif isinstance(children, str) or not isinstance(children, Iterable):
+            out += [] if is_missing(children) else [(parent, children)]
+        else:
+            out += [(parent, c) for c in children]
     return out

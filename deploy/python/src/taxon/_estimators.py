@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import warnings
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Iterable, Sequence, TypeVar
+from typing import Any, Iterable, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,13 +15,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._binary import run
-from ._data import edges_of, quote, write_dataset, write_edges
+from ._binary import run, workspace
+from ._data import LEAST_WEIGHT, MOST_WEIGHT, quote, structure_of, write_dataset, write_edges
 from ._model import Model, load
 from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
+from ._targets import INDICATOR, LABELS, LEVELS, SETS, Targets, path_of, read
+from ._text import label_name
 
 try:
     from sklearn.utils.validation import validate_data
@@ -35,135 +35,7 @@ except ImportError:  # before scikit-learn 1.6
 __all__ = ["HierarchicalClassifier", "TaxonClassifier", "TaxonTextClassifier"]
 
 _C = TypeVar("_C", bound="_Classifier")
-_LEVELS, _SETS, _INDICATOR, _LABELS = "paths", "sets", "indicator", "labels"
-
-
-class _Targets:
-    """y in the binary's terms: names, and for each row numbers of them."""
-
-    def __init__(self, y: Any, separator: str, read_as: str) -> None:
-        self.edges: list[tuple[str, str]] = []
-        self.separator = separator
-        if y is None:
-            raise ValueError("This estimator requires y to be passed, but the target y is None")
-        if _is_lists(y):
-            if any(isinstance(v, (list, tuple, set, frozenset)) for row in y for v in row):
-                raise ValueError("y has several paths a row: make each path one name, as 'animal > cat', and give the tree as hierarchy=")
-            if read_as == "paths" or read_as == "auto" and _is_tree(y):
-                self._paths(_levels(y))
-            else:
-                self._sets(y)
-            return
-        y = np.asarray(y.toarray() if sp.issparse(y) else y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            from sklearn.exceptions import DataConversionWarning
-
-            warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, stacklevel=4)
-            y = y.ravel()
-        if y.ndim == 1:
-            check_classification_targets(y)
-            if y.dtype == object and any(v is None or v != v for v in y):
-                raise ValueError("y holds None or NaN")
-            self.form = _LABELS
-            self.classes, index = np.unique(y, return_inverse=True)
-            self._take([_name(c) for c in self.classes.tolist()], np.arange(len(y) + 1), index)
-        elif y.ndim == 2 and y.dtype.kind in "bui" and set(np.unique(y)) <= {0, 1}:
-            self.form = _INDICATOR
-            self.classes = np.arange(y.shape[1])
-            rows, index = np.nonzero(y)
-            self._take([str(c) for c in self.classes], np.concatenate(([0], np.cumsum((y != 0).sum(axis=1)))), index)
-        elif y.ndim == 2:
-            self._paths(y)
-        else:
-            raise ValueError(f"y must have one or two dimensions, not {y.ndim}: y should be a 1d array")
-
-    def _take(self, names: list[str], begin: np.ndarray, index: np.ndarray) -> None:
-        self.names, self.begin, self.index = names, begin, index
-        if len(set(names)) < len(names):
-            raise ValueError("two classes of y have the same name as text")
-        if "" in names:
-            raise ValueError("a class of y has an empty name")
-
-    def _sets(self, y: Sequence[Iterable[Any]]) -> None:
-        self.form = _SETS
-        flat = [v for row in y for v in row]
-        if not flat:
-            raise ValueError("y holds no label")
-        if any(_is_empty(v) for v in flat):
-            raise ValueError("y holds None, NaN or an empty name in a set of labels")
-        self.classes = np.array(sorted(set(flat), key=lambda v: (str(type(v)), v)))
-        number = {v: k for k, v in enumerate(self.classes.tolist())}
-        rows = [sorted({number[v] for v in row}) for row in y]
-        self._take([_name(c) for c in self.classes.tolist()], np.concatenate(([0], np.cumsum([len(r) for r in rows]))),
-                   np.array([k for r in rows for k in r], np.int64))
-
-    def _paths(self, y: np.ndarray) -> None:
-        """An array of levels, as HiClass has it: a class is its whole path; an empty level ends it."""
-        self.form = _LEVELS
-        self.levels = y.shape[1]
-        paths, edges = [], set()
-        given: dict[tuple[str, ...], list[Any]] = {}
-        for row in y.tolist():
-            path: list[str] = []
-            for v in row:
-                if _is_empty(v):
-                    break
-                path.append(_name(v))
-            if not path:
-                raise ValueError("y holds a row without a label: the first level is empty")
-            paths.append(tuple(path))
-            given[paths[-1]] = row[: len(path)]
-            for k in range(1, len(path)):
-                edges.add((tuple(path[:k]), tuple(path[: k + 1])))
-        unique = sorted(set(paths))
-        number = {p: k for k, p in enumerate(unique)}
-        self.paths = [given[p] for p in unique]
-        self.classes = np.empty(len(unique), object)
-        self.classes[:] = [self.separator.join(p) for p in unique]
-        self.edges = [(self.separator.join(a), self.separator.join(b)) for a, b in sorted(edges)]
-        self._take(self.classes.tolist(), np.arange(len(paths) + 1), np.array([number[p] for p in paths]))
-
-
-def _is_lists(y: Any) -> bool:
-    return isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(v, (list, tuple, set, frozenset)) for v in y)
-
-
-def _is_empty(v: Any) -> bool:
-    if isinstance(v, str):
-        return v == ""
-    return v is None or type(v).__name__ in ("NAType", "NaTType") or bool(v != v)
-
-
-def _name(c: Any) -> str:
-    """A class as text. Whole numbers that a table made floats are whole again."""
-    return str(int(c)) if isinstance(c, float) and c.is_integer() else str(c)
-
-
-def _is_tree(rows: Sequence[Iterable[Any]]) -> bool:
-    """Whether lists read as paths are those of a tree: some lead below the top, and each name has
-    one parent."""
-    parent: dict[Any, Any] = {}
-    for row in rows:
-        if not isinstance(row, (list, tuple)) or not row:
-            return False
-        above = None
-        for v in row:
-            if _is_empty(v):
-                break
-            if parent.setdefault(v, above) != above or v == above:
-                return False
-            above = v
-    return any(p is not None for p in parent.values())
-
-
-def _levels(y: Any) -> np.ndarray:
-    """Label paths as an array, filled up with empty levels."""
-    if not _is_lists(y):
-        return np.asarray(y)
-    out = np.full((len(y), max(len(row) for row in y)), "", dtype=object)
-    for i, row in enumerate(y):
-        out[i, : len(row)] = row
-    return out
+_LARGE = 1 << 24  # numbers; a larger coef_ is sparse
 
 
 def _probabilities(self: "_Classifier") -> bool:
@@ -192,11 +64,12 @@ class _Classifier(ClassifierMixin):
         ----------
         X : matrix of shape (n_samples, n_features), or list of str for TaxonTextClassifier
             Dense, sparse or a data frame.
-        y : array-like
+        y : array-like or sparse matrix
             Labels; or an array of levels (label paths: they bring their hierarchy); or an indicator
-            matrix (several labels a row); or a list of lists: sets of labels or paths, as ``targets`` says.
+            matrix (several labels a row); or lists: sets of labels or paths, as ``targets`` says.
+            Also a column or table of pandas, polars or Arrow.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the losses of the rows, 0 or more. A row of weight 0 is left out.
+            Weights of the losses of the rows: 0, or from 1e-15 to 1e15. A row of weight 0 is left out.
 
         Returns
         -------
@@ -207,17 +80,17 @@ class _Classifier(ClassifierMixin):
         progress = self.callback
         if progress is None and self.verbose:
             progress = lambda line: print(line, file=sys.stderr)  # noqa: E731
-        with tempfile.TemporaryDirectory(prefix="taxon-") as name:
-            folder = Path(name)
-            args = ["train", "--method", self.method, "--out", str(folder / "model"), *self._data(folder, X, targets, weight), *self._options(folder, targets)]
+        with workspace() as folder:
+            options, expected = self._options(folder, targets)
+            data = self._data(folder, X, targets, weight)
+            args = ["train", "--method", self.method, "--out", str(folder / "model"), *options, *data]
             try:
-                # A path of one level has no edge.
-                report = run(args, progress=progress, expected="labels that are not in the structure" if targets.form == _LEVELS else None)
+                report = run(args, progress=progress, expected=expected)
             except ValueError as e:  # the folder says nothing to who gave matrices
                 raise ValueError(str(e).replace(f"{folder}/", "")) from None
             return self._fitted(load(folder / "model", verify=False), report, targets)
 
-    def _inputs(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, _Targets, np.ndarray | None]:
+    def _inputs(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets, np.ndarray | None]:
         """X, y and the weights, checked."""
         if self.method not in METHODS:
             raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
@@ -229,10 +102,8 @@ class _Classifier(ClassifierMixin):
         n = len(X) if self._text else X.shape[0]
         if self.targets not in ("auto", "paths", "sets"):
             raise ValueError(f"targets {self.targets!r}: use auto, paths or sets")
-        read_as = self.targets
-        if read_as == "auto" and any(getattr(self, name, "sets") is not None for name in ("hierarchy", "graph")):
-            read_as = "sets"
-        targets = _Targets(y, getattr(self, "path_separator", " > "), read_as)
+        tree = all(getattr(self, name, "none") is None for name in ("hierarchy", "graph"))
+        targets = Targets(y, getattr(self, "path_separator", " > "), self.targets, tree)
         if len(targets.begin) - 1 != n:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(targets.begin) - 1}]")
         weight, kept = None, np.ones(n, bool)
@@ -241,15 +112,22 @@ class _Classifier(ClassifierMixin):
             if (weight < 0).any():
                 raise ValueError("sample_weight holds a negative value")
             kept = weight > 0
-        if targets.form == _LABELS and len(np.unique(targets.index[kept])) < 2:
+            out = kept & ((weight < LEAST_WEIGHT) | (weight > MOST_WEIGHT))
+            if out.any():
+                raise ValueError(f"sample_weight holds {weight[out][0]:g}, in row {out.argmax()}: weights are 0, or from "
+                                 f"{LEAST_WEIGHT:g} to {MOST_WEIGHT:g}: divide them by their mean, or make those that are "
+                                 "too small 0")
+        if targets.form == LABELS and len(np.unique(targets.index[kept])) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
         return X, targets, weight
 
-    def _fitted(self, model: Model, report: dict[str, Any], targets: _Targets) -> "_Classifier":
+    def _fitted(self, model: Model, report: dict[str, Any], targets: Targets) -> "_Classifier":
         self.model_, self.report_ = model, report
+        if not self._text:
+            model.width = self.n_features_in_  # the last columns may have been zero in all rows
         self.n_iter_ = int(report.get("sweeps", 1))
         self.classes_ = targets.classes
-        self._targets = targets.form
+        self._targets, self._sparse = targets.form, targets.sparse
         self._paths: list[list[str]] = getattr(targets, "paths", [])
         self._depth = getattr(targets, "levels", 0)
         position = {name: k for k, name in enumerate(targets.names)}
@@ -261,13 +139,16 @@ class _Classifier(ClassifierMixin):
             warnings.warn(f"the gap stopped falling at {gap:.2g}: scale rows to unit length or lower C to reach a lower one", ConvergenceWarning, stacklevel=3)
         return self
 
-    def _data(self, folder: Path, X: Any, targets: _Targets, weight: np.ndarray | None) -> list[str]:
+    def _data(self, folder: Path, X: Any, targets: Targets, weight: np.ndarray | None) -> list[str]:
         write_dataset(folder / "data", X, targets.names, targets.begin, targets.index, weight)
         return ["--data", str(folder / "data")]
 
-    def _options(self, folder: Path, targets: _Targets, verb: str = "train") -> list[str]:
-        """Flags of train, or of submit, which has those of this machine not."""
+    def _options(self, folder: Path, targets: Targets, verb: str = "train") -> tuple[list[str], str | None]:
+        """Flags of train, or of submit, which has those of this machine not; and the beginning of a warning to pass
+        over."""
         args = []
+        # A path of one level has no edge, nor has a root alone.
+        known = set(targets.names if targets.form == LEVELS else ())
         for option, (name, default) in OPTIONS.items():
             value = getattr(self, name)
             if value is not None and value != default:
@@ -287,24 +168,58 @@ class _Classifier(ClassifierMixin):
             if isinstance(given, str) and given == "learned":
                 args += ["--hierarchy", "learned"]
                 continue
-            edges = edges_of(given, flag) if given is not None else targets.edges if flag == "hierarchy" else []
+            edges = targets.edges if flag == "hierarchy" else []
+            if given is not None:
+                edges, names = structure_of(given, flag)
+                known |= names
             if edges:
                 write_edges(folder / flag, edges)
                 args += [f"--{flag}", str(folder / flag)]
         if getattr(self, "dag", "graph") != "graph":
             args += ["--dag", self.dag]
-        return args
+        return args, "labels that are not in the " if known.issuperset(targets.names) else None
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
 
-    def _scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Scores in the order of classes_, and the class of each row."""
-        X = self._rows(X)
-        scores, best = self.model_._score(self.model_.vectors(X))
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores in the order of classes_."""
+        scores = self.model_._score(self.model_.vectors(self._rows(X)))[0]
         out = np.full((len(scores), len(self.classes_)), -np.inf)
         out[:, self._column] = scores
-        return out, self._column[best]
+        return out
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, as ``decision_function`` is ``X @ coef_.T + intercept_``.
+
+        An array of shape (n_classes, n_features), rows in the order of ``classes_``; of two classes one row, the
+        second's weights less the first's. A csr_matrix where the array would have more than 2**24 numbers. Of
+        TaxonTextClassifier the features are ``model_.words``. Missing (as ``hasattr`` tells) of methods
+        whose predictions follow paths or average draws.
+        """
+        return self._linear()[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The bias of the classes: shape (n_classes,), or (1,) where ``coef_`` has one row."""
+        return self._linear()[1]
+
+    def _linear(self) -> tuple[Any, np.ndarray]:
+        check_is_fitted(self)
+        m = self.model_
+        if why := m._not_linear():
+            raise AttributeError(f"{why}: no product with one matrix gives their scores, so there is no coef_")
+        W, known, classes = m.weights().astype(np.float64), len(m.features), len(self.classes_)
+        intercept = np.full(classes, -np.inf)  # of a class without a row
+        intercept[self._column] = m.bias * W[:, known].toarray().ravel() if W.shape[1] > known else 0.0
+        w = W[:, :known].tocoo()
+        shape = (classes, known if self._text else self.n_features_in_)
+        column = w.col if self._text else m.features[w.col] - 1
+        coef = sp.csr_matrix((w.data, (self._column[w.row], column)), shape=shape)
+        if self._targets == LABELS and classes == 2:
+            coef, intercept = coef[1] - coef[0], intercept[1:] - intercept[:1]
+        return coef if coef.shape[0] * coef.shape[1] > _LARGE else coef.toarray(), intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score the classes, in the order of ``classes_``.
@@ -321,8 +236,8 @@ class _Classifier(ClassifierMixin):
             of weight 0) has -inf.
         """
         check_is_fitted(self)
-        scores, _ = self._scores(X)
-        if self._targets == _LABELS and scores.shape[1] == 2:
+        scores = self._scores(X)
+        if self._targets == LABELS and scores.shape[1] == 2:
             return np.asarray(scores[:, 1] - scores[:, 0])
         return scores
 
@@ -336,23 +251,24 @@ class _Classifier(ClassifierMixin):
 
         Returns
         -------
-        ndarray or list
+        ndarray, csr_matrix or list
             Of one label a row the best class. Sets of paths (``h-svm``, ``h-rls``, ``hm3``) may end at
             inner nodes, which lists of labels name and an indicator has no column for.
         """
         check_is_fitted(self)
-        if self._targets in (_SETS, _INDICATOR):
+        if self._targets in (SETS, INDICATOR):
             sets = self.model_.predict_sets(self._rows(X))
             number = {name: k for k, name in zip(self._column, self.model_.labels)}
-            if self._targets == _SETS:  # a path may end at an inner node, which is no class
+            if self._targets == SETS:  # a path may end at an inner node, which is no class
                 classes = self.classes_.tolist()
                 return [[classes[number[name]] if name in number else name for name in row] for row in sets]
-            out = np.zeros((len(sets), len(self.classes_)), int)
-            for i, row in enumerate(sets):
-                out[i, [number[name] for name in row if name in number]] = 1
-            return out
-        _, best = self._scores(X)
-        if self._targets == _LEVELS:
+            rows = [sorted(number[name] for name in row if name in number) for row in sets]
+            ends = np.cumsum([0] + [len(row) for row in rows])
+            index = np.array([k for row in rows for k in row], int)
+            out = sp.csr_matrix((np.ones(len(index), int), index, ends), shape=(len(rows), len(self.classes_)))
+            return out if self._sparse else out.toarray()
+        best = self._column[self.model_._best(self.model_.vectors(self._rows(X)))]
+        if self._targets == LEVELS:
             out = np.full((len(best), self._depth), "", dtype=object)
             for i, k in enumerate(best):
                 out[i, : len(self._paths[k])] = self._paths[k]
@@ -376,9 +292,9 @@ class _Classifier(ClassifierMixin):
             ``taxon eval`` does.
         """
         check_is_fitted(self)
-        scores, _ = self._scores(X)
+        scores = self._scores(X)
         p = self.model_._probabilities(scores)
-        if self._targets in (_LABELS, _LEVELS):
+        if self._targets in (LABELS, LEVELS):
             total = p.sum(axis=1, keepdims=True)
             p = np.divide(p, total, out=np.full_like(p, 1 / p.shape[1]), where=total > 0)
         return p
@@ -418,18 +334,20 @@ class _Classifier(ClassifierMixin):
             From 0 to 1.
         """
         check_is_fitted(self)
-        if self._targets == _LABELS:
-            return float(super().score(X, y, sample_weight))
-        said = self.predict(X)
-        if (n := y.shape[0] if hasattr(y, "shape") else len(y)) != len(said):
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{len(said)}, {n}]")
-        if self._targets == _LEVELS:
-            truth, said = ([[_name(v) for v in row if not _is_empty(v)] for row in part.tolist()] for part in (_levels(y), said))
-            right = [a == b for a, b in zip(said, truth)]
-        elif self._targets == _SETS:
-            right = [set(a) == set(b) for a, b in zip(said, y)]
+        if self._targets == LABELS:
+            return float(super().score(X, read(y, form=LABELS)[1], sample_weight))
+        said, truth = self.predict(X), read(y, form=self._targets)[1]
+        n, rows = (v.shape[0] if sp.issparse(v) else len(v) for v in (truth, said))
+        if n != rows:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: [{rows}, {n}]")
+        if self._targets == LEVELS:
+            right = [path_of(a) == path_of(b) for a, b in zip(said, truth)]
+        elif self._targets == SETS:
+            right = [{label_name(v) for v in a} == {label_name(v) for v in b} for a, b in zip(said, truth)]
+        elif said.shape != truth.shape:
+            raise ValueError(f"y has {truth.shape[1]} columns, and in fit it had {said.shape[1]}")
         else:
-            right = (said == np.asarray(y.toarray() if sp.issparse(y) else y)).all(axis=1)
+            right = (sp.csr_matrix(said, dtype=bool) != sp.csr_matrix(truth)).getnnz(axis=1) == 0
         return float(np.average(right, weights=sample_weight))
 
     def explain(self, x: Any, label: Any = None, top: int = 5, words: int = 5) -> dict[str, Any]:
@@ -451,7 +369,7 @@ class _Classifier(ClassifierMixin):
         """
         check_is_fitted(self)
         row = x if self._text else self._rows(np.atleast_2d(x) if not sp.issparse(x) else x)
-        return self.model_.explain(row, None if label is None else _name(label), top, words)
+        return self.model_.explain(row, None if label is None else label_name(label), top, words)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -470,6 +388,10 @@ classes_ : ndarray
     The classes; of label paths, the paths joined by ``path_separator``.
 model_ : taxon.Model
     The model: its scores, weights and hierarchy.
+coef_ : ndarray or csr_matrix of shape (n_classes, n_features)
+    The weights, rows in the order of ``classes_``; of two classes one row.
+intercept_ : ndarray of shape (n_classes,)
+    The biases; of two classes one.
 report_ : dict
     The figures of the training: ``objective``, ``dual``, ``gap``, ``stopped_by``, ``seconds``, ...
 n_iter_ : int
@@ -539,7 +461,7 @@ class TaxonTextClassifier(_Classifier, TextParameters):
             raise ValueError("X must hold texts (str)")
         return texts
 
-    def _data(self, folder: Path, X: list[str], targets: _Targets, weight: np.ndarray | None) -> list[str]:
+    def _data(self, folder: Path, X: list[str], targets: Targets, weight: np.ndarray | None) -> list[str]:
         names = [quote(n) for n in targets.names]
         with open(folder / "data.txt", "w", encoding="utf-8") as f:
             for i, text in enumerate(X):

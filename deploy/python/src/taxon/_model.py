@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import os
+import re
+import warnings
 from pathlib import Path
 from typing import Any, Iterator, cast
 
@@ -70,6 +71,8 @@ class Model:
         What the model is: options, counts, the report of its training.
     features : ndarray of int
         For each column of the weights, the feature's number in the input, from 1.
+    width : int
+        The columns of the training's input as far as is known: of lines of features, the last feature in them.
     words : list of str or None
         The word of each column of a text model.
     """
@@ -85,6 +88,7 @@ class Model:
         self._label = np.zeros(0, np.int64)  # its line in the model's labels
         self.counts: list[int] = []
         self.features = np.zeros(0, np.int64)
+        self.width = 0
         self.bias = 0.0
         self.words: list[str] | None = None
         self.edges: list[tuple[str, str]] = []
@@ -158,12 +162,16 @@ class Model:
         if self._vectorizer is not None:
             raise ValueError("the model was trained on texts: give a list of str, or a data frame with the columns of the training")
         if self._table is not None and self._table.names:
-            return self._table.scaled(X.toarray() if sp.issparse(X) else np.asarray(X))
-        X = sp.csr_matrix(X, dtype=np.float32) if not sp.issparse(X) else X.tocsr().astype(np.float32)
+            return self._table.scaled(X.toarray() if sp.issparse(X) else np.atleast_2d(X))
+        dense = not sp.issparse(X)
+        X = sp.csr_matrix(X, dtype=np.float32) if dense else X.tocsr().astype(np.float32)
+        beyond = X.shape[1] if dense else int(X.indices[X.data != 0].max(initial=-1)) + 1
+        if beyond > self.width:
+            raise ValueError(f"X has {beyond} columns, and the model was trained on {self.width}: give the columns of the "
+                             "training, in its order")
         known = self.features - 1
-        width = int(known.max(initial=-1)) + 1
-        if X.shape[1] < width:
-            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        if X.shape[1] < self.width:
+            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self.width))
         column = np.full(X.shape[1], -1, np.int64)
         column[known] = np.arange(len(known))
         at = column[X.indices]
@@ -192,16 +200,25 @@ class Model:
         is reached)."""
         out = np.empty((rows.shape[0], len(self.labels)))
         best = np.empty(rows.shape[0], np.int64)
-        for part, S in self._parts(rows):
-            if self.form.get("draws"):
-                out[part] = self._average(rows[part])
-                best[part] = out[part].argmax(axis=1)
-            elif self.form.get("predictor") in ("descent", "greedy"):
-                out[part], best[part] = self._descend(S)
-            else:
-                out[part] = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
-                best[part] = out[part].argmax(axis=1)
+        for part, scores, given in self._scored(rows):
+            out[part], best[part] = scores, given
         return out, best
+
+    def _best(self, rows: sp.csr_matrix) -> np.ndarray:
+        """The class that each row is given."""
+        return np.concatenate([np.zeros(0, np.int64), *(best for _, _, best in self._scored(rows))])
+
+    def _scored(self, rows: sp.csr_matrix) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """The same, some rows at a time."""
+        for part, S in self._parts(rows):
+            if self.form.get("predictor") in ("descent", "greedy"):
+                yield part, *self._descend(S)
+                continue
+            if self.form.get("draws"):
+                scores = self._average(rows[part])
+            else:
+                scores = (self._along_paths(S)[0] if self.predicts_paths else S)[self.nodes].T
+            yield part, scores, scores.argmax(axis=1)
 
     def _parts(self, rows: sp.csr_matrix) -> Iterator[tuple[slice, np.ndarray]]:
         """x.w of all nodes, nodes x rows, some rows at a time."""
@@ -364,7 +381,7 @@ class Model:
         list of str
             Of models that predict sets of paths :meth:`predict_sets` is what ``taxon predict`` writes.
         """
-        return [self.labels[k] for k in self._score(self.vectors(X))[1]]
+        return [self.labels[k] for k in self._best(self.vectors(X))]
 
     def predict_sets(self, X: Any) -> list[list[str]]:
         """Predict the label set of each row, as ``taxon predict`` writes it.
@@ -391,73 +408,105 @@ class Model:
                     ends = np.flatnonzero(e)
                     out.append([self.name[n] for n in ends[np.argsort(-s[ends], kind="stable")]])
             return out
-        scores, best = self._score(self.vectors(X))
-        if self.labels_per_instance <= _SINGLE and not self.predicts_paths:
-            return [[self.labels[k]] for k in best]
-        order = np.argsort(-scores, axis=1, kind="stable")
-        c = self.cutoffs
-        out = []
-        for s, row in zip(scores, order):
-            if c is None:
-                n = max(1, int((s[row] > 0).sum()))
-                chosen = row[:n]
-            else:
-                row = row[: c["depth"]]
-                if c.get("rule") == "scut":
+        c, sets = self.cutoffs, []
+        for _, scores, best in self._scored(self.vectors(X)):
+            if self.labels_per_instance <= _SINGLE and not self.predicts_paths:
+                sets += [[self.labels[k]] for k in best]
+                continue
+            for s, row in zip(scores, np.argsort(-scores, axis=1, kind="stable")):
+                if c is None:
+                    chosen = row[: max(1, int((s > 0).sum()))]
+                elif c.get("rule") == "scut":
+                    row = row[: c["depth"]]
                     chosen = row[s[row] > np.asarray(c["class"])[self._label[row]]]
                     chosen = chosen if len(chosen) else row[:1]
                 else:
-                    t = c["intercept"] + float(np.dot(c["weight"], s[row]))
-                    above = s[row] > t
+                    row = row[: c["depth"]]
+                    above = s[row] > c["intercept"] + float(np.dot(c["weight"], s[row]))
                     above[0] = True
                     chosen = row[: len(row) if above.all() else int(np.argmin(above))]
-            out.append([self.labels[k] for k in chosen])
-        return out
+                sets.append([self.labels[k] for k in chosen])
+        return sets
 
     # Weights and structure
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the model for ONNX: input ``X`` (float32, column j is feature j+1 of the training's
-        input), outputs ``label`` (string) and ``scores`` (float32, in the order of :attr:`labels`).
+    def to_onnx(self, path: str | os.PathLike[str], dtype: str = "float32") -> None:
+        """Write the model for ONNX: input ``X``, outputs ``label`` (string) and ``scores`` (float32, in the order of
+        :attr:`labels`; probabilities where the method has a link, before any calibration).
 
-        Weights are dense there. Needs the package ``onnx``. Refused are models whose predictions follow
-        paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3) or average draws (corrmnl), as no product with one
-        matrix gives them, and those of texts.
+        Column j of X is feature j+1 of the training's input. Of a model of a table X has the table's columns of
+        numbers, as they are: mean and scale are in the graph, and NaN is the mean. Weights are dense there. Needs the
+        package ``onnx``. Refused are models whose predictions follow paths (td, hiermult, transfer, ot, h-svm, h-rls, hm3) or
+        average draws (corrmnl), as no product with one matrix gives them, and those of texts.
 
         Parameters
         ----------
         path : path-like
             The file to write.
+        dtype : str, default "float32"
+            The type of X: "float32", or "float64" for numbers that float32 rounds, as times in seconds.
         """
         need("onnx", "onnx")
         from onnx import TensorProto, checker, helper, numpy_helper, save
 
-        if self.form.get("predictor", "") not in ("", "sums"):
-            raise ValueError(f"models of {self.report.get('method')} follow paths: they have no ONNX form")
-        if self.form.get("draws"):
-            raise ValueError(f"models of {self.report.get('method')} average draws: they have no ONNX form")
+        if dtype not in ("float32", "float64"):
+            raise ValueError(f"dtype {dtype!r}: use float32 or float64")
+        if why := self._not_linear():
+            raise ValueError(f"{why}: they have no ONNX form")
         if self.is_text:
             raise ValueError("models of texts have no ONNX form: train on vectors")
-        W = self.weights()
-        width = int(self.features.max(initial=0))
-        dense = np.zeros((width, len(self.labels)), np.float32)
-        dense[self.features - 1] = W[:, : len(self.features)].T.toarray()
+        W, t = self.weights(), self._table if self._table is not None and self._table.names else None
+        nodes: list[Any] = []
+        constants: list[Any] = []
+        rows = "X"
+
+        def step(operation: str, inputs: list[str], **options: Any) -> str:
+            nodes.append(helper.make_node(operation, inputs, [f"{operation}{len(nodes)}"], **options))
+            return f"{operation}{len(nodes) - 1}"
+
+        def constant(name: str, value: np.ndarray) -> str:
+            constants.append(numpy_helper.from_array(value, name))
+            return name
+
+        if t is not None:
+            kept = t.column >= 0
+            dense = np.zeros((len(kept), len(self.labels)), np.float32)
+            dense[kept] = W[:, t.column[kept]].T.toarray()
+            coarse = kept & (np.abs(t.mean) > 1e-4 * 2**24 * t.scale)
+            if dtype == "float32" and coarse.any():
+                columns = ", ".join(t.term(int(k)) for k in np.flatnonzero(coarse)[:9])
+                warnings.warn(f"float32 rounds {columns} by more than 1e-4 of a standard deviation: dtype='float64' does "
+                              "not", stacklevel=2)
+            rows = step("Sub", [step("Cast", [rows], to=TensorProto.DOUBLE), constant("mean", t.mean)])
+            rows = step("Div", [rows, constant("scale", t.scale)])
+            rows = step("Where", [step("IsNaN", [rows]), constant("zero", np.zeros(1)), rows])
+        else:
+            dense = np.zeros((self.width, len(self.labels)), np.float32)
+            dense[self.features - 1] = W[:, : len(self.features)].T.toarray()
         bias = np.zeros(len(self.labels), np.float32)
         if W.shape[1] > len(self.features):
             bias = (self.bias * W[:, -1].toarray().ravel()).astype(np.float32)
+        rows = step("Cast", [rows], to=TensorProto.FLOAT)
+        margins = step("Add", [step("MatMul", [rows, constant("W", dense)]), constant("b", bias)])
         link = {"logistic": "Sigmoid", "softmax": "Softmax"}.get(self.form.get("link", ""), "Identity")
-        nodes = [helper.make_node("MatMul", ["X", "W"], ["product"]), helper.make_node("Add", ["product", "b"], ["margins"]),
-                 helper.make_node(link, ["margins"], ["scores"]), helper.make_node("ArgMax", ["margins"], ["best"], axis=1, keepdims=0),
-                 helper.make_node("Gather", ["names", "best"], ["label"])]
-        graph = helper.make_graph(nodes, "taxon", [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["rows", width])],
-                                  [helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
-                                   helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["rows", len(self.labels)])],
-                                  [numpy_helper.from_array(dense, "W"), numpy_helper.from_array(bias, "b"),
-                                   helper.make_tensor("names", TensorProto.STRING, [len(self.labels)], cast(Any, [n.encode() for n in self.labels]))])
+        nodes.append(helper.make_node(link, [margins], ["scores"]))
+        names = cast(Any, [n.encode() for n in self.labels])
+        constants.append(helper.make_tensor("names", TensorProto.STRING, [len(names)], names))
+        nodes.append(helper.make_node("Gather", ["names", step("ArgMax", [margins], axis=1, keepdims=0)], ["label"]))
+        given = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
+        info = helper.make_tensor_value_info
+        outputs = [info("label", TensorProto.STRING, ["rows"]), info("scores", TensorProto.FLOAT, ["rows", len(names)])]
+        graph = helper.make_graph(nodes, "taxon", [info("X", given, ["rows", len(dense)])], outputs, constants)
         model = helper.make_model(graph, producer_name="taxon", opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 8
         checker.check_model(model)
         save(model, os.fspath(path))
+
+    def _not_linear(self) -> str:
+        """Why no product with one matrix gives the scores; empty where one does."""
+        if self.form.get("predictor", "") not in ("", "sums"):
+            return f"models of {self.report.get('method')} follow paths"
+        return f"models of {self.report.get('method')} average draws" if self.form.get("draws") else ""
 
     def weights(self) -> sp.csr_matrix:
         """Give the weights of the classes.
@@ -651,6 +700,7 @@ class _Reader:
         self._structure(m)
         raw = self.file("features") or b""
         m.features = np.frombuffer(raw, "<u4", offset=12).astype(np.int64)
+        m.width = int(m.features.max(initial=0))
         vocabulary = self.file("vocabulary")
         if vocabulary is not None:
             lines = vocabulary.decode().split("\n")[2:-1]
@@ -660,6 +710,8 @@ class _Reader:
         schema = self.manifest.get("data", {}).get("table")
         if schema and (schema.get("text") or schema.get("features")):
             m._table = Table(schema, m.features, m.words)
+        elif schema:  # a matrix
+            m.width = max(m.width, schema.get("matrix", 0))
         m.bias = float(np.float32(self.manifest["options"].get("bias", 0) or 0))
         width = len(m.features) + (m.bias > 0)
         m._whole = form.get("weights") == "whole" or bool(len(m.parent)) and bool((m.parent == -1).all())
@@ -751,21 +803,25 @@ class _Reader:
                 raise ValueError(f"{self.path / f['name']}: a packed shard of this version is not known here: install a newer taxon")
             first, k, size = (int.from_bytes(raw[i : i + 4], "little") for i in (12, 16, 20))
             entries = int.from_bytes(raw[24:32], "little")
-            if size not in (2, 4):
+            if size not in (1, 2, 4):
                 raise ValueError(f"{self.path / f['name']}: values of {size} bytes are not known here: install a newer taxon")
-            value = np.frombuffer(raw, "<f4" if size == 4 else "<f2", count=entries, offset=32).astype(np.float64)
-            numbers = _varints(np.frombuffer(raw, np.uint8, offset=32 + size * entries), k + entries)
+            at = 32 + (2 * k if size == 1 else 0)
+            value = np.frombuffer(raw, {1: "i1", 2: "<f2", 4: "<f4"}[size], count=entries, offset=at).astype(np.float32)
+            numbers = _varints(np.frombuffer(raw, np.uint8, offset=at + size * entries), k + entries)
             counts, gaps = numbers[:k], numbers[k:]
+            if size == 1:  # in steps of the column's scale, which is the upper half of a float32
+                scale = (np.frombuffer(raw, "<u2", count=k, offset=32).astype("<u4") << 16).view("<f4")
+                value = value * np.repeat(scale, counts)
             total = np.cumsum(gaps + 1) - 1  # a gap counts from the node after the entry before
             begin = np.concatenate(([0], np.cumsum(counts)))
             starts = np.concatenate(([0], total + 1))[begin[:-1]]
             nodes.append(total - np.repeat(starts, counts))
             columns.append(np.repeat(np.arange(first, first + k), counts))
-            values.append(value)
+            values.append(value.astype(np.float64))
         if not values:
             return sp.csr_matrix((len(m.parent), width))
-        at = (np.concatenate(nodes), np.concatenate(columns))
-        return sp.csr_matrix((np.concatenate(values), at), shape=(len(m.parent), width))
+        places = (np.concatenate(nodes), np.concatenate(columns))
+        return sp.csr_matrix((np.concatenate(values), places), shape=(len(m.parent), width))
 
 
 def _varints(raw: np.ndarray, count: int) -> np.ndarray:
@@ -809,7 +865,7 @@ def _load_export(path: Path) -> Model:
     m.terminal, m.nodes, m.counts = np.ones(n, bool), np.arange(n), [0] * n
     m.bias, m._whole = bias, True
     d = W.shape[1] - (bias > 0)
-    m.features = np.arange(1, d + 1)
+    m.features, m.width = np.arange(1, d + 1), d
     words, idf = path.with_name("features.txt"), path.with_name("idf.txt")
     if words.is_file() and idf.is_file():
         m.words = words.read_text(encoding="utf-8").split("\n")[:-1]
@@ -817,6 +873,9 @@ def _load_export(path: Path) -> Model:
         if not len(m.words) == len(known) == d:
             raise ValueError(f"{words}: {len(m.words)} words, idf.txt has {len(known)}, and {path.name} has {d} columns of words")
         m._vectorizer = Vectorizer(m.words, known)
+    table = path.with_name("table.json")
+    if table.is_file():
+        m._table = Table(json.loads(table.read_text(encoding="utf-8")), m.features, m.words)
     edges = path.with_name("edges.txt")
     if edges.is_file():
         name = r'("(?:[^"\\]|\\.)*"|\S+)'

@@ -193,8 +193,9 @@ class HierarchicalParameters(BaseEstimator):
         largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
         with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
-        Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
-        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
+        Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
+        a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
+        hierarchy, or the one that label paths in y tell.
     graph : Any, default None
         Undirected class graph: pairs, or a networkx graph.
     dag : str, default "graph"
@@ -203,7 +204,8 @@ class HierarchicalParameters(BaseEstimator):
         What joins the levels of a label path to a class name.
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
-        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets. Lists that
+        are the rows of a matrix of 0 and 1 are an indicator; ``paths`` reads that as levels.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None
@@ -441,8 +443,9 @@ class TextParameters(BaseEstimator):
         largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
         with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     hierarchy : Any, default None
-        Pairs of parent and child, a dict from a parent to its children (nested or not), a networkx graph, or
-        ``learned``: from the rows. None: no hierarchy, or the one that label paths in y tell.
+        Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
+        a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
+        hierarchy, or the one that label paths in y tell.
     graph : Any, default None
         Undirected class graph: pairs, or a networkx graph.
     dag : str, default "graph"
@@ -451,7 +454,8 @@ class TextParameters(BaseEstimator):
         What joins the levels of a label path to a class name.
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
-        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets. Lists that
+        are the rows of a matrix of 0 and 1 are an indicator; ``paths`` reads that as levels.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None
@@ -706,7 +710,8 @@ class FlatParameters(BaseEstimator):
         with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
-        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets.
+        no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets. Lists that
+        are the rows of a matrix of 0 and 1 are an indicator; ``paths`` reads that as levels.
     random_state : int | None, default None
         Seed of the order in which instances are visited.
     n_jobs : int | None, default None

@@ -9,22 +9,20 @@ from typing import Any, Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from ._text import is_missing
+
 __all__ = ["Table"]
 
-_MISSING = ("", "na", "nan", "null", "none")
+_ABSENT = ("", "na", "nan", "null", "none")
 _WORDS = {"true": 1.0, "false": 0.0}
-
-
-def _missing(v: Any) -> bool:
-    return v is None or isinstance(v, (float, np.floating)) and math.isnan(v)
 
 
 def _number(v: Any) -> float:
     """A cell as a number; NaN where it is missing."""
     if isinstance(v, str):
         word = v.strip().lower()
-        return math.nan if word in _MISSING else _WORDS.get(word) if word in _WORDS else float(word)  # type: ignore[return-value]
-    return math.nan if _missing(v) else float(v)
+        return math.nan if word in _ABSENT else _WORDS.get(word) if word in _WORDS else float(word)  # type: ignore[return-value]
+    return math.nan if is_missing(v) else float(v)
 
 
 class Table:
@@ -63,15 +61,16 @@ class Table:
     def cells(self, X: Any, name: str) -> list[Any]:
         """A column, from a data frame or a list of dicts."""
         if hasattr(X, "columns"):
-            if name not in X.columns:
+            if name not in getattr(X, "column_names", X.columns):
                 raise ValueError(f"no column {name!r}: the model was trained on it")
-            return list(X[name])
+            column = X[name]
+            return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
         return [row.get(name) for row in X]
 
     def texts(self, X: Any) -> list[str]:
         """The texts of the rows, columns joined by blanks."""
         said = [self.cells(X, name) for name in self.text]
-        return [" ".join(str(v) for v in row if not _missing(v) and v != "") for row in zip(*said)]
+        return [" ".join(str(v) for v in row if not is_missing(v)) for row in zip(*said)]
 
     def numbers(self, X: Any) -> sp.csr_matrix:
         """The numbers of the rows in the model's columns and scale."""
@@ -92,7 +91,7 @@ class Table:
         """Numbers as the table has them, a column a feature, in the model's columns and scale."""
         if X.shape[1] != len(self.column):
             raise ValueError(f"{X.shape[1]} columns of numbers, and the model was trained on {len(self.column)}: {', '.join(self.names)}")
-        values = (X.astype(np.float32).astype(np.float64) - self.mean) / self.scale
+        values = (X.astype(np.float64) - self.mean) / self.scale
         kept = self.column >= 0
         rows, at = np.nonzero(~np.isnan(values) & kept)
         return sp.csr_matrix((values[rows, at].astype(np.float32), (rows, self.column[at])), shape=(len(X), self.width))
