@@ -360,7 +360,7 @@ func TestTables(t *testing.T) {
 	l := s.models["m"].take()
 	defer l.users.Done()
 	var v vector
-	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float32{1, 7}}}}
+	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float64{1, 7}}}}
 	must(t, rows.vector(l, 0, &v))
 	if len(v.Index) != 4 {
 		t.Errorf("over gRPC %v %v: want two words and two numbers", v.Index, v.Value)

@@ -92,7 +92,7 @@ class Table:
         """Numbers as the table has them, a column a feature, in the model's columns and scale."""
         if X.shape[1] != len(self.column):
             raise ValueError(f"{X.shape[1]} columns of numbers, and the model was trained on {len(self.column)}: {', '.join(self.names)}")
-        values = (X.astype(np.float32).astype(np.float64) - self.mean) / self.scale
+        values = (X.astype(np.float64) - self.mean) / self.scale
         kept = self.column >= 0
         rows, at = np.nonzero(~np.isnan(values) & kept)
         return sp.csr_matrix((values[rows, at].astype(np.float32), (rows, self.column[at])), shape=(len(X), self.width))
