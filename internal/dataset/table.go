@@ -223,7 +223,7 @@ func NotATable(path string) error {
 	if st, err := fs.Stat(path); err == nil && st.IsDir() && !fs.HasParts(path) {
 		return fs.NoParts(path)
 	}
-	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
+	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named or remembered: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
 // weightError says that the weight of a row is invalid.
@@ -251,7 +251,7 @@ func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions
 		}
 		return &FileReader{table: t, schema: t.Schema(), form: form}, nil
 	}
-	if o.Table.Given() && o.Use.Schema == nil {
+	if o.Use.Schema == nil && o.Table.Given() || o.Use.Schema.HasColumns() && !o.Text && o.Table.Format != table.Lines {
 		return nil, NotATable(path)
 	}
 	f, err := fs.Open(ctx, src, path)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -256,4 +257,42 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%v is no input error", err)
 		}
 	})
+}
+
+// Reading ends with its context, also what has no end; small files are bounded, and a pipe that
+// nobody writes to holds nobody up.
+func TestEndless(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	f, err := Open(ctx, Local{}, "/dev/zero")
+	if err != nil {
+		t.Skip(err) // another kind of system
+	}
+	defer f.Close()
+	if n, err := f.Read(make([]byte, 10)); n == 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := ReadBounded(ctx, "/dev/zero", 1000); !IsInput(err) || !strings.Contains(err.Error(), "has more than 1000 bytes") {
+		t.Errorf("/dev/zero: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := os.OpenFile(pipe, os.O_RDWR, 0) // a writer that says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	done := make(chan error)
+	go func() {
+		_, err := ReadBounded(ctx, pipe, 1000)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a pipe: %v", err)
+	}
+	if _, err := io.Copy(io.Discard, f); !errors.Is(err, context.Canceled) {
+		t.Errorf("/dev/zero, cancelled: %v", err)
+	}
 }

@@ -40,6 +40,10 @@ func (r *Reader) fillLabels() error {
 	return nil
 }
 
+// MaxParts is the most parts that the path of a label has. No hierarchy that people made is so deep,
+// and the names of a path's classes take the square of it.
+const MaxParts = 256
+
 // joinPath removes the blanks around the parts of a path. label has none around it.
 func joinPath(label, separator string) (string, error) {
 	if separator == "" {
@@ -54,6 +58,9 @@ func joinPath(label, separator string) (string, error) {
 		return label, nil
 	}
 	parts := strings.Split(path, separator)
+	if len(parts) > MaxParts {
+		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all parts before it); is %q the separator of paths?", len(parts), MaxParts, separator)
+	}
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
 			return "", fmt.Errorf("the path %q has an empty part", label)

@@ -72,8 +72,11 @@ type Options struct {
 	Labels     string // for matrices: the file with the labels; ""
 }
 
+// Lines is the format that is no table.
+const Lines = "lines"
+
 // Formats are the file formats. auto decides by the file's name; lines is no table.
-var Formats = []string{"auto", "lines", "csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz"}
+var Formats = []string{"auto", Lines, "csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz"}
 
 // Given says whether any option is set that makes sense for tables only.
 func (o *Options) Given() bool {
@@ -85,7 +88,7 @@ func (o *Options) Given() bool {
 // lines, a text file with a table's name is read as lines, unless columns are given.
 func (o *Options) FormatOf(file string, lines bool) string {
 	switch {
-	case o.Format == "lines":
+	case o.Format == Lines:
 		return ""
 	case o.Format != "" && o.Format != "auto":
 		return o.Format
@@ -185,6 +188,9 @@ func (s *Schema) Standardise(index uint32, value float64) float32 {
 	}
 	return float32(value)
 }
+
+// HasColumns says whether the training data are tables with named columns, not matrices.
+func (s *Schema) HasColumns() bool { return s != nil && len(s.Text)+len(s.Features) > 0 }
 
 // Both says whether there are words and numbers. The numbers then have the first indices, and
 // terms that differ from all words.

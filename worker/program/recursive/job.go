@@ -204,9 +204,9 @@ func (j *job) group() {
 	for p, in := range placed {
 		if !in {
 			j.groups[0] = append(j.groups[0], int32(p))
-			slices.Sort(j.groups[0])
 		}
 	}
+	slices.Sort(j.groups[0])
 }
 
 // parentsWithin are the places of a group's nodes' parents in the group, which has all of them.
