@@ -12,7 +12,6 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/lines"
 )
 
 // parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain or
@@ -23,9 +22,6 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
 	key, given, errs, seen := "", map[string]int64{}, []error(nil), true
 	bad := map[int]error{} // by index in errs: what flags said of values
-	if err := lines.Foreign(data); err != nil {
-		return fs.Inputf(path, 1, "%w", err)
-	}
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at := int64(number) + 1

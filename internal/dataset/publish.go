@@ -202,7 +202,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
 		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words, Strings: p.o.Strings.Flags()}}
-	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings()...)}
+	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings(p.in.labels)...)}
 	for _, e := range entries { // sorted by name
 		if e.Name() == fs.MarkName {
 			continue

@@ -190,7 +190,6 @@ func (o *opener) readTable() error {
 		return o.damaged(tableFile, err)
 	}
 	o.set.Table = s
-	o.set.Warnings = append(o.set.Warnings, s.Warnings()...)
 	return nil
 }
 

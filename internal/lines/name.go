@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// MaxParts is the most parts that the path of a label has. No hierarchy that people made is so deep,
+// and the names of a path's classes take the square of it.
+const MaxParts = 256
+
 // special are the characters that separate or end names in some line format. Control characters
 // are special, too.
 const special = " ,:\"#"

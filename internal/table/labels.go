@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"taxon/internal/lines"
 )
 
 // fillLabels makes labels from the cells of the label column.
@@ -40,10 +42,6 @@ func (r *Reader) fillLabels() error {
 	return nil
 }
 
-// MaxParts is the most parts that the path of a label has. No hierarchy that people made is so deep,
-// and the names of a path's classes take the square of it.
-const MaxParts = 256
-
 // joinPath removes the blanks around the parts of a path. label has none around it.
 func joinPath(label, separator string) (string, error) {
 	if separator == "" {
@@ -58,8 +56,8 @@ func joinPath(label, separator string) (string, error) {
 		return label, nil
 	}
 	parts := strings.Split(path, separator)
-	if len(parts) > MaxParts {
-		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all parts before it); is %q the separator of paths?", len(parts), MaxParts, separator)
+	if len(parts) > lines.MaxParts {
+		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all parts before it); is %q the separator of paths?", len(parts), lines.MaxParts, separator)
 	}
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
@@ -142,4 +140,39 @@ func (r *Reader) fillLevels() (err error) {
 		r.row.Labels = append(r.row.Labels, r.buf)
 	}
 	return nil
+}
+
+// ListsMean says what labels that Columns.Lists finds mean.
+const ListsMean = "labels that look like lists, each of which is one class: say --label-separator, as in '|', if a cell holds several labels, --path-separator if it holds a path; lists in brackets are read in JSON lines, Parquet and Arrow"
+
+// Lists are the labels that look like lists of several: in brackets, or with separators between
+// them that the columns do not name. A comma counts where all parts are labels themselves.
+func (c *Columns) Lists(labels []string) (out []string) {
+	if c.Label == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, l := range labels {
+		known[l] = true
+	}
+	apart := func(label, separator string, is func(part string) bool) bool {
+		if c.PathSeparator != "" && strings.Contains(c.PathSeparator, separator) || c.LabelSeparator != "" && strings.Contains(c.LabelSeparator, separator) {
+			return false
+		}
+		parts := strings.Split(label, separator)
+		for _, p := range parts {
+			if p = strings.TrimSpace(p); p == "" || !is(p) {
+				return false
+			}
+		}
+		return len(parts) > 1
+	}
+	any := func(string) bool { return true }
+	for _, l := range labels {
+		inner := len(l) > 2 && strings.ContainsAny(l, `,"'`) && (l[0] == '[' && l[len(l)-1] == ']' || l[0] == '{' && l[len(l)-1] == '}')
+		if inner || apart(l, "|", any) || apart(l, ";", any) || apart(l, ",", func(part string) bool { return known[part] }) {
+			out = append(out, l)
+		}
+	}
+	return out
 }

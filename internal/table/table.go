@@ -231,12 +231,18 @@ func (s *Schema) Column(name string) (first uint32, width int) {
 	return 0, 0
 }
 
-// Warnings are what a user should know about the columns.
-func (s *Schema) Warnings() []string {
-	if s == nil || len(s.Constant) == 0 {
+// Warnings are what a user should know about the columns, and the labels found in them.
+func (s *Schema) Warnings(labels []string) (out []string) {
+	if s == nil {
 		return nil
 	}
-	return []string{"columns left out, because all rows that have a number there have the same: " + Listed(s.Constant)}
+	if len(s.Constant) > 0 {
+		out = append(out, "columns left out, because all rows that have a number there have the same: "+Listed(s.Constant))
+	}
+	if lists := s.Lists(labels); len(lists) > 0 {
+		out = append(out, fmt.Sprintf("%s (%s)", ListsMean, Listed(lists[:min(len(lists), 3)])))
+	}
+	return out
 }
 
 // Hint lists the number columns for a message; "": none.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs"
-	"taxon/internal/table"
+	"taxon/internal/lines"
 )
 
 // Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value
@@ -272,8 +272,8 @@ func OfPaths(labels []string, separator string) (*Structure, error) {
 	}
 	given, all := 0, 0
 	for _, label := range labels {
-		if n := strings.Count(label, separator) + 1; n > table.MaxParts {
-			return nil, fmt.Errorf("label %s is a path of %d parts: at most %d are possible; is %q the separator of paths?", shorten([]byte(label)), n, table.MaxParts, separator)
+		if n := strings.Count(label, separator) + 1; n > lines.MaxParts {
+			return nil, fmt.Errorf("label %s is a path of %d parts: at most %d are possible; is %q the separator of paths?", shorten([]byte(label)), n, lines.MaxParts, separator)
 		}
 		before := len(s.Names)
 		put(label)

@@ -8,8 +8,8 @@ import (
 	"taxon/coordinator/method"
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/jobspec"
-	"taxon/reducer"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
 	"taxon/test/jobs"
 	"taxon/worker/program"
 )
