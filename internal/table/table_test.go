@@ -334,10 +334,18 @@ func TestArrow(t *testing.T) {
 func TestAgainstWriter(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		cell := rapid.StringOf(rapid.SampledFrom([]rune("ab ,;\"\n\t#:é|")))
+		delimiter := rapid.SampledFrom([]rune(",;|\t")).Draw(rt, "delimiter")
+		characters, name, o := "ab ,;\"\n\t#:é|", "x.csv", Options{Columns: text}
+		switch delimiter {
+		case '\t':
+			characters, name = "ab ,;\"\t#:é|", "x.tsv" // a row is a line
+		case ';', '|':
+			o.Delimiter = string(delimiter)
+		}
+		cell := rapid.StringOf(rapid.SampledFrom([]rune(characters)))
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
-		w.UseCRLF = rapid.Bool().Draw(rt, "crlf")
+		w.UseCRLF, w.Comma = rapid.Bool().Draw(rt, "crlf"), delimiter
 		_ = w.Write([]string{"t", "l"})
 		var want []string
 		line := 2
@@ -348,13 +356,56 @@ func TestAgainstWriter(t *testing.T) {
 			line += 1 + strings.Count(text+label, "\n")
 		}
 		w.Flush()
-		path := filepath.Join(dir, "x.csv")
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		rows, _, err := readPath(t, path, Options{Columns: text}, all)
+		rows, _, err := readPath(t, path, o, all)
 		if err != nil || !slices.Equal(rows, want) {
 			rt.Fatalf("%q: %q, %v; want %q", b.String(), rows, err, want)
+		}
+	})
+}
+
+// TSV without any quoting is read as lines of text are: a line a row, every quote a character, unless
+// a cell is in quotes as a whole or begins with a quote that stays open, which is an error with its
+// line. No row is ever lost.
+func TestPlainTSV(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		cell := rapid.StringOf(rapid.SampledFrom([]rune("ab \"\",")))
+		var b strings.Builder
+		b.WriteString("t\tl\n")
+		var want []string
+		broken := int64(0)
+		for i := range rapid.IntRange(1, 6).Draw(rt, "rows") {
+			text := cell.Draw(rt, "text")
+			fmt.Fprintf(&b, "%s\tc%d\n", text, i)
+			whole := len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' && strings.Count(strings.ReplaceAll(text[1:len(text)-1], `""`, ""), `"`) == 0
+			// Without its doubled quotes: does the first one close?
+			open := strings.HasPrefix(text, `"`) && !strings.Contains(strings.ReplaceAll(text[1:], `""`, ""), `"`)
+			switch {
+			case open:
+				broken++
+				continue
+			case whole:
+				text = strings.ReplaceAll(text[1:len(text)-1], `""`, `"`)
+			}
+			want = append(want, fmt.Sprintf("%d  c%d|%s", i+2, i, text))
+		}
+		path := filepath.Join(dir, "x.tsv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			rt.Fatal(err)
+		}
+		if len(want) == 0 {
+			return
+		}
+		rows, r, err := readPath(t, path, Options{Columns: text, SkipBroken: 9}, all)
+		if err != nil || !slices.Equal(rows, want) {
+			rt.Fatalf("%q: %q, %v; want %q", b.String(), rows, err, want)
+		}
+		if n, _ := r.Broken(); n != broken {
+			rt.Fatalf("%q: %d broken rows, want %d", b.String(), n, broken)
 		}
 	})
 }
