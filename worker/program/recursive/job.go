@@ -88,7 +88,7 @@ func open(p *program.Job) (*job, error) {
 	j.apart = params.SlotBytes(spec.GetOptions(), spec.GetData()) >= params.ApartBytes
 	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
-		j.numberGraph(sets)
+		j.numberGraph(sets, p.Unwanted)
 	} else {
 		j.numberTree(sets)
 	}
