@@ -21,11 +21,12 @@ type factor struct {
 // products with the matrix.
 const maxFill = 4_000_000
 
-// newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending.
-func newFactor(adjacent [][]int32) *factor {
+// newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending. unwanted is
+// Prepare's.
+func newFactor(adjacent [][]int32, unwanted func() bool) *factor {
 	f := &factor{}
 	var ok bool
-	if f.order, ok = minimumDegree(adjacent); !ok {
+	if f.order, ok = minimumDegree(adjacent, unwanted); !ok {
 		f.dense = true
 		return f
 	}
@@ -71,8 +72,8 @@ func (d *degrees) Pop() any {
 }
 
 // minimumDegree eliminates unknowns by least degree, ties by number, and connects the neighbours
-// of each. ok is false when the fill exceeds maxFill.
-func minimumDegree(adjacent [][]int32) (order []int32, ok bool) {
+// of each. ok is false when the fill exceeds maxFill, or nobody wants the result.
+func minimumDegree(adjacent [][]int32, unwanted func() bool) (order []int32, ok bool) {
 	n := len(adjacent)
 	near := make([]map[int32]struct{}, n)
 	var h degrees
@@ -87,6 +88,9 @@ func minimumDegree(adjacent [][]int32) (order []int32, ok bool) {
 	gone := make([]bool, n)
 	fill := 0
 	for len(order) < n {
+		if unwanted != nil && unwanted() {
+			return nil, false
+		}
 		top := heap.Pop(&h).([2]int32)
 		i := top[1]
 		if gone[i] || int(top[0]) != len(near[i]) {

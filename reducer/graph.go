@@ -41,8 +41,9 @@ type LeafGroup struct {
 // singular. At a fixed point w = y, so the solution is unchanged.
 const ridge = 1e-4
 
-// Prepare computes what all tasks share. nodes is the number of internals.
-func (g *Graph) Prepare(nodes int) {
+// Prepare computes what all tasks share. nodes is the number of internals. unwanted is asked during
+// what takes long; where it says so, Prepare ends, and the graph is of no use. nil: never.
+func (g *Graph) Prepare(nodes int, unwanted func() bool) {
 	g.degree, g.near, g.at = make([]float64, nodes), make([][]int32, nodes), make([][]int32, nodes)
 	for _, e := range g.Edges {
 		for k := range 2 {
@@ -56,7 +57,7 @@ func (g *Graph) Prepare(nodes int) {
 			g.at[p] = append(g.at[p], int32(i))
 		}
 	}
-	g.order = newFactor(g.pattern(nodes))
+	g.order = newFactor(g.pattern(nodes), unwanted)
 	if !g.order.dense {
 		all := make([]float64, len(g.LeafGroups))
 		for i, f := range g.LeafGroups {
@@ -122,6 +123,9 @@ func (r *run) graph() {
 		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
 	}
 	for c := range int32(r.Hi - r.Lo) {
+		if r.unwanted() {
+			return
+		}
 		if r.empty(c) {
 			continue
 		}

@@ -59,7 +59,7 @@ func randomNet(seed uint64, anchor float64) *netSystem {
 			g.Linked[p] = true
 		}
 	}
-	g.Prepare(nodes)
+	g.Prepare(nodes, nil)
 	s.x, s.prev = make([][]float32, nodes), make([][]float32, nodes)
 	for p := range nodes {
 		s.x[p], s.prev[p] = make([]float32, width), make([]float32, width)
@@ -229,7 +229,7 @@ func TestSystems(t *testing.T) {
 				g.LeafGroups = append(g.LeafGroups, group)
 			}
 		}
-		g.Prepare(nodes)
+		g.Prepare(nodes, nil)
 		curvature, right := make([]float64, len(g.LeafGroups)), make([]float64, nodes)
 		for i := range curvature {
 			switch k := r.IntN(3); {
@@ -328,7 +328,7 @@ func TestGraphMeans(t *testing.T) {
 // TestMinimumDegree: a path and a star fill nothing in; an order is a permutation.
 func TestMinimumDegree(t *testing.T) {
 	star := [][]int32{{1, 2, 3, 4}, {0}, {0}, {0}, {0}}
-	f := newFactor(star)
+	f := newFactor(star, nil)
 	if f.dense || f.begin[5] != 4 {
 		t.Errorf("a star's factor has %d entries below the diagonal", f.begin[5])
 	}

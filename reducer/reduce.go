@@ -47,7 +47,12 @@ type Task struct {
 	Degrees  bool // the contributions' curvature is in codes of degrees, else in terminals
 	Smooth   bool // the certificate is that of a smooth loss: see certify
 	Whole    bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
+	// Unwanted is asked before each feature. Where it says so, Run ends, and what it returns is of no
+	// use. nil: it is never asked.
+	Unwanted func() bool
 }
+
+func (t *Task) unwanted() bool { return t.Unwanted != nil && t.Unwanted() }
 
 // Sums are the range's shares of the joint figures.
 type Sums struct {
@@ -119,6 +124,9 @@ func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Ve
 	s.below = t.Forest.below(s.below)
 	s.col.reset(nodes)
 	for f := range int32(t.Hi - t.Lo) {
+		if t.unwanted() {
+			break
+		}
 		r.column(f)
 	}
 	return s.out.vectors(t.Lo), r.sums

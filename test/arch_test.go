@@ -168,7 +168,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/net":                 {"internal/secure"},
 	"golang.org/x/term":                {"internal/console", "cmd/taxon"},
 	"gonum.org/v1/plot":                {"internal/tune", "test/bench/versus", "test/papers"},
-	"golang.org/x/text":                {"internal/dataset"},
+	"golang.org/x/text":                {"internal/check", "internal/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/serve"},
 	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "reducer", "worker/program"},

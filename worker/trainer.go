@@ -212,7 +212,11 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 			return nil, nil, program.Deterministic(fmt.Errorf("%s: %w", data.GetPath(), err))
 		}
 	}
+	j.Unwanted = func() bool { return ctx.Err() != nil }
 	p, err := m.Open(j)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	return j, p, program.Deterministic(err)
 }
 

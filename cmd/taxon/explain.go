@@ -53,6 +53,7 @@ func newExplainCmd(a *app) *cobra.Command {
 		f.Var(&textSwitch{&o.Data.Text}, "text", "instances are texts: the arguments, or LABEL<TAB>text lines of --data")
 		f.Lookup("text").NoOptDefVal = "true"
 		f.StringVar(&o.Data.Path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
+		formatFlag(f, &o.Data.Table)
 		f.BoolVar(&o.Data.ZeroBased, "zero-based", false, "feature indices count from 0 (default: as in the training data)")
 		intFlag(f, &o.Row, "row", 1, 1, math.MaxInt32, "explain the `N`th instance of --data; empty lines do not count")
 		f.StringVar(&o.Label, "label", "", "explain the class `NAME` instead of the predicted one")

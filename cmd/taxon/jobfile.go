@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,7 +25,9 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at := int64(number) + 1
-		line = strings.TrimRight(line, " \t\r")
+		if line = strings.TrimRight(line, " \t\r"); !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
+			return fs.Inputf(path, at, "is no UTF-8 text: is this a job file?")
+		}
 		body := strings.TrimLeft(line, " ")
 		if body == "" || body[0] == '#' || number == 0 && line == "---" {
 			continue
@@ -137,6 +140,9 @@ func yamlScalar(s string) (value, problem string) {
 		value, err = strconv.Unquote(quoted)
 		if err != nil {
 			return "", "malformed value in \""
+		}
+		if !utf8.ValidString(value) {
+			return "", "a value in \" must be Unicode text"
 		}
 		return value, ""
 	case s[0] == '\'':

@@ -25,9 +25,9 @@ func readProfile(cmd *cobra.Command) error {
 	if path == "" || cmd.Flags().Lookup("patience") == nil || cmd.Flags().Lookup("tls-ca") == nil {
 		return nil
 	}
-	data, err := fs.ReadFile(cmd.Context(), path)
+	data, err := fs.ReadBounded(cmd.Context(), path, maxJobFile)
 	if err != nil {
-		return fs.Explain(path, err)
+		return err
 	}
 	at := int64(0)
 	for line := range strings.Lines(string(data)) {

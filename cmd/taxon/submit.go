@@ -204,7 +204,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	return err
 }
 
-// maxJobFile bounds a job file.
+// maxJobFile bounds a job file, and a profile.
 const maxJobFile = 1 << 20
 
 // readJobFile sets the flags that a job file names and the command line does not.
@@ -212,12 +212,9 @@ func readJobFile(cmd *cobra.Command, path string, validate func() error) error {
 	if path == "" {
 		return nil
 	}
-	data, err := fs.ReadFile(cmd.Context(), path)
+	data, err := fs.ReadBounded(cmd.Context(), path, maxJobFile)
 	if err != nil {
-		return fs.Explain(path, err)
-	}
-	if len(data) > maxJobFile {
-		return fs.Inputf(path, 0, "is no job file: it has %d bytes", len(data))
+		return err
 	}
 	return parseJobFile(cmd, path, data, validate)
 }

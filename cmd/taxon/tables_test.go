@@ -146,7 +146,7 @@ func TestTableMistakes(t *testing.T) {
 		"train --data $TRAIN --text-column title --label-column category --path-separator / --out $M":      "no label is a path",
 		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "\"id 0\" is not a finite number",
 		"train --data $TRAIN --text-column title --label-column category --weight-column sku --out $M":     `train.csv:2: "id 0" is not a number`,
-		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 names 2",
+		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 has 2",
 		"train --data $ENDS --text-column t --label-column l --path-separator ${SEP} --out $M":             `ends.csv:2: the path "A >" has an empty part`,
 		"train --data $BEGINS --text-column t --label-column l --path-separator ${SEP} --out $M":           `begins.csv:3: the path "> C" has an empty part`,
 		"train --data $NONE --text-column t --label-column l --out $M":                                     `none.jsonl: no column "t": the rows have no columns`,

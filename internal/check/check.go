@@ -14,7 +14,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 
 	"taxon/internal/dataset"
 	"taxon/internal/fs"
@@ -97,6 +96,9 @@ func Run(ctx context.Context, o Options, ui tell.Teller) (*Report, error) {
 	add("repeated", train.again, "rows that stand in the data before, with the same labels", train.againAt)
 	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model can have both right", train.otherAt)
 	train.ofClasses(add)
+	if lists := o.Table.Lists(train.order); len(lists) > 0 {
+		add("lists", int64(len(lists)), table.ListsMean, lists)
+	}
 	if o.Test != "" {
 		if err := ofTest(ctx, o, train, r, ui, add); err != nil {
 			return nil, err
@@ -279,7 +281,8 @@ func appendExample(list []string, one string) []string {
 
 // ofClasses reports findings about labels and their rows.
 func (s *side) ofClasses(add func(string, int64, string, []string)) {
-	var single, same, close []string
+	var single, same, close, twice []string
+	names := newSameName()
 	twin := map[class]string{}
 	near := map[string]string{} // label without one of its letters -> label
 	for _, label := range s.order {
@@ -292,40 +295,15 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 		} else {
 			twin[*c] = label
 		}
-		if other := nearDuplicate(near, label); other != "" {
-			close = append(close, other+" ~ "+label)
+		alike := nearDuplicate(near, label)
+		if other := names.of(label); other != "" {
+			twice = append(twice, differ(other, label))
+		} else if alike != "" {
+			close = append(close, alike+" ~ "+label)
 		}
 	}
 	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never measured by a hold-out", single)
 	add("same_rows", int64(len(same)), "classes with the same rows as another: they can't be told apart", same)
-	add("alike", int64(len(close)), "labels that differ from another by a letter, case, blanks or marks: the same class twice?", close)
-}
-
-// nearDuplicate is an earlier label that differs by at most one letter, ignoring blanks, case and
-// punctuation. Labels with digits, and short ones, are exempt, as they differ so on purpose.
-func nearDuplicate(near map[string]string, label string) string {
-	folded := []rune(strings.Map(func(c rune) rune {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			return unicode.ToLower(c)
-		}
-		return -1
-	}, label))
-	keys := []string{string(folded)}
-	if len(folded) >= 6 && !slices.ContainsFunc(folded, unicode.IsDigit) {
-		for i := range folded {
-			keys = append(keys, string(folded[:i])+string(folded[i+1:]), string(folded[:i])+"\x00"+string(folded[i+1:]))
-		}
-	}
-	found := ""
-	for _, k := range keys {
-		if other, ok := near[k]; ok && found == "" {
-			found = other
-		}
-	}
-	for _, k := range keys {
-		if _, ok := near[k]; !ok && len(folded) > 0 {
-			near[k] = label
-		}
-	}
-	return found
+	add("same_name", int64(len(twice)), "labels that are one name, but for case, blanks, invisible characters or how Unicode composes them (behind them: the code points that differ): the same class twice", twice)
+	add("alike", int64(len(close)), "labels that differ from another by a letter, blanks or marks: the same class twice?", close)
 }

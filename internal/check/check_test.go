@@ -41,10 +41,43 @@ func TestTables(t *testing.T) {
 	}
 	data, test := o.Data, o.Test
 	want := "repeated:1(" + data + ":7) contradictory:2(" + data + ":5;" + data + ":9) single_row:8(Kitchen;kitchen ware;Kitchenware;kitchen;Saws) " +
-		"same_rows:2(Kitchen = kitchen;Saws = Cut) alike:3(kitchen ware ~ Kitchenware;Kitchen ~ kitchen;Hand toolz ~ Hand tools) " +
+		"same_rows:2(Kitchen = kitchen;Saws = Cut) same_name:1(Kitchen ~ kitchen (U+004B, U+006B)) alike:2(kitchen ware ~ Kitchenware;Hand toolz ~ Hand tools) " +
 		"in_both:1(" + test + ":2) test_labels_only:1(Axes) test_features_only:3(an;axe;with)"
 	if got := counts(r); got != want || r.Instances != 10 || r.TestInstances != 3 || r.Classes != 9 {
 		t.Errorf("%d, %d, %d: %s\nwant %s", r.Instances, r.TestInstances, r.Classes, got, want)
+	}
+}
+
+// Labels that are one name are found however Unicode writes them, with what differs; lists in cells
+// are found where they are one class.
+func TestNames(t *testing.T) {
+	text := strings.Join([]string{"caf\u00e9", "cafe\u0301", "\ufb01sh", "fish", "Stra\u00dfe", "STRASSE", "a\u00a0b", "a  b", "c\u200bd", "cd", "\uff21", "A", "e1", "e2", "x|y", "p; q", "['r', 's']", `["t"]`, "[u]", "v", "w", "\"v, w\"", "\"v, z\""}, ",1\n")
+	text = strings.ReplaceAll(text, `["t"]`, `"[""t""]"`)
+	text = strings.ReplaceAll(text, `['r', 's']`, `"['r', 's']"`)
+	o := Options{Data: write(t, "train.csv", "l,t\n"+text+",1\n"), Table: table.Options{Columns: table.Columns{Text: []string{"t"}, Label: "l"}}}
+	find := func(what string) *Finding {
+		t.Helper()
+		r, err := Run(t.Context(), o, tell.Silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range r.Findings {
+			if f.What == what {
+				return &r.Findings[i]
+			}
+		}
+		return &Finding{}
+	}
+	if f := find("same_name"); f.Count != 6 || strings.Join(f.Examples, "\n") != "caf\u00e9 ~ cafe\u0301 (U+00E9, U+0065 U+0301)\n\ufb01sh ~ fish (U+FB01, U+0066 U+0069)\nStra\u00dfe ~ STRASSE (U+0074 U+0072 U+0061 U+00DF U+0065, U+0054 U+0052 U+0041 U+0053 U+0053 U+0045)\n"+
+		`"a\u00a0b" ~ a  b (U+00A0, U+0020 U+0020)`+"\n"+`"c\u200bd" ~ cd (U+200B, nothing)` {
+		t.Errorf("%d\n%s", f.Count, strings.Join(f.Examples, "\n"))
+	}
+	if f := find("lists"); f.Count != 5 || strings.Join(f.Examples, "\n") != "x|y\np; q\n['r', 's']\n[\"t\"]\nv, w" {
+		t.Errorf("%d %q", f.Count, f.Examples)
+	}
+	o.Table.LabelSeparator = "|"
+	if f := find("lists"); f.Count != 4 {
+		t.Errorf("with a separator: %d %q", f.Count, f.Examples)
 	}
 }
 

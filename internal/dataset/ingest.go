@@ -353,20 +353,18 @@ func (c *Counts) add(d Counts) {
 const maxRows = math.MaxInt32
 
 // add takes one row: label names, and either feature indices with the bits of their values, or a
-// text.
+// text, or numbers.
 func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error {
 	if n := len(in.spill.shards); n > maxRows>>16 {
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
 	if in.weights != nil {
 		if w, err := in.weights.next(); err != nil || w == 0 {
-			in.leaveOut(labels, index)
+			in.leaveOut(labels, len(index)+len(row.numbers))
 			return err
 		}
 	}
-	if in.schema != nil {
-		in.measure(index, bits)
-	}
+	in.measure(row.numbers)
 	in.ids = in.ids[:0]
 	for _, name := range labels {
 		in.ids = append(in.ids, in.labelID(name))
@@ -382,17 +380,20 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	for _, x := range index {
 		in.table.add(x)
 	}
-	return in.spill.add(in.ids, index, bits)
+	for _, n := range row.numbers {
+		in.table.add(n.index)
+	}
+	return in.spill.add(in.ids, index, bits, row.numbers)
 }
 
 // leaveOut removes a row from the counts.
-func (in *intake) leaveOut(labels [][]byte, index []uint32) {
+func (in *intake) leaveOut(labels [][]byte, features int) {
 	in.stats.LeftOut++
 	in.stats.Rows--
 	if len(labels) == 0 {
 		in.stats.Unlabelled--
 	}
-	if len(index) == 0 && !in.o.Text {
+	if features == 0 && !in.o.Text {
 		in.stats.ZeroRows--
 	}
 }

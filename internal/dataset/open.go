@@ -72,6 +72,7 @@ func openLocal(dir string) (*Set, error) {
 		o.set.Close()
 		return nil, err
 	}
+	o.set.Warnings = append(o.set.Warnings, o.set.Table.Warnings(o.set.Labels)...)
 	return o.set, nil
 }
 

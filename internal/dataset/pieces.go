@@ -206,6 +206,7 @@ type batchRow struct {
 	line            int64 // within the piece, from 1
 	labels, entries int
 	text            []byte
+	numbers         []number // of a table
 }
 
 // read takes all rows of r.

@@ -202,7 +202,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
 		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words, Strings: p.o.Strings.Flags()}}
-	report := &Report{Stats: m.Stats, Warnings: m.Stats.Warnings()}
+	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings(p.in.labels)...)}
 	for _, e := range entries { // sorted by name
 		if e.Name() == fs.MarkName {
 			continue
@@ -264,7 +264,7 @@ func (w *shardWriter) write(ctx context.Context) error {
 		if err != nil {
 			return f.close(err)
 		}
-		w.renumber(in.pairs)
+		w.renumber(in)
 		begin.u64(at)
 		labelBegin.u64(labelAt)
 		for _, pair := range w.pairs {
@@ -296,20 +296,20 @@ func (w *shardWriter) step(ctx context.Context, row int) error {
 	return ctx.Err()
 }
 
-// renumber turns (index, word) into column<<32 | value bits, ascending.
-func (w *shardWriter) renumber(pairs []uint64) {
+// renumber turns a row into column<<32 | value bits, ascending. The numbers of tables are
+// standardised.
+func (w *shardWriter) renumber(in *spillReader) {
 	t := &w.p.in.table
 	w.pairs = w.pairs[:0]
 	w.numbers = w.numbers[:0]
-	for _, pair := range pairs {
-		column := t.get(uint32(pair))
-		if column == noColumn {
-			continue
-		}
-		if s := w.p.in.schema; s != nil && (!w.p.o.Text || int(uint32(pair)) <= w.p.numbers) {
-			w.numbers = append(w.numbers, uint64(column)<<32|uint64(floatBits(s.Standardise(uint32(pair), floatFrom(uint32(pair>>32))))))
-		} else {
+	for _, pair := range in.pairs {
+		if column := t.get(uint32(pair)); column != noColumn {
 			w.pairs = append(w.pairs, uint64(column)<<32|pair>>32)
+		}
+	}
+	for _, n := range in.numbers {
+		if column := t.get(n.index); column != noColumn {
+			w.numbers = append(w.numbers, uint64(column)<<32|uint64(floatBits(w.p.in.schema.Standardise(n.index, n.value))))
 		}
 	}
 	slices.Sort(w.pairs)
@@ -336,6 +336,11 @@ func (w *shardWriter) countKept(ctx context.Context) (n int64, err error) {
 		}
 		for _, pair := range in.pairs {
 			if w.p.in.table.get(uint32(pair)) != noColumn {
+				n++
+			}
+		}
+		for _, x := range in.numbers {
+			if w.p.in.table.get(x.index) != noColumn {
 				n++
 			}
 		}

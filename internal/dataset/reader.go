@@ -210,8 +210,8 @@ func (r *Reader) take() error {
 
 // firstLine removes a byte order mark and reads an XMC header; used says that the line was one.
 func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
-	if bytes.HasPrefix(*line, []byte("\xff\xfe")) || bytes.HasPrefix(*line, []byte("\xfe\xff")) {
-		return false, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+	if err := lines.Foreign(*line); err != nil {
+		return false, err
 	}
 	*line = bytes.TrimPrefix(*line, byteOrderMark)
 	if r.o.Text || bytes.IndexByte(*line, '\r') >= 0 {

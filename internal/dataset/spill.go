@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -13,9 +14,9 @@ import (
 
 // spill holds the rows between the two passes, with label ids, and feature indices that are not
 // renumbered yet. The first rows are in memory; those beyond its bound are in a temporary file. A
-// record consists of little-endian words of 32 bits: number of labels, number of features, the
-// label ids, then (index, word) for each feature. The word is the float32's bits or, for text,
-// how often the index-th word occurs.
+// record consists of little-endian words of 32 bits: how many labels, features and numbers, the
+// label ids, (index, word) for each feature, then (index, float64's bits) for each number of a
+// table. The word is the float32's bits or, for text, how often the index-th word occurs.
 type spill struct {
 	f      *os.File
 	w      *bufio.Writer
@@ -48,7 +49,7 @@ func newSpill(dir string, bufBytes int, room int64) (*spill, error) {
 }
 
 // add appends one row.
-func (s *spill) add(labels []uint32, index, word []uint32) error {
+func (s *spill) add(labels []uint32, index, word []uint32, numbers []number) error {
 	last := len(s.shards) - 1
 	if last < 0 || s.shards[last].rows == 1<<sparse.RowShift {
 		next := spillShard{off: s.off, end: s.off}
@@ -61,11 +62,16 @@ func (s *spill) add(labels []uint32, index, word []uint32) error {
 	b := s.buf[:0]
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(labels)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(index)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(numbers)))
 	for _, l := range labels {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	for i, x := range index {
 		b = binary.LittleEndian.AppendUint64(b, uint64(x)|uint64(word[i])<<32)
+	}
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n.index)
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.value))
 	}
 	s.buf = b
 	s.off += int64(len(b))
@@ -73,7 +79,7 @@ func (s *spill) add(labels []uint32, index, word []uint32) error {
 	sh.end = s.off
 	sh.rows++
 	sh.labels += int64(len(labels))
-	sh.features += int64(len(index))
+	sh.features += int64(len(index) + len(numbers))
 	return s.write(b)
 }
 
@@ -131,16 +137,25 @@ type spillReader struct {
 	buf    []byte
 	labels []uint32
 	pairs  []uint64 // index in the low half, word in the high half
+
+	numbers []number
+}
+
+// number is a number of a table, before it is standardised.
+type number struct {
+	index uint32
+	value float64
 }
 
 func (r *spillReader) next() error {
-	var head [8]byte
+	var head [12]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {
 		return fs.Explain(r.name, err)
 	}
 	nl := int(binary.LittleEndian.Uint32(head[:]))
 	nf := int(binary.LittleEndian.Uint32(head[4:]))
-	need := 4*nl + 8*nf
+	nn := int(binary.LittleEndian.Uint32(head[8:]))
+	need := 4*nl + 8*nf + 12*nn
 	if cap(r.buf) < need {
 		r.buf = make([]byte, need+need/2)
 	}
@@ -148,13 +163,17 @@ func (r *spillReader) next() error {
 	if _, err := io.ReadFull(r.r, b); err != nil {
 		return fs.Explain(r.name, err)
 	}
-	r.labels, r.pairs = r.labels[:0], r.pairs[:0]
+	r.labels, r.pairs, r.numbers = r.labels[:0], r.pairs[:0], r.numbers[:0]
 	for i := range nl {
 		r.labels = append(r.labels, binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	b = b[4*nl:]
 	for i := range nf {
 		r.pairs = append(r.pairs, binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	b = b[8*nf:]
+	for i := range nn {
+		r.numbers = append(r.numbers, number{binary.LittleEndian.Uint32(b[12*i:]), math.Float64frombits(binary.LittleEndian.Uint64(b[12*i+4:]))})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 
@@ -48,6 +49,7 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 	defer r.Close()
 	in.schema, in.form = r.Schema(), in.o.Table.FormatOf(path, false)
 	var bits []uint32
+	var numbers []number
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -64,9 +66,17 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 		}
 		n := len(row.Labels)
 		row.Labels = distinct(row.Labels)
-		bits = bits[:0]
-		for _, v := range row.Value {
-			bits = append(bits, floatBits(v))
+		bits, numbers = bits[:0], numbers[:0]
+		index := row.Index
+		for i, v := range row.Value {
+			if len(in.schema.Features) > 0 {
+				numbers = append(numbers, number{index[i], v})
+			} else {
+				bits = append(bits, floatBits(float32(v)))
+			}
+		}
+		if len(numbers) > 0 {
+			index = nil
 		}
 		met := Counts{Rows: 1, RepeatedLabels: int64(n - len(row.Labels))}
 		if n == 0 {
@@ -79,7 +89,7 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 		if in.weights != nil {
 			in.weights.text = row.Weight
 		}
-		err = in.add(batchRow{line: row.Line, text: row.Text}, row.Labels, row.Index, bits)
+		err = in.add(batchRow{line: row.Line, text: row.Text, numbers: numbers}, row.Labels, index, bits)
 		if weight := (*weightError)(nil); errors.As(err, &weight) {
 			if err = r.Refuse(weight.err); err == nil {
 				in.stats.LeftOut-- // it is broken, not of weight 0
@@ -104,14 +114,18 @@ func (in *intake) sizeOf(size int64) int64 {
 }
 
 // measure adds the numbers of a row to their columns' spreads.
-func (in *intake) measure(index, bits []uint32) {
-	for i, x := range index {
-		for int(x) > len(in.spread) {
+func (in *intake) measure(numbers []number) {
+	for _, n := range numbers {
+		for int(n.index) > len(in.spread) {
 			in.spread = append(in.spread, spread{})
 		}
-		in.spread[x-1].add(float64(floatFrom(bits[i])))
+		in.spread[n.index-1].add(n.value)
 	}
 }
+
+// leastSpread is the standard deviation, as a share of the mean, below which a column never changes:
+// a float64 has 16 digits.
+const leastSpread = 1e-14
 
 // numbers is how many features of rows that also have text are numbers. They have the first
 // indices.
@@ -131,16 +145,17 @@ func (p *publisher) standardise() {
 		return
 	}
 	at := 0
-	for _, width := range s.Widths {
+	for i, width := range s.Widths {
 		for range max(width, 1) {
 			mean, scale := 0.0, 1.0
 			if width == 0 && at < len(p.in.spread) {
 				c := p.in.spread[at]
 				mean = c.mean
-				if sd := math.Sqrt(c.squares / float64(max(c.rows, 1))); sd > 1e-7*math.Abs(mean) {
+				if sd := math.Sqrt(c.squares / float64(max(c.rows, 1))); sd > leastSpread*math.Abs(mean) {
 					scale = sd
 				} else {
 					p.constant = append(p.constant, uint32(at+1))
+					s.Constant = append(s.Constant, s.Features[i])
 				}
 			}
 			s.Mean, s.Scale = append(s.Mean, mean), append(s.Scale, scale)
@@ -178,12 +193,36 @@ func (o *opener) readTable() error {
 	return nil
 }
 
+// Featureless says why a training on the set could learn nothing: no instance has a feature. nil: some
+// may have one.
+func (s *Set) Featureless() error {
+	switch t := s.Table; {
+	case s.Stats.Columns > 0:
+		return nil
+	case s.Stats.Text:
+		words := Words{}
+		if s.Source.Words != nil {
+			words = *s.Source.Words
+		}
+		rows := s.Stats.Rows
+		least, most := math.Ceil(words.MinDF.of(rows, minDocs)), math.Floor(words.MaxDF.of(rows, float64(rows)))
+		return fmt.Errorf("no word stands in %v or more of the %d instances (--min-df), in at most %v (--max-df), and not in all: there is nothing to learn from; give more text, or other bounds", least, rows, most)
+	case t != nil && len(t.Constant) > 0:
+		return fmt.Errorf("no column of numbers tells rows apart: %s: the same number in all rows; name others with --feature-columns", table.Listed(t.Constant))
+	case t != nil && len(t.Features) > 0:
+		return fmt.Errorf("no row has a number in %s: are all cells empty? name other columns with --feature-columns", table.Listed(t.Features))
+	case t != nil:
+		return errors.New("the matrix holds nothing but zeros: there is nothing to learn from")
+	}
+	return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add --text)")
+}
+
 // NotATable is the error for columns of a file that is read as lines.
 func NotATable(path string) error {
 	if st, err := fs.Stat(path); err == nil && st.IsDir() && !fs.HasParts(path) {
 		return fs.NoParts(path)
 	}
-	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
+	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named or remembered: say which it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
 // weightError says that the weight of a row is invalid.
@@ -211,7 +250,7 @@ func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions
 		}
 		return &FileReader{table: t, schema: t.Schema(), form: form}, nil
 	}
-	if o.Table.Given() && o.Use.Schema == nil {
+	if o.Use.Schema == nil && o.Table.Given() || o.Use.Schema.HasColumns() && !o.Text && o.Table.Format != table.Lines {
 		return nil, NotATable(path)
 	}
 	f, err := fs.Open(ctx, src, path)
@@ -240,11 +279,9 @@ func (r *FileReader) Read() (*Row, error) {
 		return nil, err
 	}
 	n := len(t.Labels)
-	r.row = Row{Line: t.Line, Labels: distinct(t.Labels), Index: t.Index, Value: t.Value, Text: t.Text, ID: t.ID, Weight: t.Weight, Broken: t.Broken}
-	if r.schema != nil {
-		for i, x := range t.Index {
-			t.Value[i] = r.schema.Standardise(x, t.Value[i])
-		}
+	r.row = Row{Line: t.Line, Labels: distinct(t.Labels), Index: t.Index, Value: r.row.Value[:0], Text: t.Text, ID: t.ID, Weight: t.Weight, Broken: t.Broken}
+	for i, x := range t.Index {
+		r.row.Value = append(r.row.Value, r.schema.Standardise(x, t.Value[i]))
 	}
 	met := Counts{Rows: 1, RepeatedLabels: int64(n - len(r.row.Labels))}
 	if n == 0 {

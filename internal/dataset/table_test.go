@@ -1,14 +1,19 @@
 package dataset
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 
 	"taxon/internal/fs"
 	"taxon/internal/table"
@@ -186,6 +191,91 @@ func TestTableOfNumbers(t *testing.T) {
 	}
 	if _, err := r.Read(); err != io.EOF {
 		t.Error(err)
+	}
+}
+
+// Large numbers with small differences, as times, ids and coordinates are, lose nothing before their
+// mean is taken off, in any kind of table; a column that never changes is named.
+func TestTableOfLargeNumbers(t *testing.T) {
+	type line struct {
+		T    int64   `parquet:"t" json:"t"`
+		East float64 `parquet:"east" json:"east"`
+		ID   int64   `parquet:"id" json:"id"`
+		L    string  `parquet:"l" json:"l"`
+	}
+	var rows []line
+	var csv, jsonl strings.Builder
+	csv.WriteString("t,east,id,l\n")
+	for i := range 40 {
+		r := line{1_600_000_000 + int64(i)*7%60, 345_678_901.25 + float64(i%7)/64, 9_007_199_254_740_990, "c" + strconv.Itoa(i%2)}
+		rows = append(rows, r)
+		fmt.Fprintf(&csv, "%d,%f,%d,%s\n", r.T, r.East, r.ID, r.L)
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jsonl.Write(append(b, '\n'))
+	}
+	var packed bytes.Buffer
+	if err := parquet.Write(&packed, rows); err != nil {
+		t.Fatal(err)
+	}
+	mean, squares := 0.0, 0.0
+	for _, r := range rows {
+		mean += float64(r.T) / float64(len(rows))
+	}
+	for _, r := range rows {
+		squares += (float64(r.T) - mean) * (float64(r.T) - mean)
+	}
+	o := Options{Table: table.Options{Columns: table.Columns{Features: []string{"t", "east", "id"}, Label: "l"}}}
+	first := ingestPath(t, "x.csv", csv.String(), o)
+	if !slices.Equal(first.Feature, []uint32{1, 2}) || !slices.Contains(first.Warnings, `columns left out, because all rows that have a number there have the same: "id"`) {
+		t.Errorf("features %v, warnings %q", first.Feature, first.Warnings)
+	}
+	for name, content := range map[string]string{"x.tsv": strings.ReplaceAll(csv.String(), ",", "\t"), "x.jsonl": jsonl.String(), "x.parquet": packed.String()} {
+		if err := sameRows(ingestPath(t, name, content, o), first); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r, err := OpenReader(t.Context(), fs.Local{}, first.Source.Paths[0], ReaderOptions{Table: o.Table, Use: table.Use{Schema: first.Table, Features: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i, want := range rows {
+		_, value := first.Matrix.Row(i)
+		if w := float32((float64(want.T) - mean) / math.Sqrt(squares/float64(len(rows)))); math.Abs(float64(value[0]-w)) > 1e-6 {
+			t.Errorf("row %d: %v, want %v", i, value[0], w)
+		}
+		row, err := r.Read()
+		if err != nil || !slices.Equal(row.Value[:2], value) {
+			t.Errorf("row %d reads as %v, %v; the set has %v", i, row, err, value)
+		}
+	}
+}
+
+// Data without a feature are refused in the terms of their kind.
+func TestFeatureless(t *testing.T) {
+	number := Options{Table: table.Options{Columns: table.Columns{Features: []string{"a", "b"}, Label: "l"}}}
+	var least Bound
+	if err := least.Set("5"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, content string
+		o             Options
+		want          string
+	}{
+		{"x.csv", "a,b,l\n1,2,x\n1,2,y\n", number, `no column of numbers tells rows apart: "a", "b"`},
+		{"x.csv", "a,b,l\n,,x\nNA,,y\n", number, `no row has a number in "a", "b"`},
+		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE"},
+		{"x.txt", "x\ta b\ny\tb c\n", Options{Text: true, Words: Words{MinDF: least}}, "no word stands in 5 or more of the 2 instances (--min-df)"},
+		{"x.txt", "x\ta b\ny\tc d\n", Options{Text: true}, "no word stands in 2 or more of the 2 instances (--min-df)"},
+		{"x.txt", "x\ta b\ny\tb c\nz\tb\nz\tc\n", Options{Text: true}, ""},
+	} {
+		if err := ingestPath(t, c.name, c.content, c.o).Featureless(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.content, err, c.want)
+		}
 	}
 }
 

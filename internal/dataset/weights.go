@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -126,13 +127,17 @@ func (w *WeightReader) take(text string) (float64, error) {
 	case x < 0:
 		return 0, fmt.Errorf("weight %s is below 0: want a number of 0 or more", text)
 	case x > 0 && (x < minWeight || x > maxWeight):
-		return 0, fmt.Errorf("weight %s: want 0, or a number from %g to %g", text, minWeight, maxWeight)
+		return 0, outOfRange(text)
 	case x > 0:
 		w.kept++
 		w.sum += x
 		w.differ = w.differ || x != 1
 	}
 	return x, nil
+}
+
+func outOfRange(x string) error {
+	return fmt.Errorf("weight %s: want 0, or a number from %g to %g", x, minWeight, maxWeight)
 }
 
 // End checks that no weight is left over, except blank lines, and that some weight is not 0.
@@ -191,9 +196,9 @@ func (o *opener) readWeights() error {
 		return err
 	}
 	o.set.Weight = sparse.View[float64](part[0])
-	for _, x := range o.set.Weight {
+	for i, x := range o.set.Weight {
 		if !(x >= minWeight && x <= maxWeight) {
-			return o.damaged(weightsFile, errors.New("an entry is out of range"))
+			return fs.Inputf(filepath.Join(o.dir, weightsFile), 0, "instance %d: %w (instances of weight 0 are no part of a data set)", i+1, outOfRange(fmt.Sprint(x)))
 		}
 	}
 	return nil

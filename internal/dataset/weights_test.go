@@ -3,6 +3,9 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +132,29 @@ func TestWeightsDamaged(t *testing.T) {
 		reseal(t, dir, nil)
 		if s, err := Open(dir); !fs.IsInput(err) || !strings.Contains(err.Error(), weightsFile) {
 			t.Errorf("byte %d: opened: %v, %v", at, s != nil, err)
+		}
+	}
+}
+
+// A set that another program wrote with a weight out of range is refused by its instance, with the
+// range.
+func TestWeightOutOfRange(t *testing.T) {
+	for _, x := range []float64{1e-20, 0, -1, 1e16, math.NaN(), math.Inf(1)} {
+		dir := filepath.Join(t.TempDir(), "set")
+		ingestString(t, dir, "a 1:1\nb 2:1\n", Options{Weights: weightsFileOf(t, "3\n0.5\n")}).Close()
+		path := filepath.Join(dir, weightsFile)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binary.LittleEndian.PutUint64(b[64+8:], math.Float64bits(x))
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		reseal(t, dir, nil)
+		want := fmt.Sprintf("instance 2: weight %g: want 0, or a number from 1e-15 to 1e+15", x)
+		if s, err := Open(dir); !fs.IsInput(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%g: opened: %v, %v", x, s != nil, err)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestPredReaderRefuses(t *testing.T) {
 		{"a quote that does not end", "a\n\"b\n", 2, "p:2: a name that begins with a quote"},
 		{"text behind a quote", "\"b\"c\n", 1, `p:1: "c" behind the name "b"`},
 		{"NUL", "a\n\x00", 2, "p:2: NUL byte"},
-		{"UTF-16", "\xff\xfea\x00", 1, "p:1: UTF-16"},
+		{"UTF-16", "\xff\xfea\x00", 1, "p:1: the file is UTF-16"},
 		{"junk", "a\n\xf0\x28\n", 2, "p:2: bytes that are not UTF-8"},
 	}
 	for _, c := range cases {

@@ -3,10 +3,12 @@ package fs
 import (
 	"bufio"
 	"bytes"
+	"compress/bzip2"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -20,14 +22,26 @@ const maxWindow = 128 << 20
 
 // magics are the first bytes of known kinds of files. The foreign ones give an error that says
 // what to do, instead of one about line 1.
-var magics = []struct{ kind, magic string }{
+var magics = append([]magic{
 	{"gzip", "\x1f\x8b"},
 	{"zstd", "\x28\xb5\x2f\xfd"},
 	{"xz", "\xfd7zXZ\x00"},
-	{"bzip2", "BZh91AY&SY"},
 	{"zip", "PK\x03\x04"},
 	{"7z", "7z\xbc\xaf\x27\x1c"},
 	{"lz4", "\x04\x22\x4d\x18"},
+}, bzip2Magics()...)
+
+type magic struct{ kind, magic string }
+
+// bzip2Magics are the heads of bzip2: "BZh", the size of blocks, and how a block, or the end of a
+// stream without one, begins. Shorter ones could be text.
+func bzip2Magics() (out []magic) {
+	for size := range 9 {
+		for _, block := range []string{"1AY&SY", "\x17\x72\x45\x38\x50\x90"} {
+			out = append(out, magic{"bzip2", "BZh" + strconv.Itoa(size+1) + block})
+		}
+	}
+	return out
 }
 
 // detect looks at the first bytes and chooses the decoder.
@@ -48,6 +62,8 @@ func (f *File) detect(r *bufio.Reader) error {
 	switch f.compression {
 	case "none":
 		f.content = r
+	case "bzip2":
+		f.content = bzip2.NewReader(r) // it reads concatenated streams
 	case "gzip":
 		z, err := gzip.NewReader(r)
 		if err != nil {
@@ -68,11 +84,20 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 		f.content = z
 	case "zip":
-		return Inputf(f.name, 0, "zip archives are not supported: unpack it, or pack it with gzip, zstd or xz; a matrix of SciPy's (.npz) must be a file of that name, not standard input")
+		return Inputf(f.name, 0, "is a zip archive, which is not read: export a workbook (.xlsx) as CSV, unpack other archives, or pack with gzip, bzip2, zstd or xz; a matrix of SciPy's (.npz) must be a file of that name, not standard input")
 	default:
-		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, zstd or xz", f.compression)
+		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, bzip2, zstd or xz", f.compression)
 	}
 	return nil
+}
+
+// Compression is the compression that fs reads and a file's first bytes show; "": none.
+func Compression(head []byte) string {
+	switch kind := kindOf(head); kind {
+	case "gzip", "bzip2", "zstd", "xz":
+		return kind
+	}
+	return ""
 }
 
 // kindOf is the compression that a file's first bytes show.

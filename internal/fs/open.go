@@ -88,8 +88,36 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
+// ReadBounded reads a local or remote file of at most so many bytes, without decompressing it. It
+// ends with ctx, too, where it waits for a pipe.
+func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
+	var in io.ReadCloser
+	var err error
+	if IsRemote(path) {
+		in, _, err = openRemote(ctx, path)
+	} else {
+		in, err = openFile(ctx, path)
+	}
+	if err != nil {
+		return nil, Explain(path, err)
+	}
+	defer in.Close()
+	defer context.AfterFunc(ctx, func() { in.Close() })() // a read from a pipe ends
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, Explain(path, err)
+	case int64(len(data)) > most:
+		return nil, Inputf(path, 0, "has more than %d bytes, the most that such a file may have: is it another file?", most)
+	}
+	return data, nil
+}
+
 // File is an opened input. Read returns its decompressed content.
 type File struct {
+	ctx         context.Context // Read ends with it, so that nothing endless is read on
 	name        string
 	stdin       bool
 	size        int64
@@ -127,12 +155,12 @@ func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFile(raw, size, path)
+	return newFile(ctx, raw, size, path)
 }
 
 // newFile makes a File of an opened file, which it then owns.
-func newFile(raw io.ReadCloser, size int64, path string) (*File, error) {
-	f := &File{name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
+func newFile(ctx context.Context, raw io.ReadCloser, size int64, path string) (*File, error) {
+	f := &File{ctx: ctx, name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
 	// Large enough to feed the decoders, small beside any memory bound.
 	buffered := bufio.NewReaderSize(f.count, 64<<10)
 	if err := f.detect(buffered); err != nil {
@@ -164,6 +192,9 @@ func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
 // Read implements io.Reader over the content.
 func (f *File) Read(p []byte) (int, error) {
+	if f.ctx.Err() != nil {
+		return 0, f.ctx.Err()
+	}
 	n, err := f.content.Read(p)
 	if err != nil && err != io.EOF && !f.parts {
 		err = f.explain(err)

@@ -4,7 +4,6 @@
 package jobspec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -151,17 +150,11 @@ func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 	return float64(len(tree.Adjacent.Of(int32(n)))) + anchor
 }
 
-// Learnable says why a training on the data could not tell any two instances apart: none has a
-// feature, or every one has every class; nil: it could. One class is enough if instances without
-// it serve as negatives; unlabelled says whether the job uses instances without a label. Data
-// without any label are left to Tree, which refuses them.
-func Learnable(d *taxonv1.Data, text bool, unlabelled func() bool) error {
-	switch {
-	case d.GetFeatures() == 0 && text:
-		return errors.New("no word stands in two instances or more and not in all: there is nothing to learn from; give more text")
-	case d.GetFeatures() == 0:
-		return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add --text)")
-	}
+// Learnable says why a training on the data could not tell any two instances apart: every one has
+// every class; nil: it could. One class is enough if instances without it serve as negatives;
+// unlabelled says whether the job uses instances without a label. Data without any label are left
+// to Tree, which refuses them.
+func Learnable(d *taxonv1.Data, unlabelled func() bool) error {
 	classes, one := 0, ""
 	for l, n := range d.GetLabelInstances() {
 		if n == 0 {

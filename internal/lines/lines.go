@@ -49,22 +49,29 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 	r.line++
 	if r.line == 1 {
-		if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
-			return nil, r.Errorf("UTF-16 text: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+		if err := Foreign(b); err != nil {
+			return nil, r.Errorf("%w", err)
 		}
 		b = bytes.TrimPrefix(b, byteOrderMark)
 	}
 	b = bytes.TrimSuffix(b, []byte("\n"))
 	b = bytes.TrimSuffix(b, []byte("\r"))
-	return b, r.check(b)
+	if err := check(b); err != nil {
+		return b, &fs.InputError{Path: r.source, Line: int64(r.line), Msg: err.Error(), Err: ErrNoText}
+	}
+	return b, nil
 }
+
+// ErrNoText is the cause of an error about bytes of a line that are no text. Later lines can still
+// be read.
+var ErrNoText = errors.New("no text")
 
 // Line is the number of the last line, from 1; 0 before the first.
 func (r *Reader) Line() int { return r.line }
 
 // Errorf makes an error at the last line.
 func (r *Reader) Errorf(format string, args ...any) error {
-	return &fs.InputError{Path: r.source, Line: int64(r.line), Msg: fmt.Sprintf(format, args...)}
+	return fs.Inputf(r.source, int64(r.line), format, args...)
 }
 
 // raw returns the next line with its end, or io.EOF.
@@ -99,18 +106,18 @@ func (r *Reader) raw() ([]byte, error) {
 }
 
 // check refuses bytes that are no text.
-func (r *Reader) check(b []byte) error {
+func check(b []byte) error {
 	if bytes.IndexByte(b, 0) >= 0 {
-		return r.Errorf("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
+		return errors.New("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
 	}
 	if bytes.IndexByte(b, '\r') >= 0 {
-		return r.Errorf("%s", CarriageReturn)
+		return errors.New(CarriageReturn)
 	}
 	if bytes.HasPrefix(b, byteOrderMark) { // an invisible part of a name
-		return r.Errorf("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
+		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
 	}
 	if !utf8.Valid(b) {
-		return r.Errorf("bytes that are not UTF-8: convert the file to UTF-8")
+		return errors.New("bytes that are not UTF-8: convert the file to UTF-8")
 	}
 	return nil
 }

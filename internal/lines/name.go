@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
-	"unicode/utf8"
 )
+
+// MaxParts is the most parts that the path of a label has. No hierarchy that people made is so deep,
+// and the names of a path's classes take the square of it.
+const MaxParts = 256
 
 // special are the characters that separate or end names in some line format. Control characters
 // are special, too.
@@ -50,10 +54,10 @@ func cut(s []byte, stops string) (name, rest []byte, err error) {
 		return s[:end], s[end:], nil
 	}
 	name, rest, err = CutQuoted(s)
-	if err != nil || len(rest) > 0 && strings.IndexByte(stops, rest[0]) < 0 {
-		return nil, nil, errQuoted
+	if err == nil && len(rest) > 0 && strings.IndexByte(stops, rest[0]) < 0 {
+		err = errQuoted
 	}
-	return name, rest, nil
+	return name, rest, err
 }
 
 // CutQuoted splits off the JSON string at the beginning of s, whatever follows it.
@@ -67,8 +71,11 @@ func CutQuoted(s []byte) (name, rest []byte, err error) {
 			continue
 		}
 		var text string
-		if json.Unmarshal(s[:i+1], &text) != nil || !utf8.Valid(s[:i+1]) {
+		if json.Unmarshal(s[:i+1], &text) != nil {
 			break
+		}
+		if err := CheckJSON(s[:i+1]); err != nil {
+			return nil, nil, fmt.Errorf("a name: %w", err)
 		}
 		return []byte(text), s[i+1:], nil
 	}

@@ -48,14 +48,19 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 	}
 	columns := o.Table.Over(m.Data.Table)
 	isTable := columns.FormatOf(o.Path, o.Text) != ""
+	saidText := o.Text && !o.AsTrained
 	if o.AsTrained || isTable {
 		o.Text = m.Data.Text
 	}
 	switch {
 	case m.Data.Strings != "":
 		return nil, exit.Usagef("%s was trained on sequences: give them as `taxon ingest --strings %s` makes them", m.Dir, m.Data.Strings)
-	case m.Data.Text && !o.Text && m.Data.Table != nil:
-		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with --data-format, or add --text and give LABEL<TAB>text lines", m.Dir, o.Path)
+	case m.Data.Table.HasColumns() && !isTable && !saidText && o.Table.Format != table.Lines:
+		lines := "--data-format lines reads INDEX:VALUE lines, as `taxon vectors` writes them"
+		if m.Data.Text {
+			lines = "or add --text and give LABEL<TAB>text lines"
+		}
+		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with --data-format; %s", m.Dir, o.Path, lines)
 	case m.Data.Text && !o.Text:
 		return nil, exit.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
 	case !m.Data.Text && o.Text:

@@ -48,7 +48,7 @@ func textOf(s string) *taxonv1.Instance {
 	return &taxonv1.Instance{Input: &taxonv1.Instance_Text{Text: s}}
 }
 
-func featuresOf(index []uint32, value ...float32) *taxonv1.Instance {
+func featuresOf(index []uint32, value ...float64) *taxonv1.Instance {
 	return &taxonv1.Instance{Input: &taxonv1.Instance_Features{Features: &taxonv1.Features{Index: index, Value: value}}}
 }
 
@@ -109,7 +109,7 @@ func normal(t *testing.T, text []byte) string {
 func TestGRPCVectors(t *testing.T) {
 	s, _ := serving(t, Options{}, trained(t, "animal 1:1 3:0.5\nanimal 1:2\nplant 2:1\nplant 2:2 3:1\n", false, "rr-svm"))
 	rpc := client(t, s)
-	inf := float32(math.Inf(1))
+	inf := math.Inf(1)
 	for _, c := range []struct {
 		in   *taxonv1.Instance
 		want string

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -29,8 +31,8 @@ type request struct {
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // lenient accepts what jsontext refuses by default. An instance with a feature that occurs twice
-// is no reason to refuse the others.
-var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+// is no reason to refuse the others. Strings that are no Unicode text are refused.
+var lenient = jsontext.AllowDuplicateNames(true)
 
 // jsonRows are the instances of a body.
 type jsonRows [][]byte
@@ -83,7 +85,7 @@ func (q *request) read(body io.Reader, most int64) error {
 // open begins to read text.
 func open(d *jsontext.Decoder, in *bytes.Buffer, text []byte) *jsontext.Decoder {
 	*in = *bytes.NewBuffer(text)
-	d.Reset(in, lenient...)
+	d.Reset(in, lenient)
 	return d
 }
 
@@ -171,8 +173,7 @@ func text(d *jsontext.Decoder, name string, into *string) error {
 	return nil
 }
 
-// unquoted is the text of a string. Bytes that are not UTF-8, the only possible mistake, become
-// U+FFFD.
+// unquoted is the text of a string, which was checked before.
 func unquoted(v []byte) []byte {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return b
@@ -231,8 +232,8 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 		return err
 	}
 	if value.Kind() == '[' && width > 0 || width > 1 {
-		var list []float32
-		if err := json.Unmarshal(value, &list); err != nil || len(list) != width {
+		var list []float64
+		if err := json.Unmarshal(value, &list); err != nil || len(list) != width || slices.ContainsFunc(list, tooLarge) {
 			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers, finite in float32", name, width))
 		}
 		for k, x := range list {
@@ -243,13 +244,16 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 	if value.Kind() != '0' {
 		return featureError(fmt.Sprintf("feature %s: its value must be a number", name))
 	}
-	x, err := strconv.ParseFloat(string(value), 32)
-	if err != nil {
+	x, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || tooLarge(float64(schema.Standardise(uint32(n), x))) {
 		return featureError(fmt.Sprintf("feature %s: %s is not finite in float32", name, value))
 	}
-	v.given = append(v.given, feature{uint32(n), float32(x)})
+	v.given = append(v.given, feature{uint32(n), x})
 	return nil
 }
+
+// tooLarge says whether a number is beyond float32.
+func tooLarge(x float64) bool { return math.IsInf(float64(float32(x)), 0) }
 
 // appendPredictions writes the answer to :predict.
 func appendPredictions(out []byte, predictions []Prediction) []byte {

@@ -74,3 +74,15 @@ func TestNamedColumn(t *testing.T) {
 		}
 	}
 }
+
+// A large number keeps what is left of it without its mean.
+func TestLargeNumber(t *testing.T) {
+	schema := &table.Schema{Columns: table.Columns{Features: []string{"t"}}, Widths: []int{0}, Mean: []float64{1.6e9}, Scale: []float64{16}}
+	var v vector
+	if err := v.feature(open(&v.json, &v.in, []byte("1600000008")), []byte(`"t"`), schema); err != nil {
+		t.Fatal(err)
+	}
+	if got := schema.Standardise(v.given[0].index, v.given[0].value); got != 0.5 {
+		t.Errorf("%v, want 0.5", got)
+	}
+}

@@ -60,7 +60,7 @@ type vector struct {
 // feature is a feature of an instance, numbered as in the training data.
 type feature struct {
 	index uint32
-	value float32
+	value float64
 }
 
 // mostRules bounds the numbers of labels whose scorers are kept.
@@ -187,13 +187,15 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 		switch {
 		case f.index < first || f.index >= math.MaxInt32+first:
 			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
-		case f.value-f.value != 0:
-			return fmt.Errorf("feature %d: its value is not finite in float32", f.index)
 		case i > 0 && f.index == v.given[i-1].index:
 			return fmt.Errorf("feature %d stands twice", f.index)
 		}
 		f.index += 1 - first
-		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, l.m.Data.Table.Standardise(f.index, f.value))
+		value := l.m.Data.Table.Standardise(f.index, f.value)
+		if value-value != 0 {
+			return fmt.Errorf("feature %d: its value is not finite in float32", v.given[i].index)
+		}
+		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, value)
 	}
 	l.p.Row(&v.row, &v.Vector)
 	return nil

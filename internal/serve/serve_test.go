@@ -140,11 +140,14 @@ func TestLimits(t *testing.T) {
 		one: http.StatusOK,
 		`{"instances": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}`:  http.StatusBadRequest,
 		`{"instances": [{"text": "` + strings.Repeat("a", 300) + `"}]}`: http.StatusRequestEntityTooLarge,
-		`{"instances": []}`:                        http.StatusBadRequest,
-		`{"instances": [{"text": "a"}], "top": 0}`: http.StatusBadRequest,
-		`{"instances": [{"text": "a"}], "tip": 1}`: http.StatusBadRequest,
-		`{"instances": [{"text": "a"}]} {}`:        http.StatusBadRequest,
-		`{`:                                        http.StatusBadRequest,
+		`{"instances": []}`:                         http.StatusBadRequest,
+		`{"instances": [{"text": "a"}], "top": 0}`:  http.StatusBadRequest,
+		`{"instances": [{"text": "a"}], "tip": 1}`:  http.StatusBadRequest,
+		`{"instances": [{"text": "a"}]} {}`:         http.StatusBadRequest,
+		`{"instances": [{"text": "a\ud800"}]}`:      http.StatusBadRequest, // half of a pair is no character
+		`{"instances": [{"text": "\ud83d\ude00"}]}`: http.StatusOK,
+		"{\"instances\": [{\"text\": \"\xff\"}]}":   http.StatusBadRequest,
+		`{`: http.StatusBadRequest,
 	} {
 		if code, out := post(t, web, "m:predict", body); code != want {
 			t.Errorf("%s: %d %s, want %d", body, code, out["error"], want)
@@ -360,7 +363,7 @@ func TestTables(t *testing.T) {
 	l := s.models["m"].take()
 	defer l.users.Done()
 	var v vector
-	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float32{1, 7}}}}
+	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float64{1, 7}}}}
 	must(t, rows.vector(l, 0, &v))
 	if len(v.Index) != 4 {
 		t.Errorf("over gRPC %v %v: want two words and two numbers", v.Index, v.Value)

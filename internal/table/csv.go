@@ -2,7 +2,6 @@ package table
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"taxon/internal/lines"
 )
@@ -27,7 +27,8 @@ type csvRecords struct {
 	bound *bounded
 	head  []string
 	row   []string
-	line  int64 // where the last record began, or broke
+	first []string // line 1, if it is the next row
+	line  int64    // where the last record began, or broke
 }
 
 // bounded ends the stream with an error if a record exceeds maxRecord.
@@ -45,32 +46,35 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func openCSV(r io.Reader, tabs bool) (*csvRecords, *bufio.Reader, error) {
+// errEmpty is the error for a table without a line.
+var errEmpty = errors.New("the table is empty: line 1 must name the columns")
+
+func openCSV(r io.Reader, o *Options) (*csvRecords, *bufio.Reader, error) {
 	b := &bounded{r: r, left: maxRecord}
 	start := bufio.NewReaderSize(b, bufferBytes)
-	c, err := newCSV(b, start, tabs)
+	c, err := newCSV(b, start, o)
 	return c, start, err
 }
 
-func newCSV(b *bounded, start *bufio.Reader, tabs bool) (*csvRecords, error) {
-	mark, err := start.Peek(3)
-	if err != nil && err != io.EOF {
+func newCSV(b *bounded, start *bufio.Reader, o *Options) (*csvRecords, error) {
+	if _, err := start.Peek(1); err != nil && err != io.EOF {
 		return nil, err
 	}
-	switch {
-	case bytes.HasPrefix(mark, []byte("\xff\xfe")) || bytes.HasPrefix(mark, []byte("\xfe\xff")):
-		return nil, errors.New("the file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
-	case string(mark) == "\xef\xbb\xbf":
+	begin, _ := start.Peek(start.Buffered())
+	if err := lines.Foreign(begin); err != nil {
+		return nil, err
+	}
+	if mark, err := start.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
 		_, _ = start.Discard(len(mark)) // they are in the buffer
 	}
 	c := &csvRecords{in: csv.NewReader(start), bound: b} // it reads from start's buffer
-	if tabs {
-		c.in.Comma, c.in.LazyQuotes = '\t', true // tools write tab-separated files with and without quotes
+	if o.Delimiter != "" {
+		c.in.Comma, _ = utf8.DecodeRuneInString(o.Delimiter)
 	}
 	head, err := c.in.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("the table is empty: line 1 must name the columns")
+		return nil, errEmpty
 	case err != nil:
 		if e := (*csv.ParseError)(nil); errors.As(err, &e) {
 			err = e.Err
@@ -83,11 +87,28 @@ func newCSV(b *bounded, start *bufio.Reader, tabs bool) (*csvRecords, error) {
 			return nil, fmt.Errorf("column %d: a carriage return or NUL in its name: %s", i+1, lines.CarriageReturn)
 		}
 	}
+	if o.Header == NoHeader {
+		c.first, c.head = c.head, numbered(len(head))
+	}
 	c.in.ReuseRecord = true
 	return c, nil
 }
 
+const byteOrderMark = "\xef\xbb\xbf"
+
+// numbered are the names of columns without a header.
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, strconv.Itoa(i+1))
+	}
+	return names
+}
+
 func (c *csvRecords) next() (line int64, err error) {
+	if c.first != nil {
+		c.row, c.first, c.line = c.first, nil, 1
+		return 1, nil
+	}
 	c.bound.left = maxRecord
 	c.row, err = c.in.Read()
 	if err == nil {
@@ -111,7 +132,7 @@ func (c *csvRecords) next() (line int64, err error) {
 		n, _ := c.in.FieldPos(last)
 		end = int64(n + strings.Count(c.row[last], "\n"))
 		cells = 1 // which cell lacks, or is one too many, is unknown
-		msg = fmt.Errorf("%d columns where line 1 names %d: is a separator in a text that lacks its quotes?", len(c.row), len(c.head))
+		msg = fmt.Errorf("%d columns where line 1 has %d: is a separator in a text that lacks its quotes?", len(c.row), len(c.head))
 	case errors.Is(e.Err, csv.ErrQuote):
 		msg = fmt.Errorf("a text in quotes does not end where a quote stands in line %d, character %d: quotes within are doubled (\"\")", e.Line, e.Column)
 	case errors.Is(e.Err, csv.ErrBareQuote):
@@ -126,14 +147,24 @@ func (c *csvRecords) columns() []string    { return c.head }
 func (c *csvRecords) close()               {}
 
 func (c *csvRecords) texts(column int, dst []string) ([]string, error) {
-	if c.row[column] == "" {
-		return dst, nil
-	}
-	return append(dst, c.row[column]), nil
+	return textCell(c.row[column], dst)
 }
 
 func (c *csvRecords) numbers(column int, dst []float64) ([]float64, bool, error) {
-	v, err := parseNumber(c.row[column])
+	return numberCell(c.row[column], dst)
+}
+
+// textCell appends the text of a cell, unless it is empty.
+func textCell(cell string, dst []string) ([]string, error) {
+	if cell == "" {
+		return dst, nil
+	}
+	return append(dst, cell), nil
+}
+
+// numberCell appends the number in a cell.
+func numberCell(cell string, dst []float64) ([]float64, bool, error) {
+	v, err := parseNumber(cell)
 	return append(dst, v), false, err
 }
 

@@ -36,16 +36,26 @@ func (j *jsonRecords) next() (line int64, err error) {
 		if errors.Is(err, io.EOF) {
 			return line, err
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, lines.ErrNoText):
+			return line, &brokenRow{line: line, err: err}
+		case err != nil:
 			return line, err
 		}
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
 		clear(j.row)
+		if err := lines.CheckJSON(b); err != nil {
+			return line, &brokenRow{line: line, err: err}
+		}
 		if err := json.Unmarshal(b, &j.row); err != nil {
 			var kind *json.UnmarshalTypeError
-			if errors.As(err, &kind) || b[0] != '{' {
+			var cut *json.SyntaxError
+			switch {
+			case line == 1 && (b[0] == '[' || b[0] == '{' && errors.As(err, &cut) && cut.Offset == int64(len(b))):
+				err = errors.New("is one JSON document over several lines, or a list: want an object a line (jq -c '.[]' FILE, or pandas' to_json(orient=\"records\", lines=True))")
+			case errors.As(err, &kind) || b[0] != '{':
 				err = errors.New("is no JSON object: want an object {\"column\": value, ...} a line")
 			}
 			return line, &brokenRow{line: line, err: err}

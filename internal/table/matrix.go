@@ -232,7 +232,7 @@ func (m *matrix) next(row *Row) error {
 		if f := float64(p.value); math.IsNaN(f) || math.IsInf(f, 0) {
 			return fmt.Errorf("column %d holds a value that is not finite in float32", p.index+1)
 		}
-		row.Index, row.Value = append(row.Index, p.index+1), append(row.Value, p.value)
+		row.Index, row.Value = append(row.Index, p.index+1), append(row.Value, float64(p.value))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type Row struct {
 	Labels [][]byte // without blanks around them; paths joined with clean separators
 	Text   []byte
 	Index  []uint32  // features that are not missing, from 1, ascending
-	Value  []float32 // as the table has them
+	Value  []float64 // as the table has them
 	Weight string    // from Columns.Weight
 	Broken bool      // it could not be read, and holds nothing but the ID, if that could be
 }
@@ -90,6 +91,7 @@ type Reader struct {
 	size   int64
 
 	text, features    []int
+	labels, levels    []int
 	label, weight, id int
 	schema            *Schema
 	row               Row
@@ -124,7 +126,7 @@ func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (
 	}
 	if n := len(r.schema.Widths); n > 0 && r.matrix == nil && use.Features && len(o.Features) != n {
 		r.Close()
-		return nil, fs.Inputf(r.name, 0, "--feature-columns names %d columns, and the model was trained on %d: %s", len(o.Features), n, listed(r.schema.Features))
+		return nil, fs.Inputf(r.name, 0, "--feature-columns names %d columns, and the model was trained on %d: %s", len(o.Features), n, Listed(r.schema.Features))
 	}
 	return r, nil
 }
@@ -171,9 +173,16 @@ func (r *Reader) nextFile() (err error) {
 		r.waits = fs.NewCancelReader(r.ctx, r.file)
 		text = r.waits
 	}
+	if was := r.use.Schema; (r.o.Header != "" && format != "csv" && format != "tsv" || r.o.Delimiter != "" && format != "csv") &&
+		(was == nil || r.o.Header != was.Header || r.o.Delimiter != was.Delimiter) { // what a model remembers is of another file
+		return r.at(0, fmt.Errorf("is read as %s: --delimiter is for CSV, --header for CSV and TSV", cmp.Or(format, "lines")))
+	}
 	switch format {
-	case "csv", "tsv":
-		in, r.ahead, err = openCSV(text, format == "tsv")
+	case "csv":
+		in, r.ahead, err = openCSV(text, &r.o)
+		r.blank = "\r\n"
+	case "tsv":
+		in, r.ahead, err = openTSV(text, r.cur, &r.o)
 		r.blank = "\r\n"
 	case "jsonl":
 		in, r.ahead = openJSON(text, r.cur)
@@ -205,18 +214,18 @@ func (r *Reader) findColumns() error {
 		k := r.in.find(name)
 		have := r.in.columns()
 		if k < 0 && need {
-			errs = append(errs, missing(name, have))
+			errs = append(errs, fmt.Errorf("%w%s", missing(name, have), r.otherwise(have)))
 		}
 		if at := slices.Index(have, name); at >= 0 && slices.Contains(have[at+1:], name) {
 			errs = append(errs, fmt.Errorf("column %q stands twice: rename one of them", name))
 		}
 		return k
 	}
-	say := func(what string) {
+	say := func(what, more string) {
 		if have := r.in.columns(); have != nil {
-			what += "; its columns are " + listed(have)
+			what += "; its columns are " + Listed(have) + r.otherwise(have)
 		}
-		errs = append(errs, errors.New(what))
+		errs = append(errs, errors.New(what+more))
 	}
 	r.text, r.features = r.text[:0], r.features[:0]
 	for _, name := range r.o.Text {
@@ -226,16 +235,37 @@ func (r *Reader) findColumns() error {
 		r.features = append(r.features, find(name, r.use.Features))
 	}
 	if r.use.Features && len(r.text)+len(r.features) == 0 {
-		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, if this is no table)")
+		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, if this is no table)", "")
 	}
-	if r.use.Labels && r.o.Label == "" {
-		say("say which column holds the labels: --label-column NAME")
+	if r.use.Labels && r.o.Label == "" && len(r.o.LabelColumns)+len(r.o.LevelColumns) == 0 {
+		say("say which column holds the labels: --label-column NAME", "; where each label has a column of 0 and 1, --label-columns A,B; where each level of the hierarchy has one, --level-columns A,B")
+	}
+	r.labels, r.levels = r.labels[:0], r.levels[:0]
+	for _, name := range r.o.LabelColumns {
+		r.labels = append(r.labels, find(name, r.use.Labels))
+	}
+	for _, name := range r.o.LevelColumns {
+		r.levels = append(r.levels, find(name, r.use.Labels))
 	}
 	r.label, r.weight, r.id = find(r.o.Label, r.use.Labels), find(r.o.Weight, r.use.Weights), find(r.o.ID, r.o.ID != r.schema.ID || r.use.Schema == nil)
 	if len(errs) > 0 {
 		return errs[0]
 	}
 	return nil
+}
+
+// otherwise says how line 1 may be meant otherwise, if it looks so.
+func (r *Reader) otherwise(have []string) string {
+	if len(have) == 1 && strings.Contains(have[0], "\t") {
+		return " (are its cells separated by tabs? then say --data-format tsv)"
+	}
+	if at := strings.IndexAny(strings.Join(have, ""), ";|,"); len(have) == 1 && at >= 0 {
+		return fmt.Sprintf(" (are its cells separated by %q? then say --delimiter '%s')", have[0][at], have[0][at:at+1])
+	}
+	if r.o.Header == "" && slices.ContainsFunc(have, func(name string) bool { v, err := parseNumber(name); return err == nil && !math.IsNaN(v) }) {
+		return " (if line 1 is a row and names no columns, say --header no, and name the columns 1, 2, ...)"
+	}
+	return ""
 }
 
 // at adds file and line to an error about the input.
@@ -359,6 +389,9 @@ func (r *Reader) checkSeen() error {
 		need = nil
 	}
 	if r.use.Labels {
+		need = slices.Concat(need, r.o.LabelColumns, r.o.LevelColumns)
+	}
+	if r.use.Labels && r.o.Label != "" {
 		need = append(need, r.o.Label)
 	}
 	for _, name := range need {
@@ -407,7 +440,12 @@ func (r *Reader) fill() (err error) {
 		}
 	}
 	row.Weight = strings.TrimSpace(row.Weight)
-	if r.label < 0 {
+	switch {
+	case len(r.levels) > 0:
+		return r.fillLevels()
+	case len(r.labels) > 0:
+		return r.fillIndicators()
+	case r.label < 0:
 		return nil
 	}
 	if r.cells, err = r.in.texts(r.label, r.cells[:0]); err != nil {
@@ -459,74 +497,17 @@ func (r *Reader) fillFeatures() (err error) {
 			return fmt.Errorf("column %q: the list of the first row is empty", name)
 		}
 		for j, v := range r.values {
-			v32 := float32(v)
 			if math.IsNaN(v) {
 				continue
 			}
-			if math.IsInf(float64(v32), 0) {
+			if math.IsInf(float64(r.schema.Standardise(at+uint32(j), v)), 0) {
 				return fmt.Errorf("column %q: %g is too large for float32, or not finite", name, v)
 			}
-			r.row.Index, r.row.Value = append(r.row.Index, at+uint32(j)), append(r.row.Value, v32)
+			r.row.Index, r.row.Value = append(r.row.Index, at+uint32(j)), append(r.row.Value, v)
 		}
 		at += uint32(max(want, 1))
 	}
 	return nil
-}
-
-// fillLabels makes labels from the cells of the label column.
-func (r *Reader) fillLabels() error {
-	r.buf = r.buf[:0]
-	var ends []int
-	for _, cell := range r.cells {
-		for cell != "" {
-			one := cell
-			if r.o.LabelSeparator != "" {
-				one, cell, _ = strings.Cut(cell, r.o.LabelSeparator)
-			} else {
-				cell = ""
-			}
-			if one = strings.TrimSpace(one); one == "" {
-				continue
-			}
-			if !utf8.ValidString(one) || strings.IndexByte(one, 0) >= 0 {
-				return fmt.Errorf("label %q is not UTF-8 text: convert the file (iconv -t UTF-8)", one)
-			}
-			name, err := joinPath(one, r.o.PathSeparator)
-			if err != nil {
-				return err
-			}
-			r.buf = append(r.buf, name...)
-			ends = append(ends, len(r.buf))
-		}
-	}
-	at := 0
-	for _, end := range ends {
-		r.row.Labels = append(r.row.Labels, r.buf[at:end:end])
-		at = end
-	}
-	return nil
-}
-
-// joinPath removes the blanks around the parts of a path. label has none around it.
-func joinPath(label, separator string) (string, error) {
-	if separator == "" {
-		return label, nil
-	}
-	path := label
-	if mark := strings.TrimSpace(separator); mark != "" { // a separator at an end has lost its blanks
-		before, after, _ := strings.Cut(separator, mark)
-		path = before + path + after
-	}
-	if !strings.Contains(path, separator) {
-		return label, nil
-	}
-	parts := strings.Split(path, separator)
-	for i, p := range parts {
-		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
-			return "", fmt.Errorf("the path %q has an empty part", label)
-		}
-	}
-	return strings.Join(parts, separator), nil
 }
 
 // Schema describes what was read. The widths of lists are known after the first row.

@@ -86,6 +86,10 @@ func TestRows(t *testing.T) {
 		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n 8,,c,A > D; E ;, 0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3  8 A > D+E|c@0.5"}},
 		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|", "4  z| 1:1 2:0"}},
 		{"tabs.tsv", "t\tl\n5\" disk, big\tc\n\"a\tb\"\td\n", text, []string{"2  c|5\" disk, big", "3  d|a\tb"}},
+		{"quotes.tsv", "t\tl\r\n\"Small\" is a purr\tc\r\n\"a \"\"b\"\"\"\t\"d\"\r\n\r\n\"\"so\" it is\t\"e\" f\r\n\"\"\tg\n", text,
+			[]string{"2  c|\"Small\" is a purr", "3  d|a \"b\"", "5  \"e\" f|\"\"so\" it is", "6  g|"}},
+		{"quoted head.tsv", "\"t\"\t\"l\"\na\tb\n", text, []string{"2  b|a"}},
+		{"a tab in quotes that separates.tsv", "t\tl\tx\n\"a\tb\"\tc\n", text, []string{"2  b\"|\"a"}},
 		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n", text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
 		{"lists.ndjson", "{\"a\":[1,2,null],\"b\":0,\"l\":\"x\"}\n{\"a\":[4,5,6],\"b\":\"7\",\"l\":\"y\"}\n{\"l\":\"z\"}", nums,
 			[]string{"1  x| 1:1 2:2 4:0", "2  y| 1:4 2:5 3:6 4:7", "3  z|"}},
@@ -105,8 +109,8 @@ func TestBroken(t *testing.T) {
 		line          int64
 		want          string
 	}{
-		{"a.csv", "t,l\na,b\nc\n", text, 3, "1 columns where line 1 names 2"},
-		{"a.csv", "t,l\n\"a\nb\",c\nd,e,f\n", text, 4, "3 columns where line 1 names 2"},
+		{"a.csv", "t,l\na,b\nc\n", text, 3, "1 columns where line 1 has 2"},
+		{"a.csv", "t,l\n\"a\nb\",c\nd,e,f\n", text, 4, "3 columns where line 1 has 2"},
 		{"a.csv", "t,l\na,b\n\"c,d\ne,f\n", text, 3, "does not end where a quote stands in line"},
 		{"a.csv", "t,l\n\"a\"b,c\n", text, 2, "quotes within are doubled"},
 		{"a.csv", "t,l\na\"b,c\n", text, 2, "put the text in quotes"},
@@ -114,6 +118,18 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "t,l\na,b\ncaf\xe9,d\n", text, 3, "not UTF-8"},
 		{"a.csv", "t,l\nc,caf\xe9\n", text, 2, "not UTF-8"},
 		{"a.csv", "\xff\xfet\x00", text, 1, "UTF-16"},
+		{"a.csv", "t\x00,\x00l\x00\n\x00", text, 1, "UTF-16 without a byte order mark"},
+		{"a.tsv", "\x00t\x00\t\x00l\x00\n", text, 1, "UTF-16 without a byte order mark"},
+		{"a.csv", "PAR1\x15\x04\x15", text, 1, "is a Parquet file, whatever its name"},
+		{"a.jsonl", "ARROW1\x00\x00", text, 1, "is an Arrow file, whatever its name"},
+		{"a.csv", "\x93NUMPY\x01\x00", text, 1, "is a NumPy array"},
+		{"a.csv", "\xd0\xcf\x11\xe0", text, 1, "old workbook"},
+		{"a.csv", "SQLite format 3\x00", text, 1, "SQLite"},
+		{"a.tsv", "t\tl\na\tb\n\"open\tc\n", text, 3, "column 1 begins with a quote that does not end in this line"},
+		{"a.tsv", "t\tl\na\n", text, 2, "1 columns where line 1 has 2"},
+		{"a.tsv", "t\tl\na\x00\tb\n", text, 2, "NUL byte"},
+		{"a.tsv", "t\tl\na\rb\tc\n", text, 2, "carriage return"},
+		{"a.tsv", "", text, 1, "the table is empty"},
 		{"a.csv", "t,l\ra,b\r", text, 1, "carriage return"},
 		{"a.csv", "", text, 1, "the table is empty"},
 		{"a.csv", "t,l\n", text, 0, "no row in it"},
@@ -127,7 +143,12 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "a,b,l\n1,1e39,y\n", nums, 2, "too large for float32"},
 		{"a.csv", "t,u,l,i,w\na,b,c >  > d,1,1\n", paths, 2, "has an empty part"},
 		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n{\"t\":\"a\"\n", text, 2, "unexpected end of JSON"},
-		{"a.jsonl", "[1]\n", text, 1, "is no JSON object"},
+		{"a.jsonl", "[1]\n", text, 1, "is one JSON document over several lines, or a list"},
+		{"a.jsonl", "{\n\"t\":\"a\"\n}\n", text, 1, "is one JSON document over several lines, or a list"},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n[1]\n", text, 2, "is no JSON object"},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n{\"t\":\"a\",\"l\":\"b\\ud800\"}\n", text, 2, "half of a surrogate pair"},
+		{"a.jsonl", "{\"t\":\"a\\udc00\",\"l\":\"b\"}\n", text, 1, "half of a surrogate pair"},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n{\"t\":\"a\",\"l\":\"\xff\"}\n", text, 2, "not UTF-8"},
 		{"a.jsonl", "{\"t\":{},\"l\":\"b\"}\n", text, 1, `column "t" holds an object`},
 		{"a.jsonl", "{\"tt\":\"a\",\"l\":\"b\"}\n", text, 0, `no column "t": there are "`},
 		{"a.jsonl", "{\"a\":[1],\"l\":\"b\",\"b\":1}\n{\"a\":[1,2],\"l\":\"b\",\"b\":1}\n", nums, 2, "a list of 2 numbers where rows before have 1"},
@@ -181,7 +202,8 @@ func TestSkipBroken(t *testing.T) {
 		{"cells.csv", "i,t\n1,\"a\nb\",c\n2,d\n3\n", 3, []string{"2 broken 1", "3 broken", "4 2 |d", "5 broken 3"}},
 		{"behind.csv", "t,i\na,x,1\nb\"c,2\nd,3\n", 2, []string{"2 broken", "3 broken", "4 3 |d"}}, // cells may have moved
 		{"text.csv", "t,i\ncaf\xe9,1\n\"a\nb\",2\n", 1, []string{"2 broken 1", "3 2 |a\nb"}},
-		{"a.tsv", "i\tt\n1\t\"a\n2\tb\n3\"\tc\td\n4\te\n", 3, []string{"2 broken 1", "3 broken", "4 broken", "5 4 |e"}},
+		{"a.tsv", "i\tt\n1\t\"a\n2\tb\n3\"\tc\td\n4\te\n", 2, []string{"2 broken 1", "3 2 |b", "4 broken", "5 4 |e"}},
+		{"text.tsv", "i\tt\n1\tcaf\xe9\n2\tb\n", 1, []string{"2 broken 1", "3 2 |b"}},
 		{"a.jsonl", "{\"i\":1,\"t\":{}}\n{\"i\":2\n{\"i\":3,\"t\":\"a\"}\n", 2, []string{"1 broken 1", "2 broken", "3 3 |a"}},
 	} {
 		rows, r, err := readPath(t, write(t, c.name, c.content), Options{Columns: ids, SkipBroken: 9}, Use{Features: true, KeepBroken: true})
@@ -312,10 +334,18 @@ func TestArrow(t *testing.T) {
 func TestAgainstWriter(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		cell := rapid.StringOf(rapid.SampledFrom([]rune("ab ,;\"\n\t#:é|")))
+		delimiter := rapid.SampledFrom([]rune(",;|\t")).Draw(rt, "delimiter")
+		characters, name, o := "ab ,;\"\n\t#:é|", "x.csv", Options{Columns: text}
+		switch delimiter {
+		case '\t':
+			characters, name = "ab ,;\"\t#:é|", "x.tsv" // a row is a line
+		case ';', '|':
+			o.Delimiter = string(delimiter)
+		}
+		cell := rapid.StringOf(rapid.SampledFrom([]rune(characters)))
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
-		w.UseCRLF = rapid.Bool().Draw(rt, "crlf")
+		w.UseCRLF, w.Comma = rapid.Bool().Draw(rt, "crlf"), delimiter
 		_ = w.Write([]string{"t", "l"})
 		var want []string
 		line := 2
@@ -326,13 +356,56 @@ func TestAgainstWriter(t *testing.T) {
 			line += 1 + strings.Count(text+label, "\n")
 		}
 		w.Flush()
-		path := filepath.Join(dir, "x.csv")
+		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		rows, _, err := readPath(t, path, Options{Columns: text}, all)
+		rows, _, err := readPath(t, path, o, all)
 		if err != nil || !slices.Equal(rows, want) {
 			rt.Fatalf("%q: %q, %v; want %q", b.String(), rows, err, want)
+		}
+	})
+}
+
+// TSV without any quoting is read as lines of text are: a line a row, every quote a character, unless
+// a cell is in quotes as a whole or begins with a quote that stays open, which is an error with its
+// line. No row is ever lost.
+func TestPlainTSV(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		cell := rapid.StringOf(rapid.SampledFrom([]rune("ab \"\",")))
+		var b strings.Builder
+		b.WriteString("t\tl\n")
+		var want []string
+		broken := int64(0)
+		for i := range rapid.IntRange(1, 6).Draw(rt, "rows") {
+			text := cell.Draw(rt, "text")
+			fmt.Fprintf(&b, "%s\tc%d\n", text, i)
+			whole := len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' && strings.Count(strings.ReplaceAll(text[1:len(text)-1], `""`, ""), `"`) == 0
+			// Without its doubled quotes: does the first one close?
+			open := strings.HasPrefix(text, `"`) && !strings.Contains(strings.ReplaceAll(text[1:], `""`, ""), `"`)
+			switch {
+			case open:
+				broken++
+				continue
+			case whole:
+				text = strings.ReplaceAll(text[1:len(text)-1], `""`, `"`)
+			}
+			want = append(want, fmt.Sprintf("%d  c%d|%s", i+2, i, text))
+		}
+		path := filepath.Join(dir, "x.tsv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			rt.Fatal(err)
+		}
+		if len(want) == 0 {
+			return
+		}
+		rows, r, err := readPath(t, path, Options{Columns: text, SkipBroken: 9}, all)
+		if err != nil || !slices.Equal(rows, want) {
+			rt.Fatalf("%q: %q, %v; want %q", b.String(), rows, err, want)
+		}
+		if n, _ := r.Broken(); n != broken {
+			rt.Fatalf("%q: %d broken rows, want %d", b.String(), n, broken)
 		}
 	})
 }

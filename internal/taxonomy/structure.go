@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/lines"
 )
 
 // Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value
@@ -245,6 +246,9 @@ func quoteSome(names []string) string {
 	return list
 }
 
+// mostNames is how many bytes the names of paths' classes may take beside a multiple of the labels'.
+const mostNames = 64 << 20
+
 // OfPaths makes the hierarchy of labels that are paths. A node's name is its path from the top,
 // with its parts joined by the separator. Nodes are in the order in which labels mention them.
 func OfPaths(labels []string, separator string) (*Structure, error) {
@@ -266,8 +270,19 @@ func OfPaths(labels []string, separator string) (*Structure, error) {
 		}
 		return n
 	}
+	given, all := 0, 0
 	for _, label := range labels {
+		if n := strings.Count(label, separator) + 1; n > lines.MaxParts {
+			return nil, fmt.Errorf("label %s is a path of %d parts: at most %d are possible; is %q the separator of paths?", shorten([]byte(label)), n, lines.MaxParts, separator)
+		}
+		before := len(s.Names)
 		put(label)
+		for _, name := range s.Names[before:] {
+			all += len(name)
+		}
+		if given += len(label); all > mostNames+16*given {
+			return nil, fmt.Errorf("the labels are paths so long that the names of their classes take more than %d MiB: is %q the separator of paths?", all>>20, separator)
+		}
 	}
 	if len(s.Parents) == 0 {
 		return nil, fmt.Errorf("no label is a path: none of the %d holds %q", len(labels), separator)

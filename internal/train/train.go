@@ -300,7 +300,10 @@ func (t *Training) specify() error {
 	}
 	tree, warnings, err := registry.Tree(t.Spec)
 	if err == nil {
-		err = jobspec.Learnable(t.Spec.Data, t.Set.Vocabulary != nil, func() bool {
+		err = t.Set.Featureless()
+	}
+	if err == nil {
+		err = jobspec.Learnable(t.Spec.Data, func() bool {
 			more := proto.Clone(t.Spec).(*taxonv1.JobSpec)
 			more.Data.Instances++
 			more.Data.NoLabel++

@@ -263,7 +263,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	c := &t.Table
 	last := ""
 	for _, f := range c.Flags() {
-		if f[0] == "text-column" || f[0] == "feature-columns" {
+		if f[0] == "text-column" || strings.HasSuffix(f[0], "-columns") { // a list
 			line(f[0] != last, f[0], "")
 			fmt.Fprintf(&b, "  - %q\n", f[1])
 		} else {

@@ -53,6 +53,9 @@ type Job struct {
 	Set  *dataset.Set
 	// NoCache: no task reads what another one of this process has written, so nothing of it need be kept.
 	NoCache bool
+	// Unwanted says that nobody waits for the job's opening any more: what takes long ends early then,
+	// and what it gives is of no use. nil: never.
+	Unwanted func() bool
 }
 
 // Program runs a job's tasks. For several goroutines.

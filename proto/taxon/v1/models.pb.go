@@ -120,7 +120,7 @@ func (*Instance_Features) isInstance_Input() {}
 type Features struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         []uint32               `protobuf:"varint,1,rep,packed,name=index,proto3" json:"index,omitempty"`  // as in the training data
-	Value         []float32              `protobuf:"fixed32,2,rep,packed,name=value,proto3" json:"value,omitempty"` // of the feature in the same place; finite
+	Value         []float64              `protobuf:"fixed64,2,rep,packed,name=value,proto3" json:"value,omitempty"` // of the feature in the same place; finite
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,7 +162,7 @@ func (x *Features) GetIndex() []uint32 {
 	return nil
 }
 
-func (x *Features) GetValue() []float32 {
+func (x *Features) GetValue() []float64 {
 	if x != nil {
 		return x.Value
 	}
@@ -741,7 +741,7 @@ const file_taxon_v1_models_proto_rawDesc = "" +
 	"\x05input\"6\n" +
 	"\bFeatures\x12\x14\n" +
 	"\x05index\x18\x01 \x03(\rR\x05index\x12\x14\n" +
-	"\x05value\x18\x02 \x03(\x02R\x05value\"j\n" +
+	"\x05value\x18\x02 \x03(\x01R\x05value\"j\n" +
 	"\x0ePredictRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x120\n" +
 	"\tinstances\x18\x02 \x03(\v2\x12.taxon.v1.InstanceR\tinstances\x12\x10\n" +

@@ -47,7 +47,11 @@ func startTaxon(ctx context.Context, s settings) (web, rpc server, end func() er
 	rpc = server{pid: c.Process.Pid, prepare: func(rows []row) (func(context.Context) error, error) {
 		r := &taxonv1.PredictRequest{Model: "model", Top: uint32(s.top)}
 		for _, x := range rows {
-			r.Instances = append(r.Instances, &taxonv1.Instance{Input: &taxonv1.Instance_Features{Features: &taxonv1.Features{Index: x.index, Value: x.value}}})
+			in := &taxonv1.Features{Index: x.index}
+			for _, v := range x.value {
+				in.Value = append(in.Value, float64(v))
+			}
+			r.Instances = append(r.Instances, &taxonv1.Instance{Input: &taxonv1.Instance_Features{Features: in}})
 		}
 		return func(ctx context.Context) error {
 			out, err := client.Predict(ctx, r)

@@ -19,8 +19,9 @@ type graph struct {
 	whole       bool    // contributions carry whole vectors: see reducer.Task.Whole
 }
 
-// numberGraph gives internals and leaf groups their numbers, in node order.
-func (j *job) numberGraph(sets []uint32) {
+// numberGraph gives internals and leaf groups their numbers, in node order. unwanted is
+// program.Job's.
+func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	t, o := j.tree, j.options
 	f := &reducer.Forest{Graph: &reducer.Graph{Weight: jobspec.InternalWeight(o), Anchor: o.GetAnchor()}}
 	j.internal = make([]int32, t.Len())
@@ -63,7 +64,7 @@ func (j *job) numberGraph(sets []uint32) {
 		f.Graph.LeafGroups[last].Terminals++
 		j.graph.leafGroupOf[n] = int32(last)
 	}
-	f.Graph.Prepare(len(f.Parent))
+	f.Graph.Prepare(len(f.Parent), unwanted)
 	j.forest = f
 }
 

@@ -88,7 +88,7 @@ func open(p *program.Job) (*job, error) {
 	j.apart = params.SlotBytes(spec.GetOptions(), spec.GetData()) >= params.ApartBytes
 	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
 	if j.tree.IsGraph() {
-		j.numberGraph(sets)
+		j.numberGraph(sets, p.Unwanted)
 	} else {
 		j.numberTree(sets)
 	}
@@ -204,9 +204,9 @@ func (j *job) group() {
 	for p, in := range placed {
 		if !in {
 			j.groups[0] = append(j.groups[0], int32(p))
-			slices.Sort(j.groups[0])
 		}
 	}
+	slices.Sort(j.groups[0])
 }
 
 // parentsWithin are the places of a group's nodes' parents in the group, which has all of them.

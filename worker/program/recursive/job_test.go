@@ -9,6 +9,7 @@ import (
 	params "taxon/coordinator/method/recursive"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/reducer"
 	"taxon/test/jobs"
 	"taxon/worker/program"
 )
@@ -129,6 +130,24 @@ func TestBlocksForgetWhatIsStale(t *testing.T) {
 	}{{4, false, 1}, {5, true, 1}, {6, false, 0}, {5, false, 0}} {
 		if _, ok := kept.get(7, taxonv1.Place{Step: c.step, Task: 1, Attempt: 1}); ok != c.ok || len(kept.of) != c.left {
 			t.Errorf("asked for step %d: found %v, %d blocks left, want %v and %d", c.step, ok, len(kept.of), c.ok, c.left)
+		}
+	}
+}
+
+// The internals that no block needs are put away at once: a graph may have a million of them, and
+// one after the other would take hours.
+func TestGroupOfUnneeded(t *testing.T) {
+	const internals = 2_000_000
+	j := &job{plan: &params.Plan{BlockTerminals: []uint32{0}, BlockBegin: []uint32{0, 1}, GroupBegin: []uint32{0, 1}},
+		forest: &reducer.Forest{Parent: make([]int32, internals)},
+		graph:  &graph{leafGroupOf: []int32{0}, Graph: &reducer.Graph{LeafGroups: []reducer.LeafGroup{{Nodes: []int32{5, internals - 1}}}}}}
+	j.group()
+	if len(j.groups) != 1 || len(j.groups[0]) != internals {
+		t.Fatalf("%d groups", len(j.groups))
+	}
+	for i, n := range j.groups[0] {
+		if int(n) != i {
+			t.Fatalf("place %d holds %d", i, n)
 		}
 	}
 }

@@ -41,7 +41,11 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	}
 	var next *reducer.Vectors
 	var sums reducer.Sums
+	t.Unwanted = func() bool { return ctx.Err() != nil }
 	k.Compute(func() { next, sums = s.reduce.Run(t, in, x, prev) })
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if t.Rule != reducer.None {
 		values := make([]store.Value, len(k.job.groups))
 		for g, nodes := range k.job.groups {
