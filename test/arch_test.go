@@ -59,7 +59,7 @@ var imports = map[string][]string{
 	"internal/eval":        {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
 	"internal/report":      {"coordinator/method/registry", "internal/eval", "internal/evaluate", "internal/explain", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
 	"internal/runs":        {"coordinator/method/registry", "internal/exit", "internal/fs", "internal/model"},
-	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
+	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/human", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
 	"internal/calibration": {},
 	"internal/labelset":    {},
 	"internal/model":       {"internal/calibration", "internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/sparse", "internal/table", "internal/taxonomy"},

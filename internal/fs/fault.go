@@ -31,6 +31,14 @@ func CatchFault(err *error) func() {
 	}
 }
 
+// Guarded is f with CatchFault: for a goroutine that reads mapped memory, as each needs its own.
+func Guarded(f func() error) func() error {
+	return func() (err error) {
+		defer CatchFault(&err)()
+		return f()
+	}
+}
+
 // Fault is the error of a fault: ErrFault, with the file's name if the system tells it.
 func Fault(p any) error {
 	if !IsFault(p) {

@@ -121,10 +121,10 @@ func ReadDirNames(path string) (names []string, err error) {
 	return names, err
 }
 
-// ReadFile reads a whole file without decompressing it.
+// ReadFile reads a whole regular file without decompressing it: see OpenRegular.
 func ReadFile(ctx context.Context, path string) ([]byte, error) {
 	if !IsRemote(path) {
-		return os.ReadFile(path)
+		return readRegular(path)
 	}
 	r, size, err := openRemote(ctx, path)
 	if err != nil {
@@ -309,10 +309,10 @@ func MkdirAll(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
 }
 
-// OpenRaw opens a file without decompressing it.
+// OpenRaw opens a regular file without decompressing it: see OpenRegular.
 func OpenRaw(path string) (io.ReadCloser, error) {
 	if !IsRemote(path) {
-		return os.Open(path)
+		return OpenRegular(path)
 	}
 	r, _, err := openRemote(context.Background(), path)
 	return r, err

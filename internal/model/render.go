@@ -99,11 +99,11 @@ func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, 
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(threads)
 	for i := range len(parts) - 1 {
-		g.Go(func() error {
+		g.Go(fs.Guarded(func() error {
 			return fs.Explain(dir, writePart(out.Join(fmt.Sprintf("part-%05d%s", i, ext)), func(w io.Writer) error {
 				return write(gctx, w, parts[i], parts[i+1])
 			}))
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -3,8 +3,10 @@ package secure
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +30,7 @@ func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 		return nil, err
 	}
 	s := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h) }),
+		Handler:           lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h) })),
 		ReadHeaderTimeout: handshakeTime,
 		ReadTimeout:       handshakeTime,
 		WriteTimeout:      time.Minute,
@@ -56,6 +58,59 @@ func ServeHTTP(s *http.Server, l net.Listener) error {
 	return nil
 }
 
+// lingerTime bounds how long a connection is read after an answer that came before the request's end.
+const lingerTime = 5 * time.Second
+
+// smallBody is about what net/http itself reads of such a request.
+const smallBody = 256 << 10
+
+// lingering reads on after an answer that came before the request's end, such as a refusal, and drops
+// what it reads. A connection that is closed with bytes unread is reset, and a caller who is still
+// sending never sees the answer.
+func lingering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength >= 0 && r.ContentLength <= smallBody {
+			h.ServeHTTP(w, r)
+			return
+		}
+		body := &endedBody{ReadCloser: r.Body}
+		r = r.WithContext(r.Context()) // a copy
+		r.Body = body
+		h.ServeHTTP(w, r)
+		waits := !body.begun && r.Header.Get("Expect") != "" // it sends nothing before it is told to
+		if body.ended || waits || w.Header().Get("Content-Length") == "" {
+			return
+		}
+		w.Header().Set("Connection", "close")
+		control := http.NewResponseController(w)
+		if errors.Join(control.EnableFullDuplex(), control.Flush(), control.SetReadDeadline(time.Now().Add(lingerTime))) == nil {
+			_, _ = io.Copy(io.Discard, body) // the answer is out
+		}
+	})
+}
+
+// endedBody knows how far it was read.
+type endedBody struct {
+	io.ReadCloser
+	begun, ended bool
+}
+
+func (b *endedBody) Read(p []byte) (int, error) {
+	b.begun = true
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
+	return n, err
+}
+
+// refuse answers with a line of text whose length is known, so that its end is, too.
+func refuse(w http.ResponseWriter, text string, code int) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // a caller that is gone wants no answer
+}
+
 // ofPath returns the roles for a path; nil: there is no such path.
 func (p Policy) ofPath(method, path string) []Role {
 	switch method {
@@ -80,11 +135,11 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 	if allowed == nil {
 		for _, other := range []string{http.MethodGet, http.MethodPost} {
 			if g.policy.ofPath(other, r.URL.Path) != nil {
-				http.Error(w, "only "+other, http.StatusMethodNotAllowed)
+				refuse(w, "only "+other, http.StatusMethodNotAllowed)
 				return
 			}
 		}
-		http.NotFound(w, r)
+		refuse(w, "404 page not found", http.StatusNotFound)
 		return
 	}
 	if g.identified && !open(allowed) {
@@ -96,13 +151,13 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 		switch {
 		case status.Code(err) == codes.Unauthenticated:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
+			refuse(w, status.Convert(err).Message(), http.StatusUnauthorized)
 			return
 		case err != nil:
-			http.Error(w, status.Convert(err).Message(), http.StatusForbidden)
+			refuse(w, status.Convert(err).Message(), http.StatusForbidden)
 			return
 		case !id.May(allowed):
-			http.Error(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
+			refuse(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
 			return
 		}
 	}

@@ -175,8 +175,7 @@ func errOf(s *Server) error {
 	s.o.Queue = 1
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.admit(gone)
-	return err
+	return s.admit(gone, false)
 }
 
 // The process answers both ways, and ends both.
