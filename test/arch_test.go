@@ -189,6 +189,8 @@ var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node",
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
 	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
+	"internal/learntree/vectors.go":   "passes on what a goroutine of its own recovered",
+	"internal/serve/http.go":          "http.ErrAbortHandler, which is how net/http has an answer that broke off",
 	"coordinator/machine/job.go":      "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
