@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"taxon/internal/dataset"
+	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )

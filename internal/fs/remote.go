@@ -301,10 +301,10 @@ func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) 
 	return out, err
 }
 
-// MkdirAll makes a folder and those above it.
+// MkdirAll makes a folder and those above it, and waits until those that it has made are on disk.
 func MkdirAll(path string) error {
 	if !IsRemote(path) {
-		return os.MkdirAll(path, 0o777)
+		return MkdirMode(path, 0o777)
 	}
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
 }
@@ -343,4 +343,25 @@ func FolderBytes(path string) (n int64) {
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)
 	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
+}
+
+// MkdirMode is MkdirAll on this machine, with the mode of the folders made.
+func MkdirMode(path string, mode iofs.FileMode) error {
+	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if above != path {
+		if err := MkdirMode(above, mode); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, mode); err != nil {
+		if info, e := os.Stat(path); e == nil && info.IsDir() { // another process was faster
+			return nil
+		}
+		return err
+	}
+	return syncDir(above)
 }

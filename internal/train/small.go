@@ -161,7 +161,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 	if !h.plan() {
 		return func() {}, nil
 	}
-	parts := filepath.Join(s.scratch, "holdout")
+	parts := filepath.Join(s.scratch, "parts") // not where cut-offs and calibrations put a single model
 	remove := func() {
 		for _, m := range s.held {
 			m.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -556,7 +555,7 @@ func (t *Training) engineConfig() engine.Config {
 	}
 	if t.o.Store == "badger" || t.thrift == method.OnDisk {
 		c.BadgerDir = t.work.Join("store")
-		_ = os.RemoveAll(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
+		_ = fs.Discard(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
 	}
 	if limit := t.o.Memory; limit > 0 {
 		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
@@ -577,7 +576,7 @@ func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.Jo
 		return t.WriteModel(ctx, to, e, st, trace)
 	}
 	whole := t.work.Join("whole")
-	defer os.RemoveAll(whole)
+	defer func() { _ = fs.Discard(whole) }()
 	report, err := t.WriteModel(ctx, whole, e, st, trace)
 	if err != nil {
 		return nil, err
