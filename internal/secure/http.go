@@ -3,6 +3,7 @@ package secure
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,8 +19,9 @@ import (
 // HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services.
 // The policy lists the roles for each path; a path that ends in a slash covers everything below
 // it. "POST /path" is for POST, others are for GET. A path that it does not name is not found.
-// Serve it with ServeHTTP.
-func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
+// Serve it with ServeHTTP. addr is where it will listen. Unless callers have identities, they must name
+// a host that is meant: see hosts.
+func (o Options) HTTPServer(addr string, h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -29,8 +31,9 @@ func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	named := newHosts(addr, o.Hosts)
 	s := &http.Server{
-		Handler:           lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h) })),
+		Handler:           lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h, named) })),
 		ReadHeaderTimeout: handshakeTime,
 		ReadTimeout:       handshakeTime,
 		WriteTimeout:      time.Minute,
@@ -130,7 +133,7 @@ func (p Policy) ofPath(method, path string) []Role {
 	return nil
 }
 
-func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler) {
+func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler, named hosts) {
 	allowed := g.policy.ofPath(r.Method, r.URL.Path)
 	if allowed == nil {
 		for _, other := range []string{http.MethodGet, http.MethodPost} {
@@ -140,6 +143,10 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 			}
 		}
 		refuse(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if !g.identified && !open(allowed) && !named.allow(r.Host) {
+		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by --allow-host", r.Host), http.StatusForbidden)
 		return
 	}
 	if g.identified && !open(allowed) {

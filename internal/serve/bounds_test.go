@@ -70,7 +70,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		conn, err := net.Dial("tcp", web.Listener.Addr().String())
 		must(t, err)
 		conns = append(conns, conn)
-		_, err = fmt.Fprintf(conn, "POST /v1/models/m:predict HTTP/1.1\r\nHost: m\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 999999))
+		_, err = fmt.Fprintf(conn, "POST /v1/models/m:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 999999))
 		must(t, err)
 	}
 	refused := make(chan int, len(conns))

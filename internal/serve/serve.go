@@ -132,7 +132,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (s *Server) run(ctx context.Context, process *metrics.Process) error {
-	web, err := s.o.Security.HTTPServer(s.handler(process), policy)
+	web, err := s.o.Security.HTTPServer(s.o.Listen, s.handler(process), policy)
 	if err != nil {
 		return err
 	}

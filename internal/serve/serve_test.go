@@ -61,7 +61,7 @@ func serving(t *testing.T, o Options, models ...string) (*Server, *httptest.Serv
 	p := metrics.NewProcess("serve", "test")
 	s, err := New(context.Background(), o, p)
 	must(t, err)
-	server, err := o.Security.HTTPServer(s.handler(p), policy)
+	server, err := o.Security.HTTPServer("", s.handler(p), policy)
 	must(t, err)
 	web := httptest.NewServer(server.Handler)
 	t.Cleanup(func() {
