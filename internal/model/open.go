@@ -77,6 +77,14 @@ func IsModel(dir string) bool {
 	return bytes.HasPrefix(head[:n], []byte(checksumPrefix)) && bytes.Contains(head[:n], []byte(formatName))
 }
 
+// Resembles says whether dir has files that models alone have, whatever its manifest is like. A folder
+// in which something is being made does not.
+func Resembles(dir string) bool {
+	names, err := fs.ReadDirNames(dir)
+	has := func(name string) bool { return slices.Contains(names, name) }
+	return err == nil && !has(fs.MarkName) && (slices.ContainsFunc(names, weightsFile) || has(fileStructure) && has(fileLabels))
+}
+
 // ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
 func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
 

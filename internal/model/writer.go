@@ -335,5 +335,9 @@ func modelFile(name string) bool {
 	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration, fs.MarkName:
 		return true
 	}
+	return weightsFile(name)
+}
+
+func weightsFile(name string) bool {
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")
 }
