@@ -54,12 +54,19 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 		f.Close()
 		return nil, 0, NoParts(path)
 	}
-	size := info.Size()
 	if !info.Mode().IsRegular() {
-		size = -1
+		return &waitingFile{NewCancelReader(ctx, f), f}, -1, nil
 	}
-	return f, size, nil
+	return f, info.Size(), nil
 }
+
+// waitingFile is a pipe or a device, whose next bytes may never come.
+type waitingFile struct {
+	*CancelReader
+	file *os.File
+}
+
+func (w *waitingFile) Close() error { return w.WhenIdle(w.file.Close) }
 
 // openFile is os.Open, except that opening a pipe, which waits for a writer, ends with ctx.
 func openFile(ctx context.Context, path string) (*os.File, error) {
@@ -90,6 +97,7 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 
 // File is an opened input. Read returns its decompressed content.
 type File struct {
+	ctx         context.Context // ends reading
 	name        string
 	stdin       bool
 	size        int64
@@ -127,12 +135,12 @@ func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFile(raw, size, path)
+	return newFile(ctx, raw, size, path)
 }
 
 // newFile makes a File of an opened file, which it then owns.
-func newFile(raw io.ReadCloser, size int64, path string) (*File, error) {
-	f := &File{name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
+func newFile(ctx context.Context, raw io.ReadCloser, size int64, path string) (*File, error) {
+	f := &File{ctx: ctx, name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
 	// Large enough to feed the decoders, small beside any memory bound.
 	buffered := bufio.NewReaderSize(f.count, 64<<10)
 	if err := f.detect(buffered); err != nil {
@@ -162,8 +170,11 @@ func (f *File) BytesRead() int64 { return f.count.n.Load() }
 // Waits says whether a Read may wait for another process: standard input, a pipe.
 func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
-// Read implements io.Reader over the content.
+// Read implements io.Reader over the content. It ends with the context of Open.
 func (f *File) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := f.content.Read(p)
 	if err != nil && err != io.EOF && !f.parts {
 		err = f.explain(err)

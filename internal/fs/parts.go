@@ -35,7 +35,7 @@ func openParts(ctx context.Context, src Source, path string, parts []string) (*F
 	if err := j.next(); err != nil {
 		return nil, err
 	}
-	return &File{name: Name(path), size: size, compression: j.cur.compression, raw: j, count: j.count, content: j, parts: true}, nil
+	return &File{ctx: ctx, name: Name(path), size: size, compression: j.cur.compression, raw: j, count: j.count, content: j, parts: true}, nil
 }
 
 // next opens the next part.
@@ -89,7 +89,7 @@ func (j *joined) Close() error {
 func openRemotePath(ctx context.Context, src Source, path string) (*File, error) {
 	raw, size, err := openRemote(ctx, path)
 	if err == nil {
-		return newFile(raw, size, path)
+		return newFile(ctx, raw, size, path)
 	}
 	if !errors.Is(err, syscall.EISDIR) && !(errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(path)) {
 		return nil, err

@@ -98,7 +98,7 @@ func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *T
 		return nil, err
 	}
 	if err = t.learn(ctx); err == nil {
-		err = t.specify()
+		err = fs.Compute(ctx, t.specify)
 	}
 	if err != nil {
 		t.Close()
@@ -177,7 +177,10 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		return r, err
 	}
 	if o.Elsewhere == nil { // with Elsewhere, what is large is stored there
-		if _, err := t.Fit(1); err != nil {
+		if err := fs.Compute(ctx, func() error {
+			_, err := t.Fit(1)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		t.tellThrift()
