@@ -78,3 +78,12 @@ func TestSameOrigin(t *testing.T) {
 		}
 	}
 }
+
+// A call for admins alone names the role once.
+func TestRoleErrorNamesEachRoleOnce(t *testing.T) {
+	for _, allowed := range [][]Role{{Admin}, {Submit, Admin}, {Submit}} {
+		if text := roleError("Drain", Identity{Name: "the token", Roles: []Role{ReadOnly}}, allowed).Error(); strings.Count(text, string(Admin)) != 1 {
+			t.Error(text)
+		}
+	}
+}
