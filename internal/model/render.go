@@ -109,11 +109,11 @@ func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, 
 		return err
 	}
 	for name, content := range beside {
-		if err := os.WriteFile(out.Join(name), content, 0o666); err != nil {
+		if err := writePart(out.Join(name), func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
 			return fs.Explain(dir, err)
 		}
 	}
-	if err := os.WriteFile(out.Join(hadoopMark), nil, 0o666); err != nil {
+	if err := writePart(out.Join(hadoopMark), func(io.Writer) error { return nil }); err != nil {
 		return fs.Explain(dir, err)
 	}
 	return out.Commit()
