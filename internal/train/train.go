@@ -189,7 +189,14 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		}
 		t.tellThrift()
 	}
-	defer t.CollectOften(1)()
+	var asBefore func()
+	if err := fs.Compute(ctx, func() error {
+		asBefore = t.CollectOften(1)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	defer asBefore()
 	if err := t.CheckLengths(); err != nil {
 		return nil, err
 	}
