@@ -59,7 +59,7 @@ var imports = map[string][]string{
 	"internal/eval":        {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
 	"internal/report":      {"coordinator/method/registry", "internal/eval", "internal/evaluate", "internal/explain", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
 	"internal/runs":        {"coordinator/method/registry", "internal/exit", "internal/fs", "internal/model"},
-	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
+	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/human", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
 	"internal/calibration": {},
 	"internal/labelset":    {},
 	"internal/model":       {"internal/calibration", "internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/sparse", "internal/table", "internal/taxonomy"},
@@ -189,6 +189,8 @@ var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node",
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
 	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
+	"internal/learntree/vectors.go":   "passes on what a goroutine of its own recovered",
+	"internal/serve/http.go":          "http.ErrAbortHandler, which is how net/http has an answer that broke off",
 	"coordinator/machine/job.go":      "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,7 +19,7 @@ func newRunsCmd(a *app) *cobra.Command {
 		Use:     "runs DIR",
 		GroupID: groupModel,
 		Short:   "list the models in a folder side by side",
-		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size.",
+		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size. One that can't be read is listed with what is wrong, and the exit status is 2.",
 		Example: "taxon runs models --sort macro_f1 --csv\ntaxon runs models --traces > traces.csv",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -30,19 +31,23 @@ func newRunsCmd(a *app) *cobra.Command {
 			case err != nil:
 				return err
 			case traces:
-				return runs.WriteTraces(a.stdout, all)
+				return errors.Join(runs.WriteTraces(a.stdout, all), runs.Broken(all))
 			case table:
-				return runs.WriteCSV(a.stdout, all)
+				return errors.Join(runs.WriteCSV(a.stdout, all), runs.Broken(all))
 			}
 			rows := [][]string{{"MODEL", "OPTIONS", "GAP", "MICRO-F1", "MACRO-F1", "SWEEPS", "TIME", "SIZE"}}
 			for _, r := range all {
+				if r.Error != "" {
+					rows = append(rows, []string{r.Dir, r.Error, "", "", "", "", "", ""})
+					continue
+				}
 				gap := ""
 				if r.Gap != nil {
 					gap = human.Gap(*r.Gap)
 				}
 				rows = append(rows, []string{r.Dir, r.Options, gap, runs.Percent(r.MicroF1), runs.Percent(r.MacroF1), fmt.Sprint(r.Sweeps), human.Seconds(r.Seconds), human.Bytes(r.Bytes)})
 			}
-			return a.printTable(all, rows, "no model in "+args[0])
+			return errors.Join(a.printTable(all, rows, "no model in "+args[0]), runs.Broken(all))
 		},
 	}
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {

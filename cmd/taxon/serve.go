@@ -49,7 +49,8 @@ func newServeCmd(a *app) *cobra.Command {
 		f.DurationVar(&o.Drain, "drain", 30*time.Second, "in the end requests under way may take `TIME`")
 	})
 	flagGroup(cmd, "Limits", func(f *pflag.FlagSet) {
-		bytesFlag(f, &o.MaxBytes, "max-body", 8<<20, "`SIZE` of a request")
+		bytesFlag(f, &o.MaxBytes, "max-body", 8<<20, "`SIZE` of a request, and of an answer over gRPC")
+		bytesFlag(f, &o.Memory, "memory", serve.DefaultMemory, "`SIZE` that the bodies and answers of requests under way may take; requests beyond it are refused")
 		intFlag(f, &o.MaxRows, "max-rows", 4096, 1, math.MaxInt32, "`N` instances of a request")
 		intFlag(f, &o.Queue, "queue", 100, 0, math.MaxInt32, "`N` requests that may wait for a free core; more are refused")
 		floatFlag(f, &o.Rate, "rate", 0, "`N` requests a second; more are refused; 0: no bound", atLeast0)

@@ -105,7 +105,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	t := st.GetTasks()
 	row("tasks", "%d done, %d with workers, %d waiting; %d attempts repeated, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
-	row("faults", "%d workers lost, %d rollbacks to an earlier sweep, %d lost values computed again", st.GetWorkersLost(), st.GetRollbacks(), st.GetRemade())
+	row("faults", "%s, %s to an earlier sweep, %s computed again", human.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
+		human.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), human.Counted(int64(st.GetRemade()), "lost value", "lost values"))
 	row("bytes", "%s read, %s written; last sweep %s and %s", human.Bytes(int64(st.GetBytesRead())), human.Bytes(int64(st.GetBytesWritten())),
 		human.Bytes(int64(st.GetSweepBytesRead())), human.Bytes(int64(st.GetSweepBytesWritten())))
 	took := human.Seconds(st.GetSeconds()) + ", " + human.Seconds(st.GetCpuSeconds()) + " of CPU"

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"taxon/internal/dataset"
+	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -109,7 +110,7 @@ type upload struct {
 
 // file puts the missing parts of a file.
 func (u *upload) file(ctx context.Context, n int, f dataset.File) error {
-	in, err := os.Open(filepath.Join(u.dir, f.Name))
+	in, err := fs.OpenRegular(filepath.Join(u.dir, f.Name))
 	if err != nil {
 		return err
 	}

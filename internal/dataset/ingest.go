@@ -83,7 +83,7 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer sp.remove()
+	defer func() { _ = sp.remove() }()
 	in := &intake{o: o, spill: sp, labelIDs: map[string]uint32{}}
 	if o.Text {
 		stop, err := o.Words.stopWords(ctx, o.FS)

@@ -170,13 +170,13 @@ func (o *opener) mapFiles() error {
 			g.Wait()
 			return err
 		}
-		g.Go(func() error {
+		g.Go(fs.Guarded(func() error {
 			sum := sha256.Sum256(b)
 			if hex.EncodeToString(sum[:]) != item.SHA256 {
 				return o.damaged(item.Name, errors.New("its checksum does not fit"))
 			}
 			return nil
-		})
+		}))
 	}
 	return g.Wait()
 }
@@ -190,7 +190,7 @@ func (o *opener) mapFile(item manifestItem) ([]byte, error) {
 	if filepath.Base(item.Name) != item.Name || o.files[item.Name] != nil {
 		return nil, fs.Inputf(filepath.Join(o.dir, manifestFile), 0, "damaged (file name %q)", item.Name)
 	}
-	f, err := os.Open(path)
+	f, err := fs.OpenRegular(path)
 	if err != nil {
 		return nil, fs.Explain(path, err)
 	}
@@ -321,7 +321,7 @@ func (o *opener) readShards() error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range shards {
-		g.Go(func() error { return o.readShard(i) })
+		g.Go(fs.Guarded(func() error { return o.readShard(i) }))
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -46,7 +46,9 @@ func (p *publisher) publish(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	p.in.spill.remove() // before the folder's bytes are counted and it is published
+	if err := p.in.spill.remove(); err != nil { // before the folder's bytes are counted and it is published
+		return nil, err
+	}
 	return p.seal(ctx)
 }
 
@@ -207,6 +209,9 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		if e.Name() == fs.MarkName {
 			continue
 		}
+		if !p.made(e.Name()) {
+			return nil, fs.Inputf(p.dir.Join(e.Name()), 0, "is no file of a data set, and is in the way of one: remove it and ingest again")
+		}
 		item, err := seal(ctx, p.dir, e.Name())
 		if err != nil {
 			return nil, err
@@ -225,6 +230,16 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	return report, p.dir.Commit()
+}
+
+// made says whether a name is that of a file of this data set.
+func (p *publisher) made(name string) bool {
+	for i := range p.in.spill.shards {
+		if name == shardFile(i) {
+			return true
+		}
+	}
+	return slices.Contains([]string{rowLabelsFile, postingsFile, featuresFile, idfFile, labelsFile, vocabularyFile, tableFile, weightsFile}, name)
 }
 
 // shardWriter renumbers one shard's rows.

@@ -197,3 +197,27 @@ func TestProgress(t *testing.T) {
 		}
 	}
 }
+
+// Only a data set's own files enter its fingerprint: another one in its folder, such as rows on their way
+// that could not be removed, is an error.
+func TestStrayFileIsNoPartOfTheSet(t *testing.T) {
+	dir, err := fs.CreateDir(filepath.Join(t.TempDir(), "set"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Abort()
+	sp, err := newSpill(dir.Path(), 1<<10, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &publisher{dir: dir, in: &intake{spill: sp}}
+	if _, err := p.seal(context.Background()); err == nil || !strings.Contains(err.Error(), "taxon-spill-") {
+		t.Errorf("with the rows on their way in the folder: %v", err)
+	}
+	if err := sp.remove(); err != nil {
+		t.Error(err)
+	}
+	if err := sp.remove(); err == nil {
+		t.Error("a file that can't be removed is no error")
+	}
+}

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -117,10 +118,12 @@ func (s *spill) ReadAt(p []byte, off int64) (n int, err error) {
 func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 
 // remove frees the memory and removes the file.
-func (s *spill) remove() {
+func (s *spill) remove() error {
 	s.slabs = nil
-	s.f.Close()
-	os.Remove(s.f.Name())
+	if err := errors.Join(s.f.Close(), os.Remove(s.f.Name())); err != nil {
+		return fs.Explain(s.f.Name(), err)
+	}
+	return nil
 }
 
 // reader reads the rows of one shard; several may run at once.

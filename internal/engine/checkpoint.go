@@ -176,7 +176,7 @@ func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 	}
 	defer done()
 	path := fs.Join(c.dir, valuesFile)
-	f, err := os.Open(fs.Join(local, valuesFile))
+	f, err := fs.OpenRegular(fs.Join(local, valuesFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return damaged(path)
 	}

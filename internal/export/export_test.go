@@ -20,7 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"taxon/internal/model"
+	"taxon/internal/modelform"
 	"taxon/internal/taxonomy"
+	"taxon/internal/tell"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
@@ -338,6 +340,83 @@ func TestErrors(t *testing.T) {
 		}
 		if err := write(cancelled, io.Discard); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s cancelled: %v", name, err)
+		}
+	}
+}
+
+// told keeps what an export says.
+type told struct {
+	tell.Silent
+	notes []string
+	total int64
+}
+
+func (t *told) Note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+func (t *told) StartBytes(_ string, total int64) tell.Progress {
+	t.total = total
+	return tell.Silent{}
+}
+
+// A large export says beforehand how large it will be, which progress and the time left go by, in one file and
+// in parts.
+func TestSizeBeforehand(t *testing.T) {
+	const nodes = 9000
+	meta := model.Meta{Options: model.Options{Method: "bsvm", Loss: "hinge", Bias: 1}, Data: model.DataInfo{Fingerprint: "f00d", Instances: nodes, Positives: nodes},
+		Form: modelform.Form{Weights: modelform.Whole}, Tree: &taxonomy.Tree{}}
+	for c := range 500 {
+		meta.Feature = append(meta.Feature, uint32(c+1))
+	}
+	for n := range nodes {
+		tr := meta.Tree
+		tr.Parent, tr.Kind, tr.Name = append(tr.Parent, -1), append(tr.Kind, taxonomy.Node), append(tr.Name, fmt.Sprintf("class-%d", n))
+		tr.Label, tr.Depth, tr.Leaf = append(tr.Label, int32(n)), append(tr.Depth, 0), append(tr.Leaf, true)
+		meta.Labels, meta.LabelCounts = append(meta.Labels, tr.Name[n]), append(meta.LabelCounts, 1)
+	}
+	dir := filepath.Join(t.TempDir(), "m")
+	w, err := model.NewWriter(dir, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range nodes {
+		var columns []uint32
+		var values []float32
+		for c := n % 7; c < 500; c += 1 + n%5 {
+			columns, values = append(columns, uint32(c)), append(values, float32(math.Sin(float64(n*c+1))))
+		}
+		if err := w.WriteNode(n, columns, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(model.Report{Method: "bsvm", StoppedBy: "gap"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "parquet", "npz", "safetensors"} {
+		for _, out := range []string{"file", "parts/"} {
+			ui := new(told)
+			o := Options{Model: dir, Format: format, What: model.Mean, Values: "float32", Out: filepath.Join(t.TempDir(), "new") + "/" + out}
+			if _, err := Run(context.Background(), o, ui); err != nil {
+				t.Fatalf("%s: %v", format, err)
+			}
+			size := int64(0)
+			for _, pattern := range []string{"file", "parts/part-*"} {
+				found, _ := filepath.Glob(filepath.Join(filepath.Dir(strings.TrimSuffix(o.Out, "/")), pattern))
+				for _, name := range found {
+					info, err := os.Stat(name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					size += info.Size()
+				}
+			}
+			if ratio := float64(ui.total) / float64(size); ratio < 0.6 || ratio > 1.6 {
+				t.Errorf("%s, %s: %d bytes were said beforehand, %d were written", format, out, ui.total, size)
+			}
+			if said := len(ui.notes) > 0; said != (size > tellBytes) && size > 2*tellBytes {
+				t.Errorf("%s, %s of %d bytes: notes %q", format, out, size, ui.notes)
+			}
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	iofs "io/fs"
+	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"taxon/internal/exit"
@@ -175,8 +177,16 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 			beside["edges.txt"] = m.Structure.Text()
 		}
 	}
-	line := ui.StartBytes("export", 0)
+	size, err := o.size(ctx, f, s)
+	if err != nil {
+		return err
+	}
+	if size > tellBytes && o.Format != "liblinear" {
+		ui.Note("the weights take about %s in format %s", human.Bytes(size), o.Format)
+	}
+	line := ui.StartBytes("export", size)
 	defer line.Done()
+	var written atomic.Int64
 	if o.Out != fs.Stdin && isFolder(o.Out) {
 		if names, _ := fs.ReadDirNames(o.Out); len(names) > 0 {
 			return fs.Inputf(o.Out, 0, "exists already: choose another --out")
@@ -188,18 +198,52 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		n := model.Threads(o.Threads)
 		each := max(1, n/(len(parts)-1)) // threads of a part
 		return model.WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
-			return f.write(ctx, w, first, last, each)
+			return f.write(ctx, &countWriter{w: w, n: &written, line: line}, first, last, each)
 		}, beside)
 	}
 	if err := checkBeside(o.Out, beside); err != nil {
 		return err
 	}
 	if err := fs.WriteOut(o.Out, o.Stdout, func(w *bufio.Writer) error {
-		return f.write(ctx, &countWriter{w: w, n: &r.Bytes, line: line}, 0, m.Tree.Len(), model.Threads(o.Threads))
+		return f.write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), model.Threads(o.Threads))
 	}); err != nil {
 		return err
 	}
+	r.Bytes = written.Load()
 	return writeBeside(o.Out, beside)
+}
+
+// A sample of so many ranges, which have one node of sampleShare, tells about how large an export is.
+const (
+	sampleRanges = 128
+	sampleShare  = 64
+)
+
+// size is about how many bytes the nodes take in a format. 0: a moment's work, or not known.
+func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, error) {
+	if o.Format == "liblinear" {
+		return s.LiblinearBytes(), nil
+	}
+	nodes := s.m.Tree.Len()
+	each := nodes / sampleRanges / sampleShare
+	if f.whole || each == 0 {
+		return 0, nil
+	}
+	sizeOf := func(first, last int) (int64, error) {
+		var n atomic.Int64
+		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: tell.Silent{}}, first, last, 1)
+		return n.Load(), err
+	}
+	random := rand.New(rand.NewPCG(1, 1)) // at no equal distances, as nodes may follow a pattern
+	frame, err := sizeOf(0, 0)
+	sum := int64(0)
+	for i := 0; i < sampleRanges && err == nil; i++ {
+		step, n := nodes/sampleRanges, int64(0)
+		first := i*step + random.IntN(step-each+1)
+		n, err = sizeOf(first, first+each)
+		sum += n - frame
+	}
+	return frame + int64(float64(sum)*float64(nodes)/float64(sampleRanges*each)), err
 }
 
 // Sizes of a liblinear file above which there is a warning, and a refusal.
@@ -289,13 +333,12 @@ func (o *Options) cut(parts []int) []int {
 // countWriter counts bytes for the progress line and the report.
 type countWriter struct {
 	w    io.Writer
-	n    *int64
+	n    *atomic.Int64 // of all parts
 	line tell.Progress
 }
 
 func (c *countWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
-	*c.n += int64(n)
-	c.line.Set(*c.n)
+	c.line.Set(c.n.Add(int64(n)))
 	return n, err
 }

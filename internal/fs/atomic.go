@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // OutFile is a file that appears under its name only when it is whole: it is written next to its
@@ -62,16 +63,57 @@ func resolve(path string) (target string, direct bool, err error) {
 }
 
 // createBeside makes a new file next to target. Its name contains the process id, so that two
-// processes never share one, and a number for several in one process.
+// processes never share one, and a number for several in one process. Living processes lock theirs;
+// those that killed ones have left of the same target are removed first.
 func createBeside(target string) (*os.File, error) {
 	dir, base := filepath.Split(target)
+	sweepHalves(dir, base)
 	const tries = 1000
 	for i := 0; ; i++ {
 		name := filepath.Join(dir, fmt.Sprintf(".%s.%d-%d.part", base, os.Getpid(), i))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil || !os.IsExist(err) || i == tries {
-			return f, err
+		if err == nil {
+			if tryLock(f) == nil && stands(f, name) {
+				return f, nil
+			}
+			f.Close() // before it was locked, another process took it for a killed one's
+		} else if !os.IsExist(err) {
+			return nil, err
 		}
+		if i == tries {
+			return nil, err
+		}
+	}
+}
+
+// HalfWritten says whether a name is that of a file on its way to another name, which it returns.
+func HalfWritten(name string) (target string, ok bool) {
+	m := halfName.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+var halfName = regexp.MustCompile(`^\.(.+)\.[0-9]+-[0-9]+\.part$`)
+
+// sweepHalves removes what killed processes have left of files on their way to a name. What can't be
+// removed stays.
+func sweepHalves(dir, base string) {
+	entries, _ := os.ReadDir(filepath.Clean(dir))
+	for _, e := range entries {
+		if target, ok := HalfWritten(e.Name()); !ok || target != base || !e.Type().IsRegular() {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		f, err := OpenRegular(name)
+		if err != nil {
+			continue
+		}
+		if abandoned(f) && stands(f, name) {
+			os.Remove(name)
+		}
+		f.Close()
 	}
 }
 

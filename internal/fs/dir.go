@@ -86,7 +86,7 @@ func MakeParents(path string) (undo func(), err error) {
 			os.Remove(dir) // fails if a folder is not empty
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := MkdirAll(filepath.Dir(path)); err != nil {
 		undo()
 		return nil, err
 	}
@@ -160,44 +160,49 @@ func (d *OutDir) Commit() error {
 	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
 	}
-	if err := firstOf(d.publish()); err != nil {
+	old, err := d.publish()
+	if err = firstOf(err); err != nil {
 		return Explain(d.name, err)
 	}
 	d.done = true
-	d.lock.Close()
-	return Explain(d.name, syncDir(filepath.Dir(d.target)))
+	defer d.lock.Close()
+	if err := syncDir(filepath.Dir(d.target)); err != nil { // before the old one goes, as a crash may undo the rename
+		return Explain(d.name, err)
+	}
+	err = d.unmark()
+	if err == nil && old != "" {
+		err = RemoveOwn(old)
+	}
+	return Explain(d.name, firstOf(err))
 }
 
-// publish renames the working folder, and replaces an old one. Where the system can exchange two
-// names, there is a whole folder under the name at every instant. Otherwise the old one is
-// renamed first, as rename does not replace a folder that is not empty. A folder with the working
-// name always has the mark, so that the next process knows what a killed one left. In the
-// published folder the mark does no harm.
-func (d *OutDir) publish() error {
+// publish renames the working folder, and replaces an old one, which then is at old; "": there was
+// none. Where the system can exchange two names, there is a whole folder under the name at every
+// instant. Otherwise the old one is renamed first, as rename does not replace a folder that is not
+// empty. A folder with the working name always has the mark, so that the next process knows what a
+// killed one left. In the published folder the mark does no harm.
+func (d *OutDir) publish() (old string, err error) {
 	if _, err := os.Lstat(d.target); os.IsNotExist(err) {
-		if err := os.Rename(d.work, d.target); err != nil {
-			return err
-		}
-		return d.unmark()
+		return "", os.Rename(d.work, d.target)
 	}
 	if err := Mark(d.target); err != nil {
-		return err
+		return "", err
 	}
 	if exchange(d.work, d.target) == nil {
-		return errors.Join(d.unmark(), RemoveOwn(d.work))
+		return d.work, nil
 	}
-	old := d.target + ".old.part"
-	err := RemoveOwn(old)
+	old = d.target + ".old.part"
+	err = RemoveOwn(old)
 	if err == nil {
 		err = os.Rename(d.target, old)
 	}
 	if err != nil {
-		return errors.Join(err, d.unmark())
+		return "", errors.Join(err, d.unmark())
 	}
 	if err := os.Rename(d.work, d.target); err != nil {
-		return errors.Join(err, os.Rename(old, d.target), d.unmark())
+		return "", errors.Join(err, os.Rename(old, d.target), d.unmark())
 	}
-	return errors.Join(d.unmark(), RemoveOwn(old))
+	return old, nil
 }
 
 // unmark removes the mark from the published folder.
@@ -226,15 +231,15 @@ func (d *OutDir) Abort() {
 	d.removeParents()
 }
 
-// Fill puts the files of a local folder into the working folder: as links if both are on one
-// disk, else as copies. They must not be changed afterwards.
-func (d *OutDir) Fill(from string) error {
+// Fill puts those files of a local folder into the working folder whose names keep allows: as links
+// if both are on one disk, else as copies. They must not be changed afterwards.
+func (d *OutDir) Fill(from string, keep func(name string) bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return Explain(from, err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || e.Name() == MarkName {
+		if !e.Type().IsRegular() || e.Name() == MarkName || !keep(e.Name()) {
 			continue
 		}
 		path, to := filepath.Join(from, e.Name()), filepath.Join(d.work, e.Name())

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,36 @@ func CatchFault(err *error) func() {
 		default:
 			panic(p)
 		}
+	}
+}
+
+// Guarded is f with CatchFault: for a goroutine that reads mapped memory, as each needs its own.
+func Guarded(f func() error) func() error {
+	return func() (err error) {
+		defer CatchFault(&err)()
+		return f()
+	}
+}
+
+// Compute is f, ended early when ctx ends: then f goes on for nobody until the process ends, so it must do
+// nothing but compute. A panic of f, also a fault in mapped memory, goes on in the caller.
+func Compute(ctx context.Context, f func() error) error {
+	done := make(chan func() error, 1)
+	go func() {
+		debug.SetPanicOnFault(true)
+		defer func() {
+			if p := recover(); p != nil {
+				done <- func() error { panic(p) }
+			}
+		}()
+		err := f()
+		done <- func() error { return err }
+	}()
+	select {
+	case end := <-done:
+		return end()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

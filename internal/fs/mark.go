@@ -47,7 +47,7 @@ func Claimable(dir string) error {
 }
 
 // RemoveOwn removes a folder that Claimable allows. The mark goes last, so what a killed process
-// leaves of it is still taxon's.
+// leaves of it is still taxon's, and each folder in it is whole or gone.
 func RemoveOwn(dir string) error {
 	if err := Claimable(dir); err != nil {
 		return err
@@ -55,7 +55,7 @@ func RemoveOwn(dir string) error {
 	if err := EmptyOwn(dir); err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return removeAll(dir)
 }
 
 // EmptyOwn removes everything but the mark from a folder that Claimable allows.
@@ -69,8 +69,30 @@ func EmptyOwn(dir string) error {
 	}
 	for _, name := range names {
 		if err == nil && name != MarkName {
-			err = os.RemoveAll(filepath.Join(dir, name))
+			err = Discard(filepath.Join(dir, name))
 		}
 	}
 	return err
 }
+
+// goneSuffix is at the end of the name of what is being removed from a folder of taxon's.
+const goneSuffix = ".gone"
+
+// Discard removes a file or folder within a folder of taxon's own. A folder is renamed first, so that
+// nobody takes what a killed process leaves of it for what it was. A missing one is no error.
+func Discard(path string) error {
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return os.RemoveAll(path)
+	}
+	gone := path + goneSuffix
+	if err := removeAll(gone); err != nil { // left by a killed process
+		return err
+	}
+	if err := os.Rename(path, gone); err != nil {
+		return err
+	}
+	return removeAll(gone)
+}
+
+// removeAll is os.RemoveAll. Tests end it half way.
+var removeAll = os.RemoveAll

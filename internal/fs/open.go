@@ -54,12 +54,19 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 		f.Close()
 		return nil, 0, NoParts(path)
 	}
-	size := info.Size()
 	if !info.Mode().IsRegular() {
-		size = -1
+		return &waitingFile{NewCancelReader(ctx, f), f}, -1, nil
 	}
-	return f, size, nil
+	return f, info.Size(), nil
 }
+
+// waitingFile is a pipe or a device, whose next bytes may never come.
+type waitingFile struct {
+	*CancelReader
+	file *os.File
+}
+
+func (w *waitingFile) Close() error { return w.WhenIdle(w.file.Close) }
 
 // openFile is os.Open, except that opening a pipe, which waits for a writer, ends with ctx.
 func openFile(ctx context.Context, path string) (*os.File, error) {
@@ -117,7 +124,7 @@ func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 
 // File is an opened input. Read returns its decompressed content.
 type File struct {
-	ctx         context.Context // Read ends with it, so that nothing endless is read on
+	ctx         context.Context // ends reading
 	name        string
 	stdin       bool
 	size        int64
@@ -190,10 +197,10 @@ func (f *File) BytesRead() int64 { return f.count.n.Load() }
 // Waits says whether a Read may wait for another process: standard input, a pipe.
 func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
-// Read implements io.Reader over the content.
+// Read implements io.Reader over the content. It ends with the context of Open.
 func (f *File) Read(p []byte) (int, error) {
-	if f.ctx.Err() != nil {
-		return 0, f.ctx.Err()
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
 	}
 	n, err := f.content.Read(p)
 	if err != nil && err != io.EOF && !f.parts {

@@ -86,7 +86,7 @@ func CheckWritable(out string) error {
 		return nil
 	}
 	parent := filepath.Dir(filepath.Clean(out))
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := MkdirAll(parent); err != nil {
 		return Explain(parent, err)
 	}
 	probe, err := os.MkdirTemp(parent, ".taxon-probe-")

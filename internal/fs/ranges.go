@@ -3,7 +3,6 @@ package fs
 import (
 	"context"
 	"io"
-	"os"
 
 	"taxon/internal/fs/hdfs"
 )
@@ -23,7 +22,7 @@ type RangeFile struct {
 // OpenRanges opens a file for RangeFile; ctx applies to all calls.
 func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 	if !IsRemote(path) {
-		f, err := os.Open(path)
+		f, err := OpenRegular(path)
 		if err != nil {
 			return nil, Explain(path, err)
 		}

@@ -121,10 +121,10 @@ func ReadDirNames(path string) (names []string, err error) {
 	return names, err
 }
 
-// ReadFile reads a whole file without decompressing it.
+// ReadFile reads a whole regular file without decompressing it: see OpenRegular.
 func ReadFile(ctx context.Context, path string) ([]byte, error) {
 	if !IsRemote(path) {
-		return os.ReadFile(path)
+		return readRegular(path)
 	}
 	r, size, err := openRemote(ctx, path)
 	if err != nil {
@@ -301,18 +301,18 @@ func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) 
 	return out, err
 }
 
-// MkdirAll makes a folder and those above it.
+// MkdirAll makes a folder and those above it, and waits until those that it has made are on disk.
 func MkdirAll(path string) error {
 	if !IsRemote(path) {
-		return os.MkdirAll(path, 0o777)
+		return MkdirMode(path, 0o777)
 	}
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
 }
 
-// OpenRaw opens a file without decompressing it.
+// OpenRaw opens a regular file without decompressing it: see OpenRegular.
 func OpenRaw(path string) (io.ReadCloser, error) {
 	if !IsRemote(path) {
-		return os.Open(path)
+		return OpenRegular(path)
 	}
 	r, _, err := openRemote(context.Background(), path)
 	return r, err
@@ -343,4 +343,25 @@ func FolderBytes(path string) (n int64) {
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)
 	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
+}
+
+// MkdirMode is MkdirAll on this machine, with the mode of the folders made.
+func MkdirMode(path string, mode iofs.FileMode) error {
+	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if above != path {
+		if err := MkdirMode(above, mode); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, mode); err != nil {
+		if info, e := os.Stat(path); e == nil && info.IsDir() { // another process was faster
+			return nil
+		}
+		return err
+	}
+	return syncDir(above)
 }

@@ -185,7 +185,7 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	}
 	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns, Nonzeros: &st.Nonzeros,
 		Labels: st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows), MaxLabels: st.MaxLabels, ClassSizes: describeSizes(d.LabelInstances)}
-	return i, l.training(ctx, i, d)
+	return i, fs.Compute(ctx, func() error { return l.training(ctx, i, d) })
 }
 
 // file reads a file of instances or a structure, or the files of a pattern or of a folder of
@@ -204,13 +204,15 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), f)
 	if !l.o.Text && l.o.Weights == "" && looksLikeStructure(head[:n]) {
-		s, warnings, err := taxonomy.Read(all, f.Name())
-		if err != nil {
-			return nil, err
-		}
-		shape := s.Shape(nil)
-		i.Kind, i.Structure, i.Notes = "structure", &shape, warnings
-		return i, nil
+		return i, fs.Compute(ctx, func() error {
+			s, warnings, err := taxonomy.Read(all, f.Name())
+			if err != nil {
+				return err
+			}
+			shape := s.Shape(nil)
+			i.Kind, i.Structure, i.Notes = "structure", &shape, warnings
+			return nil
+		})
 	}
 	if form := new(dataset.ReaderOptions).Table.FormatOf(l.o.Path, l.o.Text); form != "" {
 		return nil, fs.Inputf(l.o.Path, 0, "is a table or a matrix (%s), which info does not read: `taxon ingest` makes a folder of it, and info tells of that", form)
@@ -220,7 +222,7 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i, l.training(ctx, i, d)
+	return i, fs.Compute(ctx, func() error { return l.training(ctx, i, d) })
 }
 
 // sniffBytes is how much of a file is read to tell a structure from instances.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -118,13 +119,23 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 	return index, value
 }
 
-// share runs the work that start returns on each of n items, in several goroutines.
+// share runs the work that start returns on each of n items, in several goroutines. A panic of one,
+// also a fault in mapped memory, goes on in the caller.
 func share(threads, n int, start func() func(int)) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	next := 0
+	var panicked any
 	for range max(1, min(threads, n)) {
 		wg.Go(func() {
+			debug.SetPanicOnFault(true)
+			defer func() {
+				if p := recover(); p != nil {
+					mu.Lock()
+					panicked = p
+					mu.Unlock()
+				}
+			}()
 			do := start()
 			for {
 				mu.Lock()
@@ -139,4 +150,7 @@ func share(threads, n int, start func() func(int)) {
 		})
 	}
 	wg.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
 }

@@ -84,7 +84,7 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 		e.Routes(mux)
 		maps.Copy(policy, e.Policy)
 	}
-	server, err := sec.HTTPServer(mux, policy)
+	server, err := sec.HTTPServer(o.Addr, mux, policy)
 	if err != nil {
 		return nil, err
 	}

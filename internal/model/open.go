@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -41,7 +40,9 @@ type Model struct {
 	unpack   sync.Once
 	indexed  sync.Once
 	byColumn *columnIndex // made on first use
-	terms    []string     // of a table's numbers, by index
+	planned  sync.Once
+	byRow    *packedPlan // made on first use
+	terms    []string    // of a table's numbers, by index
 	release  []func() error
 }
 
@@ -74,6 +75,14 @@ func IsModel(dir string) bool {
 	head := make([]byte, len(checksumPrefix)+len(zeroSum)+64)
 	n, _ := io.ReadFull(f, head)
 	return bytes.HasPrefix(head[:n], []byte(checksumPrefix)) && bytes.Contains(head[:n], []byte(formatName))
+}
+
+// Resembles says whether dir has files that models alone have, whatever its manifest is like. A folder
+// in which something is being made does not.
+func Resembles(dir string) bool {
+	names, err := fs.ReadDirNames(dir)
+	has := func(name string) bool { return slices.Contains(names, name) }
+	return err == nil && !has(fs.MarkName) && (slices.ContainsFunc(names, weightsFile) || has(fileStructure) && has(fileLabels))
 }
 
 // ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
@@ -135,10 +144,10 @@ func (m *Model) load() error {
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	for i, f := range files {
-		g.Go(func() (err error) {
+		g.Go(fs.Guarded(func() (err error) {
 			data[i], m.release[i], err = m.verify(f)
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -219,7 +228,7 @@ func (m *Model) parseShards(data [][]byte) error {
 		if f.Nodes == 0 {
 			continue
 		}
-		g.Go(func() error {
+		g.Go(fs.Guarded(func() error {
 			recs, err := parseShard(data[i], f.FirstNode, f.Nodes, m.Form.Width(m.columns()))
 			if err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
@@ -228,7 +237,7 @@ func (m *Model) parseShards(data [][]byte) error {
 			m.cutRest(f.FirstNode, recs, m.draws)
 			copy(m.records[f.FirstNode:], recs)
 			return nil
-		})
+		}))
 	}
 	return g.Wait()
 }
@@ -243,12 +252,12 @@ func (m *Model) parsePacked(data [][]byte) error {
 	}
 	m.packed = make([]*packedShard, shards)
 	for i, f := range m.Manifest.Files[:shards] {
-		g.Go(func() (err error) {
+		g.Go(fs.Guarded(func() (err error) {
 			if m.packed[i], err = parsePacked(data[i], f.FirstColumn, f.Columns, m.Tree.Len()); err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
 			}
 			return nil
-		})
+		}))
 	}
 	return g.Wait()
 }
@@ -461,7 +470,7 @@ func ReadTrace(dir string) ([]TraceRow, error) {
 
 // mapFile maps a whole file read-only; release unmaps it.
 func mapFile(name string) (b []byte, release func() error, err error) {
-	f, err := os.Open(name)
+	f, err := fs.OpenRegular(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -117,7 +117,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 	if m.Form.Draws > 0 {
 		p.average = m.averages()
 	} else if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
-		p.packed = newPackedPlan(m, p.bias)
+		p.packed = m.plan()
 	}
 	p.link, p.keep = m.Form.Link, p.o.Top
 	switch c := m.Calibration; {
@@ -146,6 +146,19 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 // lists of the best terminals would take more than resultBytes.
 func (p *Predictor) batchRows() int {
 	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.keep))
+}
+
+// RowBytes is at least the memory that a row's lists of terminals take in a Scorer and a Result.
+func (p *Predictor) RowBytes() int64 {
+	lists := 3 * p.keep
+	if p.o.Rule == Threshold || p.o.Rule == Own {
+		lists += 3 * p.m.Tree.Len()
+	}
+	bytes := int64(lists) * bytesPerScored
+	if c := p.calibration; c != nil && c.Kind == calibration.Levels {
+		bytes += 8 * int64(p.m.Tree.Len())
+	}
+	return bytes
 }
 
 // Result holds the predictions of a batch's rows.

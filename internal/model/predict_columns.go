@@ -26,6 +26,12 @@ type packedPlan struct {
 // link is a node with its parent, -1 for none.
 type link struct{ node, parent int32 }
 
+// plan makes the model's plan, once.
+func (m *Model) plan() *packedPlan {
+	m.planned.Do(func() { m.byRow = newPackedPlan(m, float64(float32(m.Options.Bias))) })
+	return m.byRow
+}
+
 func newPackedPlan(m *Model, bias float64) *packedPlan {
 	p := &packedPlan{shards: m.packed, features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
 	if m.packed == nil {

@@ -119,10 +119,10 @@ func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(threads)
 	for i := range files {
-		g.Go(func() (err error) {
+		g.Go(fs.Guarded(func() (err error) {
 			files[i], err = w.writeShard(gctx, i, cuts[i], counts[cuts[i]:cuts[i+1]])
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (w *prunedWriter) count(ctx context.Context, threads int) (entries []uint32
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		parts[i] = make([]columnParts, w.m.columns())
-		g.Go(func() error {
+		g.Go(fs.Guarded(func() error {
 			return w.walkAll(ctx, i*nodes/len(parts), (i+1)*nodes/len(parts), func(n int, columns []uint32, _ []float32) {
 				for _, c := range columns {
 					if p := &parts[i][c]; p.entries == 0 {
@@ -181,7 +181,7 @@ func (w *prunedWriter) count(ctx context.Context, threads int) (entries []uint32
 					}
 				}
 			})
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, 0, err

@@ -99,21 +99,21 @@ func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, 
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(threads)
 	for i := range len(parts) - 1 {
-		g.Go(func() error {
+		g.Go(fs.Guarded(func() error {
 			return fs.Explain(dir, writePart(out.Join(fmt.Sprintf("part-%05d%s", i, ext)), func(w io.Writer) error {
 				return write(gctx, w, parts[i], parts[i+1])
 			}))
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	for name, content := range beside {
-		if err := os.WriteFile(out.Join(name), content, 0o666); err != nil {
+		if err := writePart(out.Join(name), func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
 			return fs.Explain(dir, err)
 		}
 	}
-	if err := os.WriteFile(out.Join(hadoopMark), nil, 0o666); err != nil {
+	if err := writePart(out.Join(hadoopMark), func(io.Writer) error { return nil }); err != nil {
 		return fs.Explain(dir, err)
 	}
 	return out.Commit()

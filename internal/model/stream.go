@@ -67,7 +67,7 @@ func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error
 	}
 	work, order := make(chan *item, cap(free)), make(chan *item, cap(free))
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
+	g.Go(fs.Guarded(func() error {
 		defer close(work)
 		defer close(order)
 		for {
@@ -85,10 +85,9 @@ func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error
 			work <- i // both channels have room for all items
 			order <- i
 		}
-	})
+	}))
 	for range threads {
-		g.Go(func() (err error) {
-			defer fs.CatchFault(&err)()
+		g.Go(fs.Guarded(func() error {
 			do := start()
 			for i := range work {
 				if err := ctx.Err(); err != nil {
@@ -100,9 +99,9 @@ func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error
 				close(i.done)
 			}
 			return nil
-		})
+		}))
 	}
-	g.Go(func() error {
+	g.Go(fs.Guarded(func() error {
 		for i := range order {
 			select {
 			case <-i.done:
@@ -115,6 +114,6 @@ func inOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error
 			free <- i
 		}
 		return nil
-	})
+	}))
 	return g.Wait()
 }

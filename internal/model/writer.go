@@ -300,6 +300,9 @@ func Replaceable(dir string) error {
 		return fs.Explain(dir, err)
 	}
 	for _, name := range names {
+		if half, ok := fs.HalfWritten(name); ok {
+			name = half
+		}
 		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
 			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another --out or empty it", name)}
 		}
@@ -318,7 +321,7 @@ func Publish(from, dir string) error {
 		return err
 	}
 	defer out.Abort()
-	if err := out.Fill(from); err != nil {
+	if err := out.Fill(from, modelFile); err != nil {
 		return err
 	}
 	if err := Replaceable(dir); err != nil { // it may have changed meanwhile
@@ -332,5 +335,9 @@ func modelFile(name string) bool {
 	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration, fs.MarkName:
 		return true
 	}
+	return weightsFile(name)
+}
+
+func weightsFile(name string) bool {
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")
 }

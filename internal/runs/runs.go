@@ -38,6 +38,7 @@ type Run struct {
 	CPU       float64   `json:"cpu_seconds"`
 	Bytes     int64     `json:"bytes"`
 	Made      time.Time `json:"made"`
+	Error     string    `json:"error,omitempty"` // why it can't be read; then nothing else is set but Dir
 
 	trace []model.TraceRow
 }
@@ -46,7 +47,8 @@ type Run struct {
 var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", "bytes", "made"}
 
 // Find opens the manifests of all models in a folder and below, and sorts them: by figures of
-// quality with the best first, else with the smallest first.
+// quality with the best first, else with the smallest first. Models that can't be read come last,
+// with what is wrong.
 func Find(dir, by string) ([]Run, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -58,12 +60,12 @@ func Find(dir, by string) ([]Run, error) {
 	}
 	var out []Run
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || !model.IsModel(path) {
+		if err != nil || !d.IsDir() || !model.IsModel(path) && !model.Resembles(path) {
 			return err
 		}
 		r, err := read(dir, path)
 		if err != nil {
-			return err
+			r = &Run{Dir: below(dir, path), Error: err.Error()}
 		}
 		out = append(out, *r)
 		return filepath.SkipDir
@@ -87,6 +89,12 @@ func order(a, b *Run, by string) int {
 			return math.Inf(1)
 		}
 		return -*x
+	}
+	if a, b := a.Error != "", b.Error != ""; a != b {
+		if a {
+			return 1
+		}
+		return -1
 	}
 	switch by {
 	case "method":
@@ -112,14 +120,17 @@ func read(base, path string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, err := filepath.Rel(base, path)
-	if err != nil {
-		rel = path
-	}
 	r := &m.Report
-	out := &Run{Dir: filepath.ToSlash(rel), Method: r.Method, Options: registry.Words(r.Method, r.Own), Data: m.Data.Fingerprint, Instances: r.Instances, Classes: r.Terminals,
+	out := &Run{Dir: below(base, path), Method: r.Method, Options: registry.Words(r.Method, r.Own), Data: m.Data.Fingerprint, Instances: r.Instances, Classes: r.Terminals,
 		Gap: r.Gap, Objective: r.Objective, Sweeps: r.Sweeps, StoppedBy: r.StoppedBy, Seconds: r.Seconds, CPU: r.CPUSeconds}
 	for _, f := range m.Files {
+		name := filepath.Join(path, f.Name)
+		switch info, err := os.Stat(name); {
+		case err != nil:
+			return nil, fs.Explain(name, err)
+		case info.Size() != f.Bytes:
+			return nil, fs.Inputf(name, 0, "%d bytes, the manifest says %d: the file is damaged", info.Size(), f.Bytes)
+		}
 		out.Bytes += f.Bytes
 	}
 	if info, err := os.Stat(filepath.Join(path, "manifest.json")); err == nil {
@@ -134,6 +145,34 @@ func read(base, path string) (*Run, error) {
 		}
 	}
 	return out, nil
+}
+
+// below is the path of a model below the folder.
+func below(base, path string) string {
+	rel, err := filepath.Rel(base, path)
+	if err != nil {
+		rel = path
+	}
+	return filepath.ToSlash(rel)
+}
+
+// Broken is the error of those models that can't be read; nil: there are none.
+func Broken(all []Run) error {
+	n, first := 0, ""
+	for _, r := range all {
+		if r.Error != "" {
+			if n++; n == 1 {
+				first = r.Error
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return exit.Usagef("runs: a model can't be read: %s", first)
+	}
+	return exit.Usagef("runs: %d of %d models can't be read, the first: %s", n, len(all), first)
 }
 
 // Percent is a share as text; "": there is none.
@@ -170,10 +209,10 @@ func WriteTraces(w io.Writer, all []Run) error {
 // WriteCSV writes a table whose header has the keys of the JSON.
 func WriteCSV(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made"})
+	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made", "error"})
 	for _, r := range all { // w.Error has write errors
 		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes), maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
-			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10), r.Made.Format(time.RFC3339)})
+			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10), r.Made.Format(time.RFC3339), r.Error})
 	}
 	c.Flush()
 	return c.Error()

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/tell"
 	"taxon/internal/train"
@@ -58,6 +61,51 @@ func TestFind(t *testing.T) {
 	for _, bad := range [][2]string{{dir, "size"}, {filepath.Join(dir, "none"), "dir"}, {data, "dir"}} {
 		if _, err := Find(bad[0], bad[1]); err == nil {
 			t.Errorf("%v is taken", bad)
+		}
+	}
+}
+
+// A model that can't be read is listed with what is wrong, behind those that can, and is an error. What is no
+// model, or not one yet, is passed over.
+func TestBroken(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data.svm")
+	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\n"), 0o600))
+	_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, "whole"), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "bsvm"}}, tell.Silent{})
+	must(t, err)
+	weights, err := filepath.Glob(filepath.Join(dir, "whole", "weights-*"))
+	must(t, err)
+	harm := map[string]func(at string) error{
+		"empty": func(at string) error { return os.Truncate(filepath.Join(at, "manifest.json"), 0) },
+		"cut":   func(at string) error { return os.Truncate(filepath.Join(at, "manifest.json"), 100) },
+		"gone":  func(at string) error { return os.Remove(filepath.Join(at, "manifest.json")) },
+		"short": func(at string) error { return os.Truncate(filepath.Join(at, filepath.Base(weights[0])), 5) },
+		"folder": func(at string) error {
+			return errors.Join(os.Remove(filepath.Join(at, "manifest.json")), os.Mkdir(filepath.Join(at, "manifest.json"), 0o700))
+		},
+	}
+	for name, do := range harm {
+		at := filepath.Join(dir, "a", name)
+		must(t, os.CopyFS(at, os.DirFS(filepath.Join(dir, "whole"))))
+		must(t, do(at))
+	}
+	must(t, os.CopyFS(filepath.Join(dir, "a", "m.part"), os.DirFS(filepath.Join(dir, "whole"))))
+	must(t, os.Remove(filepath.Join(dir, "a", "m.part", "manifest.json")))
+	must(t, fs.Mark(filepath.Join(dir, "a", "m.part")))
+	for _, by := range Sorts {
+		all, err := Find(dir, by)
+		must(t, err)
+		if len(all) != 1+len(harm) || all[0].Dir != "whole" || all[0].Error != "" {
+			t.Fatalf("by %s: %+v", by, all)
+		}
+		for _, r := range all[1:] {
+			if harm[filepath.Base(r.Dir)] == nil || !strings.Contains(r.Error, filepath.Base(r.Dir)) {
+				t.Errorf("%s: %q", r.Dir, r.Error)
+			}
+		}
+		var own *exit.Error
+		if err := Broken(all); !errors.As(err, &own) || own.Code != exit.Usage || Broken(all[:1]) != nil {
+			t.Errorf("all together are the error %v", err)
 		}
 	}
 }

@@ -17,6 +17,9 @@ const recheckEvery = time.Second
 
 // readFile reads a small file. A secret one must be private.
 func readFile(path string, secret bool) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe may wait for ever
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -25,9 +28,6 @@ func readFile(path string, secret bool) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
 	if secret {
 		if err := checkPrivate(path, info); err != nil {

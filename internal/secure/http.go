@@ -3,8 +3,11 @@ package secure
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +19,9 @@ import (
 // HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services.
 // The policy lists the roles for each path; a path that ends in a slash covers everything below
 // it. "POST /path" is for POST, others are for GET. A path that it does not name is not found.
-// Serve it with ServeHTTP.
-func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
+// Serve it with ServeHTTP. addr is where it will listen. Unless callers have identities, they must name
+// a host that is meant: see hosts.
+func (o Options) HTTPServer(addr string, h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -27,8 +31,9 @@ func (o Options) HTTPServer(h http.Handler, p Policy) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	named := newHosts(addr, o.Hosts)
 	s := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h) }),
+		Handler:           lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h, named) })),
 		ReadHeaderTimeout: handshakeTime,
 		ReadTimeout:       handshakeTime,
 		WriteTimeout:      time.Minute,
@@ -56,6 +61,59 @@ func ServeHTTP(s *http.Server, l net.Listener) error {
 	return nil
 }
 
+// lingerTime bounds how long a connection is read after an answer that came before the request's end.
+const lingerTime = 5 * time.Second
+
+// smallBody is about what net/http itself reads of such a request.
+const smallBody = 256 << 10
+
+// lingering reads on after an answer that came before the request's end, such as a refusal, and drops
+// what it reads. A connection that is closed with bytes unread is reset, and a caller who is still
+// sending never sees the answer.
+func lingering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength >= 0 && r.ContentLength <= smallBody {
+			h.ServeHTTP(w, r)
+			return
+		}
+		body := &endedBody{ReadCloser: r.Body}
+		r = r.WithContext(r.Context()) // a copy
+		r.Body = body
+		h.ServeHTTP(w, r)
+		waits := !body.begun && r.Header.Get("Expect") != "" // it sends nothing before it is told to
+		if body.ended || waits || w.Header().Get("Content-Length") == "" {
+			return
+		}
+		w.Header().Set("Connection", "close")
+		control := http.NewResponseController(w)
+		if errors.Join(control.EnableFullDuplex(), control.Flush(), control.SetReadDeadline(time.Now().Add(lingerTime))) == nil {
+			_, _ = io.Copy(io.Discard, body) // the answer is out
+		}
+	})
+}
+
+// endedBody knows how far it was read.
+type endedBody struct {
+	io.ReadCloser
+	begun, ended bool
+}
+
+func (b *endedBody) Read(p []byte) (int, error) {
+	b.begun = true
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
+	return n, err
+}
+
+// refuse answers with a line of text whose length is known, so that its end is, too.
+func refuse(w http.ResponseWriter, text string, code int) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // a caller that is gone wants no answer
+}
+
 // ofPath returns the roles for a path; nil: there is no such path.
 func (p Policy) ofPath(method, path string) []Role {
 	switch method {
@@ -75,16 +133,20 @@ func (p Policy) ofPath(method, path string) []Role {
 	return nil
 }
 
-func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler) {
+func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler, named hosts) {
 	allowed := g.policy.ofPath(r.Method, r.URL.Path)
 	if allowed == nil {
 		for _, other := range []string{http.MethodGet, http.MethodPost} {
 			if g.policy.ofPath(other, r.URL.Path) != nil {
-				http.Error(w, "only "+other, http.StatusMethodNotAllowed)
+				refuse(w, "only "+other, http.StatusMethodNotAllowed)
 				return
 			}
 		}
-		http.NotFound(w, r)
+		refuse(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if !g.identified && !open(allowed) && !named.allow(r.Host) {
+		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by --allow-host", r.Host), http.StatusForbidden)
 		return
 	}
 	if g.identified && !open(allowed) {
@@ -96,13 +158,13 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 		switch {
 		case status.Code(err) == codes.Unauthenticated:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
+			refuse(w, status.Convert(err).Message(), http.StatusUnauthorized)
 			return
 		case err != nil:
-			http.Error(w, status.Convert(err).Message(), http.StatusForbidden)
+			refuse(w, status.Convert(err).Message(), http.StatusForbidden)
 			return
 		case !id.May(allowed):
-			http.Error(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
+			refuse(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
 			return
 		}
 	}

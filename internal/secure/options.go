@@ -19,6 +19,10 @@ type Options struct {
 	// Insecure allows plaintext, and callers without identity, beyond loopback.
 	Insecure bool
 
+	// Hosts are names, beside its own, under which callers without identity may reach a server of
+	// HTTP.
+	Hosts []string
+
 	// ServerName is the name that servers' certificates must have; "": the dialled address.
 	ServerName string
 
@@ -41,6 +45,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.TokenFile, "token-file", o.TokenFile, "`FILE` with the token, for servers `role token` a line (see `taxon certs token`)")
 	f.BoolVar(&o.RequireToken, "require-token", o.RequireToken, "refuse callers without a token, on loopback too")
 	f.BoolVar(&o.Insecure, "insecure", o.Insecure, "allow plaintext and unknown callers beyond loopback")
+	f.StringArrayVar(&o.Hosts, "allow-host", nil, "answer HTTP callers without identity also under the host `NAME`, such as a proxy's; repeated: several (default: addresses, localhost, this host's name and that of the address listened on)")
 }
 
 // AddClientFlags defines the flags of a verb that only calls.

@@ -2,6 +2,7 @@ package secure
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,8 +145,12 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 
 // roleError says which roles something needs.
 func roleError(what string, id Identity, allowed []Role) error {
+	names := RoleNames(allowed)
+	if !slices.Contains(allowed, Admin) {
+		names = append(names, string(Admin))
+	}
 	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
-		what, strings.Join(append(RoleNames(allowed), string(Admin)), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
+		what, strings.Join(names, " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
 // known is identify on the headers and the TLS state.

@@ -12,14 +12,11 @@ import (
 	"taxon/internal/model"
 )
 
-// question is a call to predict or explain, by HTTP or gRPC, and its answer.
+// question is a call to predict or explain, by HTTP or gRPC.
 type question struct {
 	rows       rows
 	top, words *int // nil: what the call does by itself
 	label      string
-
-	predictions  []Prediction
-	explanations []explanation
 }
 
 // rows are the instances of a question.
@@ -47,6 +44,68 @@ type explanation struct {
 	*explain.Explanation
 	Error string `json:"error,omitempty"`
 }
+
+// label is a node with the score that is shown.
+type label = model.Scored
+
+// answers are those for some instances of a question, which are scored together.
+type answers struct {
+	labels    []label  // of one instance after the other
+	ends      []int    // of the instances' labels
+	wrong     []string // what is wrong with each; "": nothing
+	explained []explanation
+}
+
+func (a *answers) reset() {
+	a.labels, a.ends, a.wrong, a.explained = a.labels[:0], a.ends[:0], a.wrong[:0], a.explained[:0]
+}
+
+// Bytes that an explanation takes for each of its classes, and for each of its terms, with their
+// texts.
+const (
+	classBytes = 128
+	termBytes  = 256
+)
+
+// bytes is about how much memory the answers take.
+func (a *answers) bytes() int64 {
+	n := 16 * cap(a.labels)
+	for _, e := range a.explained {
+		if e.Explanation == nil {
+			continue
+		}
+		n += classBytes * len(e.Best)
+		for _, l := range e.Path {
+			n += termBytes * (1 + len(l.For) + len(l.Against) + len(l.Shared) + len(l.Apart))
+		}
+	}
+	return int64(n)
+}
+
+// each visits the predictions.
+func (a *answers) each(visit func(wrong string, labels []label) error) error {
+	first := 0
+	for i, end := range a.ends {
+		if err := visit(a.wrong[i], a.labels[first:end]); err != nil {
+			return err
+		}
+		first = end
+	}
+	return nil
+}
+
+// kind is what a call asks for.
+type kind struct {
+	// step says how many instances are answered at a time.
+	step func(*loaded, *question) (int, error)
+	// answer answers for the instances from first to before last.
+	answer func(l *loaded, q *question, first, last int, a *answers) error
+}
+
+var (
+	predicting = kind{(*loaded).predictStep, (*loaded).predict}
+	explaining = kind{(*loaded).explainStep, (*loaded).explain}
+)
 
 // modelInfo describes a model.
 type modelInfo struct {
@@ -105,9 +164,11 @@ func (s *Server) find(name string) (*slot, error) {
 	return m, nil
 }
 
-// ask answers a question once a core is free for it.
-func (s *Server) ask(ctx context.Context, m *slot, q *question, answer func(*loaded, *question) error) error {
-	switch n := q.rows.len(); {
+// ask answers a question: for some instances at a time, each time once a core is free. It passes the
+// answers to emit, which may wait for the caller as it holds no core.
+func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit func(*loaded, *answers) error) error {
+	n := q.rows.len()
+	switch {
 	case n == 0:
 		return refuse(http.StatusBadRequest, "no instances: give at least one")
 	case n > s.o.MaxRows:
@@ -117,15 +178,37 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, answer func(*loa
 	case or(q.words, 0) < 0:
 		return refuse(http.StatusBadRequest, "words %d: must be 0 or more", *q.words)
 	}
-	leave, err := s.admit(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	l := m.take()
 	defer l.users.Done()
-	s.figures.Answered(m.name, q.rows.len())
-	return answer(l, q)
+	step := 0
+	if err := l.reading(func() (err error) {
+		step, err = k.step(l, q)
+		return err
+	}); err != nil {
+		return err
+	}
+	var a answers
+	held := int64(0)
+	defer func() { s.room.give(held) }()
+	for first := 0; first < n; first += step {
+		if err := s.score(ctx, first > 0, func() error {
+			a.reset()
+			return l.reading(func() error { return k.answer(l, q, first, min(first+step, n), &a) })
+		}); err != nil {
+			return err
+		}
+		s.room.give(held)
+		held = a.bytes()
+		if err := s.room.take(held); err != nil {
+			held = 0
+			return err
+		}
+		if err := emit(l, &a); err != nil {
+			return err
+		}
+	}
+	s.figures.Answered(m.name, n)
+	return nil
 }
 
 func or(p *int, otherwise int) int {

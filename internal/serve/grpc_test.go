@@ -175,8 +175,7 @@ func errOf(s *Server) error {
 	s.o.Queue = 1
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.admit(gone)
-	return err
+	return s.admit(gone, false)
 }
 
 // The process answers both ways, and ends both.
@@ -213,7 +212,7 @@ func TestGRPCIdentities(t *testing.T) {
 	must(t, os.WriteFile(tokens, []byte("read-only "+reader+"\nworker "+worker+"\n"), 0o600))
 	s, _ := serving(t, Options{Security: secure.Options{TokenFile: tokens, RequireToken: true}}, trained(t, texts, true, "bsvm"))
 	rpc := client(t, s)
-	web, err := s.o.Security.HTTPServer(s.handler(metrics.NewProcess("serve", "test")), policy)
+	web, err := s.o.Security.HTTPServer("", s.handler(metrics.NewProcess("serve", "test")), policy)
 	must(t, err)
 	for token, want := range map[string]struct {
 		rpc codes.Code

@@ -20,7 +20,9 @@ import (
 // request is the body of a call. It is read value by value, because reflection would cost more
 // than the scores.
 type request struct {
-	body bytes.Buffer
+	room *room
+	held int64 // taken of room
+	body []byte
 	in   bytes.Buffer // over the bytes of body
 	json jsontext.Decoder
 	rows jsonRows
@@ -29,6 +31,15 @@ type request struct {
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
+
+// release gives back what the request holds.
+func (q *request) release() {
+	q.room.give(q.held)
+	if q.held = 0; cap(q.body)+24*cap(q.rows)+cap(q.out) <= keptBytes+2*outputBytes {
+		q.question = question{}
+		requests.Put(q)
+	}
+}
 
 // lenient accepts what jsontext refuses by default. An instance with a feature that occurs twice
 // is no reason to refuse the others. Strings that are no Unicode text are refused.
@@ -42,23 +53,63 @@ func (r jsonRows) len() int { return len(r) }
 // shape describes the fields of a body.
 const shape = `the body must be {"instances": [...], "top": 5}`
 
-// read reads a body of at most this many bytes.
-func (q *request) read(body io.Reader, most int64) error {
-	q.body.Reset()
-	_, err := q.body.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(body), most))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time", most)
-	case err != nil:
-		return refuse(http.StatusBadRequest, "the body did not arrive whole")
+// firstBytes is how much of a body there is room for before it arrives.
+const firstBytes = 4 << 10
+
+// receive reads a body of at most this many bytes. It takes memory for what has arrived, not for what
+// is announced.
+func (q *request) receive(body io.Reader, announced, most int64) error {
+	large := refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time", most)
+	if announced > most {
+		return large
+	}
+	q.body = q.body[:0]
+	if err := q.hold(int64(cap(q.body))); err != nil {
+		return err
+	}
+	for {
+		if len(q.body) == cap(q.body) {
+			larger := min(max(firstBytes, 2*int64(cap(q.body))), most+1)
+			if err := q.hold(larger); err != nil {
+				return err
+			}
+			was := int64(cap(q.body))
+			q.body = append(make([]byte, 0, larger), q.body...)
+			q.hold(-was)
+		}
+		n, err := body.Read(q.body[len(q.body):cap(q.body)])
+		q.body = q.body[:len(q.body)+n]
+		switch {
+		case int64(len(q.body)) > most:
+			return large
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return refuse(http.StatusBadRequest, "the body did not arrive whole")
+		}
+	}
+}
+
+// hold takes memory for the request, or gives it back.
+func (q *request) hold(bytes int64) error {
+	err := q.room.take(bytes)
+	if err == nil {
+		q.held += bytes
+	}
+	return err
+}
+
+// read reads a body of at most so many bytes and instances. announced is its length; -1: unknown.
+func (q *request) read(body io.Reader, announced, most int64, instances int) error {
+	if err := q.receive(body, announced, most); err != nil {
+		return err
 	}
 	q.question, q.rows = question{}, q.rows[:0]
-	d := open(&q.json, &q.in, q.body.Bytes())
-	err = members(d, func(name string) error {
+	d := open(&q.json, &q.in, q.body)
+	err := members(d, func(name string) error {
 		switch name {
 		case "instances":
-			return q.instances(d)
+			return q.instances(d, instances)
 		case "top":
 			return integer(d, name, &q.top)
 		case "words":
@@ -74,6 +125,9 @@ func (q *request) read(body io.Reader, most int64) error {
 		} else if errors.Is(err, io.EOF) {
 			err = nil
 		}
+	}
+	if own := (refusal{}); errors.As(err, &own) {
+		return err
 	}
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%s: %v", shape, err)
@@ -126,7 +180,7 @@ func kindError(d *jsontext.Decoder, want string) error {
 	return fmt.Errorf("here must stand %s", want)
 }
 
-func (q *request) instances(d *jsontext.Decoder) error {
+func (q *request) instances(d *jsontext.Decoder, most int) error {
 	q.rows = q.rows[:0]
 	if d.PeekKind() != '[' {
 		return kindError(d, "a list of instances")
@@ -139,8 +193,11 @@ func (q *request) instances(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
+		if len(q.rows) == most {
+			return refuse(http.StatusBadRequest, "more than %d instances: send fewer at a time", most)
+		}
 		end := int(d.InputOffset())
-		q.rows = append(q.rows, q.body.Bytes()[end-len(v):end])
+		q.rows = append(q.rows, q.body[end-len(v):end])
 	}
 	_, err := d.ReadToken()
 	return err
@@ -254,34 +311,3 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 
 // tooLarge says whether a number is beyond float32.
 func tooLarge(x float64) bool { return math.IsInf(float64(float32(x)), 0) }
-
-// appendPredictions writes the answer to :predict.
-func appendPredictions(out []byte, predictions []Prediction) []byte {
-	out = append(out, `{"predictions":[`...)
-	for i, p := range predictions {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if p.Error != "" {
-			out = append(quoted(append(out, `{"error":`...), p.Error), '}')
-			continue
-		}
-		out = append(out, `{"labels":[`...)
-		for k, l := range p.Labels {
-			if k > 0 {
-				out = append(out, ',')
-			}
-			out = quoted(append(out, `{"label":`...), l.Label)
-			out = strconv.AppendFloat(append(out, `,"score":`...), l.Score, 'g', -1, 64)
-			out = append(quoted(append(out, `,"path":`...), l.Path), '}')
-		}
-		out = append(out, "]}"...)
-	}
-	return append(out, "]}\n"...)
-}
-
-// quoted appends a string; bytes that are no UTF-8 become U+FFFD.
-func quoted(out []byte, s string) []byte {
-	out, _ = jsontext.AppendQuote(out, s) // its error is about such bytes
-	return out
-}

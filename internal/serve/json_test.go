@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,10 +17,23 @@ import (
 // What is written reads back as what encoding/json writes, whatever the names are.
 func TestPredictionsReadBack(t *testing.T) {
 	want := []Prediction{{Labels: []Label{{"a \"b\"\\\n\u2028<é", 1e-7, "x > y"}, {"b", -1e300, ""}}}, {Error: "a \"row\""}, {Labels: []Label{{"\xff", math.Pi, "c"}}}, {}}
-	out := appendPredictions(nil, want)
+	w := httptest.NewRecorder()
+	out := &output{w: w, text: []byte(`{"predictions":[`)}
+	for _, p := range want {
+		labels := make([]label, len(p.Labels))
+		for k := range labels {
+			labels[k].Node = int32(k)
+		}
+		if err := out.prediction(p.Error, labels, func(n label) Label { return p.Labels[n.Node] }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.end(); err != nil {
+		t.Fatal(err)
+	}
 	var got struct{ Predictions []Prediction }
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
 	}
 	want[2].Labels[0].Label = "\uFFFD"
 	want[3].Labels = []Label{}
@@ -36,7 +50,8 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		q := requests.New().(*request)
-		err := q.read(strings.NewReader(body), 1<<20)
+		q.room = newRoom(1 << 22)
+		err := q.read(strings.NewReader(body), -1, 1<<20, 1<<20)
 		var want struct {
 			Instances []json.RawMessage
 			Top       *int

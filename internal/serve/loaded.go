@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -28,8 +31,10 @@ type loaded struct {
 
 	users sync.WaitGroup
 
+	failed atomic.Pointer[string] // why its files can't be read any more; nil: they can
+
 	mu    sync.Mutex
-	rules map[int]*ready // by how many labels are asked for; 0: the model's cut-off
+	rules map[int]*ready // by how many labels are ranked; 0: the model's cut-off
 }
 
 // ready has the scorers for one number of labels.
@@ -45,7 +50,6 @@ type scorer struct {
 	batch  model.Batch
 	result model.Result
 	vector vector
-	rows   []int // of the batch: their places in the request
 }
 
 // vector is an instance in the model's columns, and the memory for making it.
@@ -63,11 +67,9 @@ type feature struct {
 	value float64
 }
 
-// mostRules bounds the numbers of labels whose scorers are kept.
-const mostRules = 64
-
 // load opens a model and prepares what its first request would wait for.
-func load(name, dir string) (*loaded, error) {
+func load(name, dir string) (_ *loaded, err error) {
+	defer fs.CatchFault(&err)()
 	m, err := model.Open(dir)
 	if err != nil {
 		return nil, err
@@ -88,8 +90,28 @@ func (l *loaded) retire() error {
 	return l.m.Close()
 }
 
-// ready returns the scorers for this many labels.
+// reading calls do, which reads the model's mapped files. Once one of them can't be read any more, as
+// it was cut short in place, each call is an error until the folder is opened anew: what was read
+// half way stays in the model.
+func (l *loaded) reading(do func() error) error {
+	if why := l.failed.Load(); why != nil {
+		return refuse(http.StatusServiceUnavailable, "%s", *why)
+	}
+	err := fs.Guarded(do)()
+	if errors.Is(err, fs.ErrFault) {
+		why := err.Error()
+		l.failed.Store(&why)
+		return refuse(http.StatusServiceUnavailable, "%s", why)
+	}
+	return err
+}
+
+// ready returns the scorers that rank this many labels or somewhat more; 0: as the model's cut-off
+// wants.
 func (l *loaded) ready(top int) (*ready, error) {
+	if top > 0 {
+		top = min(1<<bits.Len(uint(top-1)), l.m.Terminals())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.rules[top]; r != nil {
@@ -107,9 +129,6 @@ func (l *loaded) ready(top int) (*ready, error) {
 		rule, _ := l.rule(top) // it was made before
 		return &scorer{rule: rule, scorer: r.predictor.NewScorer()}
 	}
-	if len(l.rules) >= mostRules {
-		clear(l.rules)
-	}
 	l.rules[top] = r
 	return r, nil
 }
@@ -126,41 +145,70 @@ func (l *loaded) rule(top int) (*predict.Rule, error) {
 	return rule, err
 }
 
-// predict answers for the instances of a request.
-func (l *loaded) predict(q *question) error {
-	r, err := l.ready(min(or(q.top, 0), l.m.Terminals()))
+// most is the number of labels asked for; 0: as many as the model's cut-off gives.
+func (l *loaded) most(q *question) int { return min(or(q.top, 0), l.m.Terminals()) }
+
+// pieceBytes is about how much memory the lists take of the instances that are scored together.
+const pieceBytes = 256 << 10
+
+// predictStep is kind.step of predict.
+func (l *loaded) predictStep(q *question) (int, error) {
+	r, err := l.ready(l.most(q))
+	if err != nil {
+		return 0, err
+	}
+	return max(1, int(pieceBytes/r.predictor.RowBytes())), nil
+}
+
+// predict is kind.answer: labels and their scores.
+func (l *loaded) predict(q *question, first, last int, a *answers) error {
+	r, err := l.ready(l.most(q))
 	if err != nil {
 		return err
 	}
 	s := r.scorers.Get().(*scorer)
-	defer r.scorers.Put(s)
-	out := make([]Prediction, q.rows.len())
-	q.predictions = out
 	s.batch.Reset()
-	s.rows = s.rows[:0]
-	for i := range out {
+	for i := first; i < last; i++ {
+		wrong := ""
 		if err := q.rows.vector(l, i, &s.vector); err != nil {
-			out[i].Error = err.Error()
-			continue
+			wrong = err.Error()
+		} else {
+			s.batch.Add(s.vector.Index, s.vector.Value)
 		}
-		s.batch.Add(s.vector.Index, s.vector.Value)
-		s.rows = append(s.rows, i)
+		a.wrong = append(a.wrong, wrong)
 	}
-	if len(s.rows) == 0 {
-		return nil
-	}
-	if err := s.scorer.Predict(&s.batch, &s.result); err != nil {
-		return err
-	}
-	for k, i := range s.rows {
-		set := s.rule.Of(&s.result, k)
-		out[i].Labels = make([]Label, len(set))
-		for j, c := range set {
-			out[i].Labels[j] = Label{l.m.Tree.Name[c.Node], s.result.Shown(k, c), l.path[c.Node]}
+	if s.batch.Rows() > 0 {
+		if err := s.scorer.Predict(&s.batch, &s.result); err != nil {
+			return err
 		}
+	}
+	row := 0
+	for _, wrong := range a.wrong {
+		if wrong == "" {
+			set := s.rule.Of(&s.result, row)
+			if q.top != nil {
+				set = set[:min(*q.top, len(set))]
+			}
+			for _, c := range set {
+				a.labels = append(a.labels, label{Node: c.Node, Score: s.result.Shown(row, c)})
+			}
+			row++
+		}
+		a.ends = append(a.ends, len(a.labels))
+	}
+	if s.vector.bytes() <= keptBytes && 8*len(s.batch.Column) <= keptBytes && r.predictor.RowBytes() <= pieceBytes {
+		r.scorers.Put(s)
 	}
 	return nil
 }
+
+// bytes is the memory of the vector's buffers.
+func (v *vector) bytes() int {
+	return cap(v.row.Text) + 8*(cap(v.given)+cap(v.row.Index)+cap(v.Index))
+}
+
+// named is a label as it is shown.
+func (l *loaded) named(n label) Label { return Label{l.m.Tree.Name[n.Node], n.Score, l.path[n.Node]} }
 
 // vector maps a text, if there is one, and v.given, if there are features, to the model's
 // columns, and sorts them. The numbers of a table are columns already.
@@ -201,18 +249,23 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 	return nil
 }
 
-func (l *loaded) explain(q *question) error {
-	q.explanations = make([]explanation, q.rows.len())
+// explainStep is kind.step of explain.
+func (l *loaded) explainStep(*question) (int, error) { return 1, nil }
+
+// explain is kind.answer.
+func (l *loaded) explain(q *question, first, last int, a *answers) error {
 	o := explain.Options{Label: q.label, Top: min(or(q.top, 5), l.m.Terminals()), Words: or(q.words, 5)}
 	var v vector
-	for i := range q.explanations {
+	for i := first; i < last; i++ {
+		var e explanation
 		err := q.rows.vector(l, i, &v)
 		if err == nil {
-			q.explanations[i].Explanation, err = o.Explain(l.m, v.Index, v.Value)
+			e.Explanation, err = o.Explain(l.m, v.Index, v.Value)
 		}
 		if err != nil {
-			q.explanations[i].Error = err.Error()
+			e.Error = err.Error()
 		}
+		a.explained = append(a.explained, e)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/metrics"
 	"taxon/internal/model"
 	"taxon/internal/secure"
@@ -29,7 +31,8 @@ type Options struct {
 	Security secure.Options
 	Version  string
 
-	MaxBytes int64         // of a request's body
+	MaxBytes int64         // of a request's body, and of an answer over gRPC
+	Memory   int64         // bytes that requests under way take at a time; 0: DefaultMemory
 	MaxRows  int           // instances of a request
 	Queue    int           // requests that may wait for a free core
 	Rate     float64       // requests a second; 0: no bound
@@ -47,6 +50,7 @@ type Server struct {
 	models  map[string]*slot // fixed
 	slots   chan struct{}    // one for each request that is scored
 	waiting atomic.Int64
+	room    *room
 	limit   *rate.Limiter // nil: no bound
 	figures *metrics.Serving
 	closing sync.WaitGroup // of models that were replaced
@@ -77,7 +81,10 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	}
 	s := &Server{
 		o: o, models: map[string]*slot{}, slots: make(chan struct{}, model.Threads(o.Threads)),
-		figures: p.Serving(),
+		figures: p.Serving(), room: newRoom(cmp.Or(o.Memory, DefaultMemory)),
+	}
+	if s.room.all < o.MaxBytes {
+		return nil, exit.Usagef("serve: --memory %s is less than --max-body %s: give more memory, or take smaller requests", human.Bytes(s.room.all), human.Bytes(o.MaxBytes))
 	}
 	if o.Rate > 0 {
 		s.limit = rate.NewLimiter(rate.Limit(o.Rate), max(1, int(o.Rate)))
@@ -125,7 +132,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (s *Server) run(ctx context.Context, process *metrics.Process) error {
-	web, err := s.o.Security.HTTPServer(s.handler(process), policy)
+	web, err := s.o.Security.HTTPServer(s.o.Listen, s.handler(process), policy)
 	if err != nil {
 		return err
 	}
@@ -244,27 +251,41 @@ func (s *Server) names() []string {
 // statusGone counts requests whose caller left before they were answered.
 const statusGone = 499
 
-// admit waits for a free core. Call leave when done. It refuses at once if too many requests wait
-// already.
-func (s *Server) admit(ctx context.Context) (leave func(), err error) {
+// enter refuses a request beyond the rate, before its body is read.
+func (s *Server) enter() error {
 	if s.limit != nil && !s.limit.Allow() {
-		return nil, refuse(http.StatusTooManyRequests, "more than %g requests a second: try again in a second", s.o.Rate)
+		return refuse(http.StatusTooManyRequests, "more than %g requests a second: try again in a second", s.o.Rate)
 	}
-	leave = func() { <-s.slots }
+	return nil
+}
+
+// score calls do on a free core, once there is one. It refuses at once if too many requests wait
+// already, unless this one has begun.
+func (s *Server) score(ctx context.Context, begun bool, do func() error) error {
+	if err := s.admit(ctx, begun); err != nil {
+		return err
+	}
+	defer func() { <-s.slots }()
+	return do()
+}
+
+func (s *Server) admit(ctx context.Context, begun bool) error {
 	select {
 	case s.slots <- struct{}{}:
-		return leave, nil
+		return nil
 	default:
 	}
-	if s.waiting.Add(1) > int64(s.o.Queue) {
-		s.waiting.Add(-1)
-		return nil, refuse(http.StatusTooManyRequests, "too many requests are waiting: try again in a second")
+	if !begun {
+		if s.waiting.Add(1) > int64(s.o.Queue) {
+			s.waiting.Add(-1)
+			return refuse(http.StatusTooManyRequests, "too many requests are waiting: try again in a second")
+		}
+		defer s.waiting.Add(-1)
 	}
-	defer s.waiting.Add(-1)
 	select {
 	case s.slots <- struct{}{}:
-		return leave, nil
+		return nil
 	case <-ctx.Done():
-		return nil, refuse(statusGone, "the caller is gone")
+		return refuse(statusGone, "the caller is gone")
 	}
 }

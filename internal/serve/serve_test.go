@@ -26,11 +26,17 @@ const texts = "animal\tthe small dog barked\nanimal\ta cat and a dog\nanimal\ta 
 // trained is the folder of a model.
 func trained(t *testing.T, data string, text bool, method string) string {
 	t.Helper()
+	tree := filepath.Join(t.TempDir(), "tree")
+	must(t, os.WriteFile(tree, []byte("life animal\nlife plant\n"), 0o600))
+	return trainedOn(t, data, tree, text, method)
+}
+
+// trainedOn is trained with the path of a hierarchy; "": none.
+func trainedOn(t *testing.T, data, tree string, text bool, method string) string {
+	t.Helper()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "train")
-	tree := filepath.Join(dir, "tree")
 	must(t, os.WriteFile(in, []byte(data), 0o600))
-	must(t, os.WriteFile(tree, []byte("life animal\nlife plant\n"), 0o600))
 	o := train.Options{Data: []string{in}, Text: text, Hierarchy: tree, DAG: "graph", Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto",
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
 	_, err := train.Run(context.Background(), &o, tell.Silent{})
@@ -55,7 +61,9 @@ func serving(t *testing.T, o Options, models ...string) (*Server, *httptest.Serv
 	p := metrics.NewProcess("serve", "test")
 	s, err := New(context.Background(), o, p)
 	must(t, err)
-	web := httptest.NewServer(s.handler(p))
+	server, err := o.Security.HTTPServer("", s.handler(p), policy)
+	must(t, err)
+	web := httptest.NewServer(server.Handler)
 	t.Cleanup(func() {
 		web.Close()
 		must(t, s.Close())

@@ -125,7 +125,7 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 // seekable returns a file with random access: the path itself if it begins with magic, else a
 // copy of what f reads.
 func seekable(f *fs.File, path, magic string) (*os.File, int64, error) {
-	file, err := os.Open(path)
+	file, err := fs.OpenRegular(path)
 	head := make([]byte, len(magic))
 	if err == nil {
 		_, err = file.ReadAt(head, 0)

@@ -236,8 +236,18 @@ func ReadFile(ctx context.Context, files fs.Local, path string, read func(io.Rea
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	return read(f, f.Name())
+	var got struct {
+		s        *Structure
+		warnings []string
+	}
+	if err := fs.Compute(ctx, func() (err error) {
+		defer f.Close()
+		got.s, got.warnings, err = read(f, f.Name())
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
+	return got.s, got.warnings, nil
 }
 
 // WriteFile writes the edges as Read reads them, a line each.

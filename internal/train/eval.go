@@ -108,12 +108,13 @@ func (s *sweepScores) path() string { return s.t.work.Join("scores.jsonl") }
 
 // show is called by the coordinator with a sweep's weights. The coordinator waits until it
 // returns.
-func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) error {
+func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) (err error) {
+	defer fs.CatchFault(&err)()
 	defer s.t.usage.pause()()
 	measuring, done := context.WithCancel(ctx)
 	defer done()
 	defer context.AfterFunc(s.stopping, done)()
-	err := s.measure(measuring, st)
+	err = s.measure(measuring, st)
 	if s.stopping.Err() == nil {
 		if err == nil && s.t.o.EarlyStop != "" && s.stands(int(st.GetSweep())) {
 			err = engine.ErrEarlyStop

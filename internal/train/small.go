@@ -161,7 +161,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 	if !h.plan() {
 		return func() {}, nil
 	}
-	parts := filepath.Join(s.scratch, "holdout")
+	parts := filepath.Join(s.scratch, "parts") // not where cut-offs and calibrations put a single model
 	remove := func() {
 		for _, m := range s.held {
 			m.Close()
@@ -281,4 +281,33 @@ func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out
 		return nil
 	})
 	return out, err
+}
+
+// prunedAlike refuses a finished model whose pruning differs from the options.
+func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
+	asked := int64(0)
+	if c := m.Report.Pruned; c != nil {
+		asked = c.Asked
+	}
+	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
+	case asked != t.o.ModelSize && !small:
+		return exit.Usagef("%s: holds a model for which --model-size was %s, not %s: choose another --out, or use --force to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
+	case asked > 0 || small:
+		return nil
+	}
+	have := 0.0
+	if m.Pruned != nil {
+		have = m.Pruned.Threshold
+	}
+	if have != t.o.Threshold {
+		return exit.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+	}
+	return nil
+}
+
+func sizeWord(bytes int64) string {
+	if bytes == 0 {
+		return "not given"
+	}
+	return human.Bytes(bytes)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"taxon/internal/engine"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
-	"taxon/internal/human"
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/taxonomy"
@@ -47,6 +45,7 @@ type Training struct {
 	learned *learned      // nil: nothing was learned
 	warmSum string        // weights_sha256 of Options.Warm
 	scores  *sweepScores
+	left    bool // an engine that was left behind may still read Set
 
 	earlySum string // digest of the data of Options.EarlyStop
 }
@@ -99,7 +98,7 @@ func Open(ctx context.Context, o *Options, ui tell.Teller, scratch string) (t *T
 		return nil, err
 	}
 	if err = t.learn(ctx); err == nil {
-		err = t.specify()
+		err = fs.Compute(ctx, t.specify)
 	}
 	if err != nil {
 		t.Close()
@@ -151,7 +150,11 @@ func (t *Training) On(ui tell.Teller, job *taxonv1.Options, rows *dataset.Set, a
 }
 
 // Close releases what Open opened.
-func (t *Training) Close() { _ = t.Set.Close() } // nothing was written
+func (t *Training) Close() {
+	if !t.left {
+		_ = t.Set.Close() // nothing was written
+	}
+}
 
 func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Report, error) {
 	t, err := Open(ctx, o, ui, work.Path)
@@ -178,12 +181,22 @@ func run(ctx context.Context, o *Options, ui tell.Teller, work *Work) (*model.Re
 		return r, err
 	}
 	if o.Elsewhere == nil { // with Elsewhere, what is large is stored there
-		if _, err := t.Fit(1); err != nil {
+		if err := fs.Compute(ctx, func() error {
+			_, err := t.Fit(1)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		t.tellThrift()
 	}
-	defer t.CollectOften(1)()
+	var asBefore func()
+	if err := fs.Compute(ctx, func() error {
+		asBefore = t.CollectOften(1)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	defer asBefore()
 	if err := t.CheckLengths(); err != nil {
 		return nil, err
 	}
@@ -431,35 +444,6 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	return r, nil
 }
 
-// prunedAlike refuses a finished model whose pruning differs from the options.
-func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
-	asked := int64(0)
-	if c := m.Report.Pruned; c != nil {
-		asked = c.Asked
-	}
-	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
-	case asked != t.o.ModelSize && !small:
-		return exit.Usagef("%s: holds a model for which --model-size was %s, not %s: choose another --out, or use --force to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
-	case asked > 0 || small:
-		return nil
-	}
-	have := 0.0
-	if m.Pruned != nil {
-		have = m.Pruned.Threshold
-	}
-	if have != t.o.Threshold {
-		return exit.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
-	}
-	return nil
-}
-
-func sizeWord(bytes int64) string {
-	if bytes == 0 {
-		return "not given"
-	}
-	return human.Bytes(bytes)
-}
-
 // longRows is the C ||x||^2 from which inner solves converge slowly.
 const longRows = 100
 
@@ -510,8 +494,14 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.scores.engine = e
+	preparing := false // a job, which nothing interrupts
 	defer func() {
 		t.scores.engine = nil // else its store would stay in memory while cut-offs are fitted
+		if preparing && ctx.Err() != nil {
+			t.left = true
+			go func() { _ = e.Close() }() // the process ends first
+			return
+		}
 		if closed := e.Close(); err == nil {
 			err = closed
 		}
@@ -533,8 +523,12 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		if t.o.Elsewhere != nil {
 			t.o.Elsewhere.Resumed(job)
 		}
-	} else if err = t.submit(ctx, e, job); err != nil {
-		return nil, err
+	} else {
+		preparing = t.o.Warm == "" && t.o.Elsewhere == nil
+		if err = t.submit(ctx, e, job); err != nil {
+			return nil, err
+		}
+		preparing = false
 	}
 	st, err := t.follow(ctx, e, job)
 	if err != nil {
@@ -559,7 +553,7 @@ func (t *Training) engineConfig() engine.Config {
 	}
 	if t.o.Store == "badger" || t.thrift == method.OnDisk {
 		c.BadgerDir = t.work.Join("store")
-		_ = os.RemoveAll(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
+		_ = fs.Discard(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
 	}
 	if limit := t.o.Memory; limit > 0 {
 		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
@@ -580,7 +574,7 @@ func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.Jo
 		return t.WriteModel(ctx, to, e, st, trace)
 	}
 	whole := t.work.Join("whole")
-	defer os.RemoveAll(whole)
+	defer func() { _ = fs.Discard(whole) }()
 	report, err := t.WriteModel(ctx, whole, e, st, trace)
 	if err != nil {
 		return nil, err

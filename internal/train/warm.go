@@ -7,6 +7,7 @@ import (
 
 	"taxon/internal/engine"
 	"taxon/internal/exit"
+	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/model"
 	"taxon/internal/modelform"
@@ -33,8 +34,10 @@ func (t *Training) readWarm() error {
 // submit starts the job, from zero or at a model's weights.
 func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
 	if t.o.Warm == "" {
-		_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
-		return engine.StripStatus(err)
+		return fs.Compute(ctx, func() error {
+			_, err := e.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: t.Spec, Job: job})
+			return engine.StripStatus(err)
+		})
 	}
 	m, err := model.Open(t.o.Warm)
 	if err != nil {

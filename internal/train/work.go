@@ -57,7 +57,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if w.removeParents, err = fs.MakeParents(w.Path); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := os.Mkdir(w.Path, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := fs.MkdirAll(w.Path); err != nil {
 		w.removeParents()
 		return nil, fs.Explain(out, err)
 	}
@@ -278,8 +278,8 @@ func (w *Work) abandon() {
 		return
 	}
 	// The same command makes these again.
-	_ = os.RemoveAll(w.Join("data"))
-	_ = os.RemoveAll(w.Join("store"))
+	_ = fs.Discard(w.Join("data"))
+	_ = fs.Discard(w.Join("store"))
 }
 
 // Remove deletes the folder: the model is in place, or nothing is worth keeping.

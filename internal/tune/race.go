@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/tell"
 )
@@ -163,7 +164,7 @@ func (r *race) round(ctx context.Context, from, to int) error {
 			}
 		}
 		for f := from; f < to && len(in) > 0; f++ {
-			group.Go(func() error { return r.path(within, in, f) })
+			group.Go(fs.Guarded(func() error { return r.path(within, in, f) }))
 		}
 	}
 	return group.Wait()

@@ -33,13 +33,13 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
 		for f := from; f < to; f++ {
-			group.Go(func() (err error) {
+			group.Go(fs.Guarded(func() (err error) {
 				if c.clock.left(reserve) <= 0 { // bound looks at the clock now and then only
 					return errTimeUp
 				}
 				results[i][f-from], err = c.trial(within, r, f, min(may, c.useful(r.family)), b)
 				return err
-			})
+			}))
 		}
 	}
 	err := c.clock.ended(ctx, bounded, group.Wait())

@@ -81,6 +81,9 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 			return errors.Join(exit.Usagef("coordinator: %w", err), p.listen.Close())
 		}
 	}
+	if err := fs.MkdirMode(o.Dir, 0o700); err != nil { // on disk, as what the journal acknowledges is
+		return errors.Join(fs.Explain(o.Dir, err), p.listen.Close())
+	}
 	journal, snapshot, records, err := o.openJournal(ctx, o.Dir)
 	if err != nil {
 		return errors.Join(fs.Explain(o.Dir, err), p.listen.Close())

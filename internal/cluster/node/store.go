@@ -123,7 +123,7 @@ func (o *Store) identify() error {
 	if err := cluster.StoreFolder(o.Dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := fs.MkdirMode(o.Dir, 0o755); err != nil {
 		return fs.Explain(o.Dir, err)
 	}
 	id, err := store.ShardID(o.Dir, o.Name)

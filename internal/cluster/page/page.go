@@ -298,6 +298,10 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error": "give the header X-Taxon: 1, which no other site's page can send"}`, http.StatusForbidden)
 		return
 	}
+	if !secure.SameOrigin(r) {
+		http.Error(w, `{"error": "this comes from another site's page: use the page of this address"}`, http.StatusForbidden)
+		return
+	}
 	name, what, _ := strings.Cut(r.PathValue("call"), ":")
 	calls, _, err := p.jobs()
 	if err != nil {

@@ -272,3 +272,41 @@ func (p plain) WriteHeader(code int) {
 }
 
 func (p plain) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// On loopback, where nobody needs an identity, neither a name that was made to resolve to this machine nor
+// another site's page reads or cancels anything.
+func TestReboundName(t *testing.T) {
+	c := &cluster{state: taxonv1.JobState_JOB_STATE_RUNNING}
+	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"}, secure.Options{}, nil, New(c).Extra())
+	must(t, err)
+	defer func() { must(t, shown.Close()) }()
+	for _, r := range []struct {
+		method, path, host, origin string
+		want                       int
+	}{
+		{http.MethodGet, "/api/v1/jobs", "evil.example:9464", "", 403},
+		{http.MethodGet, "/metrics", "evil.example", "", 403},
+		{http.MethodPost, "/api/v1/jobs/job-1:cancel", "evil.example", "http://evil.example", 403},
+		{http.MethodPost, "/api/v1/jobs/job-1:cancel", shown.Addr, "http://evil.example", 403},
+		{http.MethodGet, "/healthz", "evil.example", "", 200},
+		{http.MethodGet, "/api/v1/jobs", "localhost", "", 200},
+		{http.MethodPost, "/api/v1/jobs/job-1:cancel", shown.Addr, "http://" + shown.Addr, 200},
+	} {
+		q, err := http.NewRequest(r.method, "http://"+shown.Addr+r.path, nil)
+		must(t, err)
+		q.Host = r.host
+		q.Header.Set("X-Taxon", "1")
+		if r.origin != "" {
+			q.Header.Set("Origin", r.origin)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != r.want {
+			t.Errorf("%s %s for %s from %q: %d, want %d", r.method, r.path, r.host, r.origin, answer.StatusCode, r.want)
+		}
+	}
+	if len(c.calls) != 1 {
+		t.Errorf("%v", c.calls)
+	}
+}

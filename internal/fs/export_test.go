@@ -1,0 +1,4 @@
+package fs
+
+// SetRemoveAll replaces the function that removes folders.
+func SetRemoveAll(f func(path string) error) { removeAll = f }

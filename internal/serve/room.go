@@ -1,0 +1,42 @@
+package serve
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"taxon/internal/human"
+)
+
+// DefaultMemory is the default of Options.Memory.
+const DefaultMemory = 128 << 20
+
+// room is the memory that requests under way share: their bodies as far as they have arrived, and
+// the answers that have not been written yet.
+type room struct {
+	all  int64
+	left atomic.Int64
+}
+
+func newRoom(bytes int64) *room {
+	r := &room{all: bytes}
+	r.left.Store(bytes)
+	return r
+}
+
+// take refuses what would be more than there is. Each success needs a give.
+func (r *room) take(bytes int64) error {
+	if r.left.Add(-bytes) >= 0 {
+		return nil
+	}
+	r.give(bytes)
+	if bytes > r.all {
+		return refuse(http.StatusBadRequest, "the answer for one instance would take %s of memory, and requests have %s in all: ask for fewer labels", human.Bytes(bytes), human.Bytes(r.all))
+	}
+	return refuse(http.StatusTooManyRequests, "requests under way take all the memory that they have (%s): try again in a second", human.Bytes(r.all))
+}
+
+func (r *room) give(bytes int64) { r.left.Add(bytes) }
+
+// keptBytes is the most memory that a buffer may have to be kept for another request. What is larger
+// is given back.
+const keptBytes = 64 << 10
