@@ -60,6 +60,7 @@ func TestInterruptedWhileAnInputIsSilent(t *testing.T) {
 		go func() { ended <- execute(ctx, args, strings.NewReader(""), io.Discard, &stderr) }()
 		select {
 		case code := <-ended:
+			cancel(nil)
 			t.Errorf("%s: ends with %d before the signal: %s", line, code, stderr.String())
 			continue
 		case <-time.After(50 * time.Millisecond): // it may have begun to wait or not: both must end

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -159,12 +161,16 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	if s.o.Ready != nil {
 		s.o.Ready(l.Addr().String(), also)
 	}
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	s.room.bound()
 	every := time.NewTicker(s.o.Reload)
 	defer every.Stop()
 	for waiting := true; waiting; {
 		select {
 		case <-every.C:
 			s.reload()
+			s.room.tidy()
 			continue
 		case err = <-ended:
 			servers--
@@ -211,9 +217,11 @@ func (s *Server) reload() {
 			continue
 		}
 		m.looked = stamp
+		debug.SetMemoryLimit(math.MaxInt64) // for both models
 		in, err := load(m.name, m.dir)
 		s.figures.Loaded(m.name, err == nil)
 		if m.failed = err; err != nil {
+			s.room.bound()
 			if m.told == "" { // else the folder is still changing
 				s.tell(m)
 			}
@@ -228,6 +236,7 @@ func (s *Server) reload() {
 			if err := old.retire(); err != nil {
 				s.o.Log(fmt.Errorf("%s: closing the old model: %w", m.name, err))
 			}
+			s.room.bound()
 		})
 	}
 }
