@@ -12,7 +12,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"taxon/internal/fs"
 )
@@ -52,6 +51,9 @@ func openArrow(f *fs.File, path string) (in records, err error) {
 	}
 	a := &arrowRecords{file: file, bound: &bound{size: size}}
 	defer caught("Arrow", &err)
+	if err := checkArrow(file, size); err != nil {
+		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
+	}
 	a.bound.reset()
 	// Without its own limits the library still refuses what is larger than the file.
 	if a.in, err = ipc.NewFileReader(file, ipc.WithAllocator(a.bound), ipc.WithBodySizeLimit(0), ipc.WithMetadataSizeLimit(0)); err != nil {
@@ -108,6 +110,7 @@ func arrowSchema(encoded string) (schema *arrow.Schema) {
 	if err != nil {
 		return nil
 	}
+	checkMessage(b)
 	r, err := ipc.NewReader(bytes.NewReader(b), ipc.WithMetadataSizeLimit(int64(len(b))), ipc.WithBodySizeLimit(1))
 	if err != nil {
 		return nil
@@ -281,38 +284,6 @@ func (t *logical) arrowValue(in arrow.Array, at int) value {
 		return value{text: string(v.Value(at))}
 	}
 	return value{}
-}
-
-// bound gives the library memory for a batch, or for the dictionaries. A damaged length in the
-// file asks for more than the file can hold.
-type bound struct {
-	memory.GoAllocator
-	size, left int64
-}
-
-const (
-	smallBatch = 64 << 20 // bytes that any file may ask for
-	maxRatio   = 256      // how many times its own size a file may ask for: LZ4 can't shrink by more
-)
-
-func (b *bound) reset() { b.left = max(smallBatch, maxRatio*b.size) }
-
-// Allocate panics where the bound is exceeded; caught makes it an error.
-func (b *bound) Allocate(size int) []byte {
-	if b.left -= int64(size); size < 0 || b.left < 0 {
-		panic(errors.New("a part claims to be larger than the file can hold"))
-	}
-	return b.GoAllocator.Allocate(size)
-}
-
-// Reallocate is Allocate for a buffer that grows.
-func (b *bound) Reallocate(size int, old []byte) []byte {
-	if size <= len(old) {
-		return old[:size]
-	}
-	grown := b.Allocate(size)
-	copy(grown, old)
-	return grown
 }
 
 func (a *arrowRecords) close() {

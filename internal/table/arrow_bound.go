@@ -1,0 +1,178 @@
+package table
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// Arrow's library believes the lengths in a file. This file compares them with what the file can
+// hold before the library allocates memory for them, as memory that can't be had ends the process.
+// The names and numbers of fields are those of Arrow's Schema.fbs, Message.fbs and File.fbs.
+
+var errLength = errors.New("a length is larger than the file can hold")
+
+// bound gives the library memory for a batch, or for the dictionaries.
+type bound struct {
+	memory.GoAllocator
+	size, left int64
+}
+
+const (
+	smallBatch = 64 << 20 // bytes that any file may ask for
+	maxRatio   = 256      // how many times its own size a file may ask for: LZ4 can't shrink by more
+)
+
+func (b *bound) reset() { b.left = max(smallBatch, maxRatio*b.size) }
+
+// Allocate panics where the bound is exceeded; caught makes it an error.
+func (b *bound) Allocate(size int) []byte {
+	if b.left -= int64(size); size < 0 || b.left < 0 {
+		panic(errLength)
+	}
+	return b.GoAllocator.Allocate(size)
+}
+
+// Reallocate is Allocate for a buffer that grows.
+func (b *bound) Reallocate(size int, old []byte) []byte {
+	if size <= len(old) {
+		return old[:size]
+	}
+	grown := b.Allocate(size)
+	copy(grown, old)
+	return grown
+}
+
+// flat is a table of a flatbuffer. Reading outside the buffer panics.
+type flat struct{ flatbuffers.Table }
+
+// slot is the place of a table's field, by its number; 0: the field is not there.
+func (t flat) slot(field int) flatbuffers.UOffsetT {
+	at := t.Offset(flatbuffers.VOffsetT(4 + 2*field))
+	if at == 0 {
+		return 0
+	}
+	return t.Pos + flatbuffers.UOffsetT(at)
+}
+
+// table is a field that is a table, or a union of some; the zero value: it is not there.
+func (t flat) table(field int) flat {
+	at := t.slot(field)
+	if at == 0 {
+		return flat{}
+	}
+	return flat{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}}
+}
+
+// vector is a field that is a vector: where it begins, and its length. It panics unless all of
+// the vector is in the buffer.
+func (t flat) vector(field, entryBytes int) (begin flatbuffers.UOffsetT, n int) {
+	at := t.slot(field)
+	if at == 0 {
+		return 0, 0
+	}
+	begin, n = t.Vector(at-t.Pos), t.VectorLen(at-t.Pos)
+	if n > (len(t.Bytes)-int(begin))/entryBytes {
+		panic(errLength)
+	}
+	return begin, n
+}
+
+func root(b []byte) flat {
+	return flat{flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}}
+}
+
+// checkFields checks a vector of fields and all below. There are at most left of them.
+func (t flat) checkFields(field int, left *int) {
+	begin, n := t.vector(field, 4)
+	for i := range n {
+		if *left--; *left < 0 {
+			panic(errLength)
+		}
+		one := flat{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(begin + flatbuffers.UOffsetT(4*i))}}
+		one.vector(6, 4) // custom metadata
+		const union = 14
+		if at := one.slot(2); at != 0 && one.GetByte(at) == union {
+			one.table(3).vector(1, 4)
+		}
+		one.checkFields(5, left)
+	}
+}
+
+func (t flat) checkSchema() {
+	left := len(t.Bytes) / 4
+	t.vector(2, 4) // custom metadata
+	t.checkFields(1, &left)
+}
+
+// checkMessage checks a schema, a batch of records or of a dictionary. b begins with its length.
+func checkMessage(b []byte) {
+	const schema, dictionary, records = 1, 2, 3
+	if binary.LittleEndian.Uint32(b) == 0xffffffff { // before the length, but in old files
+		b = b[4:]
+	}
+	message := root(b[4:])
+	at := message.slot(1)
+	if at == 0 {
+		return
+	}
+	header := message.table(2)
+	switch message.GetByte(at) {
+	case schema:
+		header.checkSchema()
+		return
+	case dictionary:
+		header = header.table(1)
+	case records:
+	default:
+		return
+	}
+	_, buffers := header.vector(2, 16)
+	begin, n := header.vector(4, 8) // how many buffers each column of views has
+	for i := range n {
+		if count := header.GetInt64(begin + flatbuffers.UOffsetT(8*i)); count < 0 || count > int64(buffers) {
+			panic(errLength)
+		}
+	}
+}
+
+// checkArrow checks the footer and the heads of all parts that it names.
+func checkArrow(in io.ReaderAt, size int64) error {
+	tail := make([]byte, 10) // the footer's length, and ARROW1
+	if size < int64(len(tail)) {
+		return io.ErrUnexpectedEOF
+	}
+	if _, err := in.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return err
+	}
+	length := int64(binary.LittleEndian.Uint32(tail))
+	if length > size-int64(len(tail)) {
+		return errLength
+	}
+	b := make([]byte, length)
+	if _, err := in.ReadAt(b, size-int64(len(tail))-length); err != nil {
+		return err
+	}
+	footer := root(b)
+	footer.table(1).checkSchema()
+	footer.vector(4, 4) // custom metadata
+	for _, field := range []int{2, 3} {
+		begin, n := footer.vector(field, 24)
+		for i := range n {
+			block := begin + flatbuffers.UOffsetT(24*i)
+			offset, head := footer.GetInt64(block), int64(footer.GetInt32(block+8))
+			if offset < 0 || head < 8 || head > size || offset > size-head {
+				return errLength
+			}
+			message := make([]byte, head)
+			if _, err := in.ReadAt(message, offset); err != nil {
+				return err
+			}
+			checkMessage(message)
+		}
+	}
+	return nil
+}
