@@ -114,6 +114,9 @@ func checkMessage(b []byte) {
 	if binary.LittleEndian.Uint32(b) == 0xffffffff { // before the length, but in old files
 		b = b[4:]
 	}
+	if int64(binary.LittleEndian.Uint32(b)) > int64(len(b)-4) {
+		panic(errLength)
+	}
 	message := root(b[4:])
 	at := message.slot(1)
 	if at == 0 {

@@ -1,7 +1,9 @@
 package table
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -32,9 +34,11 @@ type cursor struct {
 	name    string
 	leaf    *parquet.Column
 	logical logical
-	list    int // definition level from which a list has an entry; 0: the column is no list
-	present int // definition level from which the cell, or entry, is not null
-	pages   parquet.Pages
+	list    int           // definition level from which a list has an entry; 0: the column is no list
+	present int           // definition level from which the cell, or entry, is not null
+	group   int           // row group that is read next
+	rows    int64         // of all row groups before it
+	pages   parquet.Pages // nil: the chunk has ended
 	page    parquet.Page
 	from    parquet.ValueReader
 	buf     []parquet.Value
@@ -59,6 +63,9 @@ func openParquet(f *fs.File, path string) (records, error) {
 
 func (p *parquetRecords) open(size int64) (err error) {
 	defer caught("Parquet", &err)
+	if err := checkParquet(p.file, size); err != nil {
+		return fmt.Errorf("is no Parquet file that can be read: %w", err)
+	}
 	if p.in, err = parquet.OpenFile(p.file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
 		return fmt.Errorf("is no Parquet file that can be read: %w", err)
 	}
@@ -240,14 +247,15 @@ func (p *parquetRecords) next() (line int64, err error) {
 	}
 	p.row++
 	for _, c := range p.used {
-		if err := c.next(); err != nil {
+		if err := p.read(c); err != nil {
 			return p.row, fmt.Errorf("column %q: %w", c.name, err)
 		}
 	}
 	return p.row, nil
 }
 
-func (c *cursor) next() error {
+// read reads the values of the record. A record does not go on into the next chunk.
+func (p *parquetRecords) read(c *cursor) error {
 	c.row = c.row[:0]
 	for {
 		for ; c.at < c.end; c.at++ {
@@ -265,7 +273,7 @@ func (c *cursor) next() error {
 			return nil
 		}
 		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
+			err = p.nextChunk(c)
 		}
 		if err != nil {
 			return err
@@ -273,15 +281,35 @@ func (c *cursor) next() error {
 	}
 }
 
-// fill reads some values.
-func (c *cursor) fill() (err error) {
-	if c.pages == nil {
-		c.pages, c.buf = c.leaf.Pages(), make([]parquet.Value, 512)
+// nextChunk goes to the column's values in the next row group.
+func (p *parquetRecords) nextChunk(c *cursor) error {
+	groups := p.in.RowGroups()
+	if c.group == len(groups) || c.rows != p.row-1 {
+		return errors.New("the Parquet file is damaged: the column has other rows than its footer says")
 	}
+	if err := checkPages(p.file, p.in.Size(), &p.in.Metadata().RowGroups[c.group].Columns[c.leaf.Index()].MetaData); err != nil {
+		return fmt.Errorf("the Parquet file is damaged: %w", err)
+	}
+	c.pages, c.buf = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages(), make([]parquet.Value, 512)
+	c.rows += groups[c.group].NumRows()
+	c.group++
+	return nil
+}
+
+// fill reads some values; io.EOF at the end of a chunk.
+func (c *cursor) fill() (err error) {
 	for {
+		if c.pages == nil {
+			return io.EOF
+		}
 		if c.from == nil {
 			parquet.Release(c.page) // its values were copied
-			if c.page, err = c.pages.ReadPage(); err != nil {
+			c.page = nil
+			if c.page, err = c.pages.ReadPage(); err == io.EOF {
+				err = cmp.Or(c.pages.Close(), io.EOF)
+				c.pages = nil
+			}
+			if err != nil {
 				return err
 			}
 			c.from = c.page.Values()
