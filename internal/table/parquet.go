@@ -287,7 +287,10 @@ func (p *parquetRecords) nextChunk(c *cursor) error {
 	if c.group == len(groups) || c.rows != p.row-1 {
 		return errors.New("the Parquet file is damaged: the column has other rows than its footer says")
 	}
-	if err := checkPages(p.file, p.in.Size(), &p.in.Metadata().RowGroups[c.group].Columns[c.leaf.Index()].MetaData); err != nil {
+	chunk := func(group int) *format.ColumnMetaData {
+		return &p.in.Metadata().RowGroups[group].Columns[c.leaf.Index()].MetaData
+	}
+	if err := checkPages(p.file, p.in.Size(), chunk(c.group), chunk(0).Codec); err != nil { // the library knows one codec a column
 		return fmt.Errorf("the Parquet file is damaged: %w", err)
 	}
 	c.pages, c.buf = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages(), make([]parquet.Value, 512)

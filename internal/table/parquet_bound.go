@@ -7,6 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 )
 
 // checkParquet compares the footer's length with the file's size.
@@ -26,7 +27,7 @@ func checkParquet(in io.ReaderAt, size int64) error {
 
 // checkPages reads the heads of a column chunk's pages and compares their lengths with what the
 // chunk can hold, before the library allocates memory for them.
-func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData) error {
+func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec format.CompressionCodec) error {
 	at := meta.DataPageOffset
 	if meta.DictionaryPageOffset != 0 {
 		at = meta.DictionaryPageOffset
@@ -49,18 +50,44 @@ func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData) error {
 		if n < 0 || n > meta.NumValues-values || int64(head.DictionaryPageHeader.V.NumValues) > plain {
 			return errLength
 		}
-		levels := int64(head.DataPageHeaderV2.V.RepetitionLevelsByteLength) + int64(head.DataPageHeaderV2.V.DefinitionLevelsByteLength)
-		if meta.Codec == format.Snappy && packed > levels && levels >= 0 { // it begins with its own length, which the library believes
-			own := make([]byte, min(binary.MaxVarintLen64, packed-levels))
-			if _, err := in.ReadAt(own, rest+levels); err != nil {
-				return err
-			}
-			if length, _ := binary.Uvarint(own); length > uint64(max(plain, 0)) {
-				return errLength
-			}
+		if err := checkPacked(in, rest, packed, plain, &head, codec); err != nil {
+			return err
 		}
 		values += n
 		at = rest + packed
+	}
+	return nil
+}
+
+// checkPacked checks the bytes of a page where the library believes what they say of their length,
+// or, of LZ4, asks for twice the memory whenever they are damaged.
+func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeader, codec format.CompressionCodec) error {
+	v2 := &head.DataPageHeaderV2.V
+	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength) // are not compressed
+	if levels < 0 || levels > min(packed, plain) {
+		return errLength
+	}
+	at, packed, plain = at+levels, packed-levels, plain-levels
+	if packed == 0 {
+		return nil
+	}
+	switch codec {
+	case format.Snappy:
+		own := make([]byte, min(binary.MaxVarintLen64, packed))
+		if _, err := in.ReadAt(own, at); err != nil {
+			return err
+		}
+		if length, _ := binary.Uvarint(own); length > uint64(plain) {
+			return errLength
+		}
+	case format.Lz4Raw:
+		src, dst := make([]byte, packed), make([]byte, plain)
+		if _, err := in.ReadAt(src, at); err != nil {
+			return err
+		}
+		if n, err := lz4.UncompressBlock(src, dst); err != nil || int64(n) != plain {
+			return errors.New("a page in LZ4 can't be decompressed")
+		}
 	}
 	return nil
 }
