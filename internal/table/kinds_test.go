@@ -153,7 +153,7 @@ func numbersOf(texts string) string {
 // A value is the same, or is refused, in every format and role. The files are by pyarrow, polars and
 // NumPy; `make test-formats` writes them anew, and tests those too (TAXON_KINDS).
 func TestKinds(t *testing.T) {
-	dir := cmp.Or(os.Getenv("TAXON_KINDS"), filepath.Join("testdata", "kinds"))
+	dir := filepath.Join(cmp.Or(os.Getenv("TAXON_KINDS"), "testdata"), "kinds")
 	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

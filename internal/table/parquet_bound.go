@@ -68,7 +68,7 @@ func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeade
 		return errLength
 	}
 	at, packed, plain = at+levels, packed-levels, plain-levels
-	if packed == 0 {
+	if packed == 0 || v2.IsCompressed.Valid && !v2.IsCompressed.V {
 		return nil
 	}
 	switch codec {

@@ -1,8 +1,9 @@
-"""Writes a table with a column of each logical type in each format: see TestKinds.
+"""Writes the files of TestKinds and TestDamage.
 
     kinds.py FOLDER
 
-The four rows of a column are two values, null, and a value again. TestKinds says what each is read as.
+FOLDER/kinds gets a table with a column of each logical type, in each format. The four rows of a column are two
+values, null, and a value again; TestKinds says what each is read as. FOLDER/damage gets small files, which TestDamage damages.
 """
 import datetime as dt
 import decimal
@@ -17,7 +18,8 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-out = pathlib.Path(sys.argv[1])
+out = pathlib.Path(sys.argv[1]) / "kinds"
+out.mkdir(exist_ok=True)
 D = decimal.Decimal
 day, moment, clock = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 12, 30, 0, 500000), dt.time(12, 30, 0, 500000)
 midnight, old = dt.datetime(2020, 1, 1), dt.datetime(1955, 11, 5, 6, 15)
@@ -135,5 +137,19 @@ pa.csv.write_csv(table.select([c for c in columns if c.startswith(("int", "uint"
 for name, type in {**{f"{s}int{b}": f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}, "bool": "bool", "half": "float16", "float": "float32", "double": "float64", "string": "U", "fixed_binary": "S3"}.items():
     values = np.array([v for v in columns[name].to_pylist() if v is not None], type)
     np.save(out / f"{name}.npy", values)
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in "biuf" and name != "float":  # NaN is no entry of a matrix
         np.save(out / f"{name}.matrix.npy", values.reshape(-1, 1))
+
+out = out.parent / "damage"
+out.mkdir(exist_ok=True)
+small = pa.table({"text": pa.array(["small furry purr", "bark loud", None, "tree leaf tall"] * 2).dictionary_encode(), "label": pa.array([["cat", "pet"], ["dog"], None, []] * 2),
+                  "number": [0.5, 1, None, 2] * 2, "list": pa.array([[1, 2], [3, 4], [5, 6], [7, 8]] * 2, pa.list_(pa.float32(), 2))})
+for codec, version in (("none", "1.0"), ("snappy", "1.0"), ("zstd", "2.0"), ("lz4", "2.0")):
+    pq.write_table(small, out / f"{codec}.parquet", compression=codec, data_page_version=version, write_page_checksum=True, use_dictionary=["text"], row_group_size=5)
+for codec in ("uncompressed", "lz4", "zstd"):
+    pa.feather.write_feather(small, out / f"{codec}.arrow", compression=codec, chunksize=5)
+pl.from_arrow(small).write_ipc(out / "polars.arrow", compression="zstd")
+# As scipy.sparse.save_npz writes a matrix of compressed rows.
+rows = {"format": np.array(b"csr"), "shape": np.array([4, 5]), "indptr": np.array([0, 2, 3, 3, 6], "i4"), "indices": np.array([0, 4, 1, 0, 2, 3], "i4"), "data": np.array([0.5, 1, 2, 3, 4, 5], "f4")}
+np.savez(out / "plain.npz", **rows)
+np.savez_compressed(out / "packed.npz", **rows)
