@@ -107,10 +107,9 @@ func arrowSchema(encoded string) (schema *arrow.Schema) {
 		}
 	}()
 	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
+	if err != nil || checkMessage(b) != nil {
 		return nil
 	}
-	checkMessage(b)
 	r, err := ipc.NewReader(bytes.NewReader(b), ipc.WithMetadataSizeLimit(int64(len(b))), ipc.WithBodySizeLimit(1))
 	if err != nil {
 		return nil

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -67,18 +68,17 @@ func (t flat) table(field int) flat {
 	return flat{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}}
 }
 
-// vector is a field that is a vector: where it begins, and its length. It panics unless all of
-// the vector is in the buffer.
-func (t flat) vector(field, entryBytes int) (begin flatbuffers.UOffsetT, n int) {
+// vector is a field that is a vector: where it begins, and its length. All of it is in the buffer.
+func (t flat) vector(field, entryBytes int) (begin flatbuffers.UOffsetT, n int, err error) {
 	at := t.slot(field)
 	if at == 0 {
-		return 0, 0
+		return 0, 0, nil
 	}
 	begin, n = t.Vector(at-t.Pos), t.VectorLen(at-t.Pos)
 	if n > (len(t.Bytes)-int(begin))/entryBytes {
-		panic(errLength)
+		return 0, 0, errLength
 	}
-	return begin, n
+	return begin, n, nil
 }
 
 func root(b []byte) flat {
@@ -86,60 +86,66 @@ func root(b []byte) flat {
 }
 
 // checkFields checks a vector of fields and all below. There are at most left of them.
-func (t flat) checkFields(field int, left *int) {
-	begin, n := t.vector(field, 4)
+func (t flat) checkFields(field int, left *int) error {
+	begin, n, err := t.vector(field, 4)
+	if *left -= n; err != nil || *left < 0 {
+		return errLength
+	}
 	for i := range n {
-		if *left--; *left < 0 {
-			panic(errLength)
-		}
 		one := flat{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(begin + flatbuffers.UOffsetT(4*i))}}
-		one.vector(6, 4) // custom metadata
 		const union = 14
 		if at := one.slot(2); at != 0 && one.GetByte(at) == union {
-			one.table(3).vector(1, 4)
+			_, _, err = one.table(3).vector(1, 4)
 		}
-		one.checkFields(5, left)
+		_, _, bad := one.vector(6, 4) // custom metadata
+		if err = cmp.Or(err, bad, one.checkFields(5, left)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (t flat) checkSchema() {
+func (t flat) checkSchema() error {
 	left := len(t.Bytes) / 4
-	t.vector(2, 4) // custom metadata
-	t.checkFields(1, &left)
+	_, _, err := t.vector(2, 4) // custom metadata
+	return cmp.Or(err, t.checkFields(1, &left))
 }
 
 // checkMessage checks a schema, a batch of records or of a dictionary. b begins with its length.
-func checkMessage(b []byte) {
+func checkMessage(b []byte) error {
 	const schema, dictionary, records = 1, 2, 3
 	if binary.LittleEndian.Uint32(b) == 0xffffffff { // before the length, but in old files
 		b = b[4:]
 	}
 	if int64(binary.LittleEndian.Uint32(b)) > int64(len(b)-4) {
-		panic(errLength)
+		return errLength
 	}
 	message := root(b[4:])
 	at := message.slot(1)
 	if at == 0 {
-		return
+		return nil
 	}
 	header := message.table(2)
 	switch message.GetByte(at) {
 	case schema:
-		header.checkSchema()
-		return
+		return header.checkSchema()
 	case dictionary:
 		header = header.table(1)
 	case records:
 	default:
-		return
+		return nil
 	}
-	_, buffers := header.vector(2, 16)
-	begin, n := header.vector(4, 8) // how many buffers each column of views has
+	_, buffers, err := header.vector(2, 16)
+	begin, n, bad := header.vector(4, 8) // how many buffers each column of views has
+	if err = cmp.Or(err, bad); err != nil {
+		return err
+	}
 	for i := range n {
 		if count := header.GetInt64(begin + flatbuffers.UOffsetT(8*i)); count < 0 || count > int64(buffers) {
-			panic(errLength)
+			return errLength
 		}
 	}
+	return nil
 }
 
 // checkArrow checks the footer and the heads of all parts that it names.
@@ -160,10 +166,15 @@ func checkArrow(in io.ReaderAt, size int64) error {
 		return err
 	}
 	footer := root(b)
-	footer.table(1).checkSchema()
-	footer.vector(4, 4) // custom metadata
+	_, _, err := footer.vector(4, 4) // custom metadata
+	if err = cmp.Or(err, footer.table(1).checkSchema()); err != nil {
+		return err
+	}
 	for _, field := range []int{2, 3} {
-		begin, n := footer.vector(field, 24)
+		begin, n, err := footer.vector(field, 24)
+		if err != nil {
+			return err
+		}
 		for i := range n {
 			block := begin + flatbuffers.UOffsetT(24*i)
 			offset, head := footer.GetInt64(block), int64(footer.GetInt32(block+8))
@@ -174,7 +185,9 @@ func checkArrow(in io.ReaderAt, size int64) error {
 			if _, err := in.ReadAt(message, offset); err != nil {
 				return err
 			}
-			checkMessage(message)
+			if err := checkMessage(message); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
