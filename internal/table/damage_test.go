@@ -76,7 +76,7 @@ const damageStride = 7
 // A damaged file is an error, or reads as before. Only where there is no checksum may it read as another. None ends the
 // process, or asks for memory that the file could not fill.
 func TestDamage(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "damage", "*.*"))
+	files, err := filepath.Glob(filepath.Join(tables(), "damage", "*.*"))
 	if err != nil || len(files) != 10 {
 		t.Fatal(files, err)
 	}

@@ -150,10 +150,13 @@ func numbersOf(texts string) string {
 	return strings.Join(rows, "|")
 }
 
+// tables is the folder that testdata/kinds.py has written.
+func tables() string { return cmp.Or(os.Getenv("TAXON_TEST_TABLES"), "testdata") }
+
 // A value is the same, or is refused, in every format and role. The files are by pyarrow, polars and
-// NumPy; `make test-formats` writes them anew, and tests those too (TAXON_KINDS).
+// NumPy; `make test-formats` writes them anew, and tests those too.
 func TestKinds(t *testing.T) {
-	dir := filepath.Join(cmp.Or(os.Getenv("TAXON_KINDS"), "testdata"), "kinds")
+	dir := filepath.Join(tables(), "kinds")
 	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
