@@ -107,7 +107,7 @@ func arrowSchema(encoded string) (schema *arrow.Schema) {
 		}
 	}()
 	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || checkMessage(b) != nil {
+	if err != nil || checkMessage(b, io.NewSectionReader(bytes.NewReader(nil), 0, 0)) != nil {
 		return nil
 	}
 	r, err := ipc.NewReader(bytes.NewReader(b), ipc.WithMetadataSizeLimit(int64(len(b))), ipc.WithBodySizeLimit(1))

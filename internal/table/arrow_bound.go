@@ -23,8 +23,8 @@ type bound struct {
 }
 
 const (
-	smallBatch = 64 << 20 // bytes that any file may ask for
-	maxRatio   = 256      // how many times its own size a file may ask for: LZ4 can't shrink by more
+	maxRatio   = 256     // how many times its own size a file may ask for: more than tables shrink by
+	smallBatch = 4 << 30 // bytes that any file may ask for: zeros shrink by more
 )
 
 func (b *bound) reset() { b.left = max(smallBatch, maxRatio*b.size) }
@@ -111,8 +111,9 @@ func (t flat) checkSchema() error {
 	return cmp.Or(err, t.checkFields(1, &left))
 }
 
-// checkMessage checks a schema, a batch of records or of a dictionary. b begins with its length.
-func checkMessage(b []byte) error {
+// checkMessage checks a schema, a batch of records or of a dictionary. b begins with its length;
+// body is what is behind it in the file.
+func checkMessage(b []byte, body *io.SectionReader) error {
 	const schema, dictionary, records = 1, 2, 3
 	if binary.LittleEndian.Uint32(b) == 0xffffffff { // before the length, but in old files
 		b = b[4:]
@@ -135,10 +136,24 @@ func checkMessage(b []byte) error {
 	default:
 		return nil
 	}
-	_, buffers, err := header.vector(2, 16)
+	first, buffers, err := header.vector(2, 16)
 	begin, n, bad := header.vector(4, 8) // how many buffers each column of views has
 	if err = cmp.Or(err, bad); err != nil {
 		return err
+	}
+	for i := range buffers {
+		at := first + flatbuffers.UOffsetT(16*i)
+		offset, length := header.GetInt64(at), header.GetInt64(at+8)
+		if offset < 0 || length < 0 || offset > body.Size() || length > body.Size()-offset {
+			return errLength
+		}
+		if header.slot(3) == 0 || length == 0 { // not compressed
+			continue
+		}
+		packed := frames{in: body, at: offset, to: offset + length}
+		if plain := int64(packed.take(8)); plain < -1 || plain > packed.most() { // -1: it is not
+			return errLength
+		}
 	}
 	for i := range n {
 		if count := header.GetInt64(begin + flatbuffers.UOffsetT(8*i)); count < 0 || count > int64(buffers) {
@@ -177,15 +192,15 @@ func checkArrow(in io.ReaderAt, size int64) error {
 		}
 		for i := range n {
 			block := begin + flatbuffers.UOffsetT(24*i)
-			offset, head := footer.GetInt64(block), int64(footer.GetInt32(block+8))
-			if offset < 0 || head < 8 || head > size || offset > size-head {
+			offset, head, body := footer.GetInt64(block), int64(footer.GetInt32(block+8)), footer.GetInt64(block+16)
+			if offset < 0 || head < 8 || head > size || offset > size-head || body < 0 || body > size-head-offset {
 				return errLength
 			}
 			message := make([]byte, head)
 			if _, err := in.ReadAt(message, offset); err != nil {
 				return err
 			}
-			if err := checkMessage(message); err != nil {
+			if err := checkMessage(message, io.NewSectionReader(in, offset+head, body)); err != nil {
 				return err
 			}
 		}

@@ -105,7 +105,7 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows, asked, err := readAll(t, path, o)
-			if asked > 2*smallBatch {
+			if asked > 2*smallPage {
 				t.Errorf("%s, %s at byte %d: %d bytes of memory, %v", file, what, at, asked, err)
 			}
 			if err != nil {
@@ -137,6 +137,27 @@ func TestDamage(t *testing.T) {
 		}
 		if found < len(content)/stride/4 {
 			t.Errorf("%s: %d errors", file, found)
+		}
+	}
+}
+
+// What decompresses to more than the memory of a batch is an error, also where its lengths are right.
+func TestBound(t *testing.T) {
+	ask := func(b *bound, sizes ...int) (err error) {
+		defer caught("Arrow", &err)
+		b.reset()
+		for _, size := range sizes {
+			b.left -= int64(size) // as Allocate does, without the memory
+		}
+		b.Allocate(1)
+		return nil
+	}
+	if err := ask(&bound{size: 1}, smallBatch-1); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{ask(&bound{size: 1}, smallBatch/2, smallBatch/2), ask(&bound{size: smallBatch}, maxRatio*smallBatch)} {
+		if err == nil || !strings.Contains(err.Error(), errLength.Error()) {
+			t.Error(err)
 		}
 	}
 }

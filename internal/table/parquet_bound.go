@@ -25,6 +25,9 @@ func checkParquet(in io.ReaderAt, size int64) error {
 	return nil
 }
 
+// smallPage is how many bytes a page of any file may take. Most are 1 MiB.
+const smallPage = 64 << 20
+
 // checkPages reads the heads of a column chunk's pages and compares their lengths with what the
 // chunk can hold, before the library allocates memory for them.
 func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec format.CompressionCodec) error {
@@ -42,7 +45,7 @@ func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec f
 			return err
 		}
 		packed, plain := int64(head.CompressedPageSize), int64(head.UncompressedPageSize)
-		bound := max(smallBatch, maxRatio*size)
+		bound := max(smallPage, maxRatio*size)
 		if packed < 0 || packed > end-rest || plain < 0 || plain > bound {
 			return errLength
 		}
