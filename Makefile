@@ -68,10 +68,12 @@ test-exact: ## every awkward problem with every C, loss, bias and schedule again
 # The readers' Python environment stays outside the repository.
 FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats
 
-test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow and LIBLINEAR (builds a Python environment in the user's cache)
+test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow and LIBLINEAR; what pyarrow and polars write now is read; every byte of some files is damaged (builds a Python environment in the user's cache)
 	@test -x $(FORMATS_ENV)/bin/python || python3 -m venv $(FORMATS_ENV)
 	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
 	TAXON_TEST_FORMATS=1 TAXON_FORMATS_PYTHON=$(FORMATS_ENV)/bin/python go test -count=1 -v ./test/formats
+	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(FORMATS_ENV)/bin/python internal/table/testdata/kinds.py "$$dir" && \
+	TAXON_TEST_TABLES="$$dir" TAXON_TEST_DAMAGE=full go test -count=1 -v -run 'Kinds|Damage' ./internal/table
 
 # Another PYTHON and other PYTHON_PACKAGES have an environment of their own.
 PYTHON ?= python3
@@ -124,7 +126,7 @@ hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, 
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
 # Two at a time (make -j2), what waits for Hadoop or for the network meets what computes.
-ci-long: hadoop-short lint generate-check deploy-check pictures race test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
+ci-long: hadoop-short lint generate-check deploy-check pictures race test-formats test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
 
 # Where the pictures of the tests that open browsers are kept.
 PICTURES ?= $(or $(TMPDIR),/tmp)/taxon-pictures

@@ -1,12 +1,13 @@
 package table
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"strconv"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -20,8 +21,10 @@ import (
 type arrowRecords struct {
 	file     *os.File
 	in       *ipc.FileReader
+	bound    *bound
 	names    []string
-	used     []int // columns of the file that are used
+	used     []int     // columns of the file that are used
+	types    []logical // of those
 	batch    arrow.RecordBatch
 	upcoming int // next batch
 	at       int // row in batch
@@ -29,8 +32,8 @@ type arrowRecords struct {
 }
 
 // openArrow opens the file behind f, as openParquet does.
-func openArrow(f *fs.File, path string) (a *arrowRecords, err error) {
-	file, _, err := seekable(f, path, "ARROW1")
+func openArrow(f *fs.File, path string) (in records, err error) {
+	file, size, err := seekable(f, path, "ARROW1")
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +49,20 @@ func openArrow(f *fs.File, path string) (a *arrowRecords, err error) {
 		}
 		return nil, errors.New("is no file of Arrow's file format: a stream is written anew with pyarrow.ipc.new_file")
 	}
-	a = &arrowRecords{file: file}
+	a := &arrowRecords{file: file, bound: &bound{size: size}}
 	defer caught("Arrow", &err)
-	if a.in, err = ipc.NewFileReader(file); err != nil {
+	if err := checkArrow(file, size); err != nil {
+		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
+	}
+	a.bound.reset()
+	// Without its own limits the library still refuses what is larger than the file.
+	if a.in, err = ipc.NewFileReader(file, ipc.WithAllocator(a.bound), ipc.WithBodySizeLimit(0), ipc.WithMetadataSizeLimit(0)); err != nil {
 		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
 	}
 	for _, field := range a.in.Schema().Fields() {
 		a.names = append(a.names, field.Name)
 	}
-	return a, nil
+	return typed{a}, nil
 }
 
 func (a *arrowRecords) columns() []string { return a.names }
@@ -69,7 +77,7 @@ func (a *arrowRecords) find(name string) int {
 	if len(at) == 0 {
 		return -1
 	}
-	a.used = append(a.used, at[0])
+	a.used, a.types = append(a.used, at[0]), append(a.types, arrowType(a.in.Schema().Field(at[0])))
 	return len(a.used) - 1
 }
 
@@ -79,6 +87,7 @@ func (a *arrowRecords) next() (line int64, err error) {
 		if a.upcoming == a.in.NumRecords() {
 			return a.row, io.EOF
 		}
+		a.bound.reset()
 		if a.batch, err = a.in.RecordBatchAt(a.upcoming); err != nil {
 			return a.row + 1, fmt.Errorf("the Arrow file is damaged: %w", err)
 		}
@@ -88,83 +97,192 @@ func (a *arrowRecords) next() (line int64, err error) {
 	return a.row, nil
 }
 
-// cell resolves a dictionary: it returns the array and index of a value.
-func cell(in arrow.Array, at int) (arrow.Array, int) {
-	for {
-		d, ok := in.(*array.Dictionary)
-		if !ok || d.IsNull(at) {
-			return in, at
+func (a *arrowRecords) column(k int) (string, *logical) { return a.names[a.used[k]], &a.types[k] }
+
+// arrowSchema decodes the schema that Arrow's libraries leave in a Parquet file; nil: it can't be read.
+func arrowSchema(encoded string) (schema *arrow.Schema) {
+	defer func() {
+		if recover() != nil {
+			schema = nil
 		}
-		in, at = d.Dictionary(), d.GetValueIndex(at)
+	}()
+	b, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || checkMessage(b, io.NewSectionReader(bytes.NewReader(nil), 0, 0)) != nil {
+		return nil
+	}
+	r, err := ipc.NewReader(bytes.NewReader(b), ipc.WithMetadataSizeLimit(int64(len(b))), ipc.WithBodySizeLimit(1))
+	if err != nil {
+		return nil
+	}
+	defer r.Release()
+	return r.Schema()
+}
+
+// plain is the type of a field's values, and the name of the extension type that says more of them.
+func plain(field arrow.Field) (t arrow.DataType, extension string) {
+	extension, _ = field.Metadata.GetValue(ipc.ExtensionTypeKeyName)
+	for t = field.Type; ; {
+		switch w := t.(type) {
+		case *arrow.DictionaryType:
+			t = w.ValueType
+		case *arrow.RunEndEncodedType:
+			t = w.Encoded()
+		case arrow.ExtensionType:
+			t, extension = w.StorageType(), w.ExtensionName()
+		default:
+			return t, extension
+		}
 	}
 }
 
-// entries calls f with each entry of a list, or with the value if it is no list. A missing list
-// has no entries.
-func entries(in arrow.Array, at int, f func(in arrow.Array, at int) error) (list bool, err error) {
-	in, at = cell(in, at)
-	l, ok := in.(array.ListLike)
-	if !ok {
-		return false, f(in, at)
+// arrowType is the type of a column.
+func arrowType(field arrow.Field) (out logical) {
+	t, extension := plain(field)
+	if l, ok := t.(arrow.ListLikeType); ok && t.ID() != arrow.MAP {
+		out = arrowType(l.ElemField())
+		if out.list {
+			out = refused("lists of lists")
+		}
+		out.list = true
+		return out
 	}
-	if l.IsNull(at) {
-		return false, nil
+	switch t := t.(type) {
+	case *arrow.NullType, *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType, *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
+		return logical{kind: textual}
+	case *arrow.FixedSizeBinaryType:
+		if extension == "arrow.uuid" {
+			return logical{kind: uuid}
+		}
+		return logical{kind: textual}
+	case *arrow.BooleanType:
+		return logical{kind: boolean}
+	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type:
+		return logical{kind: signed}
+	case *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type:
+		return logical{kind: unsigned}
+	case *arrow.Float16Type, *arrow.Float32Type:
+		return logical{kind: float, bits: 32}
+	case *arrow.Float64Type:
+		return logical{kind: float, bits: 64}
+	case arrow.DecimalType:
+		return decimals(t.GetScale())
+	case *arrow.Date32Type, *arrow.Date64Type:
+		return logical{kind: date}
+	case *arrow.Time32Type:
+		return logical{kind: timeOfDay, second: int64(time.Second / t.Unit.Multiplier())}
+	case *arrow.Time64Type:
+		return logical{kind: timeOfDay, second: int64(time.Second / t.Unit.Multiplier())}
+	case *arrow.TimestampType:
+		k := timestamp
+		if t.TimeZone != "" {
+			k = instant
+		}
+		return logical{kind: k, second: int64(time.Second / t.Unit.Multiplier())}
+	case *arrow.DurationType:
+		return refused("durations")
+	case *arrow.StructType:
+		return refused("structs")
+	case *arrow.MapType:
+		return refused("maps")
+	}
+	return refused("values of Arrow's type " + t.Name())
+}
+
+// resolve finds where a value is stored, behind dictionaries, runs and extension types. A value
+// that is null has no array.
+func resolve(in arrow.Array, at int) (arrow.Array, int) {
+	for {
+		if in.IsNull(at) || in.DataType().ID() == arrow.NULL {
+			return nil, 0
+		}
+		switch w := in.(type) {
+		case *array.Dictionary:
+			in, at = w.Dictionary(), w.GetValueIndex(at)
+		case *array.RunEndEncoded:
+			in, at = w.Values(), w.GetPhysicalIndex(at)
+		case array.ExtensionArray:
+			in = w.Storage()
+		default:
+			return in, at
+		}
+	}
+}
+
+func (a *arrowRecords) each(k int, f func(v value) error) (list bool, err error) {
+	defer caught("Arrow", &err)
+	t := &a.types[k]
+	in, at := resolve(a.batch.Column(a.used[k]), a.at)
+	l, ok := in.(array.ListLike)
+	if !ok || in.DataType().ID() == arrow.MAP {
+		if in == nil && t.list {
+			return false, nil
+		}
+		return false, f(t.arrowValue(in, at))
 	}
 	begin, end := l.ValueOffsets(at)
 	for i := int(begin); i < int(end) && err == nil; i++ {
-		err = f(cell(l.ListValues(), i))
+		err = f(t.arrowValue(resolve(l.ListValues(), i)))
 	}
 	return true, err
 }
 
-func (a *arrowRecords) texts(column int, dst []string) (_ []string, err error) {
-	defer caught("Arrow", &err)
-	_, err = entries(a.batch.Column(a.used[column]), a.at, func(in arrow.Array, at int) error {
-		if in.IsNull(at) {
-			return nil
-		}
-		switch v := in.(type) {
-		case array.StringLike:
-			if s := v.Value(at); s != "" {
-				dst = append(dst, s)
-			}
-		case *array.Float16, *array.Float32, *array.Float64:
-			if x, _ := arrowNumber(in, at); !math.IsNaN(x) {
-				dst = append(dst, strconv.FormatFloat(x, 'f', -1, 64))
-			}
-		default:
-			dst = append(dst, in.ValueStr(at))
-		}
-		return nil
-	})
-	return dst, err
-}
-
-func (a *arrowRecords) numbers(column int, dst []float64) (_ []float64, list bool, err error) {
-	defer caught("Arrow", &err)
-	list, err = entries(a.batch.Column(a.used[column]), a.at, func(in arrow.Array, at int) error {
-		x, err := arrowNumber(in, at)
-		dst = append(dst, x)
-		return err
-	})
-	return dst, list, err
-}
-
-func arrowNumber(in arrow.Array, at int) (float64, error) {
-	if in.IsNull(at) {
-		return math.NaN(), nil
-	}
+// arrowValue reads a value where resolve has found it.
+func (t *logical) arrowValue(in arrow.Array, at int) value {
 	switch v := in.(type) {
+	case nil:
+		return value{null: true}
+	case *array.Boolean:
+		if v.Value(at) {
+			return value{whole: 1}
+		}
+	case *array.Int8:
+		return value{whole: int64(v.Value(at))}
+	case *array.Int16:
+		return value{whole: int64(v.Value(at))}
+	case *array.Int32:
+		return value{whole: int64(v.Value(at))}
+	case *array.Int64:
+		return value{whole: v.Value(at)}
+	case *array.Uint8:
+		return value{whole: int64(v.Value(at))}
+	case *array.Uint16:
+		return value{whole: int64(v.Value(at))}
+	case *array.Uint32:
+		return value{whole: int64(v.Value(at))}
+	case *array.Uint64:
+		return value{whole: int64(v.Value(at))}
 	case *array.Float16:
-		return float64(v.Value(at).Float32()), nil
+		return value{float: float64(v.Value(at).Float32())}
 	case *array.Float32:
-		return float64(v.Value(at)), nil
+		return value{float: float64(v.Value(at))}
 	case *array.Float64:
-		return v.Value(at), nil
+		return value{float: v.Value(at)}
+	case *array.Decimal32:
+		return value{whole: int64(v.Value(at))}
+	case *array.Decimal64:
+		return value{whole: int64(v.Value(at))}
+	case *array.Decimal128:
+		return bigDecimal(v.Value(at).BigInt())
+	case *array.Decimal256:
+		return bigDecimal(v.Value(at).BigInt())
+	case *array.Date32:
+		return value{whole: int64(v.Value(at))}
+	case *array.Date64:
+		const day = 24 * 60 * 60 * 1000
+		ms := int64(v.Value(at))
+		return value{whole: (ms - (ms%day+day)%day) / day}
+	case *array.Time32:
+		return t.moment(int64(v.Value(at)))
+	case *array.Time64:
+		return t.moment(int64(v.Value(at)))
+	case *array.Timestamp:
+		return t.moment(int64(v.Value(at)))
 	case array.StringLike:
-		return parseNumber(v.Value(at))
+		return value{text: v.Value(at)}
+	case interface{ Value(int) []byte }: // binaries
+		return value{text: string(v.Value(at))}
 	}
-	return parseNumber(in.ValueStr(at)) // whole numbers, decimals, true and false
+	return value{}
 }
 
 func (a *arrowRecords) close() {

@@ -114,6 +114,9 @@ func (j *jsonRecords) appendTexts(name string, raw json.RawMessage, dst []string
 		var list []json.RawMessage
 		err := json.Unmarshal(raw, &list)
 		for _, one := range list {
+			if err == nil && one[0] == '[' {
+				err = fmt.Errorf("column %q holds lists of lists: want a text, a number or a list of them", name)
+			}
 			if err == nil {
 				dst, err = j.appendTexts(name, one, dst)
 			}
@@ -130,26 +133,35 @@ func (j *jsonRecords) numbers(column int, dst []float64) (_ []float64, list bool
 	if len(raw) == 0 || raw[0] == 'n' {
 		return append(dst, math.NaN()), false, nil
 	}
-	if raw[0] == '[' {
-		var all []*float64
-		if err := json.Unmarshal(raw, &all); err != nil {
-			return dst, true, errors.New("want a number or a list of numbers")
-		}
-		for _, v := range all {
-			if v == nil {
-				dst = append(dst, math.NaN())
-			} else {
-				dst = append(dst, *v)
-			}
-		}
-		return dst, true, nil
+	if raw[0] != '[' {
+		v, err := jsonNumber(raw)
+		return append(dst, v), false, err
 	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		return dst, true, err
+	}
+	for _, one := range entries {
+		v, err := jsonNumber(one)
+		if err != nil {
+			return dst, true, err
+		}
+		dst = append(dst, v)
+	}
+	return dst, true, nil
+}
+
+// jsonNumber reads a number, or a text as a cell of CSV is read.
+func jsonNumber(raw json.RawMessage) (v float64, err error) {
 	s := string(raw)
-	if raw[0] == '"' {
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return dst, false, err
-		}
+	switch raw[0] {
+	case '[', '{':
+		return 0, errors.New("want a number or a list of numbers")
+	case '"':
+		err = json.Unmarshal(raw, &s)
 	}
-	v, err := parseNumber(s)
-	return append(dst, v), false, err
+	if err == nil {
+		v, err = parseNumber(s)
+	}
+	return v, err
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"taxon/internal/fs"
 	"taxon/internal/lines"
@@ -92,7 +94,11 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	if kind, _ := format.text(); kind != "csr" {
+	kind, err := format.text()
+	if err = cmp.Or(err, format.atEnd()); err != nil {
+		return fmt.Errorf("format: %w", err)
+	}
+	if kind != "csr" {
 		return fmt.Errorf("a matrix in format %q: want compressed rows, X.tocsr()", kind)
 	}
 	shape, err := open("shape")
@@ -102,7 +108,7 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 	if m.rows, err = shape.integer(); err == nil {
 		m.columns, err = shape.integer()
 	}
-	if err != nil {
+	if err = cmp.Or(err, shape.atEnd()); err != nil {
 		return fmt.Errorf("shape: %w", err)
 	}
 	for name, to := range map[string]**npy{"indptr": &m.begin, "indices": &m.index, "data": &m.value} {
@@ -191,6 +197,10 @@ func (r *Reader) readMatrix() (*Row, error) {
 			}
 		}
 		return nil, io.EOF
+	case err == nil && l != nil && l.array != nil:
+		if err := r.readLabel(l); err != nil {
+			return nil, fs.Inputf(l.file.Name(), l.rows, "%w", err)
+		}
 	case err == nil && l != nil:
 		if err := l.next(&r.row); err != nil {
 			return nil, err
@@ -237,10 +247,18 @@ func (m *matrix) next(row *Row) error {
 	return nil
 }
 
-// atEnd is io.EOF unless bytes follow the last row of a dense matrix.
+// atEnd is io.EOF unless bytes follow the last row. The checksums of a .npz file's arrays are
+// compared at their ends.
 func (m *matrix) atEnd() error {
-	if m.dense != nil {
-		if err := m.dense.atEnd(); err != nil {
+	arrays := []*npy{m.dense}
+	if m.dense == nil {
+		if m.at != m.index.shape[0] {
+			return fmt.Errorf("its last row ends at entry %d of %d: it is damaged", m.at, m.index.shape[0])
+		}
+		arrays = []*npy{m.begin, m.index, m.value}
+	}
+	for _, array := range arrays {
+		if err := array.atEnd(); err != nil {
 			return fmt.Errorf("after the %d rows that its head says: %w", m.rows, err)
 		}
 	}
@@ -384,35 +402,38 @@ func (n *npy) atEnd() error {
 
 // integer is the next entry of an array of integers.
 func (n *npy) integer() (int64, error) {
-	if err := n.read(); err != nil {
+	t, v, err := n.next()
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if n.kind == 'f' || n.kind == 'S' || n.kind == 'U' {
+	case t.kind == unsigned && v.whole < 0:
+		return 0, errors.New("a number beyond 2^63")
+	case t.kind == float || t.kind == textual:
 		return 0, errors.New("an array of integers was expected")
 	}
-	var v uint64
-	for i := n.size - 1; i >= 0; i-- {
-		v = v<<8 | uint64(n.buf[i])
-	}
-	if n.kind == 'i' {
-		shift := 64 - 8*n.size
-		return int64(v) << shift >> shift, nil
-	}
-	if v > math.MaxInt64 {
-		return 0, errors.New("a number beyond 2^63")
-	}
-	return int64(v), nil
+	return v.whole, nil
 }
 
 // number is the next entry of an array of numbers.
 func (n *npy) number() (float64, error) {
-	if n.kind != 'f' {
-		v, err := n.integer()
-		return float64(v), err
+	if n.kind == 'f' { // the many
+		if err := n.read(); err != nil {
+			return 0, err
+		}
+		return n.float()
 	}
-	if err := n.read(); err != nil {
+	t, v, err := n.next()
+	if err == nil && t.kind == textual {
+		err = errors.New("an array of numbers was expected")
+	}
+	if err != nil {
 		return 0, err
 	}
+	return t.number(v)
+}
+
+// float is the entry that was read.
+func (n *npy) float() (float64, error) {
 	switch n.size {
 	case 2:
 		return float64(Half(binary.LittleEndian.Uint16(n.buf))), nil
@@ -424,25 +445,51 @@ func (n *npy) number() (float64, error) {
 	return 0, fmt.Errorf("floats of %d bytes: want 2, 4 or 8", n.size)
 }
 
-// text is the next entry of an array of texts, or of integers, as decimals.
+// text is the next entry as a text.
 func (n *npy) text() (string, error) {
-	if n.kind != 'S' && n.kind != 'U' {
-		v, err := n.integer()
-		return strconv.FormatInt(v, 10), err
-	}
-	if err := n.read(); err != nil {
+	t, v, err := n.next()
+	if err != nil {
 		return "", err
 	}
-	if n.kind == 'S' {
-		return string(bytes.TrimRight(n.buf, "\x00")), nil
+	return t.text(v)
+}
+
+// next is the next entry, with its type.
+func (n *npy) next() (t logical, v value, err error) {
+	if err := n.read(); err != nil {
+		return t, v, err
+	}
+	var bits uint64 // of numbers
+	if n.kind != 'S' && n.kind != 'U' {
+		for i := n.size - 1; i >= 0; i-- {
+			bits = bits<<8 | uint64(n.buf[i])
+		}
+	}
+	switch n.kind {
+	case 'b':
+		return logical{kind: boolean}, value{whole: int64(bits)}, nil
+	case 'u':
+		return logical{kind: unsigned}, value{whole: int64(bits)}, nil
+	case 'i':
+		shift := 64 - 8*n.size
+		return logical{kind: signed}, value{whole: int64(bits) << shift >> shift}, nil
+	case 'f':
+		x, err := n.float()
+		return logical{kind: float, bits: max(32, 8*n.size)}, value{float: x}, err
+	case 'S':
+		return logical{kind: textual}, value{text: string(bytes.TrimRight(n.buf, "\x00"))}, nil
 	}
 	var b strings.Builder
 	for i := 0; i < len(n.buf); i += 4 {
-		if c := binary.LittleEndian.Uint32(n.buf[i:]); c != 0 {
+		c := binary.LittleEndian.Uint32(n.buf[i:])
+		if c > unicode.MaxRune || !utf8.ValidRune(rune(c)) {
+			return t, v, fmt.Errorf("a text with %#x, which is no character of Unicode", c)
+		}
+		if c != 0 {
 			b.WriteRune(rune(c))
 		}
 	}
-	return b.String(), nil
+	return logical{kind: textual}, value{text: b.String()}, nil
 }
 
 // labelFile has a matrix's labels: a text file with a line of labels for each row, or a NumPy
@@ -473,19 +520,20 @@ func (r *Reader) openLabels() (err error) {
 	return nil
 }
 
-// next appends the labels of the next row.
+// readLabel takes the next entry of an array for a cell of the label column.
+func (r *Reader) readLabel(l *labelFile) error {
+	l.rows++
+	name, err := l.array.text()
+	if err != nil {
+		return err
+	}
+	r.cells = append(r.cells[:0], name)
+	return r.fillLabels()
+}
+
+// next appends the labels of the next row, which is a line.
 func (l *labelFile) next(row *Row) error {
 	l.rows++
-	if l.array != nil {
-		name, err := l.array.text()
-		if err != nil {
-			return fs.Inputf(l.file.Name(), l.rows, "%w", err)
-		}
-		if name != "" {
-			row.Labels = append(row.Labels, []byte(name))
-		}
-		return nil
-	}
 	line, err := l.lines.Next()
 	if errors.Is(err, io.EOF) {
 		return fs.Inputf(l.file.Name(), 0, "has %d lines, and the matrix more rows: want a line of labels a row", l.rows-1)

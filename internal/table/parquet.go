@@ -1,15 +1,18 @@
 package table
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"strconv"
+	"reflect"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
 	"taxon/internal/fs"
@@ -17,19 +20,25 @@ import (
 
 // parquetRecords reads the wanted columns, each with its own cursor.
 type parquetRecords struct {
-	file  *os.File
-	in    *parquet.File
-	names []string
-	used  []*cursor
-	row   int64
+	file     *os.File
+	in       *parquet.File
+	names    []string
+	elements map[*parquet.Column]*format.SchemaElement
+	arrow    *arrow.Schema // nil: the file has none
+	used     []*cursor
+	row      int64
 }
 
 // cursor walks a column's values.
 type cursor struct {
 	name    string
-	column  *parquet.Column
-	half    bool // its values are float16
-	pages   parquet.Pages
+	leaf    *parquet.Column
+	logical logical
+	list    int           // definition level from which a list has an entry; 0: the column is no list
+	present int           // definition level from which the cell, or entry, is not null
+	group   int           // row group that is read next
+	rows    int64         // of all row groups before it
+	pages   parquet.Pages // nil: the chunk has ended
 	page    parquet.Page
 	from    parquet.ValueReader
 	buf     []parquet.Value
@@ -39,32 +48,45 @@ type cursor struct {
 
 // openParquet opens the file behind f. A file without random access (compressed, a stream, in
 // HDFS) is first copied to a temporary file.
-func openParquet(f *fs.File, path string) (*parquetRecords, error) {
-	file, _, err := seekable(f, path, "PAR1")
+func openParquet(f *fs.File, path string) (records, error) {
+	file, size, err := seekable(f, path, "PAR1")
 	if err != nil {
 		return nil, err
 	}
-	p := &parquetRecords{file: file}
-	if err := p.open(); err != nil {
+	p := &parquetRecords{file: file, elements: map[*parquet.Column]*format.SchemaElement{}}
+	if err := p.open(size); err != nil {
 		file.Close()
 		return nil, err
 	}
-	return p, nil
+	return typed{p}, nil
 }
 
-func (p *parquetRecords) open() (err error) {
+func (p *parquetRecords) open(size int64) (err error) {
 	defer caught("Parquet", &err)
-	info, err := p.file.Stat()
-	if err != nil {
-		return err
+	if err := checkParquet(p.file, size); err != nil {
+		return fmt.Errorf("is no Parquet file that can be read: %w", err)
 	}
-	if p.in, err = parquet.OpenFile(p.file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+	if p.in, err = parquet.OpenFile(p.file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
 		return fmt.Errorf("is no Parquet file that can be read: %w", err)
 	}
 	for _, c := range p.in.Root().Columns() {
 		p.names = append(p.names, c.Name())
 	}
+	p.pair(p.in.Root(), p.in.Metadata().Schema)
+	if encoded, ok := p.in.Lookup("ARROW:schema"); ok {
+		p.arrow = arrowSchema(encoded)
+	}
 	return nil
+}
+
+// pair finds the schema elements of a column and all below it, and returns those behind them.
+func (p *parquetRecords) pair(c *parquet.Column, schema []format.SchemaElement) []format.SchemaElement {
+	p.elements[c] = &schema[0]
+	schema = schema[1:]
+	for _, child := range c.Columns() {
+		schema = p.pair(child, schema)
+	}
+	return schema
 }
 
 // caught turns the library's panic about a damaged file into an error.
@@ -86,25 +108,136 @@ func (p *parquetRecords) find(name string) int {
 	if column == nil {
 		return -1
 	}
-	for !column.Leaf() && len(column.Columns()) == 1 {
-		column = column.Columns()[0]
-	}
-	p.used = append(p.used, &cursor{name: name, column: column, half: column.Leaf() && p.isHalf(int(column.Index()))})
+	c := &cursor{name: name}
+	p.describe(column, c)
+	p.used = append(p.used, c)
 	return len(p.used) - 1
 }
 
-// isHalf says whether a leaf has float16 values, which the library's types do not show.
-func (p *parquetRecords) isHalf(leaf int) bool {
-	for _, e := range p.in.Metadata().Schema {
-		if e.NumChildren.V > 0 {
-			continue
-		}
-		if leaf--; leaf < 0 {
-			_, half := e.LogicalType.Value.(*format.Float16Type)
-			return half
+func (p *parquetRecords) column(k int) (string, *logical) { return p.used[k].name, &p.used[k].logical }
+
+// describe says what a column is. Lists have three forms, and files by old programs a fourth, which
+// is a leaf that repeats (Parquet's LogicalTypes.md, "Lists").
+func (p *parquetRecords) describe(column *parquet.Column, c *cursor) {
+	one := column
+	switch inner := column.Columns(); {
+	case column.Repeated():
+		c.list = column.MaxDefinitionLevel()
+	case len(inner) == 1 && inner[0].Repeated() && p.is(column, (*format.ListType)(nil), deprecated.List):
+		one = inner[0]
+		c.list = one.MaxDefinitionLevel()
+		if below := one.Columns(); len(below) == 1 && one.Name() != "array" && one.Name() != column.Name()+"_tuple" {
+			one = below[0]
 		}
 	}
-	return false
+	c.present = one.MaxDefinitionLevel()
+	switch {
+	case p.is(one, (*format.ListType)(nil), deprecated.List) || one.Repeated() && c.present > c.list:
+		c.logical = refused("lists of lists")
+	case one.Leaf():
+		c.logical = leafType(p.elements[one])
+	case p.is(one, (*format.MapType)(nil), deprecated.Map) || p.is(one, nil, deprecated.MapKeyValue):
+		c.logical = refused("maps")
+	default:
+		c.logical = refused("structs")
+	}
+	c.logical.list = c.list > 0
+	if a := p.arrow; a != nil && len(a.FieldIndices(column.Name())) == 1 {
+		// What pyarrow and polars can say in Arrow only: durations are plain integers in Parquet.
+		if t := arrowType(a.Field(a.FieldIndices(column.Name())[0])); t.kind == unusable || t.kind == uuid {
+			c.logical = t
+		}
+	}
+	for c.leaf = one; !c.leaf.Leaf() && len(c.leaf.Columns()) > 0; {
+		c.leaf = c.leaf.Columns()[0] // of a struct too: it shows which are null
+	}
+}
+
+// is says whether a column is annotated as a logical type, or with the older annotation.
+func (p *parquetRecords) is(c *parquet.Column, logical format.LogicalTypeValue, older deprecated.ConvertedType) bool {
+	e := p.elements[c]
+	if e.LogicalType.Value != nil && logical != nil {
+		return reflect.TypeOf(e.LogicalType.Value) == reflect.TypeOf(logical)
+	}
+	return e.ConvertedType.Valid && e.ConvertedType.V == older
+}
+
+// leafType is the type of a leaf, by its annotation, else by what is stored.
+func leafType(e *format.SchemaElement) logical {
+	switch t := e.LogicalType.Value.(type) {
+	case *format.DecimalType:
+		return decimals(t.Scale)
+	case *format.DateType:
+		return logical{kind: date}
+	case *format.TimeType:
+		return logical{kind: timeOfDay, second: perSecond(t.Unit)}
+	case *format.TimestampType:
+		if t.IsAdjustedToUTC {
+			return logical{kind: instant, second: perSecond(t.Unit)}
+		}
+		return logical{kind: timestamp, second: perSecond(t.Unit)}
+	case *format.IntType:
+		if t.IsSigned {
+			return logical{kind: signed}
+		}
+		return logical{kind: unsigned}
+	case *format.UUIDType:
+		return logical{kind: uuid}
+	case *format.Float16Type:
+		return logical{kind: float, bits: 32}
+	case *format.StringType, *format.EnumType, *format.JsonType:
+		return logical{kind: textual}
+	case *format.BsonType:
+		return refused("BSON documents")
+	case *format.GeometryType, *format.GeographyType:
+		return refused("shapes")
+	}
+	if older := e.ConvertedType; older.Valid {
+		switch older.V {
+		case deprecated.Decimal:
+			return decimals(e.Scale.V)
+		case deprecated.Date:
+			return logical{kind: date}
+		case deprecated.TimeMillis:
+			return logical{kind: timeOfDay, second: 1e3}
+		case deprecated.TimeMicros:
+			return logical{kind: timeOfDay, second: 1e6}
+		case deprecated.TimestampMillis: // who wrote these alone did not say whether they are in UTC
+			return logical{kind: timestamp, second: 1e3}
+		case deprecated.TimestampMicros:
+			return logical{kind: timestamp, second: 1e6}
+		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+			return logical{kind: unsigned}
+		case deprecated.Bson:
+			return refused("BSON documents")
+		case deprecated.Interval:
+			return refused("intervals")
+		}
+	}
+	switch parquet.Kind(e.Type.V) {
+	case parquet.Boolean:
+		return logical{kind: boolean}
+	case parquet.Int32, parquet.Int64:
+		return logical{kind: signed}
+	case parquet.Int96:
+		return logical{kind: timestamp}
+	case parquet.Float:
+		return logical{kind: float, bits: 32}
+	case parquet.Double:
+		return logical{kind: float, bits: 64}
+	}
+	return logical{kind: textual}
+}
+
+// perSecond is how many of a unit are a second.
+func perSecond(unit format.TimeUnit) int64 {
+	switch unit.Value.(type) {
+	case *format.MilliSeconds:
+		return 1e3
+	case *format.MicroSeconds:
+		return 1e6
+	}
+	return 1e9
 }
 
 func (p *parquetRecords) next() (line int64, err error) {
@@ -114,17 +247,15 @@ func (p *parquetRecords) next() (line int64, err error) {
 	}
 	p.row++
 	for _, c := range p.used {
-		if err := c.next(); err != nil {
+		if err := p.read(c); err != nil {
 			return p.row, fmt.Errorf("column %q: %w", c.name, err)
 		}
 	}
 	return p.row, nil
 }
 
-func (c *cursor) next() error {
-	if !c.column.Leaf() {
-		return errors.New("has columns of its own: want texts, numbers or lists of them")
-	}
+// read reads the values of the record. A record does not go on into the next chunk.
+func (p *parquetRecords) read(c *cursor) error {
 	c.row = c.row[:0]
 	for {
 		for ; c.at < c.end; c.at++ {
@@ -132,7 +263,7 @@ func (c *cursor) next() error {
 			if len(c.row) > 0 && v.RepetitionLevel() == 0 {
 				return nil
 			}
-			if c.row = append(c.row, v.Clone()); c.column.MaxRepetitionLevel() == 0 {
+			if c.row = append(c.row, v.Clone()); c.leaf.MaxRepetitionLevel() == 0 {
 				c.at++
 				return nil
 			}
@@ -142,7 +273,7 @@ func (c *cursor) next() error {
 			return nil
 		}
 		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
+			err = p.nextChunk(c)
 		}
 		if err != nil {
 			return err
@@ -150,15 +281,38 @@ func (c *cursor) next() error {
 	}
 }
 
-// fill reads some values.
-func (c *cursor) fill() (err error) {
-	if c.pages == nil {
-		c.pages, c.buf = c.column.Pages(), make([]parquet.Value, 512)
+// nextChunk goes to the column's values in the next row group.
+func (p *parquetRecords) nextChunk(c *cursor) error {
+	groups := p.in.RowGroups()
+	if c.group == len(groups) || c.rows != p.row-1 {
+		return errors.New("the Parquet file is damaged: the column has other rows than its footer says")
 	}
+	chunk := func(group int) *format.ColumnMetaData {
+		return &p.in.Metadata().RowGroups[group].Columns[c.leaf.Index()].MetaData
+	}
+	if err := checkPages(p.file, p.in.Size(), chunk(c.group), chunk(0).Codec); err != nil { // the library knows one codec a column
+		return fmt.Errorf("the Parquet file is damaged: %w", err)
+	}
+	c.pages, c.buf = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages(), make([]parquet.Value, 512)
+	c.rows += groups[c.group].NumRows()
+	c.group++
+	return nil
+}
+
+// fill reads some values; io.EOF at the end of a chunk.
+func (c *cursor) fill() (err error) {
 	for {
+		if c.pages == nil {
+			return io.EOF
+		}
 		if c.from == nil {
 			parquet.Release(c.page) // its values were copied
-			if c.page, err = c.pages.ReadPage(); err != nil {
+			c.page = nil
+			if c.page, err = c.pages.ReadPage(); err == io.EOF {
+				err = cmp.Or(c.pages.Close(), io.EOF)
+				c.pages = nil
+			}
+			if err != nil {
 				return err
 			}
 			c.from = c.page.Values()
@@ -176,73 +330,64 @@ func (c *cursor) fill() (err error) {
 	}
 }
 
-func (p *parquetRecords) texts(column int, dst []string) ([]string, error) {
-	for _, v := range p.used[column].row {
-		switch v.Kind() {
-		case parquet.ByteArray, parquet.FixedLenByteArray:
-			if s := string(v.ByteArray()); s != "" {
-				dst = append(dst, s)
-			}
-		case parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double:
-			x, err := p.used[column].number(v)
-			if err != nil {
-				return dst, err
-			}
-			if math.IsNaN(x) {
-				continue
-			}
-			if v.Kind() == parquet.Int64 {
-				dst = append(dst, strconv.FormatInt(v.Int64(), 10))
-			} else {
-				dst = append(dst, strconv.FormatFloat(x, 'f', -1, 64))
-			}
-		}
-	}
-	return dst, nil
-}
-
-func (p *parquetRecords) numbers(column int, dst []float64) (_ []float64, list bool, err error) {
-	c := p.used[column]
-	list = c.column.MaxRepetitionLevel() > 0
+func (p *parquetRecords) each(k int, f func(v value) error) (list bool, err error) {
+	defer caught("Parquet", &err)
+	c := p.used[k]
 	for _, v := range c.row {
-		x, err := c.number(v)
-		if err != nil {
-			return dst, list, err
+		level := v.DefinitionLevel()
+		if level < c.list {
+			return level == c.list-1, nil // the list is empty, or null
 		}
-		dst = append(dst, x)
+		cell := value{null: true}
+		if level >= c.present {
+			cell = c.value(v)
+		}
+		if err := f(cell); err != nil {
+			return c.list > 0, err
+		}
 	}
-	if list && len(c.row) == 1 && c.row[0].IsNull() && c.row[0].DefinitionLevel() < c.column.MaxDefinitionLevel()-1 {
-		return dst[:0], false, nil // no list at all
-	}
-	return dst, list, nil
+	return c.list > 0, nil
 }
 
-func (c *cursor) number(v parquet.Value) (float64, error) {
-	if v.IsNull() {
-		return math.NaN(), nil
-	}
+// value reads a value that is not null.
+func (c *cursor) value(v parquet.Value) value {
+	t := &c.logical
 	switch v.Kind() {
 	case parquet.Boolean:
 		if v.Boolean() {
-			return 1, nil
+			return value{whole: 1}
 		}
-		return 0, nil
-	case parquet.Int32:
-		return float64(v.Int32()), nil
-	case parquet.Int64:
-		return float64(v.Int64()), nil
+	case parquet.Int32, parquet.Int64:
+		n := v.Int64()
+		if v.Kind() == parquet.Int32 {
+			if n = int64(v.Int32()); t.kind == unsigned {
+				n = int64(v.Uint32())
+			}
+		}
+		if t.second > 0 {
+			return t.moment(n)
+		}
+		return value{whole: n}
+	case parquet.Int96: // nanoseconds of a day, and its Julian number
+		const julian1970, secondsADay = 2440588, 24 * 60 * 60
+		n := v.Int96()
+		nanos := int64(n[1])<<32 | int64(n[0])
+		return value{whole: (int64(n[2])-julian1970)*secondsADay + nanos/1e9, nanos: nanos % 1e9}
 	case parquet.Float:
-		return float64(v.Float()), nil
+		return value{float: float64(v.Float())}
 	case parquet.Double:
-		return v.Double(), nil
-	case parquet.FixedLenByteArray:
-		if c.half {
-			return float64(Half(binary.LittleEndian.Uint16(v.ByteArray()))), nil
+		return value{float: v.Double()}
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		switch b := v.ByteArray(); {
+		case t.kind == decimal:
+			return bigEndian(string(b))
+		case t.kind == float && len(b) == 2:
+			return value{float: float64(Half(binary.LittleEndian.Uint16(b)))}
+		default:
+			return value{text: string(b)}
 		}
-	case parquet.ByteArray:
-		return parseNumber(string(v.ByteArray()))
 	}
-	return 0, fmt.Errorf("is of a kind (%s) that is no number", c.column.Type())
+	return value{}
 }
 
 func (p *parquetRecords) close() {

@@ -426,14 +426,18 @@ func (r *Reader) fill() (err error) {
 		return err
 	}
 	for _, c := range []struct {
-		k  int
-		to *string
-	}{{r.id, &row.ID}, {r.weight, &row.Weight}} {
+		k    int
+		name string
+		to   *string
+	}{{r.id, r.o.ID, &row.ID}, {r.weight, r.o.Weight, &row.Weight}} {
 		if c.k < 0 {
 			continue
 		}
 		if r.cells, err = r.in.texts(c.k, r.cells[:0]); err != nil {
 			return err
+		}
+		if len(r.cells) > 1 {
+			return fmt.Errorf("column %q holds a list of %d: want one value", c.name, len(r.cells))
 		}
 		if len(r.cells) > 0 {
 			*c.to = r.cells[0] // an id as it stands: what is written is joined by it
