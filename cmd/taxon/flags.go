@@ -176,23 +176,28 @@ func tableFlags(cmd *cobra.Command, o *table.Options) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
 		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, and the means remembered by the model; lists of numbers as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
-		f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "instead: a column for each label, with 1 in its rows and 0 in others; `COLUMNS` separated by commas")
-		f.StringSliceVar(&o.LevelColumns, "level-columns", nil, "instead: a column for each level of the label's path, from the top; `COLUMNS` separated by commas")
+		f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "instead: a column for each label, with 1 in its "+
+			"rows and 0 in others; `COLUMNS` separated by commas")
+		f.StringSliceVar(&o.LevelColumns, "level-columns", nil, "instead: a column for each level of the label's "+
+			"path, from the top; `COLUMNS` separated by commas")
 		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': they give the hierarchy too")
 		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
 		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
 		f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
 		f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a row, or a NumPy array")
 		formatFlag(f, o)
-		f.StringVar(&o.Delimiter, "delimiter", "", "what separates the cells of CSV: one `CHARACTER`, as ';' (default: a comma)")
-		choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader}, "whether line 1 of CSV or TSV names the columns; no: they are 1, 2, ... (default: yes)")
+		f.StringVar(&o.Delimiter, "delimiter", "", "what separates the cells of CSV: one `CHARACTER`, as ';' "+
+			"(default: a comma)")
+		choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader}, "whether line 1 of "+
+			"CSV or TSV names the columns; no: they are 1, 2, ... (default: yes)")
 		f.Int64Var(&o.SkipBroken, "skip-broken", 0, "pass over up to `N` broken rows or lines")
 	})
 }
 
 // formatFlag is the flag for what data are whose name does not say it.
 func formatFlag(f *pflag.FlagSet, o *table.Options) {
-	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, whatever the compression")
+	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, "+
+		"whatever the compression")
 }
 
 // intFlag defines a whole number between lo and hi.

@@ -304,6 +304,8 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	}
 	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never measured by a hold-out", single)
 	add("same_rows", int64(len(same)), "classes with the same rows as another: they can't be told apart", same)
-	add("same_name", int64(len(twice)), "labels that are one name, but for case, blanks, invisible characters or how Unicode composes them (behind them: the code points that differ): the same class twice", twice)
-	add("alike", int64(len(close)), "labels that differ from another by a letter, blanks or marks: the same class twice?", close)
+	add("same_name", int64(len(twice)), "labels that are one name, but for case, blanks, invisible characters or "+
+		"how Unicode composes them (behind them: the code points that differ): the same class twice", twice)
+	add("alike", int64(len(close)), "labels that differ from another by a letter, blanks or marks: the same "+
+		"class twice?", close)
 }

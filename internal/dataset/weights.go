@@ -198,7 +198,8 @@ func (o *opener) readWeights() error {
 	o.set.Weight = sparse.View[float64](part[0])
 	for i, x := range o.set.Weight {
 		if !(x >= minWeight && x <= maxWeight) {
-			return fs.Inputf(filepath.Join(o.dir, weightsFile), 0, "instance %d: %w (instances of weight 0 are no part of a data set)", i+1, outOfRange(fmt.Sprint(x)))
+			return fs.Inputf(filepath.Join(o.dir, weightsFile), 0, "instance %d: %w (instances of weight 0 are "+
+				"no part of a data set)", i+1, outOfRange(fmt.Sprint(x)))
 		}
 	}
 	return nil

@@ -84,9 +84,12 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 		f.content = z
 	case "zip":
-		return Inputf(f.name, 0, "is a zip archive, which is not read: export a workbook (.xlsx) as CSV, unpack other archives, or pack with gzip, bzip2, zstd or xz; a matrix of SciPy's (.npz) must be a file of that name, not standard input")
+		return Inputf(f.name, 0, "is a zip archive, which is not read: export a workbook (.xlsx) as CSV, unpack "+
+			"other archives, or pack with gzip, bzip2, zstd or xz; a matrix of SciPy's (.npz) must be a file of "+
+			"that name, not standard input")
 	default:
-		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, bzip2, zstd or xz", f.compression)
+		return Inputf(f.name, 0, "%s compression is not supported: unpack it, or pack it with gzip, bzip2, zstd "+
+			"or xz", f.compression)
 	}
 	return nil
 }

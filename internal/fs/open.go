@@ -117,7 +117,8 @@ func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, Explain(path, err)
 	case int64(len(data)) > most:
-		return nil, Inputf(path, 0, "has more than %d bytes, the most that such a file may have: is it another file?", most)
+		return nil, Inputf(path, 0, "has more than %d bytes, the most that such a file may have: is it another "+
+			"file?", most)
 	}
 	return data, nil
 }

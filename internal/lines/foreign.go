@@ -16,9 +16,11 @@ var foreign = []struct{ magic, is string }{
 	{"PAR1", "is a Parquet file, whatever its name: set data-format to parquet"},
 	{"ARROW1", "is an Arrow file, whatever its name: set data-format to arrow"},
 	{"FEA1", "is a Feather file of version 1, whatever its name: write version 2"},
-	{"\xff\xff\xff\xff", "is a stream of Arrow record batches, whatever its name: write it anew with pyarrow.ipc.new_file"},
+	{"\xff\xff\xff\xff", "is a stream of Arrow record batches, whatever its name: write it anew with " +
+		"pyarrow.ipc.new_file"},
 	{"\x93NUMPY", "is a NumPy array, whatever its name: set data-format to npy"},
-	{"PK\x03\x04", "is a zip archive, as workbooks (.xlsx) and SciPy's matrices (.npz) are: unpack it, export the sheet as CSV"},
+	{"PK\x03\x04", "is a zip archive, as workbooks (.xlsx) and SciPy's matrices (.npz) are: unpack it, export " +
+		"the sheet as CSV"},
 	{"\xd0\xcf\x11\xe0", "is an old workbook (.xls) or another Office file: export it as CSV"},
 	{"\x89HDF", "is an HDF5 file: export it as CSV or Parquet"},
 	{"SQLite format 3\x00", "is a SQLite database: export the table as CSV"},
@@ -55,7 +57,8 @@ func Foreign(head []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16%s -t UTF-8)", order)
+	return fmt.Errorf("the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16%s -t "+
+		"UTF-8)", order)
 }
 
 // isBinary says whether a character is one of a binary file, not of text.

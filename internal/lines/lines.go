@@ -114,7 +114,8 @@ func check(b []byte) error {
 		return errors.New(CarriageReturn)
 	}
 	if bytes.HasPrefix(b, byteOrderMark) { // an invisible part of a name
-		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
+		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began " +
+			"with one? remove it")
 	}
 	if !utf8.Valid(b) {
 		return errors.New("bytes that are not UTF-8: convert the file to UTF-8")

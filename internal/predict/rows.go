@@ -60,7 +60,8 @@ func Open(ctx context.Context, m *model.Model, o Input, ui tell.Teller) (Rows, e
 		if m.Data.Text {
 			lines = "or add --text and give LABEL<TAB>text lines"
 		}
-		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with --data-format; %s", m.Dir, o.Path, lines)
+		return nil, exit.Usagef("%s was trained on a table, and %s is none by its name: say which it is with "+
+			"--data-format; %s", m.Dir, o.Path, lines)
 	case m.Data.Text && !o.Text:
 		return nil, exit.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
 	case !m.Data.Text && o.Text:

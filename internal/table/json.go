@@ -54,7 +54,8 @@ func (j *jsonRecords) next() (line int64, err error) {
 			var cut *json.SyntaxError
 			switch {
 			case line == 1 && (b[0] == '[' || b[0] == '{' && errors.As(err, &cut) && cut.Offset == int64(len(b))):
-				err = errors.New("is one JSON document over several lines, or a list: want an object a line (jq -c '.[]' FILE, or pandas' to_json(orient=\"records\", lines=True))")
+				err = errors.New("is one JSON document over several lines, or a list: want an object a line (jq " +
+					"-c '.[]' FILE, or pandas' to_json(orient=\"records\", lines=True))")
 			case errors.As(err, &kind) || b[0] != '{':
 				err = errors.New("is no JSON object: want an object {\"column\": value, ...} a line")
 			}

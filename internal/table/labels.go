@@ -57,7 +57,8 @@ func joinPath(label, separator string) (string, error) {
 	}
 	parts := strings.Split(path, separator)
 	if len(parts) > lines.MaxParts {
-		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all parts before it); is %q the separator of paths?", len(parts), lines.MaxParts, separator)
+		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all "+
+			"parts before it); is %q the separator of paths?", len(parts), lines.MaxParts, separator)
 	}
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
@@ -143,7 +144,9 @@ func (r *Reader) fillLevels() (err error) {
 }
 
 // ListsMean says what labels that Columns.Lists finds mean.
-const ListsMean = "labels that look like lists, each of which is one class: say --label-separator, as in '|', if a cell holds several labels, --path-separator if it holds a path; lists in brackets are read in JSON lines, Parquet and Arrow"
+const ListsMean = "labels that look like lists, each of which is one class: say --label-separator, as in '|', if " +
+	"a cell holds several labels, --path-separator if it holds a path; lists in brackets are read in JSON lines, " +
+	"Parquet and Arrow"
 
 // Lists are the labels that look like lists of several: in brackets, or with separators between
 // them that the columns do not name. A comma counts where all parts are labels themselves.

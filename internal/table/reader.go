@@ -235,10 +235,12 @@ func (r *Reader) findColumns() error {
 		r.features = append(r.features, find(name, r.use.Features))
 	}
 	if r.use.Features && len(r.text)+len(r.features) == 0 {
-		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, if this is no table)", "")
+		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, "+
+			"if this is no table)", "")
 	}
 	if r.use.Labels && r.o.Label == "" && len(r.o.LabelColumns)+len(r.o.LevelColumns) == 0 {
-		say("say which column holds the labels: --label-column NAME", "; where each label has a column of 0 and 1, --label-columns A,B; where each level of the hierarchy has one, --level-columns A,B")
+		say("say which column holds the labels: --label-column NAME", "; where each label has a column of 0 and "+
+			"1, --label-columns A,B; where each level of the hierarchy has one, --level-columns A,B")
 	}
 	r.labels, r.levels = r.labels[:0], r.levels[:0]
 	for _, name := range r.o.LabelColumns {

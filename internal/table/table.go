@@ -158,9 +158,11 @@ func (c *Columns) Check() error {
 	d, size := utf8.DecodeRuneInString(c.Delimiter)
 	switch {
 	case ways > 1:
-		return errors.New("--label-column, --label-columns and --level-columns are three ways to say where the labels are: use one")
+		return errors.New("--label-column, --label-columns and --level-columns are three ways to say where the " +
+			"labels are: use one")
 	case len(c.LevelColumns) > 0 && c.PathSeparator == "":
-		return errors.New("--level-columns needs --path-separator: what stands between the levels in a class's name, as in ' > '")
+		return errors.New("--level-columns needs --path-separator: what stands between the levels in a class's " +
+			"name, as in ' > '")
 	case len(c.LabelColumns)+len(c.LevelColumns) > 0 && c.LabelSeparator != "":
 		return errors.New("--label-separator is for the cells of --label-column")
 	case size != len(c.Delimiter) || c.Delimiter != "" && (d == '"' || d == '\r' || d == '\n' || d == utf8.RuneError || d == 0):

@@ -69,7 +69,8 @@ func splitTabs(dst []string, line string, want int) ([]string, error) {
 	for rest := line; ; {
 		var c string
 		if quoted, behind, state := cutQuoted(rest); state == quoteOpen {
-			return dst, fmt.Errorf("column %d begins with a quote that does not end in this line: a row is one line; a quote that is text stands in quotes and doubled (\"\"\"so\")", len(dst)-begin+1)
+			return dst, fmt.Errorf("column %d begins with a quote that does not end in this line: a row is one "+
+				"line; a quote that is text stands in quotes and doubled (\"\"\"so\")", len(dst)-begin+1)
 		} else if state == quoteClosed {
 			joined = joined || strings.ContainsRune(quoted, '\t')
 			c, rest = quoted, behind
