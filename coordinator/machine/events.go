@@ -13,6 +13,7 @@ type (
 	Submit struct {
 		ID       string
 		Name     string
+		Owner    string // who asks; "": not known
 		Spec     *taxonv1.JobSpec
 		Replicas uint32   // copies of each value; 0: one
 		Avoid    []string // ids that are not to be given
@@ -24,6 +25,7 @@ type (
 	// already. It replaces the job of its id, if that failed or was cancelled.
 	Restore struct {
 		State    []byte
+		Owner    string // who asks; "": not known
 		Shards   []string
 		Replicas uint32
 		revived  *job
