@@ -189,7 +189,6 @@ var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node",
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
 	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
-	"coordinator/machine/job.go":      "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
 	"test/machinetest/toy.go":         "reading parameters that the machine under test has just encoded",

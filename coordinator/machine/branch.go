@@ -72,7 +72,7 @@ func (p *prepared) warmStart(id string, step uint32, families []string, at func(
 		}
 	}
 	j.driver.WarmStart(families)
-	return j.encode(), nil
+	return j.encode()
 }
 
 // message is the plan as workers receive it.

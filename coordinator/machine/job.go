@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -112,6 +113,8 @@ type job struct {
 	awayWhy    string          // the last of those reports
 	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
 	stage      stage           // of a running job
+	foreign    *jobSnapshot    // as it was read, of a job that this version can't continue; nil: it can
+	broken     error           // why a record of it could not be replayed; nil: all could
 	pausedAt   Tick            // when its clock was stopped: see stage.paused
 
 	savedSweep    uint32
@@ -176,6 +179,9 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 // errOldState refuses the state of an earlier version.
 var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
+// errUnknownKind refuses the record of a version that knows more kinds.
+var errUnknownKind = errors.New("written by another version of taxon")
+
 // reviveJob rebuilds a job from a serialised jobState.
 func reviveJob(state []byte) (*job, error) {
 	s, err := readState(state)
@@ -235,17 +241,18 @@ func (v values) of(p *method.Plan) bool {
 	return len(v) == len(p.Values)
 }
 
-// encode serialises the state between two steps.
-func (j *job) encode() []byte {
+// encode serialises the state between two steps. It fails if a number in it is not finite.
+func (j *job) encode() ([]byte, error) {
 	if j.driver != nil {
-		j.Driver = j.driver.State()
+		if j.Driver = j.driver.State(); j.Driver == nil {
+			return nil, fmt.Errorf("job %s: %w", j.ID, method.ErrNotFinite)
+		}
 	}
 	out, err := json.Marshal(&j.jobState)
 	if err != nil {
-		// Sums that are not finite are refused when they arrive; nothing else can fail.
-		panic(fmt.Sprintf("coordinator: job %s can't be serialised: %v", j.ID, err))
+		return nil, fmt.Errorf("job %s: its state can't be written: %w", j.ID, err)
 	}
-	return out
+	return out, nil
 }
 
 // progress is the state of the job's iteration.

@@ -375,9 +375,11 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 	switch {
 	case e.Returned:
 		m.decide(r)
-	case e.Error == "" && !(e.Sums.Finite() && method.Sums{e.CPUSeconds}.Finite()):
-		m.failTask(l, l.job.step.describe(l.task)+": "+method.ErrNotFinite.Error())
 	case e.Error == "":
+		if err := e.check(l.job.plan); err != nil {
+			m.failTask(l, l.job.step.describe(l.task)+": "+err.Error())
+			break
+		}
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
 	case len(lostValues(e, l.job)) > 0:
@@ -404,6 +406,23 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
 	}
+}
+
+const (
+	maxTaskSeconds = 1e9     // CPU seconds of one task: thirty years
+	maxTaskBytes   = 1 << 50 // that one task reads, or writes
+)
+
+// check says why a task of the plan can't have reported this; nil: it can. The bounds keep the
+// job's sums within the range of their types.
+func (e *Report) check(p *method.Plan) error {
+	switch {
+	case !(e.CPUSeconds >= 0 && e.CPUSeconds <= maxTaskSeconds):
+		return fmt.Errorf("its worker reports %g CPU seconds, which can't be: look after that worker, then resume the job", e.CPUSeconds)
+	case e.Read > maxTaskBytes || e.Written > maxTaskBytes:
+		return fmt.Errorf("its worker reports %d bytes read and %d written, which can't be: look after that worker, then resume the job", e.Read, e.Written)
+	}
+	return p.Check(e.Sums)
 }
 
 func (m *Machine) fail(j *job, reason string) {

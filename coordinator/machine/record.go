@@ -92,16 +92,17 @@ const (
 	lossAway                 // the store was away
 )
 
-// decide journals a transition and makes it.
+// decide journals a transition and makes it. One that can't be made is refused, and not journaled:
+// a replay would stumble over it for good.
 func (m *Machine) decide(r Record) {
 	r.At = m.now
+	out, records := m.out, m.records
 	if !planted("forget the record of a loss") || r.Kind != recordLost {
 		m.out = append(m.out, Persist{Record: r})
 		m.records++
 	}
-	// Step checks everything before it decides. Only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
-		m.out = append(m.out, Refused{Err: err})
+		m.out, m.records = append(out, Refused{Err: err}), records
 	}
 }
 
@@ -199,7 +200,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordCancelOK:
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
 	default:
-		return fmt.Errorf("record of unknown kind %q: written by another version", r.Kind)
+		return fmt.Errorf("record of unknown kind %q: %w", r.Kind, errUnknownKind)
 	}
 	return nil
 }
@@ -448,7 +449,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	for n := range s.tasks {
 		sums[n] = s.tasks[n].sums
 	}
-	result, err := j.driver.Commit(sums)
+	result, err := j.commit(sums)
 	j.step = nil
 	if err != nil {
 		m.failJob(j, fmt.Sprintf("sweep %d: %v", s.Sweep, err), at)
@@ -470,6 +471,23 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	if result.SweepDone {
 		m.checkpoint(j, at)
 	}
+}
+
+// commit folds a step's figures into the driver. If that fails, or leads out of the range of
+// float64, the driver stays where it was: the job can be saved, and resumed when the cause is
+// removed.
+func (j *job) commit(sums []method.Sums) (method.Outcome, error) {
+	before := j.driver.State()
+	result, err := j.driver.Commit(sums)
+	if err == nil && !method.Finite(j.driver) {
+		err = method.ErrNotFinite
+	}
+	if err != nil {
+		if d, bad := j.method.Driver(j.spec, j.plan, before); bad == nil {
+			j.driver = d
+		}
+	}
+	return result, err
 }
 
 // published are the job's values after a step is committed. What the step wrote, at the places
@@ -529,6 +547,10 @@ func (m *Machine) openStep(j *job, at Tick) {
 		m.trained(j, at)
 		return
 	}
+	if !next.Encoded() {
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", next.Sweep, method.ErrNotFinite), at)
+		return
+	}
 	j.StepNo++
 	j.step = m.newStep(j, next)
 }
@@ -569,27 +591,4 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
 	}
 	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
-}
-
-// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
-// Limits.CheckpointEvery, whichever is later.
-func (m *Machine) checkpoint(j *job, at Tick) {
-	every := m.limits.CheckpointSweeps
-	if every == 0 {
-		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
-	}
-	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
-		return
-	}
-	j.savedSweep, j.savedAt = j.Committed, at
-	m.out = append(m.out, m.save(j, at, false))
-}
-
-// save captures what a checkpoint holds.
-func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
-	spent := j.Spent
-	j.Spent = j.spentAt(at)
-	state := j.encode()
-	j.Spent = spent
-	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
 }

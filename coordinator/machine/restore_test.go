@@ -24,7 +24,7 @@ func TestRestore(t *testing.T) {
 	if err := refusal(Submit{ID: "j", Spec: methodtest.WordNetLike(20, 5)}); err != nil {
 		t.Fatal(err)
 	}
-	state := m.find("j").encode()
+	state, _ := m.find("j").encode()
 	if s, err := ReadState(state); err != nil || s.Job != "j" || s.Spec.GetData().GetFeatures() == 0 {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -72,7 +72,7 @@ func TestOwner(t *testing.T) {
 	spec := methodtest.WordNetLike(20, 5)
 	m.Step(0, JoinShard{ID: "a", Addr: "a:1"})
 	m.Step(1, Submit{ID: "j", Owner: "ada", Spec: spec})
-	state := m.find("j").encode()
+	state, _ := m.find("j").encode()
 	m.Step(2, Cancel{Job: "j"})
 	m.Step(3, Restore{State: state, Owner: "eve", Shards: []string{"a"}, Replicas: 1})
 	other := New(Limits{})

@@ -71,7 +71,7 @@ func (j *job) compact() error {
 	last := j.progress()
 	j.Dropped, j.Spec, j.Last, j.Nodes, j.Terminals = true, data, &last, j.plan.Nodes, j.plan.Terminals
 	j.prepared, j.driver, j.Driver = reviveCompacted(&j.jobState, spec), nil, nil
-	j.Values, j.Past, j.Recomputes, j.recomputes, j.lastRuns = nil, nil, nil, nil, nil
+	j.Values, j.Past, j.Recomputes, j.recomputes, j.lastRuns, j.foreign = nil, nil, nil, nil, nil, nil
 	j.Trace = append([]traceRecord(nil), j.Trace[max(len(j.Trace)-keptTrace, 0):]...)
 	j.log.Lines = append([]logLine(nil), j.log.Lines[max(len(j.log.Lines)-keptLines, 0):]...)
 	return nil

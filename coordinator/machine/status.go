@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -207,10 +208,14 @@ func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.Dropped {
+	switch {
+	case j.Dropped:
 		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
+	case j.foreign != nil:
+		return nil, nil, errors.New(j.Error)
 	}
-	return j.encode(), j.Values.latest(), nil
+	state, err = j.encode()
+	return state, j.Values.latest(), err
 }
 
 // Jobs lists all jobs in order of submission.
@@ -253,7 +258,7 @@ func (m *Machine) queuePosition(j *job) uint32 {
 // resumable says whether a job that was cancelled, or failed, or whose weights are lost, can go on.
 func (j *job) resumable() bool {
 	stopped := j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED
-	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped
+	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped && j.foreign == nil
 }
 
 // exportable says whether a job's final weights are in the store.
