@@ -121,7 +121,7 @@ func ReadState(state []byte) (*SavedState, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas, Keep: (&job{jobState: s}).keepSteps()}
+	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas, Keep: s.keepSteps()}
 	if err := proto.Unmarshal(s.Spec, out.Spec); err != nil {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
@@ -130,7 +130,11 @@ func ReadState(state []byte) (*SavedState, error) {
 
 // SameJob says whether two states are of one job, as it was submitted once.
 func SameJob(a, b []byte) bool {
-	var one, other jobState
+	var one, other struct {
+		ID        string
+		Submitted Tick
+		Spec      []byte
+	}
 	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
 		return false
 	}

@@ -41,7 +41,7 @@ var hostileFigures = []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e
 func TestHostileReports(t *testing.T) {
 	for _, m := range registry.All() {
 		t.Run(m.Name(), func(t *testing.T) {
-			spec, seeds := specOf(t, m.Name()), 12
+			spec, seeds := specOf(t, m.Name()), 6
 			if testing.Short() {
 				seeds = 5
 			}

@@ -547,8 +547,8 @@ func (m *Machine) openStep(j *job, at Tick) {
 		m.trained(j, at)
 		return
 	}
-	if !next.Encoded() {
-		m.failJob(j, fmt.Sprintf("sweep %d: %v", next.Sweep, method.ErrNotFinite), at)
+	if err := j.plan.CheckStep(&next); err != nil {
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", next.Sweep, err), at)
 		return
 	}
 	j.StepNo++

@@ -260,6 +260,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	if !more {
 		return nil, fmt.Errorf("job %s: its snapshot says that it runs, and it has no step to run", j.ID)
 	}
+	if err := j.plan.CheckStep(&next); err != nil {
+		return nil, fmt.Errorf("job %s: %w", j.ID, err)
+	}
 	j.step = m.newStep(j, next)
 	if len(s.Tasks) != len(j.step.tasks) {
 		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))

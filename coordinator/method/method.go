@@ -169,9 +169,23 @@ type Read struct {
 	All   bool `json:",omitempty"` // of all items; else of the task's own
 }
 
-// Encoded says whether all parameters could be encoded.
-func (s *Step) Encoded() bool {
-	return !slices.ContainsFunc(s.Tasks, func(t Tasks) bool { return t.Params == nil })
+// CheckStep says why a driver can't go on with a step: its parameters are no numbers, or it is not
+// one of the plan's, as the driver's state was made up by somebody.
+func (p *Plan) CheckStep(s *Step) error {
+	for _, t := range s.Tasks {
+		if t.Params == nil {
+			return ErrNotFinite
+		}
+		fits := uint64(t.First)+uint64(t.Count) <= uint64(p.List(t.Items).Count)
+		for _, r := range t.Reads {
+			v := p.Value(r.Value)
+			fits = fits && v != nil && r.Back >= 0 && r.Back < v.Versions
+		}
+		if !fits || slices.ContainsFunc(t.Writes, func(name string) bool { return p.Value(name) == nil }) {
+			return fmt.Errorf("its step %s is not one of its plan", s.Phase)
+		}
+	}
+	return nil
 }
 
 // Finite says whether a driver can be written into a checkpoint: all its numbers are finite, its
