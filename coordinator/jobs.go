@@ -40,7 +40,7 @@ func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*tax
 		return nil, rpcError(a.err)
 	}
 	s.confirm(a.job, confirm)
-	return &taxonv1.SubmitResult{Job: a.job}, nil
+	return &taxonv1.SubmitResult{Job: a.job, Displaced: a.displaced}, nil
 }
 
 // Status implements the Jobs service.

@@ -250,6 +250,7 @@ func (s *Server) caller(ctx context.Context) string {
 type reply struct {
 	err       error
 	job       string
+	displaced []string
 	worker    string
 	leases    []*taxonv1.Lease
 	lost      machine.Lost
@@ -318,7 +319,9 @@ func (s *Server) dispatch(actions []machine.Action, r *reply) {
 		case machine.Persist:
 			s.append(a.Record)
 		case machine.Submitted:
-			r.job = a.Job
+			r.job, r.displaced = a.Job, a.Displaced
+		case machine.Warned:
+			s.warn(errors.New(a.Text))
 		case machine.Registered:
 			r.worker = a.Worker
 		case machine.Grant:

@@ -183,8 +183,14 @@ type Action interface{ action() }
 type (
 	// Persist makes a record durable in the journal.
 	Persist struct{ Record Record }
-	// Submitted answers Submit, SubmitCheckpoint and Restore.
-	Submitted struct{ Job string }
+	// Submitted answers Submit, SubmitCheckpoint and Restore. Displaced are the finished jobs whose
+	// weights are dropped when it and the owner's other open jobs have finished.
+	Submitted struct {
+		Job       string
+		Displaced []string
+	}
+	// Warned is for the operator.
+	Warned struct{ Text string }
 	// WorkerDrained answers RequestTask of a worker that is being drained. It gets no more tasks.
 	WorkerDrained struct{}
 	// Registered answers Register and Drain.
@@ -264,6 +270,7 @@ func (a DigestWeights) EffectOn() string   { return a.Job }
 
 func (Persist) action()         {}
 func (Submitted) action()       {}
+func (Warned) action()          {}
 func (Registered) action()      {}
 func (WorkerDrained) action()   {}
 func (Grant) action()           {}

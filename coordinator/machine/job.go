@@ -70,6 +70,7 @@ type jobState struct {
 	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store
 	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
+	Uncounted                 Tick     `json:",omitempty"` // time since it ended that does not count for retire
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed

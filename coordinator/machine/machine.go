@@ -37,8 +37,8 @@ type Limits struct {
 	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be recomputed
 	MaxRunning       int    // jobs that run at once, others queue. Default 4
 	MaxQueued        int    // jobs that wait; more are refused. Default 100
-	KeepJobs         int    // ended jobs whose values are kept. Default 100
-	KeepFor          Tick   // how long they are kept at most. Default 30 days
+	KeepJobs         int    // jobs of an owner that have finished whose values are kept, and as many that were cancelled or failed. Default 100
+	KeepFor          Tick   // how long they are kept at most, of the time in which the coordinator is there. Default 30 days
 	NeedShards       bool   // refuse jobs while no store shard is up
 	Checkpoints      bool   // emit SaveJob actions
 	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
@@ -91,8 +91,9 @@ type Machine struct {
 	lastJob       uint64
 	shardsVersion uint64
 
-	now Tick
-	out []Action
+	now     Tick
+	clockAt Tick // time of the last record
+	out     []Action
 
 	listened, lastTick Tick   // how long others could be heard until the last Time event, and when that was
 	records, durable   uint64 // records decided so far, and how many of them were durable at that time

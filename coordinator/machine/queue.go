@@ -49,7 +49,7 @@ func (m *Machine) submit(e Submit) error {
 		return err
 	}
 	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Owner: e.Owner, Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
-	m.out = append(m.out, Submitted{Job: id})
+	m.out = append(m.out, Submitted{Job: id, Displaced: m.displaced(e.Owner)})
 	return nil
 }
 

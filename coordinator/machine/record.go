@@ -34,7 +34,7 @@ type Record struct {
 	Written  uint64      `json:",omitempty"` // done: bytes to the store
 	Loss     loss        `json:",omitempty"`
 	Reason   string      `json:",omitempty"`
-	Last     Tick        `json:",omitempty"` // recover: the last known moment before the restart
+	Last     Tick        `json:",omitempty"` // recover, clock: the last known moment before the restart
 	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
@@ -78,6 +78,7 @@ const (
 	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
 	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
+	recordClock     recordKind = "clock"    // the time is At; with Last, the time since then does not count as age of values
 	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
@@ -109,6 +110,7 @@ func (m *Machine) decide(r Record) {
 // apply makes one transition. An error means that the record does not fit the state: the journal
 // belongs to another machine.
 func (m *Machine) apply(r *Record) error {
+	m.clockAt = r.At
 	switch r.Kind {
 	case recordSubmit, recordRestore:
 		return m.applySubmit(r)
@@ -132,6 +134,9 @@ func (m *Machine) apply(r *Record) error {
 		return m.applyGone(r)
 	case recordRecover:
 		m.applyRecover(r)
+		return nil
+	case recordClock:
+		m.applyClock(r)
 		return nil
 	}
 	j := m.find(r.Job)
@@ -227,7 +232,7 @@ func (m *Machine) applySubmit(r *Record) error {
 		j.Name, j.Owner, j.Replicas, j.Submitted = r.Name, r.Owner, r.Replicas, r.At
 	}
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
-	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
+	j.Error, j.Failed, j.Shards, j.Ended, j.Uncounted = "", nil, r.Shards, 0, 0
 	if r.Kind == recordRestore {
 		if r.Replicas > 0 { // 0: the shards that are up, and the previous number of copies
 			j.Replicas, j.Owner = r.Replicas, r.Owner
@@ -574,7 +579,7 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
 	j.enter(stageTrain, at)
 	j.Spent = j.spentAt(at)
-	j.State, j.step, j.Ended = state, nil, at
+	j.State, j.step, j.Ended, j.Uncounted = state, nil, at, 0
 	j.recomputes, j.awaySince, j.awayWhy = nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:

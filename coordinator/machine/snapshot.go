@@ -161,7 +161,7 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	if s.Version != snapshotVersion {
 		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
 	}
-	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
+	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	if planted("forget the epoch in a snapshot") {
 		m.lastEpoch = 0
 	}
@@ -299,6 +299,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
 	last := m.now
+	m.checkClock(last, now)
 	m.failBroken(now)
 	if m.openJobs() > 0 {
 		m.now = now

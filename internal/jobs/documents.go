@@ -104,7 +104,7 @@ func LineOf(j *taxonv1.JobInfo) Line {
 	switch k := j.GetKept(); {
 	case k.GetDropped():
 		l.Values = KeptText(k)
-	case k != nil:
+	case k.GetUntilUnixMs() != 0:
 		l.Until, l.After = utc(k.GetUntilUnixMs(), time.RFC3339), k.GetJobs()
 	}
 	return l
@@ -124,6 +124,8 @@ func KeptText(k *taxonv1.Kept) string {
 		return "discarded"
 	case k.GetDropped():
 		return "dropped"
+	case k.GetUntilUnixMs() == 0:
+		return "until it is discarded"
 	}
 	text := "until " + utc(k.GetUntilUnixMs(), time.DateOnly)
 	if k.GetJobs() <= fewJobs {

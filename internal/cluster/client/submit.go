@@ -29,6 +29,7 @@ type Submission struct {
 	ID       string           // empty: one is made up
 	Name     string
 	Replicas int
+	Trial    bool // its values will be discarded soon, so it pushes out nobody's
 }
 
 // CheckID refuses an invalid job id.
@@ -57,6 +58,9 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (string, error) {
 		if r, err = c.uploadAndSubmit(ctx, s, id); status.Code(err) != codes.Aborted { // its data were dropped just before
 			break
 		}
+	}
+	if few := r.GetDisplaced(); err == nil && len(few) > 0 && !s.Trial {
+		c.Tell.Warn("when job %s has finished, the weights of %s are dropped, as the coordinator keeps no more finished jobs: export them before", r.GetJob(), strings.Join(few, ", "))
 	}
 	return r.GetJob(), c.Fail(err)
 }

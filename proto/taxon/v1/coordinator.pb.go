@@ -975,6 +975,7 @@ func (x *SubmitRequest) GetName() string {
 type SubmitResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Displaced     []string               `protobuf:"bytes,2,rep,name=displaced,proto3" json:"displaced,omitempty"` // finished jobs whose weights are dropped when this and the submitter's other open jobs have finished, oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,6 +1015,13 @@ func (x *SubmitResult) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *SubmitResult) GetDisplaced() []string {
+	if x != nil {
+		return x.Displaced
+	}
+	return nil
 }
 
 type StatusRequest struct {
@@ -4913,9 +4921,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\" \n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\">\n" +
 	"\fSubmitResult\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"9\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1c\n" +
+	"\tdisplaced\x18\x02 \x03(\tR\tdisplaced\"9\n" +
 	"\rStatusRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\";\n" +
