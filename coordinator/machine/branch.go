@@ -159,6 +159,9 @@ func (m *Machine) restore(e Restore) error {
 	if err := m.checkFull(); err != nil {
 		return err
 	}
+	if err := m.checkSpec(j, e.Owner); err != nil {
+		return err
+	}
 	if err := m.checkFits(j.prepared, e.Replicas); err != nil {
 		return err
 	}

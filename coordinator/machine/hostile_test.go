@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -304,5 +305,39 @@ func TestRefusedRecord(t *testing.T) {
 	}
 	if _, refused := m.out[0].(Refused); !refused {
 		t.Errorf("%T", m.out[0])
+	}
+}
+
+// TestSpecifications: an owner's submissions can't fill memory and journal. Others still submit,
+// and discarding helps.
+func TestSpecifications(t *testing.T) {
+	m := New(Limits{KeepJobs: 1000})
+	spec := methodtest.WordNetLike(20, 5)
+	for n := range 25 {
+		spec.Structure.Names = append(spec.Structure.Names, strings.Repeat("x", 1<<20)+string(rune('a'+n)))
+	}
+	refused := func(id, owner string) (err error) {
+		for _, a := range m.Step(m.now+1, Submit{ID: id, Owner: owner, Spec: spec}) {
+			if r, ok := a.(Refused); ok {
+				err = r.Err
+			}
+		}
+		return err
+	}
+	taken := 0
+	for ; taken < 100 && refused(string(rune('a'+taken)), "eve") == nil; taken++ {
+	}
+	if taken < 5 || taken > 10 {
+		t.Fatalf("%d jobs of 25 MiB were taken", taken)
+	}
+	if err := refused("z", "eve"); !errors.Is(err, ErrTooManyJobs) || !strings.Contains(err.Error(), "discard") {
+		t.Error(err)
+	}
+	if err := refused("y", "ada"); err != nil {
+		t.Errorf("another owner: %v", err)
+	}
+	m.Step(m.now+1, Cancel{Job: "a", Discard: true})
+	if err := refused("z", "eve"); err != nil {
+		t.Errorf("after a discard: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
+	"taxon/internal/human"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -41,6 +42,9 @@ func (m *Machine) submit(e Submit) error {
 	if err := m.checkFull(); err != nil {
 		return err
 	}
+	if err := m.checkSpec(j, e.Owner); err != nil {
+		return err
+	}
 	if err := m.checkFits(p, e.Replicas); err != nil {
 		return err
 	}
@@ -66,6 +70,25 @@ func (m *Machine) FreeID(avoid []string) string {
 func (m *Machine) checkFull() error {
 	if most := m.limits.MaxRunning + m.limits.MaxQueued; m.openJobs() >= most {
 		return fmt.Errorf("%d jobs run or wait, the most there may be: %w", most, ErrTooManyJobs)
+	}
+	return nil
+}
+
+// maxSpecBytes bounds the specifications of an owner's jobs that run, wait or have values. They stay
+// in memory and in the journal; their largest part are the names of labels.
+const maxSpecBytes = 256 << 20
+
+// checkSpec refuses a job whose specification does not fit beside those of its owner's other jobs.
+func (m *Machine) checkSpec(j *job, owner string) error {
+	jobs, sum := 0, 0
+	for _, k := range m.jobs {
+		if !k.Dropped && k.Owner == owner && k.ID != j.ID {
+			jobs, sum = jobs+1, sum+len(k.Spec)
+		}
+	}
+	if sum+len(j.Spec) > maxSpecBytes {
+		return fmt.Errorf("job %s: its specification takes %s, those of %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
+			j.ID, atLeast(uint64(len(j.Spec))), human.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(sum)), atMost(maxSpecBytes), ErrTooManyJobs)
 	}
 	return nil
 }

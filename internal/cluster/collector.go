@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -156,11 +157,14 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
 	_, held, namesOnly := savedData(d)
 	if held == nil {
-		return take()
+		return status.Error(codes.InvalidArgument, "the names of the job's data must be in the store, also if workers read the data in place: `taxon submit` puts them there")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := complete(ctx, c.Data, held, namesOnly); err != nil && !(Away(err) && !errors.Is(err, ErrNotThere)) {
+	switch err := complete(ctx, c.Data, held, namesOnly, d); {
+	case errors.Is(err, errMadeUp):
+		return status.Error(codes.InvalidArgument, err.Error())
+	case err != nil && !(Away(err) && !errors.Is(err, ErrNotThere)):
 		return status.Error(codes.Aborted, err.Error())
 	}
 	if err := take(); err != nil {
@@ -170,11 +174,15 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 	return nil
 }
 
-// complete returns what is missing from a data set in the store. A list leaves out shards that
-// are away, so what it lacks is asked for again, which tells missing from away.
-func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool) error {
+// complete returns what is missing from a data set in the store, or how a job describes it
+// otherwise than it is. A list leaves out shards that are away, so what it lacks is asked for again,
+// which tells missing from away.
+func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool, described *taxonv1.Data) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {
+		return err
+	}
+	if err := checkDescription(described, l); err != nil {
 		return err
 	}
 	have := map[store.Key]uint64{}
@@ -189,8 +197,12 @@ func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool)
 		if namesOnly && !dataset.HoldsNames(f.Name) {
 			continue
 		}
-		for k := range parts(f.Bytes) {
-			key, want := partKey(l.Fingerprint, n, k), uint64(min(partBytes, f.Bytes-int64(k)*partBytes))
+		sums := l.parts[f.Name]
+		if len(sums) != parts(f.Bytes) {
+			return fmt.Errorf("%s of data %.12s %w", f.Name, l.Fingerprint, ErrNotThere)
+		}
+		for k, sum := range sums {
+			key, want := partKey(l.Fingerprint, n, sum), uint64(min(partBytes, f.Bytes-int64(k)*partBytes))
 			if have[key] == want {
 				continue
 			}
@@ -205,3 +217,43 @@ func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool)
 	}
 	return nil
 }
+
+// errMadeUp is wrapped by the refusal of a job that describes its data otherwise than they are.
+var errMadeUp = errors.New("the job describes other data than it names")
+
+// checkDescription compares what a job says of its data with the data's manifest. The coordinator
+// plans by what the job says, and keeps it: so nobody makes it keep more than they have uploaded.
+func checkDescription(d *taxonv1.Data, l *held) error {
+	names := int64(0)
+	for _, label := range d.GetLabels() {
+		names += int64(len(label)) + 1
+	}
+	file := int64(0)
+	for _, f := range l.Files {
+		if f.Name == dataset.LabelsName {
+			file = f.Bytes
+		}
+	}
+	stats := l.Stats
+	for _, c := range []struct {
+		what      string
+		said, has int64
+	}{
+		{"labels", int64(len(d.GetLabels())), stats.Labels},
+		{"bytes of labels' names", names, file},
+		{"counts of labels", int64(len(d.GetLabelInstances())), stats.Labels},
+		{"instances", int64(min(d.GetInstances(), math.MaxInt64)), stats.Rows},
+		{"features", int64(min(d.GetFeatures(), math.MaxInt64)), stats.Columns},
+		{"nonzeros", int64(min(d.GetNonzeros(), math.MaxInt64)), stats.Nonzeros},
+		{"bytes of a set of rows", int64(len(d.GetRows())), (stats.Rows + 7) / 8},
+		{"counts of features", int64(len(d.GetFeatureCountsLog())), maxFeatureCounts},
+	} {
+		if c.said > c.has {
+			return fmt.Errorf("%w: it has %d %s, data %.12s have %d", errMadeUp, c.said, c.what, l.Fingerprint, c.has)
+		}
+	}
+	return nil
+}
+
+// maxFeatureCounts is how many counts of features a description has at most.
+const maxFeatureCounts = 4096

@@ -74,7 +74,7 @@ func TestGoneShardIsNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st, calls := goneShards(t, test.state)
-			path, err := Upload(t.Context(), st, dir, false, nil)
+			path, err := Upload(t.Context(), st, 1, dir, false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestGoneShardIsNotWaitedFor(t *testing.T) {
 			if got := calls.Load(); got > test.most {
 				t.Errorf("%d calls to shards that are gone, %d at most are due", got, test.most)
 			}
-			if err := complete(t.Context(), st, d, false); err != nil {
+			if err := complete(t.Context(), st, d, false, d); err != nil {
 				t.Error(err)
 			}
 			if err := st.Drop(t.Context(), dataJob(d.Fingerprint)); err != nil {

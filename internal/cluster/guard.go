@@ -118,11 +118,11 @@ func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	if len(d.GetPath()) > 4096 {
 		return errors.New("the path of the job's data is too long")
 	}
-	if _, ok := manifestOf(d.GetPath()); ok {
+	if _, ok := indexOf(d.GetPath()); ok {
 		return nil
 	}
 	if Uploaded(d.GetPath()) {
-		return fmt.Errorf("data %.*q: a manifest's SHA-256 must follow %s", maxShown, d.GetPath(), uploaded)
+		return fmt.Errorf("data %.*q: an index's SHA-256 must follow %s", maxShown, d.GetPath(), uploaded)
 	}
 	return g.rules.Roots.Check(d.GetPath())
 }

@@ -87,7 +87,7 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 		return err
 	}
 	defer done()
-	path, err := cluster.Upload(ctx, data, dir, s.InPlace, func(done, total int64) {
+	path, err := cluster.Upload(ctx, data, s.Replicas, dir, s.InPlace, func(done, total int64) {
 		line.Total(total)
 		line.Set(done)
 	})
