@@ -78,6 +78,9 @@ func (j *job) phase() string {
 
 // waitsFor says what a running job waits for. "": nothing.
 func (m *Machine) waitsFor(j *job) string {
+	if j.stage == stageDigest && m.blocked(j) != nil {
+		return "the digest of its weights, for which store shards are away: " + strings.Join(m.blocked(j), ", ")
+	}
 	if j.stage == stageDigest && j.awayWhy != "" {
 		return "the digest of its weights, which can't be made yet: " + j.awayWhy
 	}
