@@ -48,7 +48,7 @@ func (a *app) table(rows [][]string) {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, cell)
+			fmt.Fprint(w, human.OneLine(cell))
 		}
 		fmt.Fprintln(w)
 	}
