@@ -124,7 +124,7 @@ var imports = map[string][]string{
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec",
 		"mapper", "mapper/ridge", "proto/taxon/v1", "store", "worker/program", "worker/program/below"},
 
-	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/human", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/inspect", "internal/cluster", "internal/cluster/client", "internal/fs", "internal/fs/hdfs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
