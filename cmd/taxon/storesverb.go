@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -73,7 +74,7 @@ func newStoresCmd(a *app) *cobra.Command {
 		}
 		return a.printTable(lines, rows, "no stores")
 	})
-	cmd.AddCommand(newStoresForget(a))
+	cmd.AddCommand(newStoresForget(a), newStoresStrays(a))
 	return cmd
 }
 
@@ -94,6 +95,48 @@ func newStoresForget(a *app) *cobra.Command {
 		return a.printNote(storeLineOf(s), "%s: forgotten", s.GetId())
 	})
 	cmd.GroupID = "" // of a verb's verb
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+// strayLine is a job in `taxon stores strays --json`.
+type strayLine struct {
+	Job     string `json:"job"`
+	Values  uint64 `json:"values"` // copies counted apart, on the shards that are up
+	Bytes   uint64 `json:"bytes"`
+	Dropped bool   `json:"dropped"` // by this command
+}
+
+func newStoresStrays(a *app) *cobra.Command {
+	var drop, yes bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:   "strays [JOB...]",
+		Short: "list values of jobs that the coordinator does not know, or drop them",
+		Long: "Lists the jobs that have values in the stores and that the coordinator does not know, or has dropped: its journal was lost, or a store was away. " +
+			"--drop drops the values of the jobs named, or of all listed, after a question or with --yes. It never touches values of a job that `taxon jobs` lists as kept. " +
+			"Don't use it while a `taxon restore` runs.",
+		Example: "taxon stores strays --coordinator 127.0.0.1:7070\ntaxon stores strays old-job --drop --yes",
+		Args:    cobra.ArbitraryArgs,
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		list, err := c.Strays(ctx, drop, args, a.confirmer(yes))
+		if err != nil {
+			return err
+		}
+		lines := []strayLine{}
+		rows := [][]string{{"JOB", "VALUES", "BYTES", "DROPPED"}}
+		for _, s := range list {
+			if len(args) > 0 && !slices.Contains(args, s.GetJob()) {
+				continue
+			}
+			lines = append(lines, strayLine{s.GetJob(), s.GetValues(), s.GetBytes(), s.GetDropped()})
+			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), human.Bytes(int64(s.GetBytes())), map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
+		}
+		return a.printTable(lines, rows, "no values of unknown jobs")
+	})
+	cmd.GroupID = "" // of a verb's verb
+	flagGroup(cmd, "What", func(f *pflag.FlagSet) {
+		f.BoolVar(&drop, "drop", false, "drop the values")
+	})
 	yesFlag(cmd, &yes)
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -150,6 +151,52 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 		used[dataJob(d.GetSpec().GetData().GetFingerprint())] = true
 	}
 	return used, nil
+}
+
+// Strays lists the jobs that have values in the store and that the coordinator does not know or has
+// dropped, and drops those named. If one of them is no stray it drops nothing.
+func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]*taxonv1.Stray{}
+	err := c.Data.List(ctx, "", func(i store.Info) error {
+		if strings.HasPrefix(i.Key.Job, dataPrefix) {
+			return nil
+		}
+		s := found[i.Key.Job]
+		if s == nil {
+			s = &taxonv1.Stray{Job: i.Key.Job}
+			found[i.Key.Job] = s
+		}
+		s.Values, s.Bytes = s.Values+1, s.Bytes+i.Bytes
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{}) // after the values, so that no new job's are strays
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range list.GetJobs() {
+		if !j.GetKept().GetDropped() {
+			delete(found, j.GetJob())
+		}
+	}
+	for _, job := range drop {
+		if found[job] == nil {
+			return nil, status.Errorf(codes.FailedPrecondition, "job %.64q has no values that nobody refers to: nothing was dropped", job)
+		}
+	}
+	for _, job := range drop {
+		if err := c.Data.Drop(ctx, job); err != nil {
+			return nil, err
+		}
+		found[job].Dropped = true
+	}
+	out := slices.Collect(maps.Values(found))
+	slices.SortFunc(out, func(a, b *taxonv1.Stray) int { return strings.Compare(a.Job, b.Job) })
+	return out, nil
 }
 
 // Submitting accepts a job by calling take, if all of its data is in the store, and keeps the

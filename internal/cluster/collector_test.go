@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -223,4 +225,42 @@ func TestMadeUpDescriptions(t *testing.T) {
 		t.Error("a job was taken of whose data nothing is in the store")
 		return nil
 	})
+}
+
+// Values of jobs that nobody knows are listed, and dropped only if none of those named is known.
+func TestStrays(t *testing.T) {
+	st := keeper{memory.New(memory.Options{})}
+	jobs := &jobList{}
+	jobs.submit("running", nil, &taxonv1.JobInfo{})
+	jobs.submit("done", nil, &taxonv1.JobInfo{EndedUnixMs: 1, Exportable: true, Kept: &taxonv1.Kept{Jobs: 3}})
+	jobs.submit("gone", nil, &taxonv1.JobInfo{EndedUnixMs: 1, Kept: &taxonv1.Kept{Dropped: true}})
+	all := []string{"running", "done", "gone", "unknown", dataPrefix + "1"}
+	for _, job := range all {
+		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Attempt: 1, Name: "v"}, Data: make([]byte, 10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Collector{Data: st, Jobs: jobs, Keep: time.Hour}
+	left := func() (out []string) {
+		_ = st.List(t.Context(), "", func(i store.Info) error { out = append(out, i.Key.Job); return nil })
+		return out
+	}
+	strays := func(drop ...string) (out string, err error) {
+		list, err := c.Strays(t.Context(), drop)
+		for _, s := range list {
+			out += fmt.Sprintf("%s %d %d %t;", s.Job, s.Values, s.Bytes, s.Dropped)
+		}
+		return out, err
+	}
+	if got, err := strays(); err != nil || got != "gone 1 10 false;unknown 1 10 false;" {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, job := range []string{"running", "done", dataPrefix + "1", "nobody", ""} {
+		if _, err := strays("unknown", job); status.Code(err) != codes.FailedPrecondition || len(left()) != len(all) {
+			t.Errorf("drop of %q: %v, left %v", job, err, left())
+		}
+	}
+	if got, err := strays("unknown"); err != nil || got != "gone 1 10 false;unknown 1 10 true;" || slices.Contains(left(), "unknown") || len(left()) != len(all)-1 {
+		t.Errorf("%s, %v, left %v", got, err, left())
+	}
 }

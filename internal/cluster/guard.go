@@ -27,6 +27,8 @@ type Rules struct {
 	// Submitting calls take if the job's data are where it says: Collector.Submitting; nil: calls
 	// take.
 	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
+	// Strays answers the call of that name: Collector.Strays; nil: there is none.
+	Strays func(ctx context.Context, drop []string) ([]*taxonv1.Stray, error)
 }
 
 // Guard makes the Jobs service that is registered through it refuse jobs whose data no worker
@@ -91,6 +93,15 @@ func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (o
 		return err
 	})
 	return out, err
+}
+
+// Strays implements the Jobs service.
+func (g *guardedJobs) Strays(ctx context.Context, r *taxonv1.StraysRequest) (*taxonv1.StraysResult, error) {
+	if g.rules.Strays == nil {
+		return g.JobsServer.Strays(ctx, r)
+	}
+	jobs, err := g.rules.Strays(ctx, r.GetDrop())
+	return &taxonv1.StraysResult{Jobs: jobs}, err
 }
 
 // maxShown bounds how much of a request an error repeats.

@@ -118,7 +118,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	close(c.started)
 	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)
-	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting}))
+	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting, Strays: collector.Strays}))
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })

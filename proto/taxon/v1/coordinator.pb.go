@@ -2564,6 +2564,163 @@ func (x *StoresResult) GetVersion() uint64 {
 	return 0
 }
 
+type StraysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drop          []string               `protobuf:"bytes,1,rep,name=drop,proto3" json:"drop,omitempty"` // FAILED_PRECONDITION, and nothing is dropped, if one of them is no stray
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StraysRequest) Reset() {
+	*x = StraysRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StraysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StraysRequest) ProtoMessage() {}
+
+func (x *StraysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StraysRequest.ProtoReflect.Descriptor instead.
+func (*StraysRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *StraysRequest) GetDrop() []string {
+	if x != nil {
+		return x.Drop
+	}
+	return nil
+}
+
+type StraysResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*Stray               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StraysResult) Reset() {
+	*x = StraysResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StraysResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StraysResult) ProtoMessage() {}
+
+func (x *StraysResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StraysResult.ProtoReflect.Descriptor instead.
+func (*StraysResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *StraysResult) GetJobs() []*Stray {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// Stray counts the values of a job, copies apart, on the shards that answer.
+type Stray struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Values        uint64                 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Dropped       bool                   `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stray) Reset() {
+	*x = Stray{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stray) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stray) ProtoMessage() {}
+
+func (x *Stray) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stray.ProtoReflect.Descriptor instead.
+func (*Stray) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Stray) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Stray) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *Stray) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Stray) GetDropped() bool {
+	if x != nil {
+		return x.Dropped
+	}
+	return false
+}
+
 type JoinStoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2581,7 +2738,7 @@ type JoinStoreRequest struct {
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2750,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2763,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2683,7 +2840,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +2852,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +2865,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2741,7 +2898,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2910,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2923,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2784,7 +2941,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2953,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +2966,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2830,7 +2987,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +2999,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +3012,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2934,7 +3091,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3103,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3116,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -3004,7 +3161,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3016,7 +3173,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3029,7 +3186,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -3080,7 +3237,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3249,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3262,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -3190,7 +3347,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3359,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3372,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -3539,7 +3696,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +3708,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +3721,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -3609,7 +3766,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3778,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3791,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3691,7 +3848,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +3860,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +3873,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3756,7 +3913,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3768,7 +3925,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3781,7 +3938,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3799,7 +3956,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +3968,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +3981,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 type JobRequest struct {
@@ -3836,7 +3993,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +4005,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +4018,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3885,7 +4042,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +4054,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +4067,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3952,7 +4109,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3964,7 +4121,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3977,7 +4134,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -4010,7 +4167,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4022,7 +4179,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4035,7 +4192,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -4077,7 +4234,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4246,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4259,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -4139,7 +4296,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4151,7 +4308,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4164,7 +4321,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Input) GetValue() string {
@@ -4216,7 +4373,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4385,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4398,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Lease) GetJob() string {
@@ -4346,7 +4503,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4515,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4528,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -4408,7 +4565,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4577,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4590,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -4481,7 +4638,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4493,7 +4650,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4506,7 +4663,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -4533,7 +4690,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4545,7 +4702,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4558,7 +4715,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{58}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4585,7 +4742,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4754,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4767,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{59}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Sums) GetValues() []float64 {
@@ -4644,7 +4801,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4656,7 +4813,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4669,7 +4826,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{60}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4795,7 +4952,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4807,7 +4964,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4820,7 +4977,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{61}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -5051,7 +5208,16 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"Q\n" +
 	"\fStoresResult\x12'\n" +
 	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"\xde\x01\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"#\n" +
+	"\rStraysRequest\x12\x12\n" +
+	"\x04drop\x18\x01 \x03(\tR\x04drop\"3\n" +
+	"\fStraysResult\x12#\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x0f.taxon.v1.StrayR\x04jobs\"a\n" +
+	"\x05Stray\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\x04R\x06values\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x18\n" +
+	"\adropped\x18\x04 \x01(\bR\adropped\"\xde\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
@@ -5269,7 +5435,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x052\xb8\x06\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x052\xf3\x06\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -5283,7 +5449,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bTimeline\x12\x19.taxon.v1.TimelineRequest\x1a\x18.taxon.v1.TimelineResult\x125\n" +
 	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
 	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x12<\n" +
-	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x125\n" +
+	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x129\n" +
+	"\x06Strays\x12\x17.taxon.v1.StraysRequest\x1a\x16.taxon.v1.StraysResult\x125\n" +
 	"\bDescribe\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult2\x94\x01\n" +
 	"\aMembers\x12B\n" +
 	"\tJoinStore\x12\x1a.taxon.v1.JoinStoreRequest\x1a\x19.taxon.v1.JoinStoreResult\x12E\n" +
@@ -5310,7 +5477,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),           // 0: taxon.v1.MemberState
 	(JobState)(0),              // 1: taxon.v1.JobState
@@ -5348,34 +5515,37 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*StoresRequest)(nil),      // 33: taxon.v1.StoresRequest
 	(*ForgetStoreRequest)(nil), // 34: taxon.v1.ForgetStoreRequest
 	(*StoresResult)(nil),       // 35: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),   // 36: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),    // 37: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil),  // 38: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),   // 39: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),         // 40: taxon.v1.FailedTask
-	(*TaskCounts)(nil),         // 41: taxon.v1.TaskCounts
-	(*Certificate)(nil),        // 42: taxon.v1.Certificate
-	(*SweepRecord)(nil),        // 43: taxon.v1.SweepRecord
-	(*JobStatus)(nil),          // 44: taxon.v1.JobStatus
-	(*PastCaps)(nil),           // 45: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),    // 46: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),     // 47: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),       // 48: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),        // 49: taxon.v1.LeaveResult
-	(*JobRequest)(nil),         // 50: taxon.v1.JobRequest
-	(*JobResult)(nil),          // 51: taxon.v1.JobResult
-	(*LeaseRequest)(nil),       // 52: taxon.v1.LeaseRequest
-	(*Refs)(nil),               // 53: taxon.v1.Refs
-	(*Ref)(nil),                // 54: taxon.v1.Ref
-	(*Input)(nil),              // 55: taxon.v1.Input
-	(*Lease)(nil),              // 56: taxon.v1.Lease
-	(*LeaseResult)(nil),        // 57: taxon.v1.LeaseResult
-	(*LeaseId)(nil),            // 58: taxon.v1.LeaseId
-	(*RenewRequest)(nil),       // 59: taxon.v1.RenewRequest
-	(*RenewResult)(nil),        // 60: taxon.v1.RenewResult
-	(*Sums)(nil),               // 61: taxon.v1.Sums
-	(*ReportRequest)(nil),      // 62: taxon.v1.ReportRequest
-	(*ReportResult)(nil),       // 63: taxon.v1.ReportResult
+	(*StraysRequest)(nil),      // 36: taxon.v1.StraysRequest
+	(*StraysResult)(nil),       // 37: taxon.v1.StraysResult
+	(*Stray)(nil),              // 38: taxon.v1.Stray
+	(*JoinStoreRequest)(nil),   // 39: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 40: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 41: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 42: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 43: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 44: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 45: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 46: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 47: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 48: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 49: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 50: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 51: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 52: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 53: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 54: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 55: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 56: taxon.v1.Refs
+	(*Ref)(nil),                // 57: taxon.v1.Ref
+	(*Input)(nil),              // 58: taxon.v1.Input
+	(*Lease)(nil),              // 59: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 60: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 61: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 62: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 63: taxon.v1.RenewResult
+	(*Sums)(nil),               // 64: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 65: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 66: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.Options.own:type_name -> taxon.v1.OptionValue
@@ -5388,7 +5558,7 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	10, // 7: taxon.v1.Plan.families:type_name -> taxon.v1.Family
 	6,  // 8: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 9: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	42, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	45, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
 	19, // 11: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
 	18, // 12: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
 	22, // 13: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
@@ -5398,82 +5568,85 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	30, // 17: taxon.v1.WorkerTimeline.spans:type_name -> taxon.v1.Span
 	0,  // 18: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
 	32, // 19: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	32, // 20: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	42, // 21: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 22: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	42, // 23: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	41, // 24: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	43, // 25: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	40, // 26: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	2,  // 27: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	45, // 28: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	19, // 29: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
-	43, // 30: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	32, // 31: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 32: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 33: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	32, // 34: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	53, // 35: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
-	55, // 36: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
-	56, // 37: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	56, // 38: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	58, // 39: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	58, // 40: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	58, // 41: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	61, // 42: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	54, // 43: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	62, // 44: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	56, // 45: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	56, // 46: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	11, // 47: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	13, // 48: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	13, // 49: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	14, // 50: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	15, // 51: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	16, // 52: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	17, // 53: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	21, // 54: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	24, // 55: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	27, // 56: taxon.v1.Jobs.Timeline:input_type -> taxon.v1.TimelineRequest
-	31, // 57: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	33, // 58: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	34, // 59: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
-	50, // 60: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	36, // 61: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	38, // 62: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	46, // 63: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	50, // 64: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	52, // 65: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	59, // 66: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	62, // 67: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	48, // 68: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	12, // 69: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	44, // 70: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	44, // 71: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	44, // 72: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	44, // 73: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	44, // 74: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	20, // 75: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	23, // 76: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	26, // 77: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	28, // 78: taxon.v1.Jobs.Timeline:output_type -> taxon.v1.TimelineResult
-	25, // 79: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	35, // 80: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	32, // 81: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
-	51, // 82: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	37, // 83: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	39, // 84: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	47, // 85: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	51, // 86: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	57, // 87: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	60, // 88: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	63, // 89: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	49, // 90: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	69, // [69:91] is the sub-list for method output_type
-	47, // [47:69] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	38, // 20: taxon.v1.StraysResult.jobs:type_name -> taxon.v1.Stray
+	32, // 21: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	45, // 22: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 23: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	45, // 24: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	44, // 25: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	46, // 26: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	43, // 27: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 28: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	48, // 29: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	19, // 30: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	46, // 31: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	32, // 32: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 33: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 34: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	32, // 35: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	56, // 36: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	58, // 37: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	59, // 38: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	59, // 39: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	61, // 40: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	61, // 41: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	61, // 42: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	64, // 43: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	57, // 44: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	65, // 45: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	59, // 46: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	59, // 47: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	11, // 48: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	13, // 49: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	13, // 50: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	14, // 51: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	15, // 52: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	16, // 53: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	17, // 54: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	21, // 55: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	24, // 56: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	27, // 57: taxon.v1.Jobs.Timeline:input_type -> taxon.v1.TimelineRequest
+	31, // 58: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	33, // 59: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	34, // 60: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	36, // 61: taxon.v1.Jobs.Strays:input_type -> taxon.v1.StraysRequest
+	53, // 62: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	39, // 63: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	41, // 64: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	49, // 65: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	53, // 66: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	55, // 67: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	62, // 68: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	65, // 69: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	51, // 70: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	12, // 71: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	47, // 72: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	47, // 73: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	47, // 74: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	47, // 75: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	47, // 76: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	20, // 77: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	23, // 78: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	26, // 79: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	28, // 80: taxon.v1.Jobs.Timeline:output_type -> taxon.v1.TimelineResult
+	25, // 81: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	35, // 82: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	32, // 83: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	37, // 84: taxon.v1.Jobs.Strays:output_type -> taxon.v1.StraysResult
+	54, // 85: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	40, // 86: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	42, // 87: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	50, // 88: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	54, // 89: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	60, // 90: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	63, // 91: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	66, // 92: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	52, // 93: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	71, // [71:94] is the sub-list for method output_type
+	48, // [48:71] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -5488,7 +5661,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   62,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
