@@ -25,13 +25,14 @@ type storeLine struct {
 	Free    *uint64  `json:"free_bytes"`    // null: unknown
 	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
 	Refuses bool     `json:"refuses_writes"`
-	Version string   `json:"version"` // of its taxon, as last reported; empty: unknown
-	Jobs    []string `json:"jobs"`    // that have values on it, at most 100
+	Repairs bool     `json:"repairing"` // it copies from others what it missed
+	Version string   `json:"version"`   // of its taxon, as last reported; empty: unknown
+	Jobs    []string `json:"jobs"`      // that have values on it, at most 100
 }
 
 func storeLineOf(s *taxonv1.Shard) storeLine {
 	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(), Version: s.GetVersion(),
-		Refuses: cluster.Refuses(s), Jobs: append([]string{}, s.GetJobs()...)}
+		Refuses: cluster.Refuses(s), Repairs: s.GetRepairing(), Jobs: append([]string{}, s.GetJobs()...)}
 	if s.GetReserve() > 0 {
 		l.Free, l.Reserve = &s.Free, &s.Reserve
 	}
@@ -50,7 +51,11 @@ func (l storeLine) row() []string {
 	case l.Refuses:
 		writes = "refused: less than " + human.Bytes(int64(*l.Reserve)) + " free"
 	}
-	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
+	state := l.State
+	if l.Repairs && state == "up" {
+		state += ", repairs"
+	}
+	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
 func newStoresCmd(a *app) *cobra.Command {

@@ -56,6 +56,7 @@ type (
 		Values          uint64
 		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
 		Version         string // of its taxon; "": unknown
+		Repairing       bool   // it copies from others what it missed
 	}
 	// ForgetShard removes a shard that is down from the list. With Force it does so even if jobs
 	// have values on it.

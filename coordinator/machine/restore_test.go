@@ -92,3 +92,28 @@ func TestOwner(t *testing.T) {
 		}
 	}
 }
+
+// A list of jobs says how many copies of their values there are: a shard that is away, or has not
+// yet copied what it missed, holds none that count.
+func TestCopiesThere(t *testing.T) {
+	m := New(Limits{})
+	join := func(id string, repairing bool) { m.Step(m.now+1, JoinShard{ID: id, Addr: id + ":1", Repairing: repairing}) }
+	join("a", false)
+	join("b", false)
+	m.Step(m.now+1, Submit{ID: "one", Replicas: 1, Spec: methodtest.WordNetLike(20, 5)})
+	m.Step(m.now+1, Submit{ID: "two", Replicas: 2, Spec: methodtest.WordNetLike(20, 5)})
+	want := func(what string, one, two uint32) {
+		t.Helper()
+		list := m.Jobs(m.now)
+		if list[0].CopiesThere != one || list[1].CopiesThere != two || list[0].Copies != 1 || list[1].Copies != 2 {
+			t.Errorf("%s: %d of %d, %d of %d", what, list[0].CopiesThere, list[0].Copies, list[1].CopiesThere, list[1].Copies)
+		}
+	}
+	want("all there", 1, 2)
+	m.Step(m.now+1, LeaveShard{ID: "b"})
+	want("one away", 0, 1)
+	join("b", true)
+	want("it repairs", 1, 1)
+	join("b", false)
+	want("repaired", 1, 2)
+}

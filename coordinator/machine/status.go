@@ -232,6 +232,9 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
 			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}
+		if !j.Dropped {
+			i.CopiesThere, i.Copies = m.copiesThere(j)
+		}
 		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
 			queued++
 			i.QueuePosition = queued

@@ -41,6 +41,7 @@ type DataSets interface {
 	Reader
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 	Drop(ctx context.Context, job string) error
+	Refill(ctx context.Context, job string, copies int) (filled int, err error)
 }
 
 // Bounds of the time between two passes over the store, which list all its values.
@@ -57,6 +58,31 @@ func (c *Collector) Run(ctx context.Context) {
 			c.Failed(fmt.Errorf("collect data sets: %w", err))
 		}
 	}
+}
+
+// refillEvery is how often copies of data sets are counted.
+const refillEvery = time.Minute
+
+// Refill fills up the copies of data sets, as their jobs ask for, again and again until ctx ends: a
+// shard may have been lost, or may have been down when they were uploaded.
+func (c *Collector) Refill(ctx context.Context) {
+	for pause.For(ctx, refillEvery) == nil {
+		if err := c.refill(ctx); err != nil && ctx.Err() == nil {
+			c.Failed(fmt.Errorf("copies of data sets: %w", err))
+		}
+	}
+}
+
+func (c *Collector) refill(ctx context.Context) error {
+	c.mu.Lock()
+	used, err := c.referred(ctx)
+	c.mu.Unlock()
+	for set, copies := range used {
+		if copies > 1 && err == nil {
+			_, err = c.Data.Refill(ctx, set, copies)
+		}
+	}
+	return err
 }
 
 // collect drops the sets that have been idle for Keep.
@@ -114,7 +140,7 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if used[set] {
+	if used[set] > 0 {
 		c.idle[set] = now
 		return nil
 	}
@@ -129,13 +155,13 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 }
 
 // referred are the data sets of jobs that run, wait, can be resumed, or whose result can be
-// fetched.
-func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
+// fetched, each with the most copies that one of them asks for.
+func (c *Collector) referred(ctx context.Context) (map[string]int, error) {
 	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 	if err != nil {
 		return nil, err
 	}
-	used := map[string]bool{}
+	used := map[string]int{}
 	for _, j := range list.GetJobs() {
 		ended := j.GetEndedUnixMs() != 0
 		if ended && !j.GetResumable() && !j.GetExportable() {
@@ -148,7 +174,8 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		used[dataJob(d.GetSpec().GetData().GetFingerprint())] = true
+		set := dataJob(d.GetSpec().GetData().GetFingerprint())
+		used[set] = max(used[set], int(d.GetReplicas()), 1)
 	}
 	return used, nil
 }

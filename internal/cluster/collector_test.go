@@ -28,6 +28,8 @@ func (k keeper) Drop(ctx context.Context, job string) error {
 	return err
 }
 
+func (k keeper) Refill(context.Context, string, int) (int, error) { return 0, nil }
+
 // jobList is a coordinator with jobs on data sets.
 type jobList struct {
 	taxonv1.JobsClient

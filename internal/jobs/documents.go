@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -93,6 +94,8 @@ type Line struct {
 	Exportable bool     `json:"exportable"`
 	Values     string   `json:"values"`       // kept, dropped, discarded
 	Until      string   `json:"values_until"` // latest time at which they are dropped, RFC 3339, UTC; empty: not decided, or already gone
+	Copies     uint32   `json:"copies"`       // that each value shall have; 0: they are gone
+	There      uint32   `json:"copies_there"` // that each has at least, on stores that are up and repaired
 	After      uint32   `json:"values_jobs"`  // they are dropped when so many more jobs have ended; 0: not decided, or already gone
 }
 
@@ -100,7 +103,7 @@ type Line struct {
 func LineOf(j *taxonv1.JobInfo) Line {
 	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
 		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()), Error: j.GetError(),
-		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept"}
+		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept", Copies: j.GetCopies(), There: j.GetCopiesThere()}
 	switch k := j.GetKept(); {
 	case k.GetDropped():
 		l.Values = KeptText(k)
@@ -114,6 +117,15 @@ func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC
 
 // fewJobs is up to how many more jobs KeptText mentions their number.
 const fewJobs = 10
+
+// ValuesText is KeptText, and says if values of the job have too few copies.
+func ValuesText(j *taxonv1.JobInfo) string {
+	text := KeptText(j.GetKept())
+	if j.GetCopiesThere() < j.GetCopies() {
+		text += fmt.Sprintf("; only %d of %s", j.GetCopiesThere(), human.Counted(int64(j.GetCopies()), "copy", "copies"))
+	}
+	return text
+}
 
 // KeptText says how long the values of a job are kept.
 func KeptText(k *taxonv1.Kept) string {

@@ -122,6 +122,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
+	rest.Go(func() { collector.Refill(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
 		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
 			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))

@@ -81,6 +81,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		Done: func(job string, r storerpc.RepairResult) {
 			p.log.Info("repaired from other copies", "job", job, "values", r.Copied, "bytes", r.Bytes)
 		}}
+	m.Repairing = repairer.Busy
 	healthy := func() error {
 		if !m.Known() {
 			return errors.New("the coordinator does not know the shard yet")

@@ -1313,7 +1313,9 @@ type JobInfo struct {
 	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
 	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
-	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"` // as in JobStatus
+	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"`                                 // as in JobStatus
+	Copies          uint32                 `protobuf:"varint,18,opt,name=copies,proto3" json:"copies,omitempty"`                              // that each of its values shall have
+	CopiesThere     uint32                 `protobuf:"varint,19,opt,name=copies_there,json=copiesThere,proto3" json:"copies_there,omitempty"` // that each has at least, on shards that are up and repaired
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1465,6 +1467,20 @@ func (x *JobInfo) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *JobInfo) GetCopies() uint32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *JobInfo) GetCopiesThere() uint32 {
+	if x != nil {
+		return x.CopiesThere
+	}
+	return 0
 }
 
 // Kept says what the coordinator keeps of a job that has ended.
@@ -2299,12 +2315,13 @@ type Shard struct {
 	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                           // that its values take
 	Capacity      uint64                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`                     // 0: not told
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
-	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`      // joined without values, though jobs have placed some on it
-	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`    // that lie on it
-	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`        // bytes of its disk, or of its memory; 0 with reserve 0: not told
-	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"` // with fewer bytes free it refuses writes
-	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`        // that have values on it, at most 100; in lists for users (Stores) only
-	Version       string                 `protobuf:"bytes,12,opt,name=version,proto3" json:"version,omitempty"`  // of its taxon, as told last; empty: not told
+	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`          // joined without values, though jobs have placed some on it
+	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`        // that lie on it
+	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`            // bytes of its disk, or of its memory; 0 with reserve 0: not told
+	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"`     // with fewer bytes free it refuses writes
+	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`            // that have values on it, at most 100; in lists for users (Stores) only
+	Version       string                 `protobuf:"bytes,12,opt,name=version,proto3" json:"version,omitempty"`      // of its taxon, as told last; empty: not told
+	Repairing     bool                   `protobuf:"varint,13,opt,name=repairing,proto3" json:"repairing,omitempty"` // it copies from others what it missed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2421,6 +2438,13 @@ func (x *Shard) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *Shard) GetRepairing() bool {
+	if x != nil {
+		return x.Repairing
+	}
+	return false
 }
 
 type StoresRequest struct {
@@ -2731,7 +2755,8 @@ type JoinStoreRequest struct {
 	Values        uint64                 `protobuf:"varint,6,opt,name=values,proto3" json:"values,omitempty"`
 	Free          uint64                 `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"` // as in Shard
 	Reserve       uint64                 `protobuf:"varint,8,opt,name=reserve,proto3" json:"reserve,omitempty"`
-	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // of its taxon
+	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`       // of its taxon
+	Repairing     bool                   `protobuf:"varint,10,opt,name=repairing,proto3" json:"repairing,omitempty"` // as in Shard
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2827,6 +2852,13 @@ func (x *JoinStoreRequest) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *JoinStoreRequest) GetRepairing() bool {
+	if x != nil {
+		return x.Repairing
+	}
+	return false
 }
 
 type JoinStoreResult struct {
@@ -5102,7 +5134,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\xab\x04\n" +
+	"\x0fListJobsRequest\"\xe6\x04\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5125,7 +5157,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"exportable\x18\x0f \x01(\bR\n" +
 	"exportable\x12\"\n" +
 	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"v\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06copies\x18\x12 \x01(\rR\x06copies\x12!\n" +
+	"\fcopies_there\x18\x13 \x01(\rR\vcopiesThere\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
@@ -5186,7 +5220,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\x12\x16\n" +
 	"\x06result\x18\t \x01(\tR\x06result\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xb6\x02\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xd4\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
@@ -5201,7 +5235,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\areserve\x18\n" +
 	" \x01(\x04R\areserve\x12\x12\n" +
 	"\x04jobs\x18\v \x03(\tR\x04jobs\x12\x18\n" +
-	"\aversion\x18\f \x01(\tR\aversion\"\x0f\n" +
+	"\aversion\x18\f \x01(\tR\aversion\x12\x1c\n" +
+	"\trepairing\x18\r \x01(\bR\trepairing\"\x0f\n" +
 	"\rStoresRequest\":\n" +
 	"\x12ForgetStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -5217,7 +5252,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x04R\x06values\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x18\n" +
-	"\adropped\x18\x04 \x01(\bR\adropped\"\xde\x01\n" +
+	"\adropped\x18\x04 \x01(\bR\adropped\"\xfc\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
@@ -5227,7 +5262,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06values\x18\x06 \x01(\x04R\x06values\x12\x12\n" +
 	"\x04free\x18\a \x01(\x04R\x04free\x12\x18\n" +
 	"\areserve\x18\b \x01(\x04R\areserve\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\"w\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12\x1c\n" +
+	"\trepairing\x18\n" +
+	" \x01(\bR\trepairing\"w\n" +
 	"\x0fJoinStoreResult\x12!\n" +
 	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
 	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
