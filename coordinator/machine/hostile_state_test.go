@@ -184,3 +184,49 @@ func TestRestoreTakesNoMoreThanItsPlan(t *testing.T) {
 	bad, _ = json.Marshal(doc)
 	bounded("a past step", false, bad)
 }
+
+// TestHostileSpecifications: no counts in a specification that the cluster's guard lets through
+// make its planning, by any method, take much more than the specification.
+func TestHostileSpecifications(t *testing.T) {
+	for _, name := range registry.Names() {
+		t.Run(name, func(t *testing.T) {
+			for what, harm := range map[string]func(*taxonv1.JobSpec){
+				"counts": func(s *taxonv1.JobSpec) {
+					s.Data.Instances, s.Data.Features, s.Data.Nonzeros = 1<<32-1, 1<<31-1, 1<<63
+				},
+				"many features":     func(s *taxonv1.JobSpec) { s.Data.Features = 1<<31 - 1 },
+				"many instances":    func(s *taxonv1.JobSpec) { s.Data.Instances = 1<<32 - 1 },
+				"label counts":      func(s *taxonv1.JobSpec) { s.Data.LabelInstances[0] = 1<<32 - 1 },
+				"fewer counts":      func(s *taxonv1.JobSpec) { s.Data.LabelInstances = s.Data.LabelInstances[1:] },
+				"no feature counts": func(s *taxonv1.JobSpec) { s.Data.FeatureCountsLog = nil },
+				"falling counts":    func(s *taxonv1.JobSpec) { s.Data.FeatureCountsLog = []uint32{1 << 31, 5, 1<<32 - 1, 0} },
+				"wild edges": func(s *taxonv1.JobSpec) {
+					s.Structure = &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{1<<32 - 1}, Children: []uint32{7}}
+				},
+				"half edges": func(s *taxonv1.JobSpec) {
+					s.Structure = &taxonv1.Structure{Names: []string{"a", "b"}, Parents: []uint32{0}}
+				},
+				"no data":    func(s *taxonv1.JobSpec) { s.Data = nil },
+				"no options": func(s *taxonv1.JobSpec) { s.Options = nil },
+				"options": func(s *taxonv1.JobSpec) {
+					s.Options.MaxSweeps, s.Options.InnerEpochs, s.Options.EvalEvery, s.Options.CheckpointSweeps = 1<<32-1, 1<<32-1, 1<<32-1, 1<<32-1
+				},
+			} {
+				spec := specOf(t, name)
+				harm(spec)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				m := New(Limits{})
+				m.Step(0, Submit{ID: "j", Spec: spec})
+				if m.find("j") != nil {
+					m.Step(0, Register{Name: "w", Slots: 1})
+					work(m, "j", 3, func(bool) float64 { return 1 })
+				}
+				runtime.ReadMemStats(&after)
+				if took := after.TotalAlloc - before.TotalAlloc; took > 256<<20 {
+					t.Errorf("%s: %d MiB were allocated, taken %t", what, took>>20, m.find("j") != nil)
+				}
+			}
+		})
+	}
+}

@@ -97,7 +97,9 @@ func TestOwner(t *testing.T) {
 // yet copied what it missed, holds none that count.
 func TestCopiesThere(t *testing.T) {
 	m := New(Limits{})
-	join := func(id string, repairing bool) { m.Step(m.now+1, JoinShard{ID: id, Addr: id + ":1", Repairing: repairing}) }
+	join := func(id string, repairing bool) {
+		m.Step(m.now+1, JoinShard{ID: id, Addr: id + ":1", Repairing: repairing})
+	}
 	join("a", false)
 	join("b", false)
 	m.Step(m.now+1, Submit{ID: "one", Replicas: 1, Spec: methodtest.WordNetLike(20, 5)})
