@@ -93,9 +93,9 @@ func sortedKeys(v map[string]any) (out []string) {
 // TestHostileStates: no state that a caller sends to be restored, of any method, ends the
 // coordinator, now or when its tasks report.
 func TestHostileStates(t *testing.T) {
-	seeds := 30
+	seeds := 15
 	if testing.Short() {
-		seeds = 10
+		seeds = 5
 	}
 	for _, name := range registry.Names() {
 		t.Run(name, func(t *testing.T) {

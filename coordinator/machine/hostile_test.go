@@ -42,7 +42,7 @@ var hostileFigures = []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e
 func TestHostileReports(t *testing.T) {
 	for _, m := range registry.All() {
 		t.Run(m.Name(), func(t *testing.T) {
-			spec, seeds := specOf(t, m.Name()), 6
+			spec, seeds := specOf(t, m.Name()), 3
 			if testing.Short() {
 				seeds = 5
 			}
@@ -148,6 +148,21 @@ func hostile(t *testing.T, spec *taxonv1.JobSpec, figure func(count bool) float6
 	rebuilt()
 	if good := m.find("good"); !good.running() {
 		t.Errorf("the other job is %v: %s", good.State, good.Error)
+	}
+}
+
+// TestOrdinaryReports: no ordinary figures are taken for hostile ones.
+func TestOrdinaryReports(t *testing.T) {
+	for _, name := range registry.Names() {
+		m := New(Limits{KeepInputs: true})
+		spec := specOf(t, name)
+		spec.Options.MaxSweeps = 2
+		m.Step(0, Submit{ID: "j", Spec: spec})
+		m.Step(0, Register{Name: "w", Slots: 1})
+		work(m, "j", 500, func(bool) float64 { return 1 })
+		if j := m.find("j"); j.State != taxonv1.JobState_JOB_STATE_DONE {
+			t.Errorf("%s: %v in step %d: %s", name, j.State, j.StepNo, j.Error)
+		}
 	}
 }
 

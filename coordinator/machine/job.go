@@ -183,9 +183,7 @@ var errUnknownKind = errors.New("written by another version of taxon")
 // encode serialises the state between two steps. It fails if a number in it is not finite.
 func (j *job) encode() ([]byte, error) {
 	if j.driver != nil {
-		if j.Driver = j.driver.State(); j.Driver == nil {
-			return nil, fmt.Errorf("job %s: %w", j.ID, method.ErrNotFinite)
-		}
+		j.Driver = j.driver.State()
 	}
 	out, err := json.Marshal(&j.jobState)
 	if err != nil {

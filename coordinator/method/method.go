@@ -173,7 +173,7 @@ type Read struct {
 // one of the plan's, as the driver's state was made up by somebody.
 func (p *Plan) CheckStep(s *Step) error {
 	for _, t := range s.Tasks {
-		if t.Params == nil {
+		if string(t.Params) == notFinite || string(t.Late) == notFinite {
 			return ErrNotFinite
 		}
 		fits := uint64(t.First)+uint64(t.Count) <= uint64(p.List(t.Items).Count)
@@ -189,12 +189,13 @@ func (p *Plan) CheckStep(s *Step) error {
 }
 
 // Finite says whether a driver can be written into a checkpoint: all its numbers are finite, its
-// certificate's included.
+// certificate's and its report's included.
 func Finite(d Driver) bool {
-	if d.State() == nil {
+	p := d.Progress()
+	if string(d.State()) == notFinite || string(p.Report) == notFinite {
 		return false
 	}
-	c := d.Progress().Certificate
+	c := p.Certificate
 	return c == nil || Sums{c.Objective, c.Dual, c.Gap, c.Left}.Finite()
 }
 
@@ -413,13 +414,16 @@ func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
 }
 
+// notFinite is what Encode writes in place of something with a number that is not finite.
+const notFinite = "NaN"
+
 // Encode writes parameters, a driver's state or a plan's detail. v holds numbers, strings and lists
-// of them; floats read back to the same bits. The result is nil if a number is not finite: see
-// Finite.
+// of them; floats read back to the same bits. The result is no JSON if a number is not finite: see
+// Finite and CheckStep.
 func Encode(v any) []byte {
 	out, err := json.Marshal(v)
 	if errors.As(err, new(*json.UnsupportedValueError)) {
-		return nil
+		return []byte(notFinite)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("method: %T can't be encoded: %v", v, err))
