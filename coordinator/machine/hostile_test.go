@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -326,10 +327,10 @@ func TestRefusedRecord(t *testing.T) {
 // TestSpecifications: an owner's submissions can't fill memory and journal. Others still submit,
 // and discarding helps.
 func TestSpecifications(t *testing.T) {
-	m := New(Limits{KeepJobs: 1000})
+	m := New(Limits{KeepJobs: 1000, MaxSpecBytes: 8 << 20})
 	spec := methodtest.WordNetLike(20, 5)
 	for n := range 25 {
-		spec.Structure.Names = append(spec.Structure.Names, strings.Repeat("x", 1<<20)+string(rune('a'+n)))
+		spec.Structure.Names = append(spec.Structure.Names, strings.Repeat("x", 10<<10)+string(rune('a'+n)))
 	}
 	refused := func(id, owner string) (err error) {
 		for _, a := range m.Step(m.now+1, Submit{ID: id, Owner: owner, Spec: spec}) {
@@ -343,13 +344,23 @@ func TestSpecifications(t *testing.T) {
 	for ; taken < 100 && refused(string(rune('a'+taken)), "eve") == nil; taken++ {
 	}
 	if taken < 5 || taken > 10 {
-		t.Fatalf("%d jobs of 25 MiB were taken", taken)
+		t.Fatalf("%d jobs of 256 KiB were taken, of 2 MiB for each owner", taken)
 	}
 	if err := refused("z", "eve"); !errors.Is(err, ErrTooManyJobs) || !strings.Contains(err.Error(), "discard") {
 		t.Error(err)
 	}
 	if err := refused("y", "ada"); err != nil {
 		t.Errorf("another owner: %v", err)
+	}
+	for n := 0; n < 60; n++ {
+		if err := refused(fmt.Sprintf("more-%d", n), fmt.Sprint("owner-", n)); err != nil {
+			if n < 10 || !errors.Is(err, ErrTooManyJobs) {
+				t.Errorf("owner %d: %v", n, err)
+			}
+			break
+		} else if n == 59 {
+			t.Error("there is no end to it")
+		}
 	}
 	m.Step(m.now+1, Cancel{Job: "a", Discard: true})
 	if err := refused("z", "eve"); err != nil {

@@ -36,6 +36,7 @@ type Limits struct {
 	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
 	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be recomputed
 	MaxRunning       int    // jobs that run at once, others queue. Default 4
+	MaxSpecBytes     int    // of the specifications of all jobs that run, wait or have values; an owner's may take a quarter. Default 1 GiB
 	MaxQueued        int    // jobs that wait; more are refused. Default 100
 	KeepJobs         int    // jobs of an owner that have finished whose values are kept, and as many that were cancelled or failed. Default 100
 	KeepFor          Tick   // how long they are kept at most, of the time in which the coordinator is there. Default 30 days
@@ -61,6 +62,7 @@ func (l Limits) WithDefaults() Limits {
 	fill(&l.MaxRollbacks, 8)
 	fill(&l.Straggler, 2*second)
 	fill(&l.MaxQueued, 100)
+	fill(&l.MaxSpecBytes, 1<<30)
 	fill(&l.KeepJobs, 100)
 	fill(&l.KeepFor, 30*24*3600*second)
 	fill(&l.CheckpointEvery, 10*second)

@@ -74,24 +74,32 @@ func (m *Machine) checkFull() error {
 	return nil
 }
 
-// maxSpecBytes bounds the specifications of an owner's jobs that run, wait or have values. They stay
-// in memory and in the journal; their largest part are the names of labels.
-const maxSpecBytes = 256 << 20
-
-// checkSpec refuses a job whose specification does not fit beside those of its owner's other jobs.
+// checkSpec refuses a job whose specification does not fit beside those of its owner's other jobs,
+// or of all. They stay in memory and in the journal; their largest part are the names of labels.
 func (m *Machine) checkSpec(j *job, owner string) error {
-	jobs, sum := 0, 0
+	own, all, jobs := 0, 0, 0
 	for _, k := range m.jobs {
-		if !k.Dropped && k.Owner == owner && k.ID != j.ID {
-			jobs, sum = jobs+1, sum+len(k.Spec)
+		if k.Dropped || k.ID == j.ID {
+			continue
+		}
+		all += len(k.Spec)
+		if k.Owner == owner {
+			jobs, own = jobs+1, own+len(k.Spec)
 		}
 	}
-	if sum+len(j.Spec) > maxSpecBytes {
-		return fmt.Errorf("job %s: its specification takes %s, those of %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
-			j.ID, atLeast(uint64(len(j.Spec))), human.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(sum)), atMost(maxSpecBytes), ErrTooManyJobs)
+	switch most := m.limits.MaxSpecBytes; {
+	case own+len(j.Spec) > most/ownerShare:
+		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
+			j.ID, atLeast(uint64(len(j.Spec))), human.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
+	case all+len(j.Spec) > most:
+		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, and %s is the most: %w",
+			j.ID, atLeast(uint64(len(j.Spec))), atLeast(uint64(all)), atMost(uint64(most)), ErrTooManyJobs)
 	}
 	return nil
 }
+
+// ownerShare is the part of Limits.MaxSpecBytes that one owner may take.
+const ownerShare = 4
 
 func (m *Machine) openJobs() int {
 	n := 0
