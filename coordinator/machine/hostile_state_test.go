@@ -177,7 +177,19 @@ func TestRestoreTakesNoMoreThanItsPlan(t *testing.T) {
 	good := doc["Values"]
 	doc["Values"] = json.RawMessage(`{"x":` + huge + `]}`)
 	bad, _ := json.Marshal(doc)
-	bounded("values", false, bad)
+	bounded("values of too many versions", false, bad)
+	for family := range m.find("j").Values {
+		var values map[string][]placeRuns
+		if err := json.Unmarshal(good, &values); err != nil {
+			t.Fatal(err)
+		}
+		for k := range values[family] {
+			values[family][k] = placeRuns{{1 << 24, 1 << 24}, {1, 1}, {0, 0}, {1, 1}}
+		}
+		doc["Values"], _ = json.Marshal(values)
+		bad, _ = json.Marshal(doc)
+		bounded("values of "+family, false, bad)
+	}
 	bounded("values given twice, the last ones as they should be", true, []byte(fmt.Sprintf(`{"Values":{"x":%s]},%s`, huge, state[1:])))
 	doc["Values"] = good
 	doc["Past"] = json.RawMessage(`[{"Number":1,"From":{"x":` + huge + `]}}]`)
