@@ -84,7 +84,10 @@ type Config struct {
 	Snapshot []byte          // what the journal held when it was opened
 	Records  [][]byte
 	Limits   machine.Limits
-	Failed   func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
+	// Caller names who makes a call, by its context: the owner of a job that it submits. nil: nobody
+	// is known.
+	Caller func(ctx context.Context) string
+	Failed func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
@@ -235,10 +238,19 @@ func (s *Server) now() machine.Tick {
 	return machine.Tick(s.start.UnixNano() + int64(time.Since(s.start)))
 }
 
+// caller names who makes a call; "": not known.
+func (s *Server) caller(ctx context.Context) string {
+	if s.config.Caller == nil {
+		return ""
+	}
+	return s.config.Caller(ctx)
+}
+
 // reply collects the actions that answer an event.
 type reply struct {
 	err       error
 	job       string
+	displaced []string
 	worker    string
 	leases    []*taxonv1.Lease
 	lost      machine.Lost
@@ -307,7 +319,9 @@ func (s *Server) dispatch(actions []machine.Action, r *reply) {
 		case machine.Persist:
 			s.append(a.Record)
 		case machine.Submitted:
-			r.job = a.Job
+			r.job, r.displaced = a.Job, a.Displaced
+		case machine.Warned:
+			s.warn(errors.New(a.Text))
 		case machine.Registered:
 			r.worker = a.Worker
 		case machine.Grant:

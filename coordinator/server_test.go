@@ -27,6 +27,7 @@ type cluster struct {
 	jobs   taxonv1.JobsClient
 	tasks  taxonv1.TasksClient
 	stores taxonv1.MembersClient
+	conn   grpc.ClientConnInterface
 	stop   func() // ends the server; may be called twice
 }
 
@@ -47,7 +48,7 @@ func newCluster(t *testing.T, config coordinator.Config) *cluster {
 		t.Fatal(err)
 	}
 	stopped := false
-	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn), stores: taxonv1.NewMembersClient(conn)}
+	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn), stores: taxonv1.NewMembersClient(conn), conn: conn}
 	c.stop = func() {
 		if stopped {
 			return

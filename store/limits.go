@@ -85,6 +85,9 @@ func (l Limits) SumPut(values []Value) ([]Summed, error) {
 	}
 	out := make([]Summed, len(values))
 	for i, v := range values {
+		if err := v.verifyName(); err != nil {
+			return nil, err
+		}
 		out[i] = Sum(v)
 	}
 	return out, nil
@@ -103,6 +106,9 @@ func (l Limits) VerifyPut(values []Summed) error {
 	}
 	for i := range values {
 		if err := values[i].Verify("put"); err != nil {
+			return err
+		}
+		if err := (Value{values[i].Key, values[i].Data}).verifyName(); err != nil {
 			return err
 		}
 	}

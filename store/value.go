@@ -1,8 +1,11 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"strings"
 )
 
 // castagnoli selects CRC32C, which amd64 and arm64 compute in hardware.
@@ -20,6 +23,25 @@ func UpdateChecksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, c
 type Value struct {
 	Key  Key
 	Data []byte
+}
+
+// ContentPrefix begins the names of values that are named by their content: the SHA-256 of the
+// bytes follows, in hex. A shard takes no other bytes under such a name. So nobody can fill it
+// beforehand, and who finds it has what was meant.
+const ContentPrefix = "sha256/"
+
+// ContentName is the name of a value that is named by its content.
+func ContentName(data []byte) string {
+	sum := sha256.Sum256(data)
+	return ContentPrefix + hex.EncodeToString(sum[:])
+}
+
+// verifyName reports ErrInvalid for a name that is that of another content.
+func (v Value) verifyName() error {
+	if strings.HasPrefix(v.Key.Name, ContentPrefix) && v.Key.Name != ContentName(v.Data) {
+		return &KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: a value of this name must have that SHA-256", ErrInvalid)}
+	}
+	return nil
 }
 
 // Summed is a value with the checksum that was made where the value was made.

@@ -124,7 +124,7 @@ var imports = map[string][]string{
 	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec",
 		"mapper", "mapper/ridge", "proto/taxon/v1", "store", "worker/program", "worker/program/below"},
 
-	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
+	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/human", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
 		"store", "store/backup", "store/storerpc", "worker"},
 	"internal/yarn": {"internal/inspect", "internal/cluster", "internal/cluster/client", "internal/fs", "internal/fs/hdfs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
 	"internal/jobs": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
@@ -193,7 +193,6 @@ var panics = map[string]string{
 	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
 	"internal/learntree/vectors.go":   "passes on what a goroutine of its own recovered",
 	"internal/serve/http.go":          "http.ErrAbortHandler, which is how net/http has an answer that broke off",
-	"coordinator/machine/job.go":      "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
 	"internal/table/arrow_bound.go":   "an allocator of Arrow's can't return an error; caught makes it one",

@@ -118,7 +118,7 @@ func TestTaskErrors(t *testing.T) {
 		"parameters":       {garbled, true, "parameters of map: written by another version"},
 		"no internals":     {without(recursive.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
 		"no contributions": {without(recursive.V, lease(r, recursive.OpReduce, recursive.Ranges, 0, recursive.Reduce{Rule: "full"})), true, "contributions of 0 blocks are named"},
-		"another format":   {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "written by a different version"},
+		"another format":   {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "the worker that wrote it"},
 		"lost":             {mapping(taxonv1.Place{Step: 2, Task: 0, Attempt: 1}), false, "no such value"},
 	} {
 		trainer := &Trainer{Store: shard, Open: of(small.Set)}

@@ -48,7 +48,7 @@ func (a *app) table(rows [][]string) {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, cell)
+			fmt.Fprint(w, human.OneLine(cell))
 		}
 		fmt.Fprintln(w)
 	}
@@ -84,7 +84,7 @@ func newJobsCmd(a *app) *cobra.Command {
 				eta = cmp.Or(human.Left(*l.ETASeconds), "-")
 			}
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.KeptText(j.GetKept()), l.Name})
+			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.ValuesText(j), l.Name})
 		}
 		if n := len(lines); limit > 0 && n > limit {
 			lines, rows = lines[n-limit:], append(rows[:1], rows[1+n-limit:]...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,10 +62,15 @@ func (a *app) commandLine() string {
 
 // printJSON writes v as the one JSON document of the verb.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(human.SafeJSON(doc.Bytes()))
+	return err
 }
 
 // print prints a verb's result: a document with --json, else what text prints.

@@ -78,13 +78,13 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 // printStatus prints a status for people.
 func printStatus(a *app, st *taxonv1.JobStatus) {
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, human.OneLine(fmt.Sprintf(format, args...)))
 	}
 	title := st.GetJob()
 	if st.GetName() != "" {
 		title += " (" + st.GetName() + ")"
 	}
-	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(title))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(human.OneLine(title)))
 	state := jobs.StateOf(st.GetState(), st.GetKept())
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
@@ -140,6 +140,6 @@ func (a *app) printLine(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", data)
+	_, err = fmt.Fprintf(a.stdout, "%s\n", human.SafeJSON(data))
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,13 +25,14 @@ type storeLine struct {
 	Free    *uint64  `json:"free_bytes"`    // null: unknown
 	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
 	Refuses bool     `json:"refuses_writes"`
-	Version string   `json:"version"` // of its taxon, as last reported; empty: unknown
-	Jobs    []string `json:"jobs"`    // that have values on it, at most 100
+	Repairs bool     `json:"repairing"` // it copies from others what it missed
+	Version string   `json:"version"`   // of its taxon, as last reported; empty: unknown
+	Jobs    []string `json:"jobs"`      // that have values on it, at most 100
 }
 
 func storeLineOf(s *taxonv1.Shard) storeLine {
 	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(), Version: s.GetVersion(),
-		Refuses: cluster.Refuses(s), Jobs: append([]string{}, s.GetJobs()...)}
+		Refuses: cluster.Refuses(s), Repairs: s.GetRepairing(), Jobs: append([]string{}, s.GetJobs()...)}
 	if s.GetReserve() > 0 {
 		l.Free, l.Reserve = &s.Free, &s.Reserve
 	}
@@ -49,7 +51,11 @@ func (l storeLine) row() []string {
 	case l.Refuses:
 		writes = "refused: less than " + human.Bytes(int64(*l.Reserve)) + " free"
 	}
-	return []string{l.ID, l.Address, l.State, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
+	state := l.State
+	if l.Repairs && state == "up" {
+		state += ", repairs"
+	}
+	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
 func newStoresCmd(a *app) *cobra.Command {
@@ -73,7 +79,7 @@ func newStoresCmd(a *app) *cobra.Command {
 		}
 		return a.printTable(lines, rows, "no stores")
 	})
-	cmd.AddCommand(newStoresForget(a))
+	cmd.AddCommand(newStoresForget(a), newStoresStrays(a))
 	return cmd
 }
 
@@ -94,6 +100,48 @@ func newStoresForget(a *app) *cobra.Command {
 		return a.printNote(storeLineOf(s), "%s: forgotten", s.GetId())
 	})
 	cmd.GroupID = "" // of a verb's verb
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+// strayLine is a job in `taxon stores strays --json`.
+type strayLine struct {
+	Job     string `json:"job"`
+	Values  uint64 `json:"values"` // copies counted apart, on the shards that are up
+	Bytes   uint64 `json:"bytes"`
+	Dropped bool   `json:"dropped"` // by this command
+}
+
+func newStoresStrays(a *app) *cobra.Command {
+	var drop, yes bool
+	cmd := clientVerb(a, &cobra.Command{
+		Use:   "strays [JOB...]",
+		Short: "list values of jobs that the coordinator does not know, or drop them",
+		Long: "Lists the jobs that have values in the stores and that the coordinator does not know, or has dropped: its journal was lost, or a store was away. " +
+			"--drop drops the values of the jobs named, or of all listed, after a question or with --yes. It never touches values of a job that `taxon jobs` lists as kept. " +
+			"Don't use it while a `taxon restore` runs.",
+		Example: "taxon stores strays --coordinator 127.0.0.1:7070\ntaxon stores strays old-job --drop --yes",
+		Args:    cobra.ArbitraryArgs,
+	}, func(ctx context.Context, c *client.Client, args []string) error {
+		list, err := c.Strays(ctx, drop, args, a.confirmer(yes))
+		if err != nil {
+			return err
+		}
+		lines := []strayLine{}
+		rows := [][]string{{"JOB", "VALUES", "BYTES", "DROPPED"}}
+		for _, s := range list {
+			if len(args) > 0 && !slices.Contains(args, s.GetJob()) {
+				continue
+			}
+			lines = append(lines, strayLine{s.GetJob(), s.GetValues(), s.GetBytes(), s.GetDropped()})
+			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), human.Bytes(int64(s.GetBytes())), map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
+		}
+		return a.printTable(lines, rows, "no values of unknown jobs")
+	})
+	cmd.GroupID = "" // of a verb's verb
+	flagGroup(cmd, "What", func(f *pflag.FlagSet) {
+		f.BoolVar(&drop, "drop", false, "drop the values")
+	})
 	yesFlag(cmd, &yes)
 	return cmd
 }

@@ -91,7 +91,12 @@ func TestStoresAndKeptValues(t *testing.T) {
 	if _, err := os.Stat(in("snapshots/j")); err != nil {
 		t.Fatal(err)
 	}
-	submit("l")
+	submit("l") // k was discarded and does not count
+	until("jobs", "j", func(l map[string]any) bool {
+		return l["state"] == "done" && l["values"] == "kept" && l["values_jobs"] == 1.0 && l["copies_there"] == 0.0
+	})
+	says(0, "only 0 of 1 copy", "jobs")
+	says(0, "the weights of j are dropped", "submit", "--data", in("data.svm"), "--id", "m", "--wait")
 	until("jobs", "j", func(l map[string]any) bool {
 		return l["state"] == "done" && l["values"] == "dropped" && l["values_until"] == ""
 	})
@@ -104,7 +109,7 @@ func TestStoresAndKeptValues(t *testing.T) {
 		}
 	}
 	says(0, "dropped", "status", "j")
-	says(0, "its values are dropped: those of 2 jobs", "logs", "j")
+	says(0, "its values are dropped: those of 2 such jobs", "logs", "j")
 }
 
 // What can't be undone is asked for on a terminal, and needs --yes without one.

@@ -42,7 +42,7 @@ const (
 	entryHeader   = 12
 	kindRecord    = 'r'
 	kindSnapshot  = 's'
-	maxEntryBytes = 1 << 30 // of one entry: far above any snapshot, far below a wild length
+	maxEntryBytes = 1<<32 - 1 // of one entry: far above any snapshot (machine.Limits.MaxSpecBytes)
 	fileName      = "journal"
 	tornBytes     = 4096 // a file that a crash leaves while it is made is no longer
 )

@@ -72,7 +72,7 @@ func (p *prepared) warmStart(id string, step uint32, families []string, at func(
 		}
 	}
 	j.driver.WarmStart(families)
-	return j.encode(), nil
+	return j.encode()
 }
 
 // message is the plan as workers receive it.
@@ -121,7 +121,7 @@ func ReadState(state []byte) (*SavedState, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas, Keep: (&job{jobState: s}).keepSteps()}
+	out := &SavedState{Job: s.ID, Spec: &taxonv1.JobSpec{}, Sweep: s.Committed, Replicas: s.Replicas, Keep: s.keepSteps()}
 	if err := proto.Unmarshal(s.Spec, out.Spec); err != nil {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
@@ -130,7 +130,11 @@ func ReadState(state []byte) (*SavedState, error) {
 
 // SameJob says whether two states are of one job, as it was submitted once.
 func SameJob(a, b []byte) bool {
-	var one, other jobState
+	var one, other struct {
+		ID        string
+		Submitted Tick
+		Spec      []byte
+	}
 	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
 		return false
 	}
@@ -155,13 +159,16 @@ func (m *Machine) restore(e Restore) error {
 	if err := m.checkFull(); err != nil {
 		return err
 	}
+	if err := m.checkSpec(j, e.Owner); err != nil {
+		return err
+	}
 	if err := m.checkFits(j.prepared, e.Replicas); err != nil {
 		return err
 	}
 	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Owner: e.Owner, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
 	return nil
 }
@@ -201,8 +208,8 @@ func (m *Machine) checkShards(ids []string, replicas uint32) error {
 	return nil
 }
 
-// supersede takes over, from the job that j replaces, what users have seen of it, and its step
-// numbers: no number is used twice.
+// supersede takes over, from the job that j replaces, its owner, what users have seen of it, and
+// its step numbers: no number is used twice.
 func (m *Machine) supersede(j *job) {
 	old := m.find(j.ID)
 	if old == nil {
@@ -215,6 +222,6 @@ func (m *Machine) supersede(j *job) {
 	if len(old.Trace) > len(j.Trace) {
 		j.Trace = old.Trace
 	}
-	j.log = old.log
+	j.log, j.Owner = old.log, old.Owner
 	m.forget(j.ID)
 }

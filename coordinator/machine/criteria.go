@@ -86,7 +86,9 @@ func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	if changed != "" {
-		state = j.encode()
+		if state, err = j.encode(); err != nil {
+			return Checkpoint{}, err
+		}
 	}
 	return Checkpoint{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
 }

@@ -6,6 +6,7 @@
 // # Parts
 //
 //   - machine.go, events.go: Step, its events and actions
+//   - replay.go, revive.go: what can't be read or replayed of one job fails that job alone
 //   - record.go, snapshot.go: every lasting change is a Record, which the journal keeps; records
 //     and snapshots rebuild a machine
 //   - job.go, step.go, criteria.go: one job: what was committed, and what the tasks of a step read

@@ -13,6 +13,7 @@ type (
 	Submit struct {
 		ID       string
 		Name     string
+		Owner    string // who asks; "": not known
 		Spec     *taxonv1.JobSpec
 		Replicas uint32   // copies of each value; 0: one
 		Avoid    []string // ids that are not to be given
@@ -24,6 +25,7 @@ type (
 	// already. It replaces the job of its id, if that failed or was cancelled.
 	Restore struct {
 		State    []byte
+		Owner    string // who asks; "": not known
 		Shards   []string
 		Replicas uint32
 		revived  *job
@@ -54,6 +56,7 @@ type (
 		Values          uint64
 		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
 		Version         string // of its taxon; "": unknown
+		Repairing       bool   // it copies from others what it missed
 	}
 	// ForgetShard removes a shard that is down from the list. With Force it does so even if jobs
 	// have values on it.
@@ -181,8 +184,14 @@ type Action interface{ action() }
 type (
 	// Persist makes a record durable in the journal.
 	Persist struct{ Record Record }
-	// Submitted answers Submit, SubmitCheckpoint and Restore.
-	Submitted struct{ Job string }
+	// Submitted answers Submit, SubmitCheckpoint and Restore. Displaced are the finished jobs whose
+	// weights are dropped when it and the owner's other open jobs have finished.
+	Submitted struct {
+		Job       string
+		Displaced []string
+	}
+	// Warned is for the operator.
+	Warned struct{ Text string }
 	// WorkerDrained answers RequestTask of a worker that is being drained. It gets no more tasks.
 	WorkerDrained struct{}
 	// Registered answers Register and Drain.
@@ -262,6 +271,7 @@ func (a DigestWeights) EffectOn() string   { return a.Job }
 
 func (Persist) action()         {}
 func (Submitted) action()       {}
+func (Warned) action()          {}
 func (Registered) action()      {}
 func (WorkerDrained) action()   {}
 func (Grant) action()           {}

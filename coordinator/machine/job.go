@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,9 +29,6 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	}
 	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
 }
-
-// maxItems bounds the items of a job that is read from a journal: far above any plan.
-const maxItems = 1 << 24
 
 // places are the places of one value per item of a list. Their JSON is run-length coded.
 type places []taxonv1.Place
@@ -66,11 +64,13 @@ type jobState struct {
 	FinalAttempts []uint32
 
 	Name                      string   `json:",omitempty"` // given by the submitter
+	Owner                     string   `json:",omitempty"` // who submitted it; "": not known
 	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
 	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
 	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store
 	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
+	Uncounted                 Tick     `json:",omitempty"` // time since it ended that does not count for retire
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
@@ -111,6 +111,8 @@ type job struct {
 	awayWhy    string          // the last of those reports
 	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
 	stage      stage           // of a running job
+	foreign    *jobSnapshot    // as it was read, of a job that this version can't continue; nil: it can
+	broken     error           // why a record of it could not be replayed; nil: all could
 	pausedAt   Tick            // when its clock was stopped: see stage.paused
 
 	savedSweep    uint32
@@ -175,76 +177,19 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 // errOldState refuses the state of an earlier version.
 var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
-// reviveJob rebuilds a job from a serialised jobState.
-func reviveJob(state []byte) (*job, error) {
-	s, err := readState(state)
-	if err != nil {
-		return nil, err
-	}
-	spec := &taxonv1.JobSpec{}
-	if err := proto.Unmarshal(s.Spec, spec); err != nil {
-		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
-	}
-	if s.Dropped {
-		return makeJob(s, reviveCompacted(&s, spec))
-	}
-	p, err := prepare(spec)
-	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", s.ID, err)
-	}
-	if !s.Values.of(p.plan) {
-		return nil, fmt.Errorf("job %s: its state has another plan than this version makes: train anew", s.ID)
-	}
-	for _, past := range s.Past {
-		if !past.valid(p.plan) {
-			return nil, fmt.Errorf("job %s: its state names a past step %d of another plan", s.ID, past.Number)
-		}
-	}
-	return makeJob(s, p)
-}
+// errUnknownKind refuses the record of a version that knows more kinds.
+var errUnknownKind = errors.New("written by another version of taxon")
 
-// readState reads a serialised jobState of this version.
-func readState(state []byte) (s jobState, err error) {
-	var version struct{ Version int }
-	if err := json.Unmarshal(state, &version); err != nil {
-		return s, fmt.Errorf("job state: %w", err)
-	}
-	if version.Version != stateVersion {
-		return s, fmt.Errorf("job state: %w", errOldState)
-	}
-	if err := json.Unmarshal(state, &s); err != nil {
-		return s, fmt.Errorf("job state: %w", err)
-	}
-	return s, nil
-}
-
-// of says whether the values are those of a plan.
-func (v values) of(p *method.Plan) bool {
-	for _, family := range p.Values {
-		versions := v[family.Name]
-		if len(versions) != family.Versions {
-			return false
-		}
-		for _, at := range versions {
-			if len(at) != p.Items[family.Items].Count {
-				return false
-			}
-		}
-	}
-	return len(v) == len(p.Values)
-}
-
-// encode serialises the state between two steps.
-func (j *job) encode() []byte {
+// encode serialises the state between two steps. It fails if a number in it is not finite.
+func (j *job) encode() ([]byte, error) {
 	if j.driver != nil {
 		j.Driver = j.driver.State()
 	}
 	out, err := json.Marshal(&j.jobState)
 	if err != nil {
-		// Sums that are not finite are refused when they arrive; nothing else can fail.
-		panic(fmt.Sprintf("coordinator: job %s can't be serialised: %v", j.ID, err))
+		return nil, fmt.Errorf("job %s: its state can't be written: %w", j.ID, err)
 	}
-	return out
+	return out, nil
 }
 
 // progress is the state of the job's iteration.
@@ -364,28 +309,4 @@ func (j *job) spentAt(now Tick) Tick {
 		return j.Spent + now - j.since
 	}
 	return j.Spent
-}
-
-// MarshalJSON codes runs of consecutive tasks as [count, step, task, attempt].
-func (p places) MarshalJSON() ([]byte, error) {
-	r := taxonv1.NewRefs(p)
-	return json.Marshal([4][]uint32{r.Count, r.Step, r.Task, r.Attempt})
-}
-
-// UnmarshalJSON undoes MarshalJSON.
-func (p *places) UnmarshalJSON(data []byte) error {
-	var runs [4][]uint32
-	if err := json.Unmarshal(data, &runs); err != nil {
-		return err
-	}
-	items := uint64(0)
-	for _, n := range runs[0] {
-		items += uint64(n)
-	}
-	if items > maxItems {
-		return fmt.Errorf("%d places: at most %d are possible", items, maxItems)
-	}
-	r := &taxonv1.Refs{Count: runs[0], Step: runs[1], Task: runs[2], Attempt: runs[3]}
-	*p = r.Expand()
-	return nil
 }

@@ -36,9 +36,10 @@ type Limits struct {
 	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
 	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be recomputed
 	MaxRunning       int    // jobs that run at once, others queue. Default 4
+	MaxSpecBytes     int    // of the specifications of all jobs that run, wait or have values; an owner's may take a quarter. Default 1 GiB
 	MaxQueued        int    // jobs that wait; more are refused. Default 100
-	KeepJobs         int    // ended jobs whose values are kept. Default 100
-	KeepFor          Tick   // how long they are kept at most. Default 30 days
+	KeepJobs         int    // jobs of an owner that have finished whose values are kept, and as many that were cancelled or failed. Default 100
+	KeepFor          Tick   // how long they are kept at most, of the time in which the coordinator is there. Default 30 days
 	NeedShards       bool   // refuse jobs while no store shard is up
 	Checkpoints      bool   // emit SaveJob actions
 	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
@@ -61,6 +62,7 @@ func (l Limits) WithDefaults() Limits {
 	fill(&l.MaxRollbacks, 8)
 	fill(&l.Straggler, 2*second)
 	fill(&l.MaxQueued, 100)
+	fill(&l.MaxSpecBytes, 1<<30)
 	fill(&l.KeepJobs, 100)
 	fill(&l.KeepFor, 30*24*3600*second)
 	fill(&l.CheckpointEvery, 10*second)
@@ -91,8 +93,9 @@ type Machine struct {
 	lastJob       uint64
 	shardsVersion uint64
 
-	now Tick
-	out []Action
+	now     Tick
+	clockAt Tick // time of the last record
+	out     []Action
 
 	listened, lastTick Tick   // how long others could be heard until the last Time event, and when that was
 	records, durable   uint64 // records decided so far, and how many of them were durable at that time
@@ -375,9 +378,11 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 	switch {
 	case e.Returned:
 		m.decide(r)
-	case e.Error == "" && !(e.Sums.Finite() && method.Sums{e.CPUSeconds}.Finite()):
-		m.failTask(l, l.job.step.describe(l.task)+": "+method.ErrNotFinite.Error())
 	case e.Error == "":
+		if err := e.check(l.job.plan); err != nil {
+			m.failTask(l, l.job.step.describe(l.task)+": "+err.Error())
+			break
+		}
 		r.Kind, r.Sums, r.CPU, r.Read, r.Written = recordDone, e.Sums, e.CPUSeconds, e.Read, e.Written
 		m.decide(r)
 	case len(lostValues(e, l.job)) > 0:
@@ -404,6 +409,23 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
 	}
+}
+
+const (
+	maxTaskSeconds = 1e9     // CPU seconds of one task: thirty years
+	maxTaskBytes   = 1 << 50 // that one task reads, or writes
+)
+
+// check says why a task of the plan can't have reported this; nil: it can. The bounds keep the
+// job's sums within the range of their types.
+func (e *Report) check(p *method.Plan) error {
+	switch {
+	case !(e.CPUSeconds >= 0 && e.CPUSeconds <= maxTaskSeconds):
+		return fmt.Errorf("its worker reports %g CPU seconds, which can't be: look after that worker, then resume the job", e.CPUSeconds)
+	case e.Read > maxTaskBytes || e.Written > maxTaskBytes:
+		return fmt.Errorf("its worker reports %d bytes read and %d written, which can't be: look after that worker, then resume the job", e.Read, e.Written)
+	}
+	return p.Check(e.Sums)
 }
 
 func (m *Machine) fail(j *job, reason string) {

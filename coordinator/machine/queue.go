@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
+	"taxon/internal/human"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -41,6 +42,9 @@ func (m *Machine) submit(e Submit) error {
 	if err := m.checkFull(); err != nil {
 		return err
 	}
+	if err := m.checkSpec(j, e.Owner); err != nil {
+		return err
+	}
 	if err := m.checkFits(p, e.Replicas); err != nil {
 		return err
 	}
@@ -48,8 +52,8 @@ func (m *Machine) submit(e Submit) error {
 	if err != nil {
 		return err
 	}
-	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
-	m.out = append(m.out, Submitted{Job: id})
+	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Owner: e.Owner, Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
+	m.out = append(m.out, Submitted{Job: id, Displaced: m.displaced(e.Owner)})
 	return nil
 }
 
@@ -69,6 +73,33 @@ func (m *Machine) checkFull() error {
 	}
 	return nil
 }
+
+// checkSpec refuses a job whose specification does not fit beside those of its owner's other jobs,
+// or of all. They stay in memory and in the journal; their largest part are the names of labels.
+func (m *Machine) checkSpec(j *job, owner string) error {
+	own, all, jobs := 0, 0, 0
+	for _, k := range m.jobs {
+		if k.Dropped || k.ID == j.ID {
+			continue
+		}
+		all += len(k.Spec)
+		if k.Owner == owner {
+			jobs, own = jobs+1, own+len(k.Spec)
+		}
+	}
+	switch most := m.limits.MaxSpecBytes; {
+	case own+len(j.Spec) > most/ownerShare:
+		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
+			j.ID, atLeast(uint64(len(j.Spec))), human.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
+	case all+len(j.Spec) > most:
+		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, and %s is the most: %w",
+			j.ID, atLeast(uint64(len(j.Spec))), atLeast(uint64(all)), atMost(uint64(most)), ErrTooManyJobs)
+	}
+	return nil
+}
+
+// ownerShare is the part of Limits.MaxSpecBytes that one owner may take.
+const ownerShare = 4
 
 func (m *Machine) openJobs() int {
 	n := 0

@@ -19,6 +19,7 @@ type Record struct {
 	Job      string      `json:",omitempty"`
 	Worker   string      `json:",omitempty"`
 	Name     string      `json:",omitempty"`
+	Owner    string      `json:",omitempty"` // submit, restore: who asked; "": not known
 	Slots    uint32      `json:",omitempty"`
 	Memory   uint64      `json:",omitempty"`
 	Cores    uint32      `json:",omitempty"` // of a worker's host
@@ -33,7 +34,7 @@ type Record struct {
 	Written  uint64      `json:",omitempty"` // done: bytes to the store
 	Loss     loss        `json:",omitempty"`
 	Reason   string      `json:",omitempty"`
-	Last     Tick        `json:",omitempty"` // recover: the last known moment before the restart
+	Last     Tick        `json:",omitempty"` // recover, clock: the last known moment before the restart
 	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
@@ -77,6 +78,7 @@ const (
 	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
 	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
+	recordClock     recordKind = "clock"    // the time is At; with Last, the time since then does not count as age of values
 	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
@@ -91,22 +93,24 @@ const (
 	lossAway                 // the store was away
 )
 
-// decide journals a transition and makes it.
+// decide journals a transition and makes it. One that can't be made is refused, and not journaled:
+// a replay would stumble over it for good.
 func (m *Machine) decide(r Record) {
 	r.At = m.now
+	out, records := m.out, m.records
 	if !planted("forget the record of a loss") || r.Kind != recordLost {
 		m.out = append(m.out, Persist{Record: r})
 		m.records++
 	}
-	// Step checks everything before it decides. Only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
-		m.out = append(m.out, Refused{Err: err})
+		m.out, m.records = append(out, Refused{Err: err}), records
 	}
 }
 
 // apply makes one transition. An error means that the record does not fit the state: the journal
 // belongs to another machine.
 func (m *Machine) apply(r *Record) error {
+	m.clockAt = r.At
 	switch r.Kind {
 	case recordSubmit, recordRestore:
 		return m.applySubmit(r)
@@ -130,6 +134,9 @@ func (m *Machine) apply(r *Record) error {
 		return m.applyGone(r)
 	case recordRecover:
 		m.applyRecover(r)
+		return nil
+	case recordClock:
+		m.applyClock(r)
 		return nil
 	}
 	j := m.find(r.Job)
@@ -198,7 +205,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordCancelOK:
 		m.endJob(j, taxonv1.JobState_JOB_STATE_CANCELLED, r.At)
 	default:
-		return fmt.Errorf("record of unknown kind %q: written by another version", r.Kind)
+		return fmt.Errorf("record of unknown kind %q: %w", r.Kind, errUnknownKind)
 	}
 	return nil
 }
@@ -222,13 +229,13 @@ func (m *Machine) applySubmit(r *Record) error {
 		if j, err = newJob(r.Job, p); err != nil {
 			return err
 		}
-		j.Name, j.Replicas, j.Submitted = r.Name, r.Replicas, r.At
+		j.Name, j.Owner, j.Replicas, j.Submitted = r.Name, r.Owner, r.Replicas, r.At
 	}
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
-	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
+	j.Error, j.Failed, j.Shards, j.Ended, j.Uncounted = "", nil, r.Shards, 0, 0
 	if r.Kind == recordRestore {
 		if r.Replicas > 0 { // 0: the shards that are up, and the previous number of copies
-			j.Replicas = r.Replicas
+			j.Replicas, j.Owner = r.Replicas, r.Owner
 			m.supersede(j)
 		}
 		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)
@@ -447,7 +454,7 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	for n := range s.tasks {
 		sums[n] = s.tasks[n].sums
 	}
-	result, err := j.driver.Commit(sums)
+	result, err := j.commit(sums)
 	j.step = nil
 	if err != nil {
 		m.failJob(j, fmt.Sprintf("sweep %d: %v", s.Sweep, err), at)
@@ -469,6 +476,23 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	if result.SweepDone {
 		m.checkpoint(j, at)
 	}
+}
+
+// commit folds a step's figures into the driver. If that fails, or leads out of the range of
+// float64, the driver stays where it was: the job can be saved, and resumed when the cause is
+// removed.
+func (j *job) commit(sums []method.Sums) (method.Outcome, error) {
+	before := j.driver.State()
+	result, err := j.driver.Commit(sums)
+	if err == nil && !method.Finite(j.driver) {
+		err = method.ErrNotFinite
+	}
+	if err != nil {
+		if d, bad := j.method.Driver(j.spec, j.plan, before); bad == nil {
+			j.driver = d
+		}
+	}
+	return result, err
 }
 
 // published are the job's values after a step is committed. What the step wrote, at the places
@@ -528,6 +552,10 @@ func (m *Machine) openStep(j *job, at Tick) {
 		m.trained(j, at)
 		return
 	}
+	if err := j.plan.CheckStep(&next); err != nil {
+		m.failJob(j, fmt.Sprintf("sweep %d: %v", next.Sweep, err), at)
+		return
+	}
 	j.StepNo++
 	j.step = m.newStep(j, next)
 }
@@ -551,7 +579,7 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
 	j.enter(stageTrain, at)
 	j.Spent = j.spentAt(at)
-	j.State, j.step, j.Ended = state, nil, at
+	j.State, j.step, j.Ended, j.Uncounted = state, nil, at, 0
 	j.recomputes, j.awaySince, j.awayWhy = nil, 0, ""
 	switch state {
 	case taxonv1.JobState_JOB_STATE_DONE:
@@ -568,27 +596,4 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 		m.out = append(m.out, DropSteps{Job: j.ID, Keep: j.keepSteps(), Before: j.StepNo + 1})
 	}
 	m.out = append(m.out, Ended{Job: j.ID, State: state}, Changed{}, Wake{})
-}
-
-// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
-// Limits.CheckpointEvery, whichever is later.
-func (m *Machine) checkpoint(j *job, at Tick) {
-	every := m.limits.CheckpointSweeps
-	if every == 0 {
-		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
-	}
-	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
-		return
-	}
-	j.savedSweep, j.savedAt = j.Committed, at
-	m.out = append(m.out, m.save(j, at, false))
-}
-
-// save captures what a checkpoint holds.
-func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
-	spent := j.Spent
-	j.Spent = j.spentAt(at)
-	state := j.encode()
-	j.Spent = spent
-	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keptStatuses bounds the ended jobs whose status is kept. Limits.KeepJobs and KeepFor bound
-// those whose values are kept too.
+// keptStatuses bounds the ended jobs whose status is kept without values. Limits.KeepJobs and
+// KeepFor bound those whose values are kept too.
 const keptStatuses = 1000
 
 // keptLines and keptTrace bound the log and trace of a job whose values are deleted.
@@ -20,24 +21,87 @@ const (
 	keptTrace = 20
 )
 
-// retire drops the values of the jobs that ended longest ago, and forgets the oldest of all.
+// share is what jobs are counted by for Limits.KeepJobs. Nobody's jobs push out those of another
+// owner. Jobs that were cancelled or failed push out no finished ones, and jobs that hold no
+// values push out nobody but each other.
+type share struct {
+	owner           string
+	finished, empty bool
+}
+
+// share is what an ended job whose values are not dropped counts towards.
+func (j *job) share() share {
+	return share{owner: j.Owner, finished: j.exportable(), empty: j.StepNo <= 1}
+}
+
+// endedJobs lists the ended jobs, those that ended last first.
+func (m *Machine) endedJobs() (out []*job) {
+	for _, j := range slices.Backward(m.jobs) {
+		if j.ended() {
+			out = append(out, j)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *job) int { return cmp.Compare(b.Ended, a.Ended) })
+	return out
+}
+
+// retire drops the values of the jobs that ended longest ago, and forgets the oldest of those
+// without values.
 func (m *Machine) retire() {
-	ended := 0
-	for i := len(m.jobs) - 1; i >= 0; i-- {
-		j := m.jobs[i]
-		if !j.ended() {
-			continue
+	kept, dropped := map[share]int{}, 0
+	for _, j := range m.endedJobs() {
+		if !j.Dropped && j.foreign == nil {
+			s := j.share()
+			kept[s]++
+			switch age := m.now - j.Ended - j.Uncounted; {
+			case kept[s] > m.limits.KeepJobs:
+				m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("those of %d such jobs that have ended are kept, and as many came later", m.limits.KeepJobs)})
+			case age > m.limits.KeepFor:
+				m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("it ended %.0f days ago", age.Seconds()/86400)})
+			}
 		}
-		ended++
-		switch {
-		case j.Dropped:
-		case ended > m.limits.KeepJobs:
-			m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("those of %d jobs that have ended are kept, and as many came later", m.limits.KeepJobs)})
-		case m.now-j.Ended > m.limits.KeepFor:
-			m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("it ended %.0f days ago", (m.now-j.Ended).Seconds()/86400)})
+		if j.Dropped {
+			if dropped++; dropped > keptStatuses {
+				m.decide(Record{Kind: recordForget, Job: j.ID})
+			}
 		}
-		if ended > keptStatuses {
-			m.decide(Record{Kind: recordForget, Job: j.ID})
+	}
+	if m.now-m.clockAt >= clockEvery && len(kept) > 0 {
+		m.decide(Record{Kind: recordClock})
+	}
+}
+
+// The time for which values are kept is that in which the coordinator was there to be asked. So a
+// clock that is wrong when it starts drops nothing.
+
+const (
+	// clockEvery is how often the time is journaled while values are kept.
+	clockEvery = 12 * 3600 * second
+	// clockGap is the time between the last record and a restart that counts as age. With more, the
+	// clock was wrong then or is now, or the coordinator was away.
+	clockGap = 2 * 24 * 3600 * second
+)
+
+// checkClock takes the time since the last record out of the age of ended jobs, if it is more than
+// clockGap.
+func (m *Machine) checkClock(last, now Tick) {
+	if last == 0 || now-last <= clockGap {
+		return
+	}
+	m.now = now
+	m.decide(Record{Kind: recordClock, Last: last})
+	m.out = append(m.out, Warned{Text: fmt.Sprintf("the clock is %.1f days ahead of what it was when the coordinator was last there: "+
+		"values grow no older by it; if the clock is wrong, set it and start the coordinator again", (now-last).Seconds()/86400)})
+}
+
+// applyClock notes that a time passed in which the coordinator was not there.
+func (m *Machine) applyClock(r *Record) {
+	if r.Last == 0 {
+		return
+	}
+	for _, j := range m.jobs {
+		if j.ended() && !j.Dropped && j.Ended <= r.Last {
+			j.Uncounted += r.At - r.Last
 		}
 	}
 }
@@ -49,14 +113,39 @@ func (m *Machine) kept(j *job) *taxonv1.Kept {
 		return nil
 	case j.Dropped:
 		return &taxonv1.Kept{Dropped: true, Discarded: j.Discarded}
+	case j.foreign != nil: // until it is discarded
+		return &taxonv1.Kept{}
 	}
-	left := m.limits.KeepJobs
-	for i := len(m.jobs) - 1; m.jobs[i] != j; i-- {
-		if m.jobs[i].ended() {
+	left, s, after := m.limits.KeepJobs, j.share(), false
+	for _, k := range m.jobs {
+		if k == j {
+			after = true
+		} else if k.ended() && !k.Dropped && (k.Ended > j.Ended || after && k.Ended == j.Ended) && k.share() == s {
 			left--
 		}
 	}
-	return &taxonv1.Kept{UntilUnixMs: (j.Ended + m.limits.KeepFor).Milliseconds(), Jobs: uint32(max(left, 1))}
+	return &taxonv1.Kept{UntilUnixMs: (j.Ended + j.Uncounted + m.limits.KeepFor).Milliseconds(), Jobs: uint32(max(left, 1))}
+}
+
+// displaced names the finished jobs whose weights are dropped once all open jobs of their owner
+// have finished, oldest first.
+func (m *Machine) displaced(owner string) (out []string) {
+	s, open := share{owner: owner, finished: true}, 0
+	var finished []string
+	for _, j := range m.jobs {
+		if !j.ended() && j.Owner == owner {
+			open++
+		}
+	}
+	for _, j := range m.endedJobs() {
+		if !j.Dropped && j.share() == s {
+			finished = append(finished, j.ID)
+		}
+	}
+	for n := len(finished) - 1; n >= 0 && n >= m.limits.KeepJobs-open; n-- {
+		out = append(out, finished[n])
+	}
+	return out
 }
 
 // compact drops all of an ended job that its status does not need.
@@ -71,7 +160,7 @@ func (j *job) compact() error {
 	last := j.progress()
 	j.Dropped, j.Spec, j.Last, j.Nodes, j.Terminals = true, data, &last, j.plan.Nodes, j.plan.Terminals
 	j.prepared, j.driver, j.Driver = reviveCompacted(&j.jobState, spec), nil, nil
-	j.Values, j.Past, j.Recomputes, j.recomputes, j.lastRuns = nil, nil, nil, nil, nil
+	j.Values, j.Past, j.Recomputes, j.recomputes, j.lastRuns, j.foreign = nil, nil, nil, nil, nil, nil
 	j.Trace = append([]traceRecord(nil), j.Trace[max(len(j.Trace)-keptTrace, 0):]...)
 	j.log.Lines = append([]logLine(nil), j.log.Lines[max(len(j.log.Lines)-keptLines, 0):]...)
 	return nil

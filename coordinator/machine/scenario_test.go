@@ -140,7 +140,7 @@ func (s *scene) command(words []string) {
 	case "limits":
 		s.setLimits(args)
 	case "submit":
-		s.do(machine.Submit{ID: args[0], Spec: s.spec(args[1:])})
+		s.do(machine.Submit{ID: args[0], Owner: owner(args), Spec: s.spec(args[1:])})
 	case "register":
 		e := machine.Register{Name: "worker", Slots: 1}
 		if len(args) > 0 {
@@ -151,6 +151,14 @@ func (s *scene) command(words []string) {
 		s.do(machine.Resume{Job: args[0], Criteria: s.caps(args[1:])})
 	case "discard":
 		s.do(machine.Cancel{Job: args[0], Discard: true})
+	case "kept":
+		for _, j := range s.machine.Jobs(s.now) {
+			if k := j.Kept; k.GetUntilUnixMs() > 0 {
+				s.say("%s for %v, or %d more jobs", j.Job, time.Duration(k.UntilUnixMs-s.now.Milliseconds())*time.Millisecond, k.Jobs)
+			} else {
+				s.say("%s dropped %v", j.Job, k.GetDropped())
+			}
+		}
 	case "drain":
 		s.do(machine.Drain{Worker: args[0]})
 	case "unshard":
@@ -303,35 +311,6 @@ func (s *scene) setLimits(args []string) {
 			s.t.Fatalf("unknown limit %q", key)
 		}
 	}
-}
-
-func (s *scene) spec(args []string) *taxonv1.JobSpec {
-	spec := machinetest.Spec("twoblock", 0)
-	for _, a := range args {
-		key, value, _ := strings.Cut(a, "=")
-		switch key {
-		case "tree":
-			spec.Structure = &taxonv1.Structure{Names: []string{"r", "a", "b"}, Parents: []uint32{0, 0}, Children: []uint32{1, 2}}
-			spec.Data = &taxonv1.Data{Instances: 4, Features: 3, Nonzeros: 6, Labels: []string{"a", "b"}, LabelInstances: []uint32{2, 2}}
-		case "schedule":
-			if value == "flat" {
-				spec.Structure = nil
-			} else {
-				spec.Options.Schedule = value
-			}
-		case "max_sweeps":
-			spec.Options.MaxSweeps = uint32(s.number(value))
-		case "max_seconds":
-			spec.Options.MaxSeconds = s.number(value)
-		case "gap":
-			spec.Options.Gap = s.number(value)
-		case "eval_every":
-			spec.Options.EvalEvery = uint32(s.number(value))
-		default:
-			s.t.Fatalf("unknown option %q", key)
-		}
-	}
-	return spec
 }
 
 func (s *scene) caps(args []string) (c machine.StopCriteria) {
@@ -530,7 +509,12 @@ func describe(a machine.Action) string {
 	case machine.LoadJob:
 		return "load " + a.Job
 	case machine.Submitted:
+		if len(a.Displaced) > 0 {
+			return "would displace " + strings.Join(a.Displaced, " ")
+		}
 		return ""
+	case machine.Warned:
+		return "warned: " + a.Text
 	case machine.Wake:
 		return ""
 	case machine.Accepted:

@@ -232,7 +232,8 @@ func (s *shardState) message() *taxonv1.Shard {
 		state = taxonv1.MemberState_MEMBER_STATE_UP
 	}
 	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.lastReport.Bytes, Capacity: s.lastReport.Capacity,
-		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free, Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64)}
+		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free, Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64),
+		Repairing: s.lastReport.Repairing}
 }
 
 // blocked names the shards that a job can't continue without: those that are away, if some values
@@ -275,4 +276,17 @@ func (m *Machine) away(j *job) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// copiesThere is how many copies each value of a job has at least, of those that it shall have.
+func (m *Machine) copiesThere(j *job) (there, wanted uint32) {
+	wanted = max(j.Replicas, 1)
+	there = wanted
+	for _, id := range j.Shards {
+		s := m.shard(id)
+		if (s == nil || !s.up || wanted > 1 && s.lastReport.Repairing) && there > 0 {
+			there--
+		}
+	}
+	return there, wanted
 }

@@ -90,7 +90,8 @@ type leaseSnapshot struct {
 }
 
 // Snapshot serialises the machine. Volatile state (the last signs of life, the times of tasks) is
-// left out: it affects the order of work, and never the results.
+// left out: it affects the order of work, and never the results. A job that can't be written fails,
+// in the machine as in the snapshot, and the others go on.
 func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
@@ -101,7 +102,12 @@ func (m *Machine) Snapshot() []byte {
 		s.Shards = append(s.Shards, shardSnapshot{ID: h.id, Addr: h.addr})
 	}
 	for _, j := range m.jobs {
-		s.Jobs = append(s.Jobs, j.snapshot())
+		js, err := j.snapshot()
+		if err != nil {
+			m.giveUp(j, err)
+			js, _ = j.snapshot()
+		}
+		s.Jobs = append(s.Jobs, js)
 	}
 	for _, e := range m.epochs() {
 		l := m.leases[e]
@@ -113,18 +119,25 @@ func (m *Machine) Snapshot() []byte {
 	}
 	out, err := json.Marshal(&s)
 	if err != nil {
-		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err)) // see job.encode
+		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err)) // jobs are text by now, and nothing else has floats
 	}
 	return out
 }
 
-func (j *job) snapshot() jobSnapshot {
-	s := jobSnapshot{Job: j.encode(), Since: j.since, ShownAt: j.pausedAt,
+func (j *job) snapshot() (jobSnapshot, error) {
+	if j.foreign != nil {
+		return *j.foreign, nil
+	}
+	state, err := j.encode()
+	if err != nil {
+		return jobSnapshot{}, err
+	}
+	s := jobSnapshot{Job: state, Since: j.since, ShownAt: j.pausedAt,
 		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
 		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
 		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Recomputing: j.recomputes}
 	if j.step == nil {
-		return s
+		return s, nil
 	}
 	s.Again = j.step.queue.again
 	for i := range j.step.tasks {
@@ -136,7 +149,7 @@ func (j *job) snapshot() jobSnapshot {
 		}
 		s.Tasks = append(s.Tasks, k)
 	}
-	return s
+	return s, nil
 }
 
 // LoadSnapshot gives a new machine the state of a Snapshot.
@@ -148,7 +161,7 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	if s.Version != snapshotVersion {
 		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
 	}
-	m.now, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.LastEpoch, s.LastWorker, s.LastJob
+	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	if planted("forget the epoch in a snapshot") {
 		m.lastEpoch = 0
 	}
@@ -161,21 +174,33 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	for _, js := range s.Jobs {
 		j, err := m.restoreJob(js)
 		if err != nil {
-			return err
+			if j, err = foreignJob(js, err); err != nil {
+				return err
+			}
 		}
 		m.jobs = append(m.jobs, j)
 		m.byID[j.ID] = j
 	}
 	for _, l := range s.Leases {
 		j := m.find(l.Job)
-		if j == nil || j.step == nil {
-			return fmt.Errorf("coordinator snapshot: lease %d is of no task", l.Epoch)
-		}
-		if err := m.restoreLease(j, l, s.Now); err != nil {
-			return err
+		switch {
+		case j == nil:
+			return fmt.Errorf("coordinator snapshot: lease %d is of no job", l.Epoch)
+		case j.foreign != nil:
+		case j.step == nil:
+			j.broken = fmt.Errorf("lease %d is of no task", l.Epoch)
+		default:
+			if err := m.restoreLease(j, l, s.Now); err != nil {
+				j.broken = err
+			}
 		}
 	}
-	return m.restoreStates()
+	for _, j := range m.jobs {
+		if err := m.checkRestored(j); err != nil && j.broken == nil {
+			j.broken = err
+		}
+	}
+	return nil
 }
 
 // restoreLease makes a lease from a snapshot.
@@ -187,10 +212,10 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	switch {
 	case l.recomputing():
 		if r := j.findRecompute(l.step, l.task); r == nil || r.Epoch != l.epoch {
-			return fmt.Errorf("coordinator snapshot: lease %d is of no task that is recomputed", l.epoch)
+			return fmt.Errorf("lease %d is of no task that is recomputed", l.epoch)
 		}
 	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
-		return fmt.Errorf("coordinator snapshot: lease %d is of no running task", l.epoch)
+		return fmt.Errorf("lease %d is of no running task", l.epoch)
 	default:
 		t := &j.step.tasks[l.task]
 		t.live++
@@ -202,21 +227,19 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	return nil
 }
 
-// restoreStates checks that every running task and recomputation has its lease.
-func (m *Machine) restoreStates() error {
-	for _, j := range m.jobs {
-		if j.step == nil {
-			continue
+// checkRestored checks that every running task and recomputation of a job has its lease.
+func (m *Machine) checkRestored(j *job) error {
+	if j.step == nil {
+		return nil
+	}
+	for n := range j.step.tasks {
+		if t := &j.step.tasks[n]; t.state == taskRunning && t.live == 0 {
+			return fmt.Errorf("task %d runs without a lease", n)
 		}
-		for n := range j.step.tasks {
-			if t := &j.step.tasks[n]; t.state == taskRunning && t.live == 0 {
-				return fmt.Errorf("coordinator snapshot: job %s: task %d runs without a lease", j.ID, n)
-			}
-		}
-		for _, r := range j.recomputes {
-			if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
-				return fmt.Errorf("coordinator snapshot: job %s: task %d of step %d can't be recomputed", j.ID, r.Task, r.Step)
-			}
+	}
+	for _, r := range j.recomputes {
+		if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
+			return fmt.Errorf("task %d of step %d can't be recomputed", r.Task, r.Step)
 		}
 	}
 	return nil
@@ -236,6 +259,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	next, more := j.driver.Step()
 	if !more {
 		return nil, fmt.Errorf("job %s: its snapshot says that it runs, and it has no step to run", j.ID)
+	}
+	if err := j.plan.CheckStep(&next); err != nil {
+		return nil, fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	j.step = m.newStep(j, next)
 	if len(s.Tasks) != len(j.step.tasks) {
@@ -268,20 +294,14 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	return j, nil
 }
 
-// Replay applies a record of the journal. Its actions have been executed, or Recover asks for
-// them again.
-func (m *Machine) Replay(r Record) error {
-	m.now, m.out = max(m.now, r.At), nil
-	err := m.apply(&r)
-	m.out = nil
-	return err
-}
-
 // Recover completes a rebuild from snapshot and records. The time without a coordinator does not
 // count for anybody. Actions that may not have been executed are returned again.
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
-	if last := m.now; m.openJobs() > 0 {
+	last := m.now
+	m.checkClock(last, now)
+	m.failBroken(now)
+	if m.openJobs() > 0 {
 		m.now = now
 		m.decide(Record{Kind: recordRecover, Last: last})
 	}
@@ -329,4 +349,27 @@ func (m *Machine) Recover(now Tick) []Action {
 	out := m.out
 	m.out = nil
 	return out
+}
+
+// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
+// Limits.CheckpointEvery, whichever is later.
+func (m *Machine) checkpoint(j *job, at Tick) {
+	every := m.limits.CheckpointSweeps
+	if every == 0 {
+		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+	}
+	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
+		return
+	}
+	j.savedSweep, j.savedAt = j.Committed, at
+	m.out = append(m.out, m.save(j, at, false))
+}
+
+// save captures what a checkpoint holds.
+func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
+	spent := j.Spent
+	j.Spent = j.spentAt(at)
+	state, _ := j.encode() // the driver is finite: see commit
+	j.Spent = spent
+	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes), Terminals: uint32(j.plan.Terminals),
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
 		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
-		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
+		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name, Owner: j.Owner,
 		Speculated: j.Speculated, Remade: j.Recomputed, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 		Report: p.Report,
@@ -77,6 +78,9 @@ func (j *job) phase() string {
 
 // waitsFor says what a running job waits for. "": nothing.
 func (m *Machine) waitsFor(j *job) string {
+	if j.stage == stageDigest && m.blocked(j) != nil {
+		return "the digest of its weights, for which store shards are away: " + strings.Join(m.blocked(j), ", ")
+	}
 	if j.stage == stageDigest && j.awayWhy != "" {
 		return "the digest of its weights, which can't be made yet: " + j.awayWhy
 	}
@@ -207,10 +211,14 @@ func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.Dropped {
+	switch {
+	case j.Dropped:
 		return nil, nil, fmt.Errorf("job %s: its values are gone", id)
+	case j.foreign != nil:
+		return nil, nil, errors.New(j.Error)
 	}
-	return j.encode(), j.Values.latest(), nil
+	state, err = j.encode()
+	return state, j.Values.latest(), err
 }
 
 // Jobs lists all jobs in order of submission.
@@ -220,9 +228,12 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	queued := uint32(0)
 	for _, j := range m.jobs {
 		i := &taxonv1.JobInfo{
-			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
+			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
 			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
+		}
+		if !j.Dropped {
+			i.CopiesThere, i.Copies = m.copiesThere(j)
 		}
 		if j.State == taxonv1.JobState_JOB_STATE_QUEUED {
 			queued++
@@ -253,7 +264,7 @@ func (m *Machine) queuePosition(j *job) uint32 {
 // resumable says whether a job that was cancelled, or failed, or whose weights are lost, can go on.
 func (j *job) resumable() bool {
 	stopped := j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED
-	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped
+	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped && j.foreign == nil
 }
 
 // exportable says whether a job's final weights are in the store.

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"taxon/internal/modelform"
@@ -111,6 +112,22 @@ type Sum struct {
 // Sums are a task's figures, in the order of Plan.Sums.
 type Sums []float64
 
+// maxCount is the largest count that float64 holds exactly.
+const maxCount = 1 << 53
+
+// Check says why a task of the plan can't have reported such figures; nil: it can.
+func (p *Plan) Check(s Sums) error {
+	if !s.Finite() {
+		return ErrNotFinite
+	}
+	for i, x := range s {
+		if p.Sums[i].Count && !(x >= 0 && x <= maxCount && x == math.Trunc(x)) {
+			return fmt.Errorf("its figure %q is %g, and must be a whole number of at least 0", p.Sums[i].Name, x)
+		}
+	}
+	return nil
+}
+
 // Finite says whether all figures are numbers that can be added up.
 func (s Sums) Finite() bool {
 	for _, x := range s {
@@ -150,6 +167,36 @@ type Read struct {
 	Value string
 	Back  int  `json:",omitempty"` // 0: the last committed version, 1: the one before
 	All   bool `json:",omitempty"` // of all items; else of the task's own
+}
+
+// CheckStep says why a driver can't go on with a step: its parameters are no numbers, or it is not
+// one of the plan's, as the driver's state was made up by somebody.
+func (p *Plan) CheckStep(s *Step) error {
+	for _, t := range s.Tasks {
+		if string(t.Params) == notFinite || string(t.Late) == notFinite {
+			return ErrNotFinite
+		}
+		fits := uint64(t.First)+uint64(t.Count) <= uint64(p.List(t.Items).Count)
+		for _, r := range t.Reads {
+			v := p.Value(r.Value)
+			fits = fits && v != nil && r.Back >= 0 && r.Back < v.Versions
+		}
+		if !fits || slices.ContainsFunc(t.Writes, func(name string) bool { return p.Value(name) == nil }) {
+			return fmt.Errorf("its step %s is not one of its plan", s.Phase)
+		}
+	}
+	return nil
+}
+
+// Finite says whether a driver can be written into a checkpoint: all its numbers are finite, its
+// certificate's and its report's included.
+func Finite(d Driver) bool {
+	p := d.Progress()
+	if string(d.State()) == notFinite || string(p.Report) == notFinite {
+		return false
+	}
+	c := p.Certificate
+	return c == nil || Sums{c.Objective, c.Dual, c.Gap, c.Left}.Finite()
 }
 
 // State is a driver between two steps, as JSON: what a checkpoint holds of it.
@@ -367,10 +414,17 @@ func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
 }
 
-// Encode writes parameters or a plan's detail. v holds numbers, strings and lists of them;
-// floats read back to the same bits.
+// notFinite is what Encode writes in place of something with a number that is not finite.
+const notFinite = "NaN"
+
+// Encode writes parameters, a driver's state or a plan's detail. v holds numbers, strings and lists
+// of them; floats read back to the same bits. The result is no JSON if a number is not finite: see
+// Finite and CheckStep.
 func Encode(v any) []byte {
 	out, err := json.Marshal(v)
+	if errors.As(err, new(*json.UnsupportedValueError)) {
+		return []byte(notFinite)
+	}
 	if err != nil {
 		panic(fmt.Sprintf("method: %T can't be encoded: %v", v, err))
 	}

@@ -76,10 +76,11 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 
 // fetch brings a set from the store or HDFS; the caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
-	var l *dataset.Listing
+	var l *held
 	remote := fs.IsRemote(d.GetPath())
 	if remote {
-		l, err = remoteList(ctx, d)
+		l = &held{}
+		l.Listing, err = remoteList(ctx, d)
 	} else {
 		l, err = listing(ctx, c.Store, d)
 	}

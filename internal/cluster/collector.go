@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +41,7 @@ type DataSets interface {
 	Reader
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 	Drop(ctx context.Context, job string) error
+	Refill(ctx context.Context, job string, copies int) (filled int, err error)
 }
 
 // Bounds of the time between two passes over the store, which list all its values.
@@ -55,6 +58,31 @@ func (c *Collector) Run(ctx context.Context) {
 			c.Failed(fmt.Errorf("collect data sets: %w", err))
 		}
 	}
+}
+
+// refillEvery is how often copies of data sets are counted.
+const refillEvery = time.Minute
+
+// Refill fills up the copies of data sets, as their jobs ask for, again and again until ctx ends: a
+// shard may have been lost, or may have been down when they were uploaded.
+func (c *Collector) Refill(ctx context.Context) {
+	for pause.For(ctx, refillEvery) == nil {
+		if err := c.refill(ctx); err != nil && ctx.Err() == nil {
+			c.Failed(fmt.Errorf("copies of data sets: %w", err))
+		}
+	}
+}
+
+func (c *Collector) refill(ctx context.Context) error {
+	c.mu.Lock()
+	used, err := c.referred(ctx)
+	c.mu.Unlock()
+	for set, copies := range used {
+		if copies > 1 && err == nil {
+			_, err = c.Data.Refill(ctx, set, copies)
+		}
+	}
+	return err
 }
 
 // collect drops the sets that have been idle for Keep.
@@ -112,7 +140,7 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if used[set] {
+	if used[set] > 0 {
 		c.idle[set] = now
 		return nil
 	}
@@ -127,13 +155,13 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 }
 
 // referred are the data sets of jobs that run, wait, can be resumed, or whose result can be
-// fetched.
-func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
+// fetched, each with the most copies that one of them asks for.
+func (c *Collector) referred(ctx context.Context) (map[string]int, error) {
 	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 	if err != nil {
 		return nil, err
 	}
-	used := map[string]bool{}
+	used := map[string]int{}
 	for _, j := range list.GetJobs() {
 		ended := j.GetEndedUnixMs() != 0
 		if ended && !j.GetResumable() && !j.GetExportable() {
@@ -146,9 +174,56 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		used[dataJob(d.GetSpec().GetData().GetFingerprint())] = true
+		set := dataJob(d.GetSpec().GetData().GetFingerprint())
+		used[set] = max(used[set], int(d.GetReplicas()), 1)
 	}
 	return used, nil
+}
+
+// Strays lists the jobs that have values in the store and that the coordinator does not know or has
+// dropped, and drops those named. If one of them is no stray it drops nothing.
+func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]*taxonv1.Stray{}
+	err := c.Data.List(ctx, "", func(i store.Info) error {
+		if strings.HasPrefix(i.Key.Job, dataPrefix) {
+			return nil
+		}
+		s := found[i.Key.Job]
+		if s == nil {
+			s = &taxonv1.Stray{Job: i.Key.Job}
+			found[i.Key.Job] = s
+		}
+		s.Values, s.Bytes = s.Values+1, s.Bytes+i.Bytes
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{}) // after the values, so that no new job's are strays
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range list.GetJobs() {
+		if !j.GetKept().GetDropped() {
+			delete(found, j.GetJob())
+		}
+	}
+	for _, job := range drop {
+		if found[job] == nil {
+			return nil, status.Errorf(codes.FailedPrecondition, "job %.64q has no values that nobody refers to: nothing was dropped", job)
+		}
+	}
+	for _, job := range drop {
+		if err := c.Data.Drop(ctx, job); err != nil {
+			return nil, err
+		}
+		found[job].Dropped = true
+	}
+	out := slices.Collect(maps.Values(found))
+	slices.SortFunc(out, func(a, b *taxonv1.Stray) int { return strings.Compare(a.Job, b.Job) })
+	return out, nil
 }
 
 // Submitting accepts a job by calling take, if all of its data is in the store, and keeps the
@@ -156,11 +231,14 @@ func (c *Collector) referred(ctx context.Context) (map[string]bool, error) {
 func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
 	_, held, namesOnly := savedData(d)
 	if held == nil {
-		return take()
+		return status.Error(codes.InvalidArgument, "the names of the job's data must be in the store, also if workers read the data in place: `taxon submit` puts them there")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := complete(ctx, c.Data, held, namesOnly); err != nil && !(Away(err) && !errors.Is(err, ErrNotThere)) {
+	switch err := complete(ctx, c.Data, held, namesOnly, d); {
+	case errors.Is(err, errMadeUp):
+		return status.Error(codes.InvalidArgument, err.Error())
+	case err != nil && !(Away(err) && !errors.Is(err, ErrNotThere)):
 		return status.Error(codes.Aborted, err.Error())
 	}
 	if err := take(); err != nil {
@@ -170,11 +248,15 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 	return nil
 }
 
-// complete returns what is missing from a data set in the store. A list leaves out shards that
-// are away, so what it lacks is asked for again, which tells missing from away.
-func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool) error {
+// complete returns what is missing from a data set in the store, or how a job describes it
+// otherwise than it is. A list leaves out shards that are away, so what it lacks is asked for again,
+// which tells missing from away.
+func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool, described *taxonv1.Data) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {
+		return err
+	}
+	if err := checkDescription(described, l); err != nil {
 		return err
 	}
 	have := map[store.Key]uint64{}
@@ -189,8 +271,12 @@ func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool)
 		if namesOnly && !dataset.HoldsNames(f.Name) {
 			continue
 		}
-		for k := range parts(f.Bytes) {
-			key, want := partKey(l.Fingerprint, n, k), uint64(min(partBytes, f.Bytes-int64(k)*partBytes))
+		sums := l.parts[f.Name]
+		if len(sums) != parts(f.Bytes) {
+			return fmt.Errorf("%s of data %.12s %w", f.Name, l.Fingerprint, ErrNotThere)
+		}
+		for k, sum := range sums {
+			key, want := partKey(l.Fingerprint, n, sum), uint64(min(partBytes, f.Bytes-int64(k)*partBytes))
 			if have[key] == want {
 				continue
 			}
@@ -205,3 +291,43 @@ func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool)
 	}
 	return nil
 }
+
+// errMadeUp is wrapped by the refusal of a job that describes its data otherwise than they are.
+var errMadeUp = errors.New("the job describes other data than it names")
+
+// checkDescription compares what a job says of its data with the data's manifest. The coordinator
+// plans by what the job says, and keeps it: so nobody makes it keep more than they have uploaded.
+func checkDescription(d *taxonv1.Data, l *held) error {
+	names := int64(0)
+	for _, label := range d.GetLabels() {
+		names += int64(len(label)) + 1
+	}
+	file := int64(0)
+	for _, f := range l.Files {
+		if f.Name == dataset.LabelsName {
+			file = f.Bytes
+		}
+	}
+	stats := l.Stats
+	for _, c := range []struct {
+		what      string
+		said, has int64
+	}{
+		{"labels", int64(len(d.GetLabels())), stats.Labels},
+		{"bytes of labels' names", names, file},
+		{"counts of labels", int64(len(d.GetLabelInstances())), stats.Labels},
+		{"instances", int64(min(d.GetInstances(), math.MaxInt64)), stats.Rows},
+		{"features", int64(min(d.GetFeatures(), math.MaxInt64)), stats.Columns},
+		{"nonzeros", int64(min(d.GetNonzeros(), math.MaxInt64)), stats.Nonzeros},
+		{"bytes of a set of rows", int64(len(d.GetRows())), (stats.Rows + 7) / 8},
+		{"counts of features", int64(len(d.GetFeatureCountsLog())), maxFeatureCounts},
+	} {
+		if c.said > c.has {
+			return fmt.Errorf("%w: it has %d %s, data %.12s have %d", errMadeUp, c.said, c.what, l.Fingerprint, c.has)
+		}
+	}
+	return nil
+}
+
+// maxFeatureCounts is how many counts of features a description has at most.
+const maxFeatureCounts = 4096

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +27,8 @@ func (k keeper) Drop(ctx context.Context, job string) error {
 	_, err := k.Store.Drop(ctx, store.DropSpec{Job: job, All: true})
 	return err
 }
+
+func (k keeper) Refill(context.Context, string, int) (int, error) { return 0, nil }
 
 // jobList is a coordinator with jobs on data sets.
 type jobList struct {
@@ -66,7 +71,7 @@ func TestCollect(t *testing.T) {
 	st := keeper{memory.New(memory.Options{})}
 	data := func(rows int) *taxonv1.Data {
 		dir := ingested(t, rows)
-		path, err := Upload(t.Context(), st, dir, false, nil)
+		path, err := Upload(t.Context(), st, 1, dir, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +87,7 @@ func TestCollect(t *testing.T) {
 	if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: "job-1", Step: 1, Attempt: 1, Name: "dual"}, Data: []byte{1}}}); err != nil {
 		t.Fatal(err)
 	}
-	there := func(d *taxonv1.Data) bool { return complete(t.Context(), st, d, false) == nil }
+	there := func(d *taxonv1.Data) bool { return complete(t.Context(), st, d, false, d) == nil }
 	now := time.Now()
 	for _, after := range []time.Duration{0, 30 * time.Minute, 59 * time.Minute} {
 		if err := c.collect(t.Context(), now.Add(after)); err != nil {
@@ -129,7 +134,7 @@ func TestCollectRace(t *testing.T) {
 	})
 	taken, refused := 0, 0
 	for taken < 20 {
-		path, err := Upload(t.Context(), st, dir, false, nil)
+		path, err := Upload(t.Context(), st, 1, dir, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +148,7 @@ func TestCollectRace(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond) // the collector's turn
-		if err := complete(t.Context(), st, d, false); err != nil {
+		if err := complete(t.Context(), st, d, false, d); err != nil {
 			t.Fatalf("after %d jobs: %v", taken, err)
 		}
 		taken++
@@ -160,7 +165,7 @@ func TestCollectRace(t *testing.T) {
 func TestLostDataIsAway(t *testing.T) {
 	st := memory.New(memory.Options{})
 	dir := ingested(t, 10)
-	path, err := Upload(t.Context(), st, dir, false, nil)
+	path, err := Upload(t.Context(), st, 1, dir, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,4 +191,78 @@ func TestLostDataIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Close()
+}
+
+// What a job says of its data is compared with them before it is planned.
+func TestMadeUpDescriptions(t *testing.T) {
+	st := keeper{memory.New(memory.Options{})}
+	dir := ingested(t, 10)
+	path, err := Upload(t.Context(), st, 1, dir, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Collector{Data: st, Jobs: &jobList{}, Keep: time.Hour}
+	labels := make([]string, 2_000_000)
+	for name, d := range map[string]*taxonv1.Data{
+		"":                {Instances: 10},
+		"labels":          {Labels: labels, LabelInstances: make([]uint32, len(labels))},
+		"a long label":    {Labels: []string{strings.Repeat("x", 1<<20)}},
+		"label counts":    {LabelInstances: make([]uint32, 1000)},
+		"instances":       {Instances: 1 << 31},
+		"all instances":   {Instances: 1<<64 - 1},
+		"features":        {Features: 1 << 31},
+		"nonzeros":        {Nonzeros: 1 << 50},
+		"rows":            {Rows: make([]byte, 1<<20)},
+		"feature counts":  {FeatureCountsLog: make([]uint32, 1<<20)},
+		"of another path": {Path: uploaded + strings.Repeat("0", 64)},
+	} {
+		d.Fingerprint, d.Path = fingerprint(t, dir), cmp.Or(d.Path, path)
+		taken := false
+		err := c.Submitting(t.Context(), d, func() error { taken = true; return nil })
+		if want := name == ""; taken != want || err != nil == want {
+			t.Errorf("%q: taken %t, %v", name, taken, err)
+		}
+	}
+	_ = c.Submitting(t.Context(), &taxonv1.Data{Path: "/data/set", Fingerprint: fingerprint(t, dir)}, func() error {
+		t.Error("a job was taken of whose data nothing is in the store")
+		return nil
+	})
+}
+
+// Values of jobs that nobody knows are listed, and dropped only if none of those named is known.
+func TestStrays(t *testing.T) {
+	st := keeper{memory.New(memory.Options{})}
+	jobs := &jobList{}
+	jobs.submit("running", nil, &taxonv1.JobInfo{})
+	jobs.submit("done", nil, &taxonv1.JobInfo{EndedUnixMs: 1, Exportable: true, Kept: &taxonv1.Kept{Jobs: 3}})
+	jobs.submit("gone", nil, &taxonv1.JobInfo{EndedUnixMs: 1, Kept: &taxonv1.Kept{Dropped: true}})
+	all := []string{"running", "done", "gone", "unknown", dataPrefix + "1"}
+	for _, job := range all {
+		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Attempt: 1, Name: "v"}, Data: make([]byte, 10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Collector{Data: st, Jobs: jobs, Keep: time.Hour}
+	left := func() (out []string) {
+		_ = st.List(t.Context(), "", func(i store.Info) error { out = append(out, i.Key.Job); return nil })
+		return out
+	}
+	strays := func(drop ...string) (out string, err error) {
+		list, err := c.Strays(t.Context(), drop)
+		for _, s := range list {
+			out += fmt.Sprintf("%s %d %d %t;", s.Job, s.Values, s.Bytes, s.Dropped)
+		}
+		return out, err
+	}
+	if got, err := strays(); err != nil || got != "gone 1 10 false;unknown 1 10 false;" {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, job := range []string{"running", "done", dataPrefix + "1", "nobody", ""} {
+		if _, err := strays("unknown", job); status.Code(err) != codes.FailedPrecondition || len(left()) != len(all) {
+			t.Errorf("drop of %q: %v, left %v", job, err, left())
+		}
+	}
+	if got, err := strays("unknown"); err != nil || got != "gone 1 10 false;unknown 1 10 true;" || slices.Contains(left(), "unknown") || len(left()) != len(all)-1 {
+		t.Errorf("%s, %v, left %v", got, err, left())
+	}
 }

@@ -59,12 +59,12 @@ func TestUploadAndFetch(t *testing.T) {
 	dir := ingested(t, 500)
 	st := &counting{Store: memory.New(memory.Options{})}
 	var done, total int64
-	path, err := Upload(t.Context(), st, dir, false, func(d, n int64) { done, total = d, n })
+	path, err := Upload(t.Context(), st, 1, dir, false, func(d, n int64) { done, total = d, n })
 	if err != nil || !Uploaded(path) || done != total || done == 0 {
 		t.Fatalf("upload: %q, %d of %d bytes, %v", path, done, total, err)
 	}
 	first := st.puts
-	if again, err := Upload(t.Context(), st, dir, false, nil); err != nil || again != path || st.puts != first+1 { // the manifest alone
+	if again, err := Upload(t.Context(), st, 1, dir, false, nil); err != nil || again != path || st.puts != first+1 { // the manifest alone
 		t.Errorf("upload again: %q, %d values more, %v", again, st.puts-first, err)
 	}
 	c := &Cache{Dir: t.TempDir(), Bytes: 1 << 30, Store: st}
@@ -82,6 +82,23 @@ func TestUploadAndFetch(t *testing.T) {
 	}
 }
 
+// flipped is a store with one value that its disk has changed.
+type flipped struct {
+	Reader
+	key store.Key
+}
+
+func (f flipped) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
+	out, err := f.Reader.Get(ctx, keys)
+	for i, k := range keys {
+		if k == f.key && err == nil {
+			out[i] = bytes.Clone(out[i])
+			out[i][len(out[i])/2] ^= 1
+		}
+	}
+	return out, err
+}
+
 // nothing is a store without values.
 type nothing struct{}
 
@@ -93,7 +110,7 @@ func (nothing) Get(_ context.Context, keys []store.Key) ([][]byte, error) {
 func TestOpenRefuses(t *testing.T) {
 	dir := ingested(t, 100)
 	st := memory.New(memory.Options{})
-	path, err := Upload(t.Context(), st, dir, false, nil)
+	path, err := Upload(t.Context(), st, 1, dir, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +147,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestFetchFindsDamage(t *testing.T) {
 	dir := ingested(t, 100)
 	whole := memory.New(memory.Options{})
-	path, err := Upload(t.Context(), whole, dir, false, nil)
+	path, err := Upload(t.Context(), whole, 1, dir, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +169,18 @@ func TestFetchFindsDamage(t *testing.T) {
 					continue
 				}
 				if other == k {
-					data[len(data)/2] ^= 1
+					data[len(data)/2] ^= 1 // the shard takes no such value
 				}
-				if err := st.Put(t.Context(), []store.Value{{Key: other, Data: data}}); err != nil {
-					t.Fatal(err)
+				err = st.Put(t.Context(), []store.Value{{Key: other, Data: data}})
+				if flipped := other == k; flipped != errors.Is(err, store.ErrInvalid) {
+					t.Fatalf("flipped %t: put %v", flipped, err)
 				}
 			}
-			c := &Cache{Dir: t.TempDir(), Bytes: 1 << 30, Store: st}
+			var bad Reader = st
+			if damage == "flipped" {
+				bad = flipped{whole, k}
+			}
+			c := &Cache{Dir: t.TempDir(), Bytes: 1 << 30, Store: bad}
 			if set, err := c.Open(t.Context(), d); err == nil {
 				set.Close()
 				t.Errorf("%v %s: opened", k, damage)
@@ -179,7 +201,7 @@ func TestCacheIsBounded(t *testing.T) {
 	var sets []*taxonv1.Data
 	for i := range 3 {
 		dir := ingested(t, 100+i)
-		path, err := Upload(t.Context(), st, dir, false, nil)
+		path, err := Upload(t.Context(), st, 1, dir, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,4 +325,36 @@ func TestGuard(t *testing.T) {
 	if (&guardedJobs{}).check("j", nil) == nil {
 		t.Error("a job without data was taken")
 	}
+}
+
+// Nobody can fill an upload's keys beforehand with other bytes, whatever of it is there.
+func TestUploadIsNotForestalled(t *testing.T) {
+	dir := ingested(t, 500)
+	whole := memory.New(memory.Options{})
+	path, err := Upload(t.Context(), whole, 1, dir, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := memory.New(memory.Options{})
+	err = whole.List(t.Context(), "", func(i store.Info) error {
+		wrong := bytes.Repeat([]byte{7}, int(i.Bytes))
+		if err := st.Put(t.Context(), []store.Value{{Key: i.Key, Data: wrong}}); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%v was filled with other bytes: %v", i.Key, err)
+		}
+		other := i.Key
+		other.Name = store.ContentName(wrong)
+		return st.Put(t.Context(), []store.Value{{Key: other, Data: wrong}}) // rubbish beside it
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Upload(t.Context(), st, 1, dir, false, nil); err != nil || again != path {
+		t.Fatalf("%q, %v", again, err)
+	}
+	c := &Cache{Dir: t.TempDir(), Bytes: 1 << 30, Store: st}
+	set, err := c.Open(t.Context(), &taxonv1.Data{Path: path, Fingerprint: fingerprint(t, dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Close()
 }

@@ -87,25 +87,58 @@ func (d *DataStore) heard(ctx context.Context) ([]string, error) {
 
 // Put stores values, several at a time.
 func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
+	return d.putCopies(ctx, values, d.Copies)
+}
+
+// Refill puts further copies of the values of a data set that have fewer than so many on the shards
+// that are up, and returns how many values that were.
+func (d *DataStore) Refill(ctx context.Context, job string, copies int) (filled int, err error) {
+	up, err := d.heard(ctx)
+	if err != nil {
+		return 0, err
+	}
+	copies = min(copies, len(up))
+	have := map[store.Key]int{}
+	if err := d.List(ctx, job, func(i store.Info) error { have[i.Key]++; return nil }); err != nil {
+		return 0, err
+	}
+	for k, n := range have {
+		if n >= copies {
+			continue
+		}
+		value, err := d.get(ctx, k)
+		if err == nil && value != nil {
+			err = d.putCopies(ctx, []store.Value{{Key: k, Data: value}}, copies)
+			filled++
+		}
+		if err != nil {
+			return filled, err
+		}
+	}
+	return filled, nil
+}
+
+// putCopies is Put of so many copies.
+func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(batchParts)
 	for _, v := range values {
 		g.Go(func() error {
-			return pause.Retry(ctx, d.Patience, func() error { return d.put(ctx, v) }, store.Passing)
+			return pause.Retry(ctx, d.Patience, func() error { return d.put(ctx, v, copies) }, store.Passing)
 		})
 	}
 	return g.Wait()
 }
 
 // put puts a value on as many shards as there shall be copies, or on all that answer.
-func (d *DataStore) put(ctx context.Context, v store.Value) error {
+func (d *DataStore) put(ctx context.Context, v store.Value, copies int) error {
 	shards, err := d.order(ctx, v.Key)
 	if err != nil {
 		return err
 	}
 	done, errs := 0, []error(nil)
 	for _, id := range shards {
-		if done == max(d.Copies, 1) {
+		if done == max(copies, 1) {
 			return nil
 		}
 		c, err := d.client(id)

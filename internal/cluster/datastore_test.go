@@ -74,7 +74,7 @@ func TestGoneShardIsNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st, calls := goneShards(t, test.state)
-			path, err := Upload(t.Context(), st, dir, false, nil)
+			path, err := Upload(t.Context(), st, 1, dir, false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestGoneShardIsNotWaitedFor(t *testing.T) {
 			if got := calls.Load(); got > test.most {
 				t.Errorf("%d calls to shards that are gone, %d at most are due", got, test.most)
 			}
-			if err := complete(t.Context(), st, d, false); err != nil {
+			if err := complete(t.Context(), st, d, false, d); err != nil {
 				t.Error(err)
 			}
 			if err := st.Drop(t.Context(), dataJob(d.Fingerprint)); err != nil {
@@ -158,5 +158,53 @@ func TestForgottenShardIsNotKnown(t *testing.T) {
 	s.Learn([]*taxonv1.Shard{{Id: "a", State: taxonv1.MemberState_MEMBER_STATE_DOWN}, {Id: "b", Addr: "h:3"}, {Id: "c", Addr: "h:4"}})
 	if got := names(); !slices.Equal(got, []string{"b", "c"}) || s.addr("b") != "h:3" {
 		t.Errorf("known are %q, b at %s", got, s.addr("b"))
+	}
+}
+
+// Data that were uploaded with one copy get the copies that a later job asks for, and the copies
+// of a lost shard are made again on those that are left.
+func TestCopiesAreRaisedAndRefilled(t *testing.T) {
+	var shards []*memory.Store
+	var all []*taxonv1.Shard
+	for n := range 3 {
+		s := grpc.NewServer(storerpc.BulkServerOptions()...)
+		shards = append(shards, memory.New(memory.Options{}))
+		storerpc.NewServer(shards[n]).Register(s)
+		all = append(all, &taxonv1.Shard{Id: strconv.Itoa(n), Addr: serve(t, s), State: taxonv1.MemberState_MEMBER_STATE_UP})
+	}
+	dialer := &Dialer{}
+	t.Cleanup(func() { _ = dialer.Close() })
+	st := &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult, error) {
+		return &taxonv1.StoresResult{Shards: slices.Clone(all)}, nil
+	}}}
+	least := func() int {
+		have := map[store.Key]int{}
+		for _, s := range shards {
+			_ = s.List(t.Context(), "", func(i store.Info) error { have[i.Key]++; return nil })
+		}
+		n := len(shards)
+		for _, c := range have {
+			n = min(n, c)
+		}
+		return n
+	}
+	dir := ingested(t, 500)
+	path, err := Upload(t.Context(), st, 1, dir, false, nil)
+	if err != nil || least() != 1 {
+		t.Fatalf("%d copies, %v", least(), err)
+	}
+	two := &DataStore{Patience: -1, Shards: st.Shards, Copies: 2}
+	if again, err := Upload(t.Context(), two, 2, dir, false, nil); err != nil || again != path || least() != 2 {
+		t.Fatalf("%d copies after a job that asks for two, %v", least(), err)
+	}
+	job := dataJob(fingerprint(t, dir))
+	if _, err := shards[1].Drop(t.Context(), store.DropSpec{Job: job, All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if filled, err := st.Refill(t.Context(), job, 2); err != nil || filled == 0 || least() != 2 {
+		t.Errorf("%d copies after a refill of %d values, %v", least(), filled, err)
+	}
+	if filled, err := st.Refill(t.Context(), job, 2); err != nil || filled != 0 {
+		t.Errorf("again: %d values, %v", filled, err)
 	}
 }

@@ -27,6 +27,8 @@ type Rules struct {
 	// Submitting calls take if the job's data are where it says: Collector.Submitting; nil: calls
 	// take.
 	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
+	// Strays answers the call of that name: Collector.Strays; nil: there is none.
+	Strays func(ctx context.Context, drop []string) ([]*taxonv1.Stray, error)
 }
 
 // Guard makes the Jobs service that is registered through it refuse jobs whose data no worker
@@ -93,6 +95,15 @@ func (g *guardedJobs) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (o
 	return out, err
 }
 
+// Strays implements the Jobs service.
+func (g *guardedJobs) Strays(ctx context.Context, r *taxonv1.StraysRequest) (*taxonv1.StraysResult, error) {
+	if g.rules.Strays == nil {
+		return g.JobsServer.Strays(ctx, r)
+	}
+	jobs, err := g.rules.Strays(ctx, r.GetDrop())
+	return &taxonv1.StraysResult{Jobs: jobs}, err
+}
+
 // maxShown bounds how much of a request an error repeats.
 const maxShown = 200
 
@@ -118,11 +129,11 @@ func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	if len(d.GetPath()) > 4096 {
 		return errors.New("the path of the job's data is too long")
 	}
-	if _, ok := manifestOf(d.GetPath()); ok {
+	if _, ok := indexOf(d.GetPath()); ok {
 		return nil
 	}
 	if Uploaded(d.GetPath()) {
-		return fmt.Errorf("data %.*q: a manifest's SHA-256 must follow %s", maxShown, d.GetPath(), uploaded)
+		return fmt.Errorf("data %.*q: an index's SHA-256 must follow %s", maxShown, d.GetPath(), uploaded)
 	}
 	return g.rules.Roots.Check(d.GetPath())
 }

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"taxon/internal/human"
 	"taxon/internal/pause"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -14,6 +16,8 @@ import (
 // Holding knows what a store shard holds and how much room it has.
 type Holding struct {
 	Shard store.Shard
+	// Refused is the size of the last values for which there was no room, 0 if there was; nil: 0.
+	Refused func() uint64
 
 	values, bytes atomic.Uint64 // from the last count
 }
@@ -42,8 +46,8 @@ func (h *Holding) Any(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// Room is the number of free bytes, and how many must be free for the shard to accept writes;
-// zeros: unknown.
+// Room is the number of free bytes, and how many must be free for the shard to accept writes, such
+// as the last one that it refused; zeros: unknown.
 func (h *Holding) Room() (free, reserve uint64) {
 	s, ok := h.Shard.(roomReporter)
 	if !ok {
@@ -53,7 +57,18 @@ func (h *Holding) Room() (free, reserve uint64) {
 	if err != nil {
 		return 0, 0
 	}
+	if h.Refused != nil { // a shard wants up to twice a value's size beside its reserve
+		reserve += 2 * h.Refused()
+	}
 	return free, reserve
+}
+
+// Writable says why the shard refuses writes; nil: it takes them.
+func (h *Holding) Writable() error {
+	if free, reserve := h.Room(); free < reserve {
+		return fmt.Errorf("writes are refused: %s are free, %s must be", human.Bytes(int64(free)), human.Bytes(int64(reserve)))
+	}
+	return nil
 }
 
 // Tell adds all that to the shard's report to the coordinator.

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
 	"taxon/store/memory"
+	"taxon/store/storerpc"
 )
 
 // A shard tells how many values it holds, what they take, and what room there is for more.
@@ -50,4 +52,42 @@ func TestHolding(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
+}
+
+// A shard that has refused a value for lack of room says that it refuses writes, though more than
+// its reserve is free, until it takes one again.
+func TestFullShardSaysSo(t *testing.T) {
+	shard := memory.New(memory.Options{MaxBytes: 1 << 20})
+	service := storerpc.NewServer(shard)
+	channel := storerpc.NewChannel()
+	service.Register(channel)
+	c, err := storerpc.New([]storerpc.Endpoint{{Name: "a", Conn: channel}}, storerpc.Options{Patience: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Holding{Shard: shard, Refused: service.Refused}
+	put := func(name string, size int) error {
+		return c.Put(t.Context(), []store.Value{{Key: store.Key{Job: "j", Step: 1, Attempt: 1, Name: name}, Data: make([]byte, size)}})
+	}
+	said := func(what string, refuses bool) {
+		t.Helper()
+		r := &taxonv1.JoinStoreRequest{}
+		h.Tell(t.Context(), r)
+		if got := Refuses(&taxonv1.Shard{Free: r.GetFree(), Reserve: r.GetReserve()}); got != refuses || (h.Writable() != nil) != refuses {
+			t.Errorf("%s: refuses writes %t: %v", what, got, h.Writable())
+		}
+	}
+	said("empty", false)
+	if err := put("a", 700<<10); err != nil {
+		t.Fatal(err)
+	}
+	said("with room", false)
+	if err := put("b", 600<<10); !errors.Is(err, store.ErrFull) {
+		t.Fatal(err)
+	}
+	said("full", true)
+	if err := put("c", 100<<10); err != nil {
+		t.Fatal(err)
+	}
+	said("after a smaller one", false)
 }

@@ -21,7 +21,9 @@ type Member struct {
 	Version  string // of this taxon
 	Members  taxonv1.MembersClient
 	Holding  *Holding // what it holds; nil: not reported
-	Joined   func()   // called once, when the coordinator first knows the shard
+	// Repairing says whether it copies from others what it missed; nil: it does not.
+	Repairing func() bool
+	Joined    func() // called once, when the coordinator first knows the shard
 	// Away gets a token whenever the shard may have missed writes: after its start, and after it
 	// was unreachable, or stopped, for longer than a heartbeat. Its capacity is one.
 	Away   chan struct{}
@@ -98,6 +100,9 @@ func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {
 	r := &taxonv1.JoinStoreRequest{Id: m.ID, Addr: m.Addr, Capacity: m.Capacity, Version: m.Version}
 	if m.Holding != nil {
 		m.Holding.Tell(ctx, r)
+	}
+	if m.Repairing != nil {
+		r.Repairing = m.Repairing()
 	}
 	return m.Members.JoinStore(call, r)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"taxon/internal/pause"
@@ -20,7 +21,12 @@ type Repairer struct {
 	Stores *JobStores
 	Done   func(job string, r storerpc.RepairResult) // called for repairs that copied something
 	Failed func(error)                               // called for what could not be done (yet)
+
+	busy atomic.Bool
 }
+
+// Busy says whether the shard may lack values that it should hold.
+func (r *Repairer) Busy() bool { return r.busy.Load() }
 
 // repairAgain is the pause before a failed repair is repeated.
 const repairAgain = 2 * time.Second
@@ -33,8 +39,12 @@ func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
 			return
 		case <-wanted:
 		}
+		r.busy.Store(true)
 		for {
 			err := r.all(ctx)
+			if err == nil {
+				r.busy.Store(false)
+			}
 			if err == nil || ctx.Err() != nil {
 				break
 			}

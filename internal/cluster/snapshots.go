@@ -102,7 +102,7 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 		return nil, err
 	}
 	return saved.State, pause.Retry(ctx, restorePatience, func() error {
-		if err := saved.PutData(ctx, s.Data, d, nil); err != nil {
+		if err := saved.PutData(ctx, s.Data, 1, d, nil); err != nil {
 			return err
 		}
 		return saved.PutValues(ctx, dst)
@@ -177,7 +177,7 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 		}
 		out, err := dir.Create(f.Name)
 		if err == nil {
-			err = fetchFile(ctx, s.Data, l.Fingerprint, n, f, out)
+			err = fetchFile(ctx, s.Data, l, n, out)
 		}
 		if err != nil {
 			return fmt.Errorf("snapshot: %s of data %.12s: %w", f.Name, l.Fingerprint, err)
@@ -201,7 +201,7 @@ func savedData(d *taxonv1.Data) (name string, held *taxonv1.Data, namesOnly bool
 	if !Uploaded(path) {
 		path, namesOnly = d.GetNames(), true
 	}
-	sum, ok := manifestOf(path)
+	sum, ok := indexOf(path)
 	if !ok {
 		return "", nil, false
 	}
@@ -318,8 +318,8 @@ func (s *Saved) PutValues(ctx context.Context, dst store.Store) error {
 	return s.back.Restore(ctx, dst)
 }
 
-// PutData uploads what is missing of the job's data set d. progress is as in Upload.
-func (s *Saved) PutData(ctx context.Context, st Writer, d *taxonv1.Data, progress func(done, total int64)) error {
+// PutData uploads what is missing of the job's data set d. copies and progress are as in Upload.
+func (s *Saved) PutData(ctx context.Context, st Writer, copies int, d *taxonv1.Data, progress func(done, total int64)) error {
 	name, held, namesOnly := savedData(d)
 	if name == "" {
 		return nil
@@ -336,7 +336,7 @@ func (s *Saved) PutData(ctx context.Context, st Writer, d *taxonv1.Data, progres
 		}
 		dir = temp
 	}
-	path, err := Upload(ctx, st, dir, namesOnly, progress)
+	path, err := Upload(ctx, st, copies, dir, namesOnly, progress)
 	if err != nil {
 		return fmt.Errorf("the data of job %s: %w", s.Job, err)
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"taxon/internal/dataset"
@@ -23,8 +24,8 @@ const (
 	partBytes = 4 << 20
 	// batchParts is how many are put or fetched in one call.
 	batchParts = 4
-	// uploaded is the prefix of the path of data that are in the store. The SHA-256 of their
-	// manifest follows.
+	// uploaded is the prefix of the path of data that are in the store. The SHA-256 of their index
+	// follows.
 	uploaded = "store:"
 )
 
@@ -39,16 +40,21 @@ func dataJob(fingerprint string) string {
 	return dataPrefix + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len(dataPrefix))]
 }
 
-// partKey is the key of part k of file n of a data set.
-func partKey(fingerprint string, n, k int) store.Key {
-	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: fmt.Sprintf("part/%d", k)}
+// index says what lies in the store of a data set. All values are named by their content, so
+// nobody can put others in their place, and an upload finds those that are there already. One
+// fingerprint may have several indexes, which differ in what they say about the source of the data.
+type index struct {
+	Manifest string              `json:"manifest"` // the document
+	Parts    map[string][]string `json:"parts"`    // by file, the SHA-256 of each part; only names may be there
 }
 
-// manifestKey is the key of a manifest. One fingerprint may have several, which differ in what
-// they say about the source of the data.
-func manifestKey(fingerprint, sum string) store.Key {
-	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: 0, Attempt: 1, Name: "manifest/" + sum}
+// partKey is the key of a part of file n of a data set, by its SHA-256 in hex.
+func partKey(fingerprint string, n int, sum string) store.Key {
+	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: store.ContentPrefix + sum}
 }
+
+// indexKey is the key of an index, by its SHA-256 in hex.
+func indexKey(fingerprint, sum string) store.Key { return partKey(fingerprint, 0, sum) }
 
 // Writer is what uploading needs of a store: see DataStore.
 type Writer interface {
@@ -56,18 +62,18 @@ type Writer interface {
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 }
 
-// Upload puts what is missing of the data set in the folder dir into the store, and returns the
-// path by which jobs name it. With namesOnly it uploads only the files with names
+// Upload puts what is missing of the data set in the folder dir into the store, so that each value
+// has so many copies, and returns the path by which jobs name it. With namesOnly it uploads only the files with names
 // (dataset.HoldsNames): the workers see such data themselves, and the names let anybody fetch
 // models. progress gets the bytes that are there by now, and all bytes; may be nil.
-func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
+func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
 	l, err := dataset.List(dir)
 	if err != nil {
 		return "", err
 	}
-	u := &upload{store: st, dir: dir, list: l, progress: progress, there: map[store.Key]uint64{}}
+	u := &upload{store: st, dir: dir, list: l, progress: progress, there: map[store.Key]int{}, copies: max(copies, 1)}
 	err = st.List(ctx, dataJob(l.Fingerprint), func(i store.Info) error {
-		u.there[i.Key] = i.Bytes
+		u.there[i.Key]++
 		return nil
 	})
 	if err != nil {
@@ -78,22 +84,30 @@ func Upload(ctx context.Context, st Writer, dir string, namesOnly bool, progress
 			u.total += f.Bytes
 		}
 	}
+	list := index{Manifest: string(l.Manifest), Parts: map[string][]string{}}
 	for n, f := range l.Files {
 		if namesOnly && !dataset.HoldsNames(f.Name) {
 			continue
 		}
-		if err := u.file(ctx, n, f); err != nil {
+		if list.Parts[f.Name], err = u.file(ctx, n, f); err != nil {
 			return "", fmt.Errorf("upload of %s: %w", f.Name, err)
 		}
 	}
-	// The manifest comes last: if it is there, the files are.
-	sum := sha256.Sum256(l.Manifest)
-	name := hex.EncodeToString(sum[:])
-	key := manifestKey(l.Fingerprint, name)
-	if err := st.Put(ctx, []store.Value{{Key: key, Data: l.Manifest}}); err != nil {
+	// The index comes last: if it is there, the files are.
+	doc, err := json.Marshal(&list)
+	if err != nil {
+		return "", err
+	}
+	name := sumOf(doc)
+	if err := st.Put(ctx, []store.Value{{Key: indexKey(l.Fingerprint, name), Data: doc}}); err != nil {
 		return "", fmt.Errorf("upload: %w", err)
 	}
 	return uploaded + name, nil
+}
+
+// sumOf is the SHA-256 of data in hex.
+func sumOf(data []byte) string {
+	return strings.TrimPrefix(store.ContentName(data), store.ContentPrefix)
 }
 
 // upload is one run of Upload.
@@ -102,39 +116,43 @@ type upload struct {
 	dir         string
 	list        *dataset.Listing
 	progress    func(done, total int64)
-	there       map[store.Key]uint64 // bytes by key
+	there       map[store.Key]int // copies by key
+	copies      int               // that there shall be
 	done, total int64
 	batch       []store.Value
 	batchBytes  int64
 }
 
-// file puts the missing parts of a file.
-func (u *upload) file(ctx context.Context, n int, f dataset.File) error {
+// file puts the missing parts of a file, and returns the SHA-256 of each.
+func (u *upload) file(ctx context.Context, n int, f dataset.File) (sums []string, err error) {
 	in, err := fs.OpenRegular(filepath.Join(u.dir, f.Name))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer in.Close()
 	for k := range parts(f.Bytes) {
 		size := min(partBytes, f.Bytes-int64(k)*partBytes)
-		key := partKey(u.list.Fingerprint, n, k)
-		if have, ok := u.there[key]; ok && have == uint64(size) {
+		data := make([]byte, size) // a new slice, as the store may keep it
+		if _, err := in.ReadAt(data, int64(k)*partBytes); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		sum := sumOf(data)
+		sums = append(sums, sum)
+		key := partKey(u.list.Fingerprint, n, sum)
+		if u.there[key] >= u.copies {
 			u.tell(size)
 			continue
 		}
-		data := make([]byte, size) // a new slice, as the store may keep it
-		if _, err := in.ReadAt(data, int64(k)*partBytes); err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
+		u.there[key] = u.copies
 		u.batch = append(u.batch, store.Value{Key: key, Data: data})
 		u.batchBytes += size
 		if len(u.batch) == batchParts {
 			if err := u.flush(ctx); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return u.flush(ctx)
+	return sums, u.flush(ctx)
 }
 
 func (u *upload) flush(ctx context.Context) error {
@@ -159,8 +177,8 @@ func (u *upload) tell(bytes int64) {
 // parts is the number of values for a file of so many bytes.
 func parts(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
 
-// manifestOf returns the manifest's name in the path of uploaded data.
-func manifestOf(path string) (sum string, ok bool) {
+// indexOf returns the SHA-256 of the index in the path of uploaded data.
+func indexOf(path string) (sum string, ok bool) {
 	sum, ok = strings.CutPrefix(path, uploaded)
 	return sum, ok && isSum(sum)
 }
@@ -192,30 +210,47 @@ func (notThere) Error() string {
 // Unwrap makes it a store.ErrUnavailable.
 func (notThere) Unwrap() error { return store.ErrUnavailable }
 
-// listing fetches and checks the manifest of a job's data.
-func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*dataset.Listing, error) {
-	sum, ok := manifestOf(d.GetPath())
+// held is a data set that the store holds.
+type held struct {
+	*dataset.Listing
+	parts map[string][]string // by file, the SHA-256 of each part
+}
+
+// listing fetches and checks the index of a job's data.
+func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*held, error) {
+	sum, ok := indexOf(d.GetPath())
 	if !ok || !isSum(d.GetFingerprint()) {
 		return nil, fmt.Errorf("the job's data %q (fingerprint %q) names nothing in the store", d.GetPath(), d.GetFingerprint())
 	}
-	doc, err := st.Get(ctx, []store.Key{manifestKey(d.GetFingerprint(), sum)})
+	doc, err := st.Get(ctx, []store.Key{indexKey(d.GetFingerprint(), sum)})
 	if err != nil {
 		return nil, err
 	}
 	if doc[0] == nil {
 		return nil, fmt.Errorf("data %.12s %w", d.GetFingerprint(), ErrNotThere)
 	}
-	if got := sha256.Sum256(doc[0]); hex.EncodeToString(got[:]) != sum {
-		return nil, fmt.Errorf("data %.12s: its manifest has another checksum than the job names", d.GetFingerprint())
+	if sumOf(doc[0]) != sum {
+		return nil, fmt.Errorf("data %.12s: its index has another checksum than the job names", d.GetFingerprint())
 	}
-	l, err := dataset.ParseManifest(doc[0])
+	var list index
+	if err := json.Unmarshal(doc[0], &list); err != nil {
+		return nil, fmt.Errorf("data %.12s: its index: %w", d.GetFingerprint(), err)
+	}
+	l, err := dataset.ParseManifest([]byte(list.Manifest))
 	if err != nil {
 		return nil, err
 	}
 	if l.Fingerprint != d.GetFingerprint() {
 		return nil, fmt.Errorf("data %.12s: its manifest is that of %.12s", d.GetFingerprint(), l.Fingerprint)
 	}
-	return l, nil
+	for _, f := range l.Files {
+		sums := list.Parts[f.Name]
+		whole := len(sums) == parts(f.Bytes)
+		if !whole && (len(sums) > 0 || dataset.HoldsNames(f.Name)) || slices.ContainsFunc(sums, func(s string) bool { return !isSum(s) }) {
+			return nil, fmt.Errorf("data %.12s: its index does not fit its manifest", d.GetFingerprint())
+		}
+	}
+	return &held{l, list.Parts}, nil
 }
 
 // FetchNames writes those files of a job's data that a model needs (dataset.OpenNames) into the
@@ -232,14 +267,14 @@ func FetchNames(ctx context.Context, st Reader, d *taxonv1.Data, dir string) err
 }
 
 // fetchFiles writes the files that want accepts, then the manifest.
-func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, want func(name string) bool) error {
+func fetchFiles(ctx context.Context, st Reader, l *held, dir string, want func(name string) bool) error {
 	for n, f := range l.Files {
 		if !want(f.Name) {
 			continue
 		}
 		out, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err == nil {
-			err = fetchFile(ctx, st, l.Fingerprint, n, f, out)
+			err = fetchFile(ctx, st, l, n, out)
 		}
 		if err != nil {
 			return fmt.Errorf("fetch %s of data %.12s: %w", f.Name, l.Fingerprint, err)
@@ -248,25 +283,28 @@ func fetchFiles(ctx context.Context, st Reader, l *dataset.Listing, dir string, 
 	return os.WriteFile(filepath.Join(dir, dataset.ManifestName), l.Manifest, 0o644)
 }
 
-// fetchFile writes one file and verifies its checksum.
-func fetchFile(ctx context.Context, st Reader, fingerprint string, n int, f dataset.File, out io.WriteCloser) error {
+// fetchFile writes file n and verifies its checksum.
+func fetchFile(ctx context.Context, st Reader, l *held, n int, out io.WriteCloser) error {
 	sum := sha256.New()
-	if err := errors.Join(fetchParts(ctx, st, fingerprint, n, f, out, sum), out.Close()); err != nil {
+	if err := errors.Join(fetchParts(ctx, st, l, n, io.MultiWriter(out, sum)), out.Close()); err != nil {
 		return err
 	}
-	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+	if hex.EncodeToString(sum.Sum(nil)) != l.Files[n].SHA256 {
 		return errors.New("what came has another checksum than the manifest says")
 	}
 	return nil
 }
 
-func fetchParts(ctx context.Context, st Reader, fingerprint string, n int, f dataset.File, out io.Writer, sum hash.Hash) error {
-	all := parts(f.Bytes)
-	left := f.Bytes
-	for first := 0; first < all; first += batchParts {
+func fetchParts(ctx context.Context, st Reader, l *held, n int, out io.Writer) error {
+	f := l.Files[n]
+	sums := l.parts[f.Name]
+	if len(sums) != parts(f.Bytes) {
+		return ErrNotThere
+	}
+	for first := 0; first < len(sums); first += batchParts {
 		var keys []store.Key
-		for k := first; k < min(first+batchParts, all); k++ {
-			keys = append(keys, partKey(fingerprint, n, k))
+		for _, sum := range sums[first:min(first+batchParts, len(sums))] {
+			keys = append(keys, partKey(l.Fingerprint, n, sum))
 		}
 		values, err := st.Get(ctx, keys)
 		if err != nil {
@@ -276,11 +314,9 @@ func fetchParts(ctx context.Context, st Reader, fingerprint string, n int, f dat
 			if v == nil {
 				return ErrNotThere
 			}
-			if int64(len(v)) != min(partBytes, left) {
-				return fmt.Errorf("part %d has %d bytes instead of %d", first+i, len(v), min(partBytes, left))
+			if store.ContentName(v) != keys[i].Name {
+				return fmt.Errorf("part %d: %w: it has another SHA-256 than its name says", first+i, store.ErrCorrupt)
 			}
-			left -= int64(len(v))
-			sum.Write(v)
 			if _, err := out.Write(v); err != nil {
 				return err
 			}

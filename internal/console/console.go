@@ -118,7 +118,7 @@ func (u *UI) say(lead, format string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
-	fmt.Fprintf(u.w, "%s%s\n", lead, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+	fmt.Fprintf(u.w, "%s%s\n", lead, human.Safe(strings.TrimRight(fmt.Sprintf(format, args...), "\n")))
 }
 
 // Close ends the open progress line, if any.
@@ -203,7 +203,7 @@ func (p *progress) Done() {
 // draw prints the present line.
 func (p *progress) draw() {
 	u := p.ui
-	line := p.line(u.now())
+	line := human.OneLine(p.line(u.now()))
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.live {

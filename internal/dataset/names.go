@@ -19,10 +19,14 @@ type Listing struct {
 	Fingerprint string
 	Files       []File // sorted by name; the manifest itself is not among them
 	Manifest    []byte // the document
+	Stats       Stats  // as the document says
 }
 
 // ManifestName is the name of the file that holds Listing.Manifest. It must be written last.
 const ManifestName = manifestFile
+
+// LabelsName is the name of the file that holds the names of the labels, a line each.
+const LabelsName = labelsFile
 
 // List reads the manifest of a folder that Ingest wrote, but not the files. Errors are those of
 // Open.
@@ -47,7 +51,7 @@ func ParseManifest(doc []byte) (*Listing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest of a data set: %w", err)
 	}
-	l := &Listing{Fingerprint: m.Fingerprint, Manifest: doc}
+	l := &Listing{Fingerprint: m.Fingerprint, Manifest: doc, Stats: m.Stats}
 	for _, f := range m.Files {
 		if !plainName(f.Name) || f.Bytes < 0 || f.Bytes > maxCount {
 			return nil, fmt.Errorf("manifest of a data set: damaged (file %q of %d bytes)", f.Name, f.Bytes)

@@ -2,12 +2,15 @@
 package human
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Count writes a whole number with commas: 1,234,567.
@@ -91,19 +94,46 @@ func Gap(gap float64) string {
 	return fmt.Sprintf("%.2e", gap)
 }
 
-// OneLine joins the lines of a text and removes control characters, which quoted input may
-// contain.
+// OneLine joins the lines of a text and makes it Safe.
 func OneLine(s string) string {
 	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, l := range lines {
 		lines[i] = strings.TrimSpace(l)
 	}
+	return Safe(strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
+}
+
+// Safe replaces what a terminal would obey instead of showing it, as text from others may hold it:
+// control characters but newlines and tabs, what turns the direction of writing, and bytes that are
+// no UTF-8.
+func Safe(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if obeyed(r) && r != '\n' && r != '\t' {
 			return '?'
 		}
 		return r
-	}, strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
+	}, s)
+}
+
+// obeyed says whether a terminal may obey a character.
+func obeyed(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
+}
+
+// SafeJSON escapes in a JSON document what Safe replaces: the document says the same.
+func SafeJSON(doc []byte) []byte {
+	if !bytes.ContainsFunc(doc, func(r rune) bool { return obeyed(r) && r >= 0x7f }) {
+		return doc
+	}
+	var out []byte
+	for _, r := range string(doc) {
+		if obeyed(r) && r >= 0x7f {
+			out = fmt.Appendf(out, "\\u%04x", r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // Bytes is the size in the largest binary unit that keeps it at 1 or more.

@@ -46,6 +46,9 @@ func TestFormats(t *testing.T) {
 		{QuoteIfNeeded(""), `""`},
 		{QuoteIfNeeded("a b"), `"a b"`},
 		{OneLine("a\n b\tc\x1b"), "a; b c?"},
+		{OneLine("\u009b2J \x9b \u202eexe.\u2066 \u200f \u2028 é 日 \u200d"), "?2J ? ?exe.? ? ? é 日 \u200d"},
+		{Safe("a\r\n\tb\x07"), "a?\n\tb?"},
+		{string(SafeJSON([]byte("{\"a\": \"\u009b\u202eé\"}\n"))), `{"a": "\u009b\u202eé"}` + "\n"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // Status is `taxon status --json`.
 type Status struct {
 	Job          string        `json:"job"`
+	Owner        string        `json:"owner,omitempty"` // who submitted it, by certificate or token
 	State        string        `json:"state"`
 	Phase        string        `json:"phase"`
 	Sweep        uint32        `json:"sweep"` // the highest that is committed
@@ -48,7 +50,7 @@ type Tasks struct {
 func StatusOf(st *taxonv1.JobStatus) Status {
 	t := st.GetTasks()
 	d := Status{
-		Job: st.GetJob(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
+		Job: st.GetJob(), Owner: st.GetOwner(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
 		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(), Replicas: st.GetReplicas(),
 		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
@@ -80,6 +82,7 @@ func etaOf(seconds float64) *float64 {
 type Line struct {
 	Job        string   `json:"job"`
 	Name       string   `json:"name,omitempty"`
+	Owner      string   `json:"owner,omitempty"` // who submitted it, by certificate or token
 	State      string   `json:"state"`
 	Phase      string   `json:"phase"`
 	Sweep      uint32   `json:"sweep"`
@@ -91,18 +94,20 @@ type Line struct {
 	Exportable bool     `json:"exportable"`
 	Values     string   `json:"values"`       // kept, dropped, discarded
 	Until      string   `json:"values_until"` // latest time at which they are dropped, RFC 3339, UTC; empty: not decided, or already gone
+	Copies     uint32   `json:"copies"`       // that each value shall have; 0: they are gone
+	There      uint32   `json:"copies_there"` // that each has at least, on stores that are up and repaired
 	After      uint32   `json:"values_jobs"`  // they are dropped when so many more jobs have ended; 0: not decided, or already gone
 }
 
 // LineOf is a job of a list as a document.
 func LineOf(j *taxonv1.JobInfo) Line {
-	l := Line{Job: j.GetJob(), Name: j.GetName(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
+	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
 		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()), Error: j.GetError(),
-		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept"}
+		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept", Copies: j.GetCopies(), There: j.GetCopiesThere()}
 	switch k := j.GetKept(); {
 	case k.GetDropped():
 		l.Values = KeptText(k)
-	case k != nil:
+	case k.GetUntilUnixMs() != 0:
 		l.Until, l.After = utc(k.GetUntilUnixMs(), time.RFC3339), k.GetJobs()
 	}
 	return l
@@ -113,6 +118,15 @@ func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC
 // fewJobs is up to how many more jobs KeptText mentions their number.
 const fewJobs = 10
 
+// ValuesText is KeptText, and says if values of the job have too few copies.
+func ValuesText(j *taxonv1.JobInfo) string {
+	text := KeptText(j.GetKept())
+	if j.GetCopiesThere() < j.GetCopies() {
+		text += fmt.Sprintf("; only %d of %s", j.GetCopiesThere(), human.Counted(int64(j.GetCopies()), "copy", "copies"))
+	}
+	return text
+}
+
 // KeptText says how long the values of a job are kept.
 func KeptText(k *taxonv1.Kept) string {
 	switch {
@@ -122,6 +136,8 @@ func KeptText(k *taxonv1.Kept) string {
 		return "discarded"
 	case k.GetDropped():
 		return "dropped"
+	case k.GetUntilUnixMs() == 0:
+		return "until it is discarded"
 	}
 	text := "until " + utc(k.GetUntilUnixMs(), time.DateOnly)
 	if k.GetJobs() <= fewJobs {

@@ -167,6 +167,7 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 			refuse(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
 			return
 		}
+		r = r.WithContext(id.with(r.Context()))
 	}
 	h.ServeHTTP(w, r)
 }

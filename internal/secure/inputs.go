@@ -44,7 +44,7 @@ func CheckRequest(req any) error {
 	case *taxonv1.SubmitRequest:
 		return first(checkID("job", r.GetJob()), checkName("job name", r.GetName()), atMost("replicas", int(r.GetReplicas()), maxReplicas))
 	case *taxonv1.RegisterRequest:
-		return first(checkName("worker name", r.GetName()), atMost("slots", int(r.GetSlots()), maxSlots))
+		return first(checkName("worker name", r.GetName()), checkVersion(r.GetVersion()), atMost("slots", int(r.GetSlots()), maxSlots))
 	case *taxonv1.DrainRequest:
 		return checkName("worker", r.GetWorker())
 	case *taxonv1.LeaveRequest:
@@ -64,7 +64,7 @@ func CheckRequest(req any) error {
 		}
 		return nil
 	case *taxonv1.JoinStoreRequest:
-		return first(checkID("shard", r.GetId()), checkAddr(r.GetAddr()))
+		return first(checkID("shard", r.GetId()), checkAddr(r.GetAddr()), checkVersion(r.GetVersion()))
 	case *taxonv1.LeaveStoreRequest:
 		return checkID("shard", r.GetId())
 	case interface{ GetJob() string }: // Status, Cancel, Resume, Describe
@@ -113,6 +113,14 @@ func checkName(what, name string) error {
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return fmt.Errorf("%s %q: only printable characters", what, name)
+	}
+	return nil
+}
+
+// checkVersion accepts what a build calls itself: "v1.2.3", "(devel)" and the like.
+func checkVersion(version string) error {
+	if len(version) > maxIDBytes || strings.ContainsFunc(version, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("version %.*q: at most %d printable ASCII characters, no blanks", maxIDBytes, version, maxIDBytes)
 	}
 	return nil
 }

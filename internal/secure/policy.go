@@ -45,6 +45,7 @@ func DefaultPolicy() Policy {
 		"Drain":    {Admin}, // it affects everybody's jobs
 
 		"ForgetStore": {Admin},
+		"Strays":      {Admin},
 	})
 	p.add("taxon.v1.Members", methods{
 		"JoinStore":  {Store},

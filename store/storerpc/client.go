@@ -206,15 +206,31 @@ func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) 
 	return (values + n - 1) / n, err
 }
 
+// An order to a shard that is not worth waiting for is tried for orderWait, and not again for
+// orderPause.
+const (
+	orderWait  = time.Second
+	orderPause = 10 * time.Second
+)
+
 // tell makes a call to every shard that only deletes what nobody reads. With replicas it works
-// without shards that stay away; what they keep is deleted by a later Drop.
+// without shards that stay away; what they keep is deleted by a later Drop. It waits for such a
+// shard once, and then hardly: other calls follow, and a job's end waits for them all.
 func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *shard) error) error {
 	left := c.all()
+	spare := c.copies - 1
+	left = slices.DeleteFunc(left, func(i int) bool {
+		skip := spare > 0 && c.hopeless(i) && time.Since(time.Unix(0, c.shards[i].ordered.Load())) < orderPause
+		if skip {
+			spare--
+		}
+		return skip
+	})
 	p := newPatience(c.patience)
 	for {
 		errs := make([]error, len(c.shards))
 		err := c.each(ctx, left, func(ctx context.Context, i int) error {
-			if errs[i] = call(ctx, c.shards[i]); !away(errs[i]) {
+			if errs[i] = c.order(ctx, c.shards[i], call); !away(errs[i]) {
 				return errs[i]
 			}
 			return nil
@@ -222,8 +238,16 @@ func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *sha
 		if err != nil {
 			return err
 		}
-		left = slices.DeleteFunc(left, func(i int) bool { return errs[i] == nil })
-		if len(left) == 0 || len(left) < c.copies && p.spent(shortPatience) {
+		left = slices.DeleteFunc(left, func(i int) bool {
+			c.shards[i].failing.Store(errs[i] != nil && c.shards[i].failing.Load())
+			return errs[i] == nil
+		})
+		patient := slices.ContainsFunc(left, func(i int) bool { return !c.hopeless(i) }) && !p.spent(shortPatience)
+		if len(left) == 0 || len(left) <= spare && !patient {
+			for _, i := range left {
+				c.shards[i].failing.Store(true)
+				c.shards[i].ordered.Store(time.Now().UnixNano())
+			}
 			return nil
 		}
 		if p.spent(1) {
@@ -234,6 +258,27 @@ func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *sha
 		}
 	}
 }
+
+// order makes one call. With replicas, a shard that does not answer in time counts as away.
+func (c *Client) order(ctx context.Context, s *shard, call func(ctx context.Context, s *shard) error) error {
+	if c.copies == 1 {
+		return call(ctx, s)
+	}
+	wait := max(time.Duration(shortPatience*float64(c.patience)), orderWait)
+	if s.failing.Load() || s.down() {
+		wait = orderWait
+	}
+	short, done := context.WithTimeout(ctx, wait)
+	defer done()
+	err := call(short, s)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("store shard %s: %w: no answer", s.name, store.ErrUnavailable)
+	}
+	return err
+}
+
+// hopeless says whether a shard is not worth waiting for.
+func (c *Client) hopeless(i int) bool { return c.shards[i].failing.Load() || c.shards[i].down() }
 
 // Close does nothing: connections belong to their makers.
 func (c *Client) Close() error { return nil }
@@ -246,9 +291,10 @@ type node struct {
 	name string
 	rpc  taxonv1.StoreClient
 	down func() bool // said to be down: not read from where a copy elsewhere will do
-	// failing: the last write gave up on it. Until a write succeeds, other writes do not wait for
-	// it if another copy will do.
+	// failing: the last write or order gave up on it. Until one succeeds, others do not wait for it
+	// if another copy will do.
 	failing atomic.Bool
+	ordered atomic.Int64               // when an order was given up, in nanoseconds since 1970
 	files   atomic.Pointer[attachment] // nil: not asked for
 	scratch atomic.Pointer[scratch]    // waits to be reused; nil: none
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"taxon/store"
 	"taxon/store/storerpc"
@@ -163,5 +164,44 @@ func TestRepairBesideTheJob(t *testing.T) {
 	}
 	if len(c.Behind()) != 0 {
 		t.Errorf("behind: %v", c.Behind())
+	}
+}
+
+// Orders that only free space wait once for a shard that is away while others have copies, and not
+// at all for one that is known to be down: a job's end waits for all of its orders.
+func TestOrdersDoNotWait(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		shards := []*brittle{newBrittle(t), newBrittle(t)}
+		var ends []storerpc.Endpoint
+		for i, b := range shards {
+			gone := i == 1
+			ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("s%d", i), Conn: b, Down: func() bool { return known && gone }})
+		}
+		patience := 250 * time.Millisecond
+		if known {
+			patience = time.Hour
+		}
+		c, err := storerpc.New(ends, storerpc.Options{Replicas: 2, Patience: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards[1].Stop()
+		calls := 0
+		for range 50 {
+			shards[1].Later(func() bool { calls++; return false })
+			if err := c.Commit(t.Context(), "j", 1, []uint32{1}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Drop(t.Context(), store.DropSpec{Job: "j", Before: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if calls > 60 {
+			t.Errorf("known to be down %t: the shard that is away was asked %d times in 100 orders", known, calls)
+		}
+		shards[1].Start()
+		if err := c.Commit(t.Context(), "j", 2, []uint32{1}); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -31,7 +31,13 @@ type Server struct {
 	large  chan struct{}
 	filed  store.Filed // nil, like inbox: no short circuit
 	inbox  *inbox
+
+	refused atomic.Uint64 // bytes of the last batch, if there was no room for it
 }
+
+// Refused is the size of the last values that were to be stored, if there was no room for them; 0:
+// there was.
+func (s *Server) Refused() uint64 { return s.refused.Load() }
 
 var _ taxonv1.StoreServer = (*Server)(nil)
 

@@ -129,6 +129,16 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 // store passes values to the shard, and removes what clients have left in its folder.
 func (s *Server) store(ctx context.Context, values []store.Summed) error {
 	err := s.shard.PutSummed(ctx, values)
+	switch {
+	case err == nil:
+		s.refused.Store(0)
+	case errors.Is(err, store.ErrFull):
+		size := uint64(0)
+		for i := range values {
+			size += uint64(len(values[i].Data))
+		}
+		s.refused.Store(size)
+	}
 	if s.inbox != nil {
 		s.inbox.sweep(errors.Is(err, store.ErrFull))
 	}

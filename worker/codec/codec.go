@@ -14,9 +14,10 @@ import (
 	"taxon/internal/sparse"
 )
 
-// ErrBroken says that a value's bytes are not what its name promises. The store has
-// verified their checksum, so it is a matter of versions, not of luck.
-var ErrBroken = errors.New("value has another format: written by a different version of taxon")
+// ErrBroken says that a value's bytes are not what its name promises. The store has verified the
+// checksum that its writer made, and processes of other protocols are refused when they connect. So
+// the worker that wrote it, which the key names by task and attempt, wrote it so.
+var ErrBroken = errors.New("value is malformed, and its checksum is right: the worker that wrote it has faulty memory or a faulty program")
 
 // Encoder appends to a byte slice.
 type Encoder struct{ B []byte }

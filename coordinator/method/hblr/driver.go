@@ -2,6 +2,7 @@ package hblr
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"taxon/coordinator/method"
@@ -571,6 +572,11 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	}
 	if (d.Partition != nil || d.Jointly != nil) != detail.Softmax {
 		return nil, errors.New("its likelihood is not the job's")
+	}
+	for _, h := range []*history{&d.History, d.OfMeans} {
+		if h != nil && (h.Older < 0 || h.Older > Memory) || d.Points < 0 {
+			return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", d.History.Older, d.Points)
+		}
 	}
 	return d, nil
 }

@@ -156,5 +156,11 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 // Driver implements method.Method.
 func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
 	d := newDriver(spec.GetOptions(), plan)
-	return d, method.Restore(s, &d.state, &d.Stage, stageEnd)
+	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
+		return nil, err
+	}
+	if n := d.History.Older; n < 0 || n > Memory || d.Points < 0 {
+		return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", n, d.Points)
+	}
+	return d, nil
 }

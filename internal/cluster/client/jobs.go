@@ -113,6 +113,28 @@ func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxo
 	return c.Jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: id, Force: force})
 }
 
+// Strays lists the jobs that have values in the store and that the coordinator does not know, or has
+// dropped. With drop it drops the values of those named, or of all if none are; it asks first.
+func (c *Client) Strays(ctx context.Context, drop bool, named []string, ask Confirm) ([]*taxonv1.Stray, error) {
+	list, err := c.Jobs.Strays(ctx, &taxonv1.StraysRequest{})
+	if err != nil || !drop {
+		return list.GetJobs(), err
+	}
+	if len(named) == 0 {
+		for _, s := range list.GetJobs() {
+			named = append(named, s.GetJob())
+		}
+	}
+	if len(named) == 0 {
+		return nil, nil
+	}
+	if err := ask(fmt.Sprintf("stores strays: the values of %s are dropped for good; values that a restore has just put look like them", strings.Join(named, ", ")), "Drop them?"); err != nil {
+		return nil, err
+	}
+	list, err = c.Jobs.Strays(ctx, &taxonv1.StraysRequest{Drop: named})
+	return list.GetJobs(), err
+}
+
 // Watch calls show for each change of a job until the job has ended, and returns its last status
 // with the whole trace. If the coordinator goes away it is called again.
 func (c *Client) Watch(ctx context.Context, job string, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {

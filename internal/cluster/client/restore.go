@@ -60,7 +60,7 @@ func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, sa
 	}
 	line := c.Tell.StartBytes("data", 0)
 	data := &cluster.DataStore{Shards: c.Shards, Copies: replicas, Patience: c.Patience}
-	err = saved.PutData(ctx, data, state.Spec.GetData(), func(done, total int64) {
+	err = saved.PutData(ctx, data, replicas, state.Spec.GetData(), func(done, total int64) {
 		line.Total(total)
 		line.Set(done)
 	})

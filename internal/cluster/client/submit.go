@@ -29,6 +29,7 @@ type Submission struct {
 	ID       string           // empty: one is made up
 	Name     string
 	Replicas int
+	Trial    bool // its values will be discarded soon, so it pushes out nobody's
 }
 
 // CheckID refuses an invalid job id.
@@ -58,6 +59,9 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (string, error) {
 			break
 		}
 	}
+	if few := r.GetDisplaced(); err == nil && len(few) > 0 && !s.Trial {
+		c.Tell.Warn("when job %s has finished, the weights of %s are dropped, as the coordinator keeps no more finished jobs: export them before", r.GetJob(), strings.Join(few, ", "))
+	}
 	return r.GetJob(), c.Fail(err)
 }
 
@@ -83,7 +87,7 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 		return err
 	}
 	defer done()
-	path, err := cluster.Upload(ctx, data, dir, s.InPlace, func(done, total int64) {
+	path, err := cluster.Upload(ctx, data, s.Replicas, dir, s.InPlace, func(done, total int64) {
 		line.Total(total)
 		line.Set(done)
 	})

@@ -38,7 +38,7 @@ func (c *Client) Slots(ctx context.Context) (n int, err error) {
 // If ctx ends first, the job goes on.
 func (c *Client) Train(ctx context.Context, ui tell.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	c = c.telling(ui)
-	if _, err := c.Submit(ctx, &Submission{Spec: spec, Data: data, ID: job, Replicas: 1}); err != nil {
+	if _, err := c.Submit(ctx, &Submission{Spec: spec, Data: data, ID: job, Replicas: 1, Trial: true}); err != nil {
 		return nil, err
 	}
 	return c.follow(ctx, job, see)

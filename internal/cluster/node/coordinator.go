@@ -22,6 +22,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
+	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -100,7 +101,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
-		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller,
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
@@ -120,10 +121,11 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	close(c.started)
 	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)
-	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting}))
+	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting, Strays: collector.Strays}))
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
+	rest.Go(func() { collector.Refill(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
 		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
 			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))

@@ -58,7 +58,8 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, shard.Close()) }()
 	watched := p.figure.Shard(shard)
-	storerpc.NewServerWith(watched, storerpc.ServerOptions{ShortCircuit: o.ShortCircuit}).Register(p.server)
+	service := storerpc.NewServerWith(watched, storerpc.ServerOptions{ShortCircuit: o.ShortCircuit})
+	service.Register(p.server)
 	dialer := &cluster.Dialer{Security: o.Security}
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.Coordinator)
@@ -68,7 +69,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
 		Failed: explained(warn, o.Coordinator), Away: make(chan struct{}, 1)}
-	m.Holding = &cluster.Holding{Shard: shard}
+	m.Holding = &cluster.Holding{Shard: shard, Refused: service.Refused}
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
@@ -80,12 +81,13 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		Done: func(job string, r storerpc.RepairResult) {
 			p.log.Info("repaired from other copies", "job", job, "values", r.Copied, "bytes", r.Bytes)
 		}}
+	m.Repairing = repairer.Busy
 	healthy := func() error {
 		if !m.Known() {
 			return errors.New("the coordinator does not know the shard yet")
 		}
 		_, err := m.Holding.Any(ctx)
-		return err
+		return errors.Join(err, m.Holding.Writable())
 	}
 	return p.serveMember(ctx, o.Coordinator, m, repairer, healthy)
 }

@@ -975,6 +975,7 @@ func (x *SubmitRequest) GetName() string {
 type SubmitResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Displaced     []string               `protobuf:"bytes,2,rep,name=displaced,proto3" json:"displaced,omitempty"` // finished jobs whose weights are dropped when this and the submitter's other open jobs have finished, oldest first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,6 +1015,13 @@ func (x *SubmitResult) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *SubmitResult) GetDisplaced() []string {
+	if x != nil {
+		return x.Displaced
+	}
+	return nil
 }
 
 type StatusRequest struct {
@@ -1305,6 +1313,9 @@ type JobInfo struct {
 	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
 	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
+	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"`                                 // as in JobStatus
+	Copies          uint32                 `protobuf:"varint,18,opt,name=copies,proto3" json:"copies,omitempty"`                              // that each of its values shall have
+	CopiesThere     uint32                 `protobuf:"varint,19,opt,name=copies_there,json=copiesThere,proto3" json:"copies_there,omitempty"` // that each has at least, on shards that are up and repaired
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1449,6 +1460,27 @@ func (x *JobInfo) GetKept() *Kept {
 		return x.Kept
 	}
 	return nil
+}
+
+func (x *JobInfo) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *JobInfo) GetCopies() uint32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *JobInfo) GetCopiesThere() uint32 {
+	if x != nil {
+		return x.CopiesThere
+	}
+	return 0
 }
 
 // Kept says what the coordinator keeps of a job that has ended.
@@ -2283,12 +2315,13 @@ type Shard struct {
 	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                           // that its values take
 	Capacity      uint64                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`                     // 0: not told
 	SeenUnixMs    int64                  `protobuf:"varint,6,opt,name=seen_unix_ms,json=seenUnixMs,proto3" json:"seen_unix_ms,omitempty"`
-	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`      // joined without values, though jobs have placed some on it
-	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`    // that lie on it
-	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`        // bytes of its disk, or of its memory; 0 with reserve 0: not told
-	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"` // with fewer bytes free it refuses writes
-	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`        // that have values on it, at most 100; in lists for users (Stores) only
-	Version       string                 `protobuf:"bytes,12,opt,name=version,proto3" json:"version,omitempty"`  // of its taxon, as told last; empty: not told
+	Empty         bool                   `protobuf:"varint,7,opt,name=empty,proto3" json:"empty,omitempty"`          // joined without values, though jobs have placed some on it
+	Values        uint64                 `protobuf:"varint,8,opt,name=values,proto3" json:"values,omitempty"`        // that lie on it
+	Free          uint64                 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`            // bytes of its disk, or of its memory; 0 with reserve 0: not told
+	Reserve       uint64                 `protobuf:"varint,10,opt,name=reserve,proto3" json:"reserve,omitempty"`     // with fewer bytes free it refuses writes
+	Jobs          []string               `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`            // that have values on it, at most 100; in lists for users (Stores) only
+	Version       string                 `protobuf:"bytes,12,opt,name=version,proto3" json:"version,omitempty"`      // of its taxon, as told last; empty: not told
+	Repairing     bool                   `protobuf:"varint,13,opt,name=repairing,proto3" json:"repairing,omitempty"` // it copies from others what it missed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2405,6 +2438,13 @@ func (x *Shard) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *Shard) GetRepairing() bool {
+	if x != nil {
+		return x.Repairing
+	}
+	return false
 }
 
 type StoresRequest struct {
@@ -2548,6 +2588,163 @@ func (x *StoresResult) GetVersion() uint64 {
 	return 0
 }
 
+type StraysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drop          []string               `protobuf:"bytes,1,rep,name=drop,proto3" json:"drop,omitempty"` // FAILED_PRECONDITION, and nothing is dropped, if one of them is no stray
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StraysRequest) Reset() {
+	*x = StraysRequest{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StraysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StraysRequest) ProtoMessage() {}
+
+func (x *StraysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StraysRequest.ProtoReflect.Descriptor instead.
+func (*StraysRequest) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *StraysRequest) GetDrop() []string {
+	if x != nil {
+		return x.Drop
+	}
+	return nil
+}
+
+type StraysResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*Stray               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StraysResult) Reset() {
+	*x = StraysResult{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StraysResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StraysResult) ProtoMessage() {}
+
+func (x *StraysResult) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StraysResult.ProtoReflect.Descriptor instead.
+func (*StraysResult) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *StraysResult) GetJobs() []*Stray {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// Stray counts the values of a job, copies apart, on the shards that answer.
+type Stray struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Values        uint64                 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Dropped       bool                   `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stray) Reset() {
+	*x = Stray{}
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stray) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stray) ProtoMessage() {}
+
+func (x *Stray) ProtoReflect() protoreflect.Message {
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stray.ProtoReflect.Descriptor instead.
+func (*Stray) Descriptor() ([]byte, []int) {
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Stray) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Stray) GetValues() uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *Stray) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Stray) GetDropped() bool {
+	if x != nil {
+		return x.Dropped
+	}
+	return false
+}
+
 type JoinStoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2558,14 +2755,15 @@ type JoinStoreRequest struct {
 	Values        uint64                 `protobuf:"varint,6,opt,name=values,proto3" json:"values,omitempty"`
 	Free          uint64                 `protobuf:"varint,7,opt,name=free,proto3" json:"free,omitempty"` // as in Shard
 	Reserve       uint64                 `protobuf:"varint,8,opt,name=reserve,proto3" json:"reserve,omitempty"`
-	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // of its taxon
+	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`       // of its taxon
+	Repairing     bool                   `protobuf:"varint,10,opt,name=repairing,proto3" json:"repairing,omitempty"` // as in Shard
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinStoreRequest) Reset() {
 	*x = JoinStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2775,7 @@ func (x *JoinStoreRequest) String() string {
 func (*JoinStoreRequest) ProtoMessage() {}
 
 func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[34]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2788,7 @@ func (x *JoinStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreRequest.ProtoReflect.Descriptor instead.
 func (*JoinStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{34}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JoinStoreRequest) GetId() string {
@@ -2656,6 +2854,13 @@ func (x *JoinStoreRequest) GetVersion() string {
 	return ""
 }
 
+func (x *JoinStoreRequest) GetRepairing() bool {
+	if x != nil {
+		return x.Repairing
+	}
+	return false
+}
+
 type JoinStoreResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	HeartbeatMs   uint32                 `protobuf:"varint,1,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
@@ -2667,7 +2872,7 @@ type JoinStoreResult struct {
 
 func (x *JoinStoreResult) Reset() {
 	*x = JoinStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +2884,7 @@ func (x *JoinStoreResult) String() string {
 func (*JoinStoreResult) ProtoMessage() {}
 
 func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[35]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +2897,7 @@ func (x *JoinStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinStoreResult.ProtoReflect.Descriptor instead.
 func (*JoinStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{35}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JoinStoreResult) GetHeartbeatMs() uint32 {
@@ -2725,7 +2930,7 @@ type LeaveStoreRequest struct {
 
 func (x *LeaveStoreRequest) Reset() {
 	*x = LeaveStoreRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2942,7 @@ func (x *LeaveStoreRequest) String() string {
 func (*LeaveStoreRequest) ProtoMessage() {}
 
 func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[36]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2955,7 @@ func (x *LeaveStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreRequest.ProtoReflect.Descriptor instead.
 func (*LeaveStoreRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{36}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LeaveStoreRequest) GetId() string {
@@ -2768,7 +2973,7 @@ type LeaveStoreResult struct {
 
 func (x *LeaveStoreResult) Reset() {
 	*x = LeaveStoreResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2985,7 @@ func (x *LeaveStoreResult) String() string {
 func (*LeaveStoreResult) ProtoMessage() {}
 
 func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[37]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2998,7 @@ func (x *LeaveStoreResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveStoreResult.ProtoReflect.Descriptor instead.
 func (*LeaveStoreResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{37}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
 }
 
 // FailedTask names the task that a job failed at.
@@ -2814,7 +3019,7 @@ type FailedTask struct {
 
 func (x *FailedTask) Reset() {
 	*x = FailedTask{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +3031,7 @@ func (x *FailedTask) String() string {
 func (*FailedTask) ProtoMessage() {}
 
 func (x *FailedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[38]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +3044,7 @@ func (x *FailedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedTask.ProtoReflect.Descriptor instead.
 func (*FailedTask) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{38}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FailedTask) GetSweep() uint32 {
@@ -2918,7 +3123,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3135,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[39]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3148,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{39}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TaskCounts) GetDone() uint32 {
@@ -2988,7 +3193,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3000,7 +3205,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[40]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3013,7 +3218,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{40}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Certificate) GetObjective() float64 {
@@ -3064,7 +3269,7 @@ type SweepRecord struct {
 
 func (x *SweepRecord) Reset() {
 	*x = SweepRecord{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3281,7 @@ func (x *SweepRecord) String() string {
 func (*SweepRecord) ProtoMessage() {}
 
 func (x *SweepRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[41]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3294,7 @@ func (x *SweepRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRecord.ProtoReflect.Descriptor instead.
 func (*SweepRecord) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{41}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SweepRecord) GetSweep() uint32 {
@@ -3165,13 +3370,16 @@ type JobStatus struct {
 	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
 	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"` // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	Report            []byte                 `protobuf:"bytes,43,opt,name=report,proto3" json:"report,omitempty"` // of a job with a certificate: the method's own figures, a JSON object; empty: it has none
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// who submitted it, by the call's certificate or token, never by what the call says; empty:
+	// nobody is known, as the coordinator asks for neither
+	Owner         string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3391,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[42]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3404,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{42}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobStatus) GetJob() string {
@@ -3500,6 +3708,13 @@ func (x *JobStatus) GetReport() []byte {
 	return nil
 }
 
+func (x *JobStatus) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
 // PastCaps are caps that a job had until it was resumed with others.
 type PastCaps struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3513,7 +3728,7 @@ type PastCaps struct {
 
 func (x *PastCaps) Reset() {
 	*x = PastCaps{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3740,7 @@ func (x *PastCaps) String() string {
 func (*PastCaps) ProtoMessage() {}
 
 func (x *PastCaps) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[43]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3753,7 @@ func (x *PastCaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastCaps.ProtoReflect.Descriptor instead.
 func (*PastCaps) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{43}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PastCaps) GetSweep() uint32 {
@@ -3583,7 +3798,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +3810,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[44]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3823,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{44}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RegisterRequest) GetName() string {
@@ -3665,7 +3880,7 @@ type RegisterResult struct {
 
 func (x *RegisterResult) Reset() {
 	*x = RegisterResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3892,7 @@ func (x *RegisterResult) String() string {
 func (*RegisterResult) ProtoMessage() {}
 
 func (x *RegisterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[45]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +3905,7 @@ func (x *RegisterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResult.ProtoReflect.Descriptor instead.
 func (*RegisterResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{45}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RegisterResult) GetWorker() string {
@@ -3730,7 +3945,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +3957,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[46]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +3970,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{46}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LeaveRequest) GetWorker() string {
@@ -3773,7 +3988,7 @@ type LeaveResult struct {
 
 func (x *LeaveResult) Reset() {
 	*x = LeaveResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4000,7 @@ func (x *LeaveResult) String() string {
 func (*LeaveResult) ProtoMessage() {}
 
 func (x *LeaveResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[47]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4013,7 @@ func (x *LeaveResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResult.ProtoReflect.Descriptor instead.
 func (*LeaveResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{47}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
 }
 
 type JobRequest struct {
@@ -3810,7 +4025,7 @@ type JobRequest struct {
 
 func (x *JobRequest) Reset() {
 	*x = JobRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4037,7 @@ func (x *JobRequest) String() string {
 func (*JobRequest) ProtoMessage() {}
 
 func (x *JobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[48]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4050,7 @@ func (x *JobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRequest.ProtoReflect.Descriptor instead.
 func (*JobRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{48}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobRequest) GetJob() string {
@@ -3859,7 +4074,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +4086,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[49]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +4099,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{49}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobResult) GetSpec() *JobSpec {
@@ -3926,7 +4141,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4153,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[50]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4166,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{50}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LeaseRequest) GetWorker() string {
@@ -3984,7 +4199,7 @@ type Refs struct {
 
 func (x *Refs) Reset() {
 	*x = Refs{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4211,7 @@ func (x *Refs) String() string {
 func (*Refs) ProtoMessage() {}
 
 func (x *Refs) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[51]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4224,7 @@ func (x *Refs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refs.ProtoReflect.Descriptor instead.
 func (*Refs) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{51}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Refs) GetCount() []uint32 {
@@ -4051,7 +4266,7 @@ type Ref struct {
 
 func (x *Ref) Reset() {
 	*x = Ref{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4278,7 @@ func (x *Ref) String() string {
 func (*Ref) ProtoMessage() {}
 
 func (x *Ref) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[52]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4291,7 @@ func (x *Ref) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ref.ProtoReflect.Descriptor instead.
 func (*Ref) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{52}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Ref) GetStep() uint32 {
@@ -4113,7 +4328,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4340,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[53]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4353,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{53}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Input) GetValue() string {
@@ -4190,7 +4405,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4202,7 +4417,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[54]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4215,7 +4430,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{54}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Lease) GetJob() string {
@@ -4320,7 +4535,7 @@ type LeaseResult struct {
 
 func (x *LeaseResult) Reset() {
 	*x = LeaseResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4332,7 +4547,7 @@ func (x *LeaseResult) String() string {
 func (*LeaseResult) ProtoMessage() {}
 
 func (x *LeaseResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[55]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4345,7 +4560,7 @@ func (x *LeaseResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResult.ProtoReflect.Descriptor instead.
 func (*LeaseResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{55}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LeaseResult) GetLease() *Lease {
@@ -4382,7 +4597,7 @@ type LeaseId struct {
 
 func (x *LeaseId) Reset() {
 	*x = LeaseId{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4394,7 +4609,7 @@ func (x *LeaseId) String() string {
 func (*LeaseId) ProtoMessage() {}
 
 func (x *LeaseId) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[56]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4407,7 +4622,7 @@ func (x *LeaseId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseId.ProtoReflect.Descriptor instead.
 func (*LeaseId) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{56}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LeaseId) GetJob() string {
@@ -4455,7 +4670,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4682,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[57]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4695,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{57}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RenewRequest) GetWorker() string {
@@ -4507,7 +4722,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4734,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[58]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4747,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{58}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RenewResult) GetLost() []*LeaseId {
@@ -4559,7 +4774,7 @@ type Sums struct {
 
 func (x *Sums) Reset() {
 	*x = Sums{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4571,7 +4786,7 @@ func (x *Sums) String() string {
 func (*Sums) ProtoMessage() {}
 
 func (x *Sums) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[59]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4584,7 +4799,7 @@ func (x *Sums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sums.ProtoReflect.Descriptor instead.
 func (*Sums) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{59}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Sums) GetValues() []float64 {
@@ -4618,7 +4833,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4845,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[60]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4858,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{60}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReportRequest) GetWorker() string {
@@ -4769,7 +4984,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4781,7 +4996,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_coordinator_proto_msgTypes[61]
+	mi := &file_taxon_v1_coordinator_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4794,7 +5009,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{61}
+	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReportResult) GetAccepted() bool {
@@ -4895,9 +5110,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x11.taxon.v1.JobSpecR\x04spec\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\" \n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\">\n" +
 	"\fSubmitResult\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"9\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x1c\n" +
+	"\tdisplaced\x18\x02 \x03(\tR\tdisplaced\"9\n" +
 	"\rStatusRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06verify\x18\x02 \x01(\bR\x06verify\";\n" +
@@ -4918,7 +5134,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\x95\x04\n" +
+	"\x0fListJobsRequest\"\xe6\x04\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4940,7 +5156,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
 	"exportable\x18\x0f \x01(\bR\n" +
 	"exportable\x12\"\n" +
-	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\"v\n" +
+	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06copies\x18\x12 \x01(\rR\x06copies\x12!\n" +
+	"\fcopies_there\x18\x13 \x01(\rR\vcopiesThere\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
@@ -5001,7 +5220,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\x12\x16\n" +
 	"\x06result\x18\t \x01(\tR\x06result\"&\n" +
 	"\fDrainRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xb6\x02\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xd4\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12+\n" +
@@ -5016,14 +5235,24 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\areserve\x18\n" +
 	" \x01(\x04R\areserve\x12\x12\n" +
 	"\x04jobs\x18\v \x03(\tR\x04jobs\x12\x18\n" +
-	"\aversion\x18\f \x01(\tR\aversion\"\x0f\n" +
+	"\aversion\x18\f \x01(\tR\aversion\x12\x1c\n" +
+	"\trepairing\x18\r \x01(\bR\trepairing\"\x0f\n" +
 	"\rStoresRequest\":\n" +
 	"\x12ForgetStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"Q\n" +
 	"\fStoresResult\x12'\n" +
 	"\x06shards\x18\x01 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"\xde\x01\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"#\n" +
+	"\rStraysRequest\x12\x12\n" +
+	"\x04drop\x18\x01 \x03(\tR\x04drop\"3\n" +
+	"\fStraysResult\x12#\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x0f.taxon.v1.StrayR\x04jobs\"a\n" +
+	"\x05Stray\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\x04R\x06values\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x18\n" +
+	"\adropped\x18\x04 \x01(\bR\adropped\"\xfc\x01\n" +
 	"\x10JoinStoreRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04addr\x18\x02 \x01(\tR\x04addr\x12\x14\n" +
@@ -5033,7 +5262,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x06values\x18\x06 \x01(\x04R\x06values\x12\x12\n" +
 	"\x04free\x18\a \x01(\x04R\x04free\x12\x18\n" +
 	"\areserve\x18\b \x01(\x04R\areserve\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\"w\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12\x1c\n" +
+	"\trepairing\x18\n" +
+	" \x01(\bR\trepairing\"w\n" +
 	"\x0fJoinStoreResult\x12!\n" +
 	"\fheartbeat_ms\x18\x01 \x01(\rR\vheartbeatMs\x12'\n" +
 	"\x06shards\x18\x02 \x03(\v2\x0f.taxon.v1.ShardR\x06shards\x12\x18\n" +
@@ -5069,7 +5300,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xcf\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe5\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5122,7 +5353,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
 	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\x12\x16\n" +
-	"\x06report\x18+ \x01(\fR\x06report\"r\n" +
+	"\x06report\x18+ \x01(\fR\x06report\x12\x14\n" +
+	"\x05owner\x18, \x01(\tR\x05owner\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
@@ -5240,7 +5472,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x11JOB_STATE_RUNNING\x10\x02\x12\x12\n" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
-	"\x13JOB_STATE_CANCELLED\x10\x052\xb8\x06\n" +
+	"\x13JOB_STATE_CANCELLED\x10\x052\xf3\x06\n" +
 	"\x04Jobs\x129\n" +
 	"\x06Submit\x12\x17.taxon.v1.SubmitRequest\x1a\x16.taxon.v1.SubmitResult\x126\n" +
 	"\x06Status\x12\x17.taxon.v1.StatusRequest\x1a\x13.taxon.v1.JobStatus\x127\n" +
@@ -5254,7 +5486,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\bTimeline\x12\x19.taxon.v1.TimelineRequest\x1a\x18.taxon.v1.TimelineResult\x125\n" +
 	"\x05Drain\x12\x16.taxon.v1.DrainRequest\x1a\x14.taxon.v1.WorkerInfo\x129\n" +
 	"\x06Stores\x12\x17.taxon.v1.StoresRequest\x1a\x16.taxon.v1.StoresResult\x12<\n" +
-	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x125\n" +
+	"\vForgetStore\x12\x1c.taxon.v1.ForgetStoreRequest\x1a\x0f.taxon.v1.Shard\x129\n" +
+	"\x06Strays\x12\x17.taxon.v1.StraysRequest\x1a\x16.taxon.v1.StraysResult\x125\n" +
 	"\bDescribe\x12\x14.taxon.v1.JobRequest\x1a\x13.taxon.v1.JobResult2\x94\x01\n" +
 	"\aMembers\x12B\n" +
 	"\tJoinStore\x12\x1a.taxon.v1.JoinStoreRequest\x1a\x19.taxon.v1.JoinStoreResult\x12E\n" +
@@ -5281,7 +5514,7 @@ func file_taxon_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_taxon_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_taxon_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(MemberState)(0),           // 0: taxon.v1.MemberState
 	(JobState)(0),              // 1: taxon.v1.JobState
@@ -5319,34 +5552,37 @@ var file_taxon_v1_coordinator_proto_goTypes = []any{
 	(*StoresRequest)(nil),      // 33: taxon.v1.StoresRequest
 	(*ForgetStoreRequest)(nil), // 34: taxon.v1.ForgetStoreRequest
 	(*StoresResult)(nil),       // 35: taxon.v1.StoresResult
-	(*JoinStoreRequest)(nil),   // 36: taxon.v1.JoinStoreRequest
-	(*JoinStoreResult)(nil),    // 37: taxon.v1.JoinStoreResult
-	(*LeaveStoreRequest)(nil),  // 38: taxon.v1.LeaveStoreRequest
-	(*LeaveStoreResult)(nil),   // 39: taxon.v1.LeaveStoreResult
-	(*FailedTask)(nil),         // 40: taxon.v1.FailedTask
-	(*TaskCounts)(nil),         // 41: taxon.v1.TaskCounts
-	(*Certificate)(nil),        // 42: taxon.v1.Certificate
-	(*SweepRecord)(nil),        // 43: taxon.v1.SweepRecord
-	(*JobStatus)(nil),          // 44: taxon.v1.JobStatus
-	(*PastCaps)(nil),           // 45: taxon.v1.PastCaps
-	(*RegisterRequest)(nil),    // 46: taxon.v1.RegisterRequest
-	(*RegisterResult)(nil),     // 47: taxon.v1.RegisterResult
-	(*LeaveRequest)(nil),       // 48: taxon.v1.LeaveRequest
-	(*LeaveResult)(nil),        // 49: taxon.v1.LeaveResult
-	(*JobRequest)(nil),         // 50: taxon.v1.JobRequest
-	(*JobResult)(nil),          // 51: taxon.v1.JobResult
-	(*LeaseRequest)(nil),       // 52: taxon.v1.LeaseRequest
-	(*Refs)(nil),               // 53: taxon.v1.Refs
-	(*Ref)(nil),                // 54: taxon.v1.Ref
-	(*Input)(nil),              // 55: taxon.v1.Input
-	(*Lease)(nil),              // 56: taxon.v1.Lease
-	(*LeaseResult)(nil),        // 57: taxon.v1.LeaseResult
-	(*LeaseId)(nil),            // 58: taxon.v1.LeaseId
-	(*RenewRequest)(nil),       // 59: taxon.v1.RenewRequest
-	(*RenewResult)(nil),        // 60: taxon.v1.RenewResult
-	(*Sums)(nil),               // 61: taxon.v1.Sums
-	(*ReportRequest)(nil),      // 62: taxon.v1.ReportRequest
-	(*ReportResult)(nil),       // 63: taxon.v1.ReportResult
+	(*StraysRequest)(nil),      // 36: taxon.v1.StraysRequest
+	(*StraysResult)(nil),       // 37: taxon.v1.StraysResult
+	(*Stray)(nil),              // 38: taxon.v1.Stray
+	(*JoinStoreRequest)(nil),   // 39: taxon.v1.JoinStoreRequest
+	(*JoinStoreResult)(nil),    // 40: taxon.v1.JoinStoreResult
+	(*LeaveStoreRequest)(nil),  // 41: taxon.v1.LeaveStoreRequest
+	(*LeaveStoreResult)(nil),   // 42: taxon.v1.LeaveStoreResult
+	(*FailedTask)(nil),         // 43: taxon.v1.FailedTask
+	(*TaskCounts)(nil),         // 44: taxon.v1.TaskCounts
+	(*Certificate)(nil),        // 45: taxon.v1.Certificate
+	(*SweepRecord)(nil),        // 46: taxon.v1.SweepRecord
+	(*JobStatus)(nil),          // 47: taxon.v1.JobStatus
+	(*PastCaps)(nil),           // 48: taxon.v1.PastCaps
+	(*RegisterRequest)(nil),    // 49: taxon.v1.RegisterRequest
+	(*RegisterResult)(nil),     // 50: taxon.v1.RegisterResult
+	(*LeaveRequest)(nil),       // 51: taxon.v1.LeaveRequest
+	(*LeaveResult)(nil),        // 52: taxon.v1.LeaveResult
+	(*JobRequest)(nil),         // 53: taxon.v1.JobRequest
+	(*JobResult)(nil),          // 54: taxon.v1.JobResult
+	(*LeaseRequest)(nil),       // 55: taxon.v1.LeaseRequest
+	(*Refs)(nil),               // 56: taxon.v1.Refs
+	(*Ref)(nil),                // 57: taxon.v1.Ref
+	(*Input)(nil),              // 58: taxon.v1.Input
+	(*Lease)(nil),              // 59: taxon.v1.Lease
+	(*LeaseResult)(nil),        // 60: taxon.v1.LeaseResult
+	(*LeaseId)(nil),            // 61: taxon.v1.LeaseId
+	(*RenewRequest)(nil),       // 62: taxon.v1.RenewRequest
+	(*RenewResult)(nil),        // 63: taxon.v1.RenewResult
+	(*Sums)(nil),               // 64: taxon.v1.Sums
+	(*ReportRequest)(nil),      // 65: taxon.v1.ReportRequest
+	(*ReportResult)(nil),       // 66: taxon.v1.ReportResult
 }
 var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	3,  // 0: taxon.v1.Options.own:type_name -> taxon.v1.OptionValue
@@ -5359,7 +5595,7 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	10, // 7: taxon.v1.Plan.families:type_name -> taxon.v1.Family
 	6,  // 8: taxon.v1.SubmitRequest.spec:type_name -> taxon.v1.JobSpec
 	1,  // 9: taxon.v1.JobInfo.state:type_name -> taxon.v1.JobState
-	42, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
+	45, // 10: taxon.v1.JobInfo.certificate:type_name -> taxon.v1.Certificate
 	19, // 11: taxon.v1.JobInfo.kept:type_name -> taxon.v1.Kept
 	18, // 12: taxon.v1.ListJobsResult.jobs:type_name -> taxon.v1.JobInfo
 	22, // 13: taxon.v1.LogLines.lines:type_name -> taxon.v1.LogLine
@@ -5369,82 +5605,85 @@ var file_taxon_v1_coordinator_proto_depIdxs = []int32{
 	30, // 17: taxon.v1.WorkerTimeline.spans:type_name -> taxon.v1.Span
 	0,  // 18: taxon.v1.Shard.state:type_name -> taxon.v1.MemberState
 	32, // 19: taxon.v1.StoresResult.shards:type_name -> taxon.v1.Shard
-	32, // 20: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
-	42, // 21: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
-	1,  // 22: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
-	42, // 23: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
-	41, // 24: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
-	43, // 25: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
-	40, // 26: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
-	2,  // 27: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
-	45, // 28: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
-	19, // 29: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
-	43, // 30: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
-	32, // 31: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
-	6,  // 32: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
-	7,  // 33: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
-	32, // 34: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
-	53, // 35: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
-	55, // 36: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
-	56, // 37: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
-	56, // 38: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
-	58, // 39: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
-	58, // 40: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
-	58, // 41: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
-	61, // 42: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
-	54, // 43: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
-	62, // 44: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
-	56, // 45: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
-	56, // 46: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
-	11, // 47: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
-	13, // 48: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
-	13, // 49: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
-	14, // 50: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
-	15, // 51: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
-	16, // 52: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
-	17, // 53: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
-	21, // 54: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
-	24, // 55: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
-	27, // 56: taxon.v1.Jobs.Timeline:input_type -> taxon.v1.TimelineRequest
-	31, // 57: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
-	33, // 58: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
-	34, // 59: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
-	50, // 60: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
-	36, // 61: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
-	38, // 62: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
-	46, // 63: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
-	50, // 64: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
-	52, // 65: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
-	59, // 66: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
-	62, // 67: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
-	48, // 68: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
-	12, // 69: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
-	44, // 70: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
-	44, // 71: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
-	44, // 72: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
-	44, // 73: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
-	44, // 74: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
-	20, // 75: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
-	23, // 76: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
-	26, // 77: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
-	28, // 78: taxon.v1.Jobs.Timeline:output_type -> taxon.v1.TimelineResult
-	25, // 79: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
-	35, // 80: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
-	32, // 81: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
-	51, // 82: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
-	37, // 83: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
-	39, // 84: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
-	47, // 85: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
-	51, // 86: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
-	57, // 87: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
-	60, // 88: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
-	63, // 89: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
-	49, // 90: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
-	69, // [69:91] is the sub-list for method output_type
-	47, // [47:69] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	38, // 20: taxon.v1.StraysResult.jobs:type_name -> taxon.v1.Stray
+	32, // 21: taxon.v1.JoinStoreResult.shards:type_name -> taxon.v1.Shard
+	45, // 22: taxon.v1.SweepRecord.certificate:type_name -> taxon.v1.Certificate
+	1,  // 23: taxon.v1.JobStatus.state:type_name -> taxon.v1.JobState
+	45, // 24: taxon.v1.JobStatus.certificate:type_name -> taxon.v1.Certificate
+	44, // 25: taxon.v1.JobStatus.tasks:type_name -> taxon.v1.TaskCounts
+	46, // 26: taxon.v1.JobStatus.trace:type_name -> taxon.v1.SweepRecord
+	43, // 27: taxon.v1.JobStatus.failed:type_name -> taxon.v1.FailedTask
+	2,  // 28: taxon.v1.JobStatus.options:type_name -> taxon.v1.Options
+	48, // 29: taxon.v1.JobStatus.caps_before:type_name -> taxon.v1.PastCaps
+	19, // 30: taxon.v1.JobStatus.kept:type_name -> taxon.v1.Kept
+	46, // 31: taxon.v1.JobStatus.better:type_name -> taxon.v1.SweepRecord
+	32, // 32: taxon.v1.RegisterResult.shards:type_name -> taxon.v1.Shard
+	6,  // 33: taxon.v1.JobResult.spec:type_name -> taxon.v1.JobSpec
+	7,  // 34: taxon.v1.JobResult.plan:type_name -> taxon.v1.Plan
+	32, // 35: taxon.v1.JobResult.shards:type_name -> taxon.v1.Shard
+	56, // 36: taxon.v1.Input.refs:type_name -> taxon.v1.Refs
+	58, // 37: taxon.v1.Lease.inputs:type_name -> taxon.v1.Input
+	59, // 38: taxon.v1.LeaseResult.lease:type_name -> taxon.v1.Lease
+	59, // 39: taxon.v1.LeaseResult.more:type_name -> taxon.v1.Lease
+	61, // 40: taxon.v1.RenewRequest.leases:type_name -> taxon.v1.LeaseId
+	61, // 41: taxon.v1.RenewResult.lost:type_name -> taxon.v1.LeaseId
+	61, // 42: taxon.v1.ReportRequest.lease:type_name -> taxon.v1.LeaseId
+	64, // 43: taxon.v1.ReportRequest.sums:type_name -> taxon.v1.Sums
+	57, // 44: taxon.v1.ReportRequest.lost:type_name -> taxon.v1.Ref
+	65, // 45: taxon.v1.ReportRequest.more:type_name -> taxon.v1.ReportRequest
+	59, // 46: taxon.v1.ReportResult.lease:type_name -> taxon.v1.Lease
+	59, // 47: taxon.v1.ReportResult.more:type_name -> taxon.v1.Lease
+	11, // 48: taxon.v1.Jobs.Submit:input_type -> taxon.v1.SubmitRequest
+	13, // 49: taxon.v1.Jobs.Status:input_type -> taxon.v1.StatusRequest
+	13, // 50: taxon.v1.Jobs.Watch:input_type -> taxon.v1.StatusRequest
+	14, // 51: taxon.v1.Jobs.Cancel:input_type -> taxon.v1.CancelRequest
+	15, // 52: taxon.v1.Jobs.Resume:input_type -> taxon.v1.ResumeRequest
+	16, // 53: taxon.v1.Jobs.Restore:input_type -> taxon.v1.RestoreRequest
+	17, // 54: taxon.v1.Jobs.ListJobs:input_type -> taxon.v1.ListJobsRequest
+	21, // 55: taxon.v1.Jobs.Logs:input_type -> taxon.v1.LogsRequest
+	24, // 56: taxon.v1.Jobs.Workers:input_type -> taxon.v1.WorkersRequest
+	27, // 57: taxon.v1.Jobs.Timeline:input_type -> taxon.v1.TimelineRequest
+	31, // 58: taxon.v1.Jobs.Drain:input_type -> taxon.v1.DrainRequest
+	33, // 59: taxon.v1.Jobs.Stores:input_type -> taxon.v1.StoresRequest
+	34, // 60: taxon.v1.Jobs.ForgetStore:input_type -> taxon.v1.ForgetStoreRequest
+	36, // 61: taxon.v1.Jobs.Strays:input_type -> taxon.v1.StraysRequest
+	53, // 62: taxon.v1.Jobs.Describe:input_type -> taxon.v1.JobRequest
+	39, // 63: taxon.v1.Members.JoinStore:input_type -> taxon.v1.JoinStoreRequest
+	41, // 64: taxon.v1.Members.LeaveStore:input_type -> taxon.v1.LeaveStoreRequest
+	49, // 65: taxon.v1.Tasks.Register:input_type -> taxon.v1.RegisterRequest
+	53, // 66: taxon.v1.Tasks.Job:input_type -> taxon.v1.JobRequest
+	55, // 67: taxon.v1.Tasks.Lease:input_type -> taxon.v1.LeaseRequest
+	62, // 68: taxon.v1.Tasks.Renew:input_type -> taxon.v1.RenewRequest
+	65, // 69: taxon.v1.Tasks.Report:input_type -> taxon.v1.ReportRequest
+	51, // 70: taxon.v1.Tasks.Leave:input_type -> taxon.v1.LeaveRequest
+	12, // 71: taxon.v1.Jobs.Submit:output_type -> taxon.v1.SubmitResult
+	47, // 72: taxon.v1.Jobs.Status:output_type -> taxon.v1.JobStatus
+	47, // 73: taxon.v1.Jobs.Watch:output_type -> taxon.v1.JobStatus
+	47, // 74: taxon.v1.Jobs.Cancel:output_type -> taxon.v1.JobStatus
+	47, // 75: taxon.v1.Jobs.Resume:output_type -> taxon.v1.JobStatus
+	47, // 76: taxon.v1.Jobs.Restore:output_type -> taxon.v1.JobStatus
+	20, // 77: taxon.v1.Jobs.ListJobs:output_type -> taxon.v1.ListJobsResult
+	23, // 78: taxon.v1.Jobs.Logs:output_type -> taxon.v1.LogLines
+	26, // 79: taxon.v1.Jobs.Workers:output_type -> taxon.v1.WorkersResult
+	28, // 80: taxon.v1.Jobs.Timeline:output_type -> taxon.v1.TimelineResult
+	25, // 81: taxon.v1.Jobs.Drain:output_type -> taxon.v1.WorkerInfo
+	35, // 82: taxon.v1.Jobs.Stores:output_type -> taxon.v1.StoresResult
+	32, // 83: taxon.v1.Jobs.ForgetStore:output_type -> taxon.v1.Shard
+	37, // 84: taxon.v1.Jobs.Strays:output_type -> taxon.v1.StraysResult
+	54, // 85: taxon.v1.Jobs.Describe:output_type -> taxon.v1.JobResult
+	40, // 86: taxon.v1.Members.JoinStore:output_type -> taxon.v1.JoinStoreResult
+	42, // 87: taxon.v1.Members.LeaveStore:output_type -> taxon.v1.LeaveStoreResult
+	50, // 88: taxon.v1.Tasks.Register:output_type -> taxon.v1.RegisterResult
+	54, // 89: taxon.v1.Tasks.Job:output_type -> taxon.v1.JobResult
+	60, // 90: taxon.v1.Tasks.Lease:output_type -> taxon.v1.LeaseResult
+	63, // 91: taxon.v1.Tasks.Renew:output_type -> taxon.v1.RenewResult
+	66, // 92: taxon.v1.Tasks.Report:output_type -> taxon.v1.ReportResult
+	52, // 93: taxon.v1.Tasks.Leave:output_type -> taxon.v1.LeaveResult
+	71, // [71:94] is the sub-list for method output_type
+	48, // [48:71] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_coordinator_proto_init() }
@@ -5459,7 +5698,7 @@ func file_taxon_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_coordinator_proto_rawDesc), len(file_taxon_v1_coordinator_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   62,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -39,6 +39,7 @@ const (
 	Jobs_Drain_FullMethodName       = "/taxon.v1.Jobs/Drain"
 	Jobs_Stores_FullMethodName      = "/taxon.v1.Jobs/Stores"
 	Jobs_ForgetStore_FullMethodName = "/taxon.v1.Jobs/ForgetStore"
+	Jobs_Strays_FullMethodName      = "/taxon.v1.Jobs/Strays"
 	Jobs_Describe_FullMethodName    = "/taxon.v1.Jobs/Describe"
 )
 
@@ -76,6 +77,9 @@ type JobsClient interface {
 	// ForgetStore takes a shard that is down out of the list. FAILED_PRECONDITION if it is up,
 	// or if values of jobs lie on it and force is not set.
 	ForgetStore(ctx context.Context, in *ForgetStoreRequest, opts ...grpc.CallOption) (*Shard, error)
+	// Strays lists the jobs that have values in the store and that the coordinator does not know, or
+	// has dropped: after its journal was lost, or while a shard was away. It drops those named.
+	Strays(ctx context.Context, in *StraysRequest, opts ...grpc.CallOption) (*StraysResult, error)
 	// Describe returns a job's specification, plan and shards: what an export needs.
 	Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error)
 }
@@ -236,6 +240,16 @@ func (c *jobsClient) ForgetStore(ctx context.Context, in *ForgetStoreRequest, op
 	return out, nil
 }
 
+func (c *jobsClient) Strays(ctx context.Context, in *StraysRequest, opts ...grpc.CallOption) (*StraysResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StraysResult)
+	err := c.cc.Invoke(ctx, Jobs_Strays_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobsClient) Describe(ctx context.Context, in *JobRequest, opts ...grpc.CallOption) (*JobResult, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(JobResult)
@@ -280,6 +294,9 @@ type JobsServer interface {
 	// ForgetStore takes a shard that is down out of the list. FAILED_PRECONDITION if it is up,
 	// or if values of jobs lie on it and force is not set.
 	ForgetStore(context.Context, *ForgetStoreRequest) (*Shard, error)
+	// Strays lists the jobs that have values in the store and that the coordinator does not know, or
+	// has dropped: after its journal was lost, or while a shard was away. It drops those named.
+	Strays(context.Context, *StraysRequest) (*StraysResult, error)
 	// Describe returns a job's specification, plan and shards: what an export needs.
 	Describe(context.Context, *JobRequest) (*JobResult, error)
 	mustEmbedUnimplementedJobsServer()
@@ -330,6 +347,9 @@ func (UnimplementedJobsServer) Stores(context.Context, *StoresRequest) (*StoresR
 }
 func (UnimplementedJobsServer) ForgetStore(context.Context, *ForgetStoreRequest) (*Shard, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetStore not implemented")
+}
+func (UnimplementedJobsServer) Strays(context.Context, *StraysRequest) (*StraysResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method Strays not implemented")
 }
 func (UnimplementedJobsServer) Describe(context.Context, *JobRequest) (*JobResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
@@ -575,6 +595,24 @@ func _Jobs_ForgetStore_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_Strays_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StraysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Strays(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Strays_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Strays(ctx, req.(*StraysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Jobs_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(JobRequest)
 	if err := dec(in); err != nil {
@@ -643,6 +681,10 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForgetStore",
 			Handler:    _Jobs_ForgetStore_Handler,
+		},
+		{
+			MethodName: "Strays",
+			Handler:    _Jobs_Strays_Handler,
 		},
 		{
 			MethodName: "Describe",
