@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -35,9 +36,16 @@ func apart(rows int) (*sparse.Matrix, *Block) {
 }
 
 // TestCrowdingBehindSample: of the rows that a sample leaves short of the margin the worst are listed, a
-// few times as many as there are positives.
+// few times as many as there are positives. So it is without internals (a band of 0), and where the
+// scores are expected to fall.
 func TestCrowdingBehindSample(t *testing.T) {
-	const band, positives, rows = -0.03, 1000, 4 * StartRows
+	for _, c := range []struct{ band, fall float64 }{{-0.03, 0}, {0, 0}, {0, 0.1}, {0.02, 0.3}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) { crowdedBehindSample(t, c.band, c.fall) })
+	}
+}
+
+func crowdedBehindSample(t *testing.T, band, fall float64) {
+	const positives, rows = 1000, 4 * StartRows
 	index, value := make([][]uint32, rows), make([][]float32, rows)
 	b := &Block{Slot: []int{-1}, Positive: make([][]uint32, 1)}
 	for i := range rows {
@@ -50,7 +58,7 @@ func TestCrowdingBehindSample(t *testing.T) {
 	solver := newHingeSolver(NewProblem(sparse.FromRows(1, index, value), Hinge, 1, 0))
 	solver.open(b, nil)
 	solver.w[0][0] = 1
-	if err := solver.price(context.Background(), band, nil, &Sums{}); err != nil {
+	if err := solver.price(context.Background(), band, [Lanes]float64{fall}, true, &Sums{}); err != nil {
 		t.Fatal(err)
 	}
 	listed, worst, left := 0, math.Inf(-1), math.Inf(1)

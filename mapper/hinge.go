@@ -35,7 +35,7 @@ func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Option
 			h.chooseRounding()
 		}
 		h.fillWeights()
-		if err := h.price(ctx, o.Band, nil, &sums); err != nil {
+		if err := h.price(ctx, o.Band, [Lanes]float64{}, !priced && o.Epochs > 0, &sums); err != nil {
 			return nil, err
 		}
 	}

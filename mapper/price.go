@@ -12,20 +12,16 @@ const scoreChunk = 256
 
 // price scores every row at the tile's weights, w = y + v rounded to float32. sums gets the exact
 // float64 sums of the certificate. The list gets the next working set: positives, rows with a
-// dual, and rows with a margin below 1+band. fall is how far a lane's scores are expected to
-// fall, and lowers that bound; nil: it is lowered for lanes with a crowded band.
+// dual, and rows with a margin below 1+band-fall, or fewer of them in lanes with a crowded band.
+// fall is how far a lane's scores are expected to fall. behindSample says that the duals come from
+// descents on a sample of the rows.
 //
 // A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin
 // than its rounding bound has loss zero for certain. Only the others are scored again in float64,
 // so the sums are exact at float32's cost.
-func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float64, sums *Sums) error {
+func (t *dualSolver) price(ctx context.Context, band float64, fall [Lanes]float64, behindSample bool, sums *Sums) error {
 	vnorm := t.vnorms()
-	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds(&vnorm)}
-	if fall == nil {
-		q.fall = t.crowding(band)
-	} else {
-		q.fall = *fall
-	}
+	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds(&vnorm), fall: t.crowding(band, fall, behindSample)}
 	t.spare.clear()
 	rows := t.p.X.Rows
 	for from := 0; from < rows; from += scoreChunk {
@@ -46,29 +42,34 @@ func (t *dualSolver) price(ctx context.Context, band float64, fall *[Lanes]float
 	return nil
 }
 
-// Of large data a band lists at most bandShare rows for each positive and each support vector of a
+// On large data a band lists at most bandShare rows for each positive and each support vector of a
 // lane, and bandLeast more, by a sample of bandSample rows in a chunk.
 const bandShare, bandLeast, bandSample, bandBins = 3, 64, 16, 64
 
-// crowding is how far each lane's band is narrowed. Where documents share few words with most classes,
-// the scores of nearly all rows lie just beyond the margin. A band of a fixed width then lists many
-// times more rows than the class has support vectors. Rows short of the margin are listed in any case.
+// crowding returns fall, enlarged for the lanes whose band holds too many rows. Where documents share
+// few words with most classes, the scores of nearly all rows lie just beyond the margin. A band of a
+// fixed width then lists many times more rows than the class has support vectors. Rows with a margin
+// below 1 are listed in any case.
 //
-// Behind a sample of the rows the band ends before the margin, below 0. The rows before that end, up to
-// the wrong side, are crowded as well: what a few thousand rows know of a class leaves one row in a
-// hundred of all others short of the margin, however many they are. The worst of them are listed.
-func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
-	if band == 0 || band == math.MaxFloat64 || t.p.sampleStride() == 1 {
-		return narrower
+// Behind a sample only rows on the wrong side, with a margin below 0, are listed in any case. What a
+// few thousand rows know of a class leaves one row in a hundred of all others short of the margin,
+// however many they are. The worst of them are listed.
+func (t *dualSolver) crowding(band float64, fall [Lanes]float64, behindSample bool) [Lanes]float64 {
+	if t.p.sampleStride() == 1 || band == math.MaxFloat64 || band == 0 && !behindSample {
+		return fall
 	}
-	begin, width := 1.0, band // margins from begin on may be left out
-	if band < 0 {
-		begin, width = 0, 1+band
+	begin := 1.0 // margins from begin on may be left out
+	if behindSample {
+		begin = 0
+	}
+	var width [Lanes]float64 // of the margins from begin to the end of the band
+	for l := range width {
+		width[l] = 1 + band - fall[l] - begin
 	}
 	var short [Lanes]int            // sampled rows before it
 	var within [Lanes][bandBins]int // and behind it, by their distance
 	for l := range Lanes {
-		t.score.floor[l] = math.Nextafter32(float32(-1-band), float32(math.Inf(-1)))
+		t.score.floor[l] = math.Nextafter32(float32(-begin-width[l]), float32(math.Inf(-1)))
 	}
 	for from := 0; from < t.p.X.Rows; from += scoreChunk {
 		n := min(bandSample, t.p.X.Rows-from)
@@ -79,8 +80,8 @@ func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
 				switch beyond := -float64(t.chunk[i][l]) - begin; {
 				case !(beyond > 0):
 					short[l]++
-				case beyond <= width:
-					within[l][min(int(beyond*bandBins/width), bandBins-1)]++
+				case beyond <= width[l]:
+					within[l][min(int(beyond*bandBins/width[l]), bandBins-1)]++
 				}
 			}
 		}
@@ -95,12 +96,12 @@ func (t *dualSolver) crowding(band float64) (narrower [Lanes]float64) {
 		room := (bandShare*own[l]+bandLeast)*bandSample/scoreChunk - short[l]
 		for b, n := range within[l] {
 			if room -= n; room < 0 {
-				narrower[l] = width * (bandBins - float64(b)) / bandBins
+				fall[l] += width[l] * (bandBins - float64(b)) / bandBins
 				break
 			}
 		}
 	}
-	return narrower
+	return fall
 }
 
 // pricing accumulates a pricing pass.

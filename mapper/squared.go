@@ -43,11 +43,11 @@ func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Opti
 	}
 	if o.Price {
 		q.fillWeights()
-		var fall *[Lanes]float64
+		var fall [Lanes]float64
 		if warm != nil && !priced {
 			fall = q.predictBiasShift()
 		}
-		if err := q.price(ctx, o.Band, fall, &sums); err != nil {
+		if err := q.price(ctx, o.Band, fall, !priced && o.Epochs > 0, &sums); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +115,7 @@ func degree(h float32) float32 {
 func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
 
 // predictBiasShift predicts how far the biases will still fall after descents on the sample
-// alone, for the pricing pass that follows them. nil: they will not. All rows together pull a
+// alone, for the pricing pass that follows them. All rows together pull a
 // lane's bias down sampleStride times as hard as the sample does. So the scores of rows without
 // support will fall by b, where
 //
@@ -127,15 +127,14 @@ func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
 //
 // Rows with weights count as if each had the mean weight. A wrong prediction costs sweeps and
 // nothing else: the next pricing pass lists what this one missed.
-func (q *squaredSolver) predictBiasShift() *[Lanes]float64 {
+func (q *squaredSolver) predictBiasShift() (fall [Lanes]float64) {
 	stride := float64(q.p.sampleStride())
 	if stride == 1 || q.p.Bias == 0 {
-		return nil
+		return fall
 	}
 	curve := 2 * q.c * q.p.Total() / float64(q.p.X.Rows)
 	give := 1 / (curve * float64(q.p.Bias) * float64(q.p.Bias))
 	duals := make([]float64, 0, len(q.rows))
-	fall := &[Lanes]float64{}
 	for l := range q.b.Slot {
 		duals = duals[:0]
 		for k := range q.rows {

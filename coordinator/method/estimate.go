@@ -164,7 +164,7 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 const beyondHeap = 40 << 20
 
 // HeapLimit is Go's memory limit for a process that must stay within this many bytes.
-func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2) }
+func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2, beyondHeap) }
 
 // Store is the resident memory of one of the stores if they keep a job's values in memory, while
 // these slots write to them.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -72,19 +73,24 @@ func (t *Training) tellThrift() {
 }
 
 // CollectOften keeps garbage small while trainings run that are thrifty or have large dense vectors.
-// It returns freed pages in time to stay within --memory, or within the plan's estimate. A setting
-// of the user's (GOGC) takes precedence. Call what it returns at the end.
+// With --memory the heap stays below it, beside the mapped data: what the plan has foreseen too
+// low costs collections then, not memory. Otherwise freed pages are returned in time to stay within the
+// plan's estimate. A setting of the user's (GOGC) takes precedence. Call what it returns at the end.
 func (t *Training) CollectOften(trainings int) func() {
-	e := t.estimate()
-	need := t.needs(e, trainings, t.thrift)
-	percent := e.Garbage(t.thrift)
-	if percent == 0 || need < method.DenseFrom || os.Getenv("GOGC") != "" {
+	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	if t.o.Memory > 0 {
-		need = t.o.Memory
+	e := t.estimate()
+	limit, percent := int64(math.MaxInt64), e.Garbage(t.thrift)
+	if need := t.needs(e, trainings, t.thrift); percent == 0 || need < method.DenseFrom {
+		percent = 100
+	} else {
+		limit = need
 	}
-	limit := debug.SetMemoryLimit(need)
+	if t.o.Memory > 0 {
+		limit = method.HeapLimit(t.o.Memory - int64(trainings)*int64(e.Data))
+	}
+	limit = debug.SetMemoryLimit(limit)
 	percent = debug.SetGCPercent(percent)
 	return func() {
 		debug.SetGCPercent(percent)

@@ -13,8 +13,7 @@ import (
 )
 
 // Figures of the estimate. A slot takes for each feature the mapper's tile (64 bytes), sixteen
-// parents (64) and the walk to them (16), and more for those that a block needs. A class has
-// support vectors: a few for each positive instance and some dozens of neighbours. A v_n has most
+// parents (64) and the walk to them (16), and more for those that a block needs. A v_n has most
 // features of its support vectors. docs/deploy.md compares the estimates with measurements.
 const (
 	slotBytesPerFeature = 64 + 64 + 16
@@ -23,17 +22,17 @@ const (
 	slotBytesPerRow     = 2         // signs
 	bytesPerListed      = 240 + 138 // a row that a block visits, and one that it will visit next
 	listedRows          = 64 << 10  // at most, of one block, as crowded bands are narrowed
-	listedShare         = 4         // squared hinge: one in so many rows; its first list foresees biases and is not narrowed
 	slotBytesFixed      = 4 << 20
-	supportPerPositive  = 4
-	supportPerClass     = 32
-	rowsPerPositive     = 7 // that have served a class, and left features in the internals above it
-	bytesPerDual        = 6
+	neighbours          = 32 // rows that serve a class, besides those around its positives
+	rowsPerPositive     = 7  // that have served a class, and left features in the internals above it
+	bytesPerRow         = 2.5
+	bytesPerDual        = 4
 	bytesPerEntry       = 3
 	bytesPerOverride    = 5  // of an internal's vector
 	bytesPerWeight      = 6  // of the model
 	keptPerEntry        = 16 // of a v_n: feature, float64 sum, curvature, and the room they grew in
-	keptPerDual         = 16 // row and lanes of few duals each, float64
+	keptPerRow          = 8  // of a block's working set: its number, the lanes that visit it and those with a dual
+	keptPerDual         = 8
 	keptPerOverride     = 8  // decoded
 	reducePerEntry      = 42 // of a v_n, in the first sweep: as received and by feature
 	reducePerOverride   = 45 // x and x_prev by feature; x+ by feature, decoded and coded; copies of groups
@@ -83,7 +82,10 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	}
 	values := value * float64(e.StoreSweep) / 2 // half is for the task that writes a value, half for the one that reads it
 	e.SecondsSweep = []float64{work + values, values}
-	if len(tree.Internals()) == 0 { // nothing is reduced
+	if len(tree.Internals()) == 0 { // nothing is reduced, and all rows may be short of a bias that is still too high
+		if !logistic {
+			e.WorkerSlot += bytesPerListed * (rows - listed(data))
+		}
 		e.SecondsSweep, e.Sweeps = e.SecondsSweep[:1], flatSweeps
 	}
 	return e
@@ -94,14 +96,9 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 // kept.
 func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) {
 	data := spec.GetData()
-	d, terminals, internals := data.GetFeatures()+1, uint64(len(plan.BlockTerminals)), uint64(len(tree.Internals()))
-	positives := uint64(0)
-	for _, n := range data.GetLabelInstances() {
-		positives += uint64(n)
-	}
-	support := supportPerPositive*positives + supportPerClass*terminals
-	entries := min(float64(support)*float64(data.GetNonzeros())/float64(max(data.GetInstances(), 1)), float64(terminals)*float64(d))
-	weights := uint64(bytesPerWeight * entries)
+	d, internals := data.GetFeatures()+1, uint64(len(tree.Internals()))
+	first := firstSweepOf(tree, spec, plan)
+	support, entries := first.support, first.entries
 	if internals == 0 {
 		entries = 0
 	} else if spec.GetOptions().GetLoss() == "squared-hinge" {
@@ -120,11 +117,12 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 		}
 	}
 	e.WorkerShared += keptPerOverride * held * versions(plan)
-	e.WorkerKept = method.FirstSweeps * (keptPerDual*support + uint64(keptPerEntry*entries))
-	e.StoreSweep = bytesPerDual*support + uint64(bytesPerEntry*entries) + coded
-	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, weights)
+	duals := uint64(bytesPerRow*first.rows+bytesPerDual*support) / method.FirstSweeps
+	e.WorkerKept = uint64(keptPerRow*first.rows + keptPerDual*support + keptPerEntry*entries)
+	e.StoreSweep = duals + uint64(bytesPerEntry*entries)/method.FirstSweeps + coded
+	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, uint64(bytesPerWeight*first.weights))
 	e.StoreLocal = method.FirstSweeps * 3 * e.StoreSweep
-	e.TrafficSweep = 2*e.StoreSweep + bytesPerDual*support + coded // written once; duals read by maps, v by reduces, x by maps, of some groups twice
+	e.TrafficSweep = 2*e.StoreSweep + duals + coded // written once; duals read by maps, v by reduces, x by maps, of some groups twice
 }
 
 // ApartBytes is the memory of a slot for a block from which on it is given up while a range is
@@ -134,27 +132,21 @@ const ApartBytes = 64 << 20
 // SlotBytes is what the solve of a block over such data takes, the curvatures below internals not counted.
 func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(o, d) +
-		slotBytesPerRow*d.GetInstances() + bytesPerListed*listed(o, d) + slotBytesFixed
+		slotBytesPerRow*d.GetInstances() + bytesPerListed*listed(d) + slotBytesFixed
 	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
 		n += denseRows(d)
 	}
 	return n
 }
 
-// listed is the number of rows that a block lists at most.
-func listed(o *taxonv1.Options, d *taxonv1.Data) uint64 {
-	n := min(d.GetInstances(), listedRows)
-	if o.GetLoss() == "squared-hinge" {
-		n = max(n, d.GetInstances()/listedShare)
-	}
-	return n
-}
+// listed is the number of rows that a block below internals lists at most.
+func listed(d *taxonv1.Data) uint64 { return min(d.GetInstances(), listedRows) }
 
 // lines is the number of features that the tiles of a block have lines for: those of the rows that it
 // lists, or all if they are more than a third (mapper/lines.go).
 func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
-	n := uint64(newVocabulary(d).distinct(float64(listed(o, d))))
+	n := uint64(newVocabulary(d).distinct(float64(listed(d))))
 	if o.GetLoss() == "logistic" || n > all/3 {
 		return all
 	}
@@ -224,7 +216,7 @@ func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	for n := tree.Len() - 1; n >= 0; n-- { // children come after their parents
 		if tree.Leaf[n] {
 			if l := tree.Label[n]; l >= 0 && int(l) < len(d.GetLabelInstances()) {
-				rows[n] = rowsPerPositive*float64(d.LabelInstances[l]) + supportPerClass
+				rows[n] = rowsPerPositive*float64(d.LabelInstances[l]) + neighbours
 			}
 		}
 		rows[n] = min(rows[n], all)

@@ -63,13 +63,6 @@ func TestPlanLines(t *testing.T) {
 	if n > d.Features/3 || n < d.Features/100 {
 		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
 	}
-	spec.Options.Loss = "squared-hinge" // whose first list is not narrowed
-	if got, hinge := listed(spec.Options, d), uint64(listedRows); got != d.Instances/listedShare || got <= hinge {
-		t.Errorf("squared hinge: %d of %d rows are listed, hinge %d", got, d.Instances, hinge)
-	}
-	if got := lines(spec.Options, d); got <= n {
-		t.Errorf("squared hinge: %d lines, hinge %d", got, n)
-	}
 	spec.Options.Loss = "logistic"
 	if n := lines(spec.Options, d); n != d.Features+1 {
 		t.Errorf("logistic loss: %d lines for %d features", n, d.Features)
@@ -87,7 +80,7 @@ func TestInternalEntries(t *testing.T) {
 	d := spec.GetData()
 	n, kept := groupEntries(tree, d, newPlan(tree, spec))
 	all := uint64(len(tree.Internals())) * d.Features
-	nonzeros := uint64(supportPerPositive*tree.MaxDepth()+1)*d.Nonzeros + all/d.Features
+	nonzeros := uint64(4*tree.MaxDepth()+1)*d.Nonzeros + all/d.Features
 	if n < all/d.Features || n > nonzeros || n > all/4 {
 		t.Errorf("%d entries of internals, at most %d nonzeros are below them, dense were %d", n, nonzeros, all)
 	}
