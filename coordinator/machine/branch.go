@@ -161,7 +161,7 @@ func (m *Machine) restore(e Restore) error {
 	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), By: e.By, restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
 	return nil
 }

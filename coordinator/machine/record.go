@@ -38,6 +38,7 @@ type Record struct {
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
 	Asked    bool        `json:",omitempty"` // discard: by a user
+	By       string      `json:",omitempty"` // identity of the caller who asked for it; empty: nobody, or not known
 
 	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
 	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
@@ -98,9 +99,16 @@ func (m *Machine) decide(r Record) {
 		m.out = append(m.out, Persist{Record: r})
 		m.records++
 	}
+	m.tellRecord(&r)
+	before := len(m.out)
 	// Step checks everything before it decides. Only a foreign journal can be inconsistent.
 	if err := m.apply(&r); err != nil {
 		m.out = append(m.out, Refused{Err: err})
+	}
+	for _, a := range m.out[before:] {
+		if e, ok := a.(Ended); ok {
+			m.tellEnd(e.Job, r.By)
+		}
 	}
 }
 

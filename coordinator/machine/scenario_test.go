@@ -26,7 +26,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //
 //	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D evaluations=1 digests=1   before all others
 //	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
-//	register | ask W | leave W | renew W L... | cancel JOB
+//	register | ask W | leave W | renew W L... | cancel JOB [BY]
 //	restart [+D]         kills the coordinator; D is the time that it is down
 //	report W L ok | report W L returned | report W L error TEXT | report W L deterministic TEXT
 //	report W L next      reports success and asks for another task in one call
@@ -36,12 +36,13 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	digested JOB SUM | digested JOB later TEXT | digested JOB error TEXT
 //	weights JOB TEXT     the job's weights are lost
 //	resume JOB [max_sweeps=N] [max_seconds=X] [gap=X]
-//	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
+//	discard JOB [BY] | drain W | shard ID ADDR [empty|full] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
 //	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
 //	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
 //	status JOB
+//	events               the notices since the last time
 //	worse X              adds X to the objective that `finish` reports from now on
 //
 // Run with -rewrite to write what the machine answers.
@@ -99,6 +100,7 @@ type scene struct {
 	leases  map[uint64]*taxonv1.Lease
 	saved   map[string][]byte // last checkpoint's state by job
 	worse   float64
+	notices []machine.Notice
 	out     bytes.Buffer
 }
 
@@ -150,7 +152,7 @@ func (s *scene) command(words []string) {
 	case "resume":
 		s.do(machine.Resume{Job: args[0], Criteria: s.caps(args[1:])})
 	case "discard":
-		s.do(machine.Cancel{Job: args[0], Discard: true})
+		s.do(machine.Cancel{Job: args[0], Discard: true, By: strings.Join(args[1:], " ")})
 	case "drain":
 		s.do(machine.Drain{Worker: args[0]})
 	case "unshard":
@@ -158,7 +160,11 @@ func (s *scene) command(words []string) {
 	case "forget":
 		s.do(machine.ForgetShard{ID: args[0], Force: len(args) > 1})
 	case "shard":
-		s.do(machine.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2})
+		e := machine.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2 && args[2] == "empty"}
+		if len(args) > 2 && args[2] == "full" {
+			e.Free, e.Reserve = 1<<20, 1<<30
+		}
+		s.do(e)
 	case "loaded":
 		e := machine.Loaded{Job: args[0], State: s.saved[args[0]]}
 		if len(args) > 1 {
@@ -205,7 +211,7 @@ func (s *scene) command(words []string) {
 		s.now += s.duration(strings.TrimPrefix(args[0], "+"))
 		s.do(machine.Time{})
 	case "cancel":
-		s.do(machine.Cancel{Job: args[0]})
+		s.do(machine.Cancel{Job: args[0], By: strings.Join(args[1:], " ")})
 	case "saved":
 		e := machine.Saved{Job: args[0]}
 		if len(args) > 1 && args[1] != "error" {
@@ -240,6 +246,11 @@ func (s *scene) command(words []string) {
 			s.now += s.duration(strings.TrimPrefix(args[0], "+"))
 		}
 		s.restart()
+	case "events":
+		for _, n := range s.notices {
+			s.say("%s", describeNotice(n))
+		}
+		s.notices = nil
 	case "worse":
 		s.worse = s.number(args[0])
 	default:
@@ -413,6 +424,8 @@ func (s *scene) note(a machine.Action) {
 		s.leases[a.Lease.Epoch] = a.Lease
 	case machine.SaveJob:
 		s.saved[a.Job] = a.State
+	case machine.Notice:
+		s.notices = append(s.notices, a)
 	}
 }
 
@@ -503,7 +516,9 @@ func (s *scene) restart() {
 	}
 	for _, a := range s.machine.Recover(s.now) {
 		s.note(a)
-		s.say("%s", describe(a))
+		if text := describe(a); text != "" {
+			s.say("%s", text)
+		}
 	}
 }
 
@@ -551,6 +566,22 @@ func describe(a machine.Action) string {
 		return fmt.Sprintf("ended %s %s", a.Job, strings.ToLower(strings.TrimPrefix(a.State.String(), "JOB_STATE_")))
 	}
 	return ""
+}
+
+func describeNotice(n machine.Notice) string {
+	out := n.Level + " " + n.Text
+	for _, part := range []struct{ name, value string }{{"job", n.Job}, {"worker", n.Worker}, {"worker_name", n.WorkerName}, {"store", n.Store}, {"by", n.By}} {
+		if part.value != "" {
+			out += " " + part.name + "=" + part.value
+		}
+	}
+	if n.Attempt > 0 {
+		out += fmt.Sprintf(" step=%d task=%d attempt=%d", n.Step, n.Task, n.Attempt)
+	}
+	if n.Reason != "" {
+		out += ": " + n.Reason
+	}
+	return out
 }
 
 func describeRecord(r machine.Record) string {

@@ -7,13 +7,13 @@ import (
 )
 
 // drain lets a worker finish its tasks and gives it no more.
-func (m *Machine) drain(id string) error {
-	w, err := m.namedWorker(id)
+func (m *Machine) drain(e Drain) error {
+	w, err := m.namedWorker(e.Worker)
 	if err != nil {
 		return err
 	}
 	if !w.draining {
-		m.decide(Record{Kind: recordDrain, Worker: w.id})
+		m.decide(Record{Kind: recordDrain, Worker: w.id, By: e.By})
 	}
 	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
 	return nil
