@@ -23,7 +23,7 @@ const logBatch = 256
 
 // Submit implements the Jobs service.
 func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
-	e, err := machine.Submit{ID: r.GetJob(), Name: r.GetName(), Spec: r.GetSpec(), Replicas: r.GetReplicas()}.Prepare()
+	e, err := machine.Submit{ID: r.GetJob(), Name: r.GetName(), Owner: s.caller(ctx), Spec: r.GetSpec(), Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -184,7 +184,7 @@ func (s *jobService) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*tax
 
 // Restore implements the Jobs service.
 func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
-	e, job, err := machine.Restore{State: r.GetState(), Shards: r.GetShards(), Replicas: r.GetReplicas()}.Prepare()
+	e, job, err := machine.Restore{State: r.GetState(), Owner: s.caller(ctx), Shards: r.GetShards(), Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

@@ -84,8 +84,12 @@ type Config struct {
 	Snapshot []byte          // what the journal held when it was opened
 	Records  [][]byte
 	Limits   machine.Limits
-	Failed   func(error)          // called with each failure that belongs to no call (journal, store); nil: they are dropped
-	Notice   func(machine.Notice) // called with each event, in order, a little later; nil: they are dropped
+	// Caller names who makes a call, by its context: the owner of a job that it submits. nil: nobody
+	// is known.
+	Caller func(ctx context.Context) string
+	Failed func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
+	// Notice is called with each event, in order, a little later. nil: they are dropped.
+	Notice func(machine.Notice)
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
@@ -241,6 +245,14 @@ func (s *Server) rebuild() error {
 // now is wall-clock time that does not jump while the server lives.
 func (s *Server) now() machine.Tick {
 	return machine.Tick(s.start.UnixNano() + int64(time.Since(s.start)))
+}
+
+// caller names who makes a call; "": not known.
+func (s *Server) caller(ctx context.Context) string {
+	if s.config.Caller == nil {
+		return ""
+	}
+	return s.config.Caller(ctx)
 }
 
 // reply collects the actions that answer an event.

@@ -161,7 +161,7 @@ func (m *Machine) restore(e Restore) error {
 	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), By: e.By, restored: j})
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Owner: e.Owner, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
 	return nil
 }
@@ -201,8 +201,8 @@ func (m *Machine) checkShards(ids []string, replicas uint32) error {
 	return nil
 }
 
-// supersede takes over, from the job that j replaces, what users have seen of it, and its step
-// numbers: no number is used twice.
+// supersede takes over, from the job that j replaces, its owner, what users have seen of it, and
+// its step numbers: no number is used twice.
 func (m *Machine) supersede(j *job) {
 	old := m.find(j.ID)
 	if old == nil {
@@ -215,6 +215,6 @@ func (m *Machine) supersede(j *job) {
 	if len(old.Trace) > len(j.Trace) {
 		j.Trace = old.Trace
 	}
-	j.log = old.log
+	j.log, j.Owner = old.log, old.Owner
 	m.forget(j.ID)
 }

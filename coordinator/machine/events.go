@@ -13,10 +13,10 @@ type (
 	Submit struct {
 		ID       string
 		Name     string
+		Owner    string // who asks; "": not known
 		Spec     *taxonv1.JobSpec
 		Replicas uint32   // copies of each value; 0: one
 		Avoid    []string // ids that are not to be given
-		By       string   // identity of the caller; empty: not known. So in the events below
 		prepared *prepared
 	}
 	// SubmitCheckpoint asks for a job that continues from the state of a SaveJob action.
@@ -25,9 +25,9 @@ type (
 	// already. It replaces the job of its id, if that failed or was cancelled.
 	Restore struct {
 		State    []byte
+		Owner    string // who asks; "": not known
 		Shards   []string
 		Replicas uint32
-		By       string
 		revived  *job
 	}
 	// Resume asks for a cancelled or failed job to continue from its last committed step. With
@@ -35,7 +35,7 @@ type (
 	Resume struct {
 		Job      string
 		Criteria StopCriteria
-		By       string
+		By       string // identity of the caller; empty: not known. So in the events below
 	}
 	// Register is a worker that joins. Memory is what its tasks may take, in bytes. 0: unknown.
 	Register struct {

@@ -66,6 +66,7 @@ type jobState struct {
 	FinalAttempts []uint32
 
 	Name                      string   `json:",omitempty"` // given by the submitter
+	Owner                     string   `json:",omitempty"` // who submitted it; "": not known
 	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
 	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
 	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	"taxon/internal/human"
@@ -39,7 +40,7 @@ func (m *Machine) tell(n Notice) {
 // tellRecord emits what a record means to those who watch the machine. It is called before the
 // record is applied, while leases and workers that it ends are there.
 func (m *Machine) tellRecord(r *Record) {
-	n := Notice{Level: levelInfo, Job: r.Job, By: r.By, Reason: r.Reason}
+	n := Notice{Level: levelInfo, Job: r.Job, By: cmp.Or(r.By, r.Owner), Reason: r.Reason}
 	if j := m.find(r.Job); j != nil {
 		n.JobName, n.Sweep = j.Name, j.Committed
 	}

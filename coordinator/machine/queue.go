@@ -48,7 +48,7 @@ func (m *Machine) submit(e Submit) error {
 	if err != nil {
 		return err
 	}
-	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Payload: j.Spec, Shards: shards, Replicas: e.Replicas, By: e.By, prepared: p})
+	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Owner: e.Owner, Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
 	m.out = append(m.out, Submitted{Job: id})
 	return nil
 }

@@ -19,6 +19,7 @@ type Record struct {
 	Job      string      `json:",omitempty"`
 	Worker   string      `json:",omitempty"`
 	Name     string      `json:",omitempty"`
+	Owner    string      `json:",omitempty"` // submit, restore: who asked; "": not known
 	Slots    uint32      `json:",omitempty"`
 	Memory   uint64      `json:",omitempty"`
 	Cores    uint32      `json:",omitempty"` // of a worker's host
@@ -230,13 +231,13 @@ func (m *Machine) applySubmit(r *Record) error {
 		if j, err = newJob(r.Job, p); err != nil {
 			return err
 		}
-		j.Name, j.Replicas, j.Submitted = r.Name, r.Replicas, r.At
+		j.Name, j.Owner, j.Replicas, j.Submitted = r.Name, r.Owner, r.Replicas, r.At
 	}
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
 	j.Error, j.Failed, j.Shards, j.Ended = "", nil, r.Shards, 0
 	if r.Kind == recordRestore {
 		if r.Replicas > 0 { // 0: the shards that are up, and the previous number of copies
-			j.Replicas = r.Replicas
+			j.Replicas, j.Owner = r.Replicas, r.Owner
 			m.supersede(j)
 		}
 		j.note(r.At, levelInfo, "queued, from a checkpoint at sweep %d", j.Committed)

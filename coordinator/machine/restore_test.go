@@ -64,3 +64,31 @@ func TestRestore(t *testing.T) {
 		t.Errorf("after a restart: %v", err)
 	}
 }
+
+// A job belongs to whom the coordinator heard submit it, over restarts. A restored state can't
+// claim another owner, and who restores somebody's failed job does not come to own it.
+func TestOwner(t *testing.T) {
+	m := New(Limits{})
+	spec := methodtest.WordNetLike(20, 5)
+	m.Step(0, JoinShard{ID: "a", Addr: "a:1"})
+	m.Step(1, Submit{ID: "j", Owner: "ada", Spec: spec})
+	state := m.find("j").encode()
+	m.Step(2, Cancel{Job: "j"})
+	m.Step(3, Restore{State: state, Owner: "eve", Shards: []string{"a"}, Replicas: 1})
+	other := New(Limits{})
+	other.Step(0, JoinShard{ID: "a", Addr: "a:1"})
+	other.Step(1, Restore{State: state, Owner: "eve", Shards: []string{"a"}, Replicas: 1})
+	again := New(Limits{})
+	if err := again.LoadSnapshot(m.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		in   *Machine
+		want string
+	}{{m, "ada"}, {again, "ada"}, {other, "eve"}} {
+		st, err := c.in.Status("j", 4, 0)
+		if err != nil || st.GetOwner() != c.want || c.in.Jobs(4)[0].GetOwner() != c.want {
+			t.Errorf("owner %q (%v), want %q", st.GetOwner(), err, c.want)
+		}
+	}
+}

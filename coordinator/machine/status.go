@@ -30,7 +30,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes), Terminals: uint32(j.plan.Terminals),
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
 		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
-		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
+		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name, Owner: j.Owner,
 		Speculated: j.Speculated, Remade: j.Recomputed, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 		Report: p.Report,
@@ -220,7 +220,7 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	queued := uint32(0)
 	for _, j := range m.jobs {
 		i := &taxonv1.JobInfo{
-			Job: j.ID, Name: j.Name, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
+			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
 			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}

@@ -15,6 +15,7 @@ import (
 // Status is `taxon status --json`.
 type Status struct {
 	Job          string        `json:"job"`
+	Owner        string        `json:"owner,omitempty"` // who submitted it, by certificate or token
 	State        string        `json:"state"`
 	Phase        string        `json:"phase"`
 	Sweep        uint32        `json:"sweep"` // the highest that is committed
@@ -48,7 +49,7 @@ type Tasks struct {
 func StatusOf(st *taxonv1.JobStatus) Status {
 	t := st.GetTasks()
 	d := Status{
-		Job: st.GetJob(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
+		Job: st.GetJob(), Owner: st.GetOwner(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
 		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(), Replicas: st.GetReplicas(),
 		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
@@ -80,6 +81,7 @@ func etaOf(seconds float64) *float64 {
 type Line struct {
 	Job        string   `json:"job"`
 	Name       string   `json:"name,omitempty"`
+	Owner      string   `json:"owner,omitempty"` // who submitted it, by certificate or token
 	State      string   `json:"state"`
 	Phase      string   `json:"phase"`
 	Sweep      uint32   `json:"sweep"`
@@ -96,7 +98,7 @@ type Line struct {
 
 // LineOf is a job of a list as a document.
 func LineOf(j *taxonv1.JobInfo) Line {
-	l := Line{Job: j.GetJob(), Name: j.GetName(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
+	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
 		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()), Error: j.GetError(),
 		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept"}
 	switch k := j.GetKept(); {

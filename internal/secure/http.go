@@ -105,6 +105,7 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 			http.Error(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
 			return
 		}
+		r = r.WithContext(id.with(r.Context()))
 	}
 	h.ServeHTTP(w, r)
 }

@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"slices"
@@ -73,6 +74,23 @@ func certificateRoles(cert *x509.Certificate) []Role {
 type Identity struct {
 	Name  string // for errors: the token, or the certificate's name
 	Roles []Role
+	// Caller is short and lasts: the certificate's name, or "token:" and digits of its SHA-256.
+	Caller string
+}
+
+// callerKey is the key of a call's Identity.Caller in its context.
+type callerKey struct{}
+
+// with is the context of a call that the identity makes.
+func (id Identity) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callerKey{}, id.Caller)
+}
+
+// Caller names who makes the call of a handler's context, as Identity.Caller does. Empty: the
+// server knows nobody, or the call came from within the process.
+func Caller(ctx context.Context) string {
+	name, _ := ctx.Value(callerKey{}).(string)
+	return name
 }
 
 // May says whether the identity has one of the allowed roles. Admin may do everything.

@@ -111,7 +111,7 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	if err != nil && g.refused != nil {
 		g.refused(status.Code(err))
 	}
-	return ctx, err
+	return id.with(ctx), err
 }
 
 // sameProtocol refuses a process or client whose release uses another protocol.
@@ -157,7 +157,7 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 	if len(authorization) == 1 && g.tokens != nil {
 		scheme, token, _ := strings.Cut(authorization[0], " ")
 		if roles := lookUp(g.tokens.get(), token); strings.EqualFold(scheme, "bearer") && len(roles) > 0 {
-			return Identity{Name: "the token", Roles: roles}, nil
+			return Identity{Name: "the token", Roles: roles, Caller: tokenCaller(token)}, nil
 		}
 		return unknown("the token is not known here: give a ROLE.token of this cluster, or its newest ROLE.tokens to the server (`taxon certs token`)")
 	}
@@ -167,7 +167,7 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 		if len(roles) == 0 {
 			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with `taxon certs --role`", cert.Subject.CommonName)
 		}
-		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles}, nil
+		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles, Caller: cert.Subject.CommonName}, nil
 	}
 	switch {
 	case g.tokens != nil && g.mutual && !g.requireToken:

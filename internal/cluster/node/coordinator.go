@@ -22,6 +22,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/metrics"
+	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -97,7 +98,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
-		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn,
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller,
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}

@@ -1305,6 +1305,7 @@ type JobInfo struct {
 	Resumable       bool                   `protobuf:"varint,14,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
 	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
+	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"` // as in JobStatus
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1449,6 +1450,13 @@ func (x *JobInfo) GetKept() *Kept {
 		return x.Kept
 	}
 	return nil
+}
+
+func (x *JobInfo) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // Kept says what the coordinator keeps of a job that has ended.
@@ -3165,8 +3173,11 @@ type JobStatus struct {
 	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
 	Better            *SweepRecord           `protobuf:"bytes,40,opt,name=better,proto3" json:"better,omitempty"` // of a job done by max_seconds: an earlier sweep whose certificate is better than that of the weights
 	Report            []byte                 `protobuf:"bytes,43,opt,name=report,proto3" json:"report,omitempty"` // of a job with a certificate: the method's own figures, a JSON object; empty: it has none
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// who submitted it, by the call's certificate or token, never by what the call says; empty:
+	// nobody is known, as the coordinator asks for neither
+	Owner         string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -3498,6 +3509,13 @@ func (x *JobStatus) GetReport() []byte {
 		return x.Report
 	}
 	return nil
+}
+
+func (x *JobStatus) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // PastCaps are caps that a job had until it was resumed with others.
@@ -4918,7 +4936,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\x95\x04\n" +
+	"\x0fListJobsRequest\"\xab\x04\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4940,7 +4958,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
 	"exportable\x18\x0f \x01(\bR\n" +
 	"exportable\x12\"\n" +
-	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\"v\n" +
+	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
@@ -5069,7 +5088,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xcf\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe5\v\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5122,7 +5141,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
 	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\x12\x16\n" +
-	"\x06report\x18+ \x01(\fR\x06report\"r\n" +
+	"\x06report\x18+ \x01(\fR\x06report\x12\x14\n" +
+	"\x05owner\x18, \x01(\tR\x05owner\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
