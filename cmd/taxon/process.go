@@ -14,6 +14,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/metrics"
 	"taxon/internal/train"
 )
 
@@ -60,6 +61,20 @@ func frameFlags(cmd *cobra.Command, o *node.Process) {
 func (a *app) starts(o *node.Process) {
 	o.Version, o.LogTo = readVersion().Version, a.stderr
 	o.Say = func(line string) { fmt.Fprintln(a.stdout, line) }
+	a.logsBy(o.Log)
+}
+
+// logsBy says how a process that runs for long logs: libraries log there too, and with JSON the error
+// that ends it.
+func (a *app) logsBy(o metrics.LogOptions) {
+	log, err := o.Logger(a.stderr)
+	if err != nil {
+		return // the process refuses the options
+	}
+	metrics.Adopt(log)
+	if o.JSON() {
+		a.log = log
+	}
 }
 
 func newCoordinatorCmd(a *app) *cobra.Command {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"os"
@@ -280,5 +282,26 @@ func TestWarnerRepeats(t *testing.T) {
 	warn(errors.New("another"))
 	if n := strings.Count(out.String(), "\n"); n != 2 {
 		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
+
+// What libraries have to say is in the process's log, and nowhere else.
+func TestLibrariesLogThere(t *testing.T) {
+	var out bytes.Buffer
+	l, err := LogOptions{Format: "json"}.Logger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	Adopt(l)
+	log.Printf("http: TLS handshake error from %s", "10.0.0.7:1")
+	if _, err := fmt.Fprintln(grpcErrors{}, "ERROR: [transport] broken"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"level":"WARN","msg":"http: TLS handshake error from 10.0.0.7:1"`, `"level":"ERROR","msg":"grpc","error":"ERROR: [transport] broken"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in %s", want, out.String())
+		}
 	}
 }

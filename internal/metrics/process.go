@@ -25,7 +25,7 @@ func NewProcess(role, version string) *Process {
 	p := &Process{
 		registry: prometheus.NewRegistry(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_grpc_refused_total", Help: "Calls refused before their message was read, by gRPC code.",
+			Name: "taxon_grpc_refused_total", Help: "Calls refused, by gRPC code: no identity, not for the caller, beyond a limit.",
 		}, []string{"code"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{

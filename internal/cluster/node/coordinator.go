@@ -98,7 +98,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
-		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller,
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller, Notice: p.tellEvent,
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
