@@ -72,6 +72,7 @@ type jobState struct {
 	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store
 	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
+	Idle                      Tick     `json:",omitempty"` // time in which it ran and could do nothing
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
@@ -113,6 +114,8 @@ type job struct {
 	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
 	stage      stage           // of a running job
 	pausedAt   Tick            // when its clock was stopped: see stage.paused
+	idle       idle            // why its clock stands in stageTrain
+	idleSince  Tick            // and since when
 
 	savedSweep    uint32
 	savedAt       Tick
@@ -134,7 +137,7 @@ const (
 )
 
 // paused says whether the stage does not count as training time.
-func (s stage) paused() bool { return s == stageEvaluate || s == stageDigest }
+func (s stage) paused() bool { return s == stageEvaluate || s == stageRollBack || s == stageDigest }
 
 // history is what the last task of an item predicts about the next one.
 type history struct {
@@ -350,6 +353,7 @@ func (j *job) evaluateWeights() EvaluateWeights {
 
 // enter begins a stage. A paused one does not count as training time.
 func (j *job) enter(s stage, at Tick) {
+	j.startClock(at)
 	if j.stage.paused() {
 		j.since += at - j.pausedAt
 	}
@@ -358,8 +362,11 @@ func (j *job) enter(s stage, at Tick) {
 
 // spentAt is the training time so far, that before a resume included.
 func (j *job) spentAt(now Tick) Tick {
-	if j.stage.paused() {
+	switch {
+	case j.stage.paused():
 		now = j.pausedAt
+	case j.idle != notIdle:
+		now = j.idleSince
 	}
 	if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 		return j.Spent + now - j.since

@@ -55,6 +55,8 @@ func (m *Machine) tellRecord(r *Record) {
 		n.Text = "job resumed"
 	case recordCancel:
 		n.Text = "job is to be cancelled"
+	case recordIdle:
+		n.Level, n.Text = levelWarn, "job waits"
 	case recordTimeUp:
 		n.Text = "job has used up its time"
 	case recordRollback:

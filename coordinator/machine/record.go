@@ -79,6 +79,7 @@ const (
 	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
 	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
 	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
+	recordIdle      recordKind = "idle"     // Job waits for Reason, and its clock stands
 	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
@@ -180,6 +181,10 @@ func (m *Machine) apply(r *Record) error {
 		m.forget(j.ID)
 	case recordTimeUp:
 		m.applyTimeUp(j, r)
+	case recordIdle:
+		j.note(r.At, levelWarn, "waits for %s", r.Reason)
+		j.stopClock(idleTasks, r.At)
+		m.out = append(m.out, Changed{})
 	case recordResume:
 		return j.applyResume(r)
 	case recordDiscard:
@@ -280,8 +285,13 @@ func (m *Machine) applyGone(r *Record) error {
 func (m *Machine) applyRecover(r *Record) {
 	for _, j := range m.jobs {
 		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			why := j.idle
+			j.startClock(r.Last)
 			j.Spent = j.spentAt(r.Last)
 			j.since, j.savedAt, j.pausedAt = r.At, r.At, r.At
+			if why != notIdle {
+				j.stopClock(why, r.At)
+			}
 		}
 	}
 }
@@ -309,6 +319,9 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 		l.attempt = t.attempt
 	}
 	m.lastEpoch = r.Epoch
+	if j.idle == idleTasks {
+		j.startClock(r.At)
+	}
 	m.addLease(l)
 	return nil
 }
@@ -322,6 +335,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	j.BytesWritten += r.Written
 	j.CPUSeconds += r.CPU
 	j.awaySince, j.awayWhy = 0, ""
+	j.startClock(r.At)
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
@@ -354,6 +368,9 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 		return fmt.Errorf("job %s: record lost has no lease %d", j.ID, r.Epoch)
 	}
 	m.loseTask(l, r.Loss, r.Reason, r.At)
+	if r.Loss == lossAway {
+		j.stopClock(idleStore, r.At)
+	}
 	return nil
 }
 

@@ -124,6 +124,7 @@ func (m *Machine) time() {
 		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.TimeUp && j.spentAt(m.now).Seconds() >= limit {
 			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
+		m.checkIdle(j)
 		m.checkLosses(j)
 		if j.running() {
 			m.checkStores(j)

@@ -41,6 +41,8 @@ type jobSnapshot struct {
 	Rolling       bool `json:",omitempty"` // stageRollBack
 	Digesting     bool `json:",omitempty"` // stageDigest
 	ShownAt       Tick `json:",omitempty"` // job.pausedAt
+	Idle          idle `json:",omitempty"`
+	IdleSince     Tick `json:",omitempty"`
 	LastCommitted uint32
 	LastAttempts  []uint32
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
@@ -119,7 +121,7 @@ func (m *Machine) Snapshot() []byte {
 }
 
 func (j *job) snapshot() jobSnapshot {
-	s := jobSnapshot{Job: j.encode(), Since: j.since, ShownAt: j.pausedAt,
+	s := jobSnapshot{Job: j.encode(), Since: j.since, ShownAt: j.pausedAt, Idle: j.idle, IdleSince: j.idleSince,
 		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
 		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
 		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Recomputing: j.recomputes}
@@ -228,6 +230,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		return nil, err
 	}
 	j.since, j.pausedAt, j.stage = s.Since, s.ShownAt, s.stage()
+	j.idle, j.idleSince = s.Idle, s.IdleSince
 	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
 	j.recomputes = s.Recomputing
 	if !j.hasStep() {
