@@ -147,10 +147,36 @@ func TestEventLog(t *testing.T) {
 		}
 	}
 	ask(0, "submit", "--data", in("data.svm"), "--id", "news", "--name", "nightly")
+	for {
+		_, text, _ := runWith(t, "", append([]string{"status", "news", "--json", "--coordinator", addr}, flags("alice")...)...)
+		var st struct {
+			State, Submitted, Method, Owner string
+			Started                         string
+			ETA                             *float64 `json:"eta_seconds"`
+			Idle                            float64  `json:"idle_seconds"`
+			Options                         map[string]any
+		}
+		if err := json.Unmarshal([]byte(text), &st); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if st.State != "waiting" || st.ETA != nil || st.Owner != "alice" || st.Method != "rr-svm" || st.Options["method"] != "rr-svm" || len(st.Submitted) != 20 || len(st.Started) != 20 {
+			t.Fatalf("status of a job that waits: %s", text)
+		}
+		if st.Idle > 0 {
+			break
+		}
+	}
 	silentWorker(t, addr, security("worker"))
 	c.logged(t, `"msg":"lease lost"`)
 	w := process("worker", "--coordinator", addr, "--slots", "1", "--name", "gpu-4")
 	c.logged(t, `"msg":"job done"`)
+	code, text, stderr := runWith(t, "", append([]string{"status", "news", "--coordinator", addr}, flags("alice")...)...)
+	for _, want := range []string{"news (nightly)", "owner       alice", "submitted   20", "started     20", "ended       20", "method      rr-svm, gap 0.01, ", "bias-pull parent", "stopped by  gap", "sha256",
+		"1 attempt repeated", "1 worker lost, 0 rollbacks", "waiting besides"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status: %d, no %q in %s%s", code, want, text, stderr)
+		}
+	}
 	ask(0, "submit", "--data", in("data.svm"), "--id", "trial", "--max-sweeps", "100000", "--gap", "1e-300")
 	c.logged(t, `"msg":"job started","process":"coordinator","name":"coordinator","job":"trial"`)
 	ask(0, "cancel", "trial")

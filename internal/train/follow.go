@@ -64,7 +64,7 @@ func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
 	} else if c != nil {
 		extra = append(extra, fmt.Sprintf("gap %s of %.0e", human.Gap(c.GetGap()), t.o.Job.Gap))
 	}
-	if left := human.Left(st.GetEtaSeconds()); left != "" {
+	if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))

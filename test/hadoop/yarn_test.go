@@ -103,7 +103,7 @@ func (y *yarnCase) reach(t *testing.T, job string, sweep int) {
 	t.Helper()
 	for range 2400 {
 		s := y.ask(t, job)
-		if s.State != "running" && s.State != "queued" {
+		if s.State != "running" && s.State != "waiting" && s.State != "queued" {
 			t.Fatalf("%s is %s (%s) before sweep %d", job, s.State, s.Error, sweep)
 		}
 		if s.Sweep >= sweep {

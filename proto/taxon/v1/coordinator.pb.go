@@ -1306,6 +1306,9 @@ type JobInfo struct {
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
 	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
 	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"` // as in JobStatus
+	EtaLowSeconds   float64                `protobuf:"fixed64,18,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
+	EtaHighSeconds  float64                `protobuf:"fixed64,19,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
+	Waits           bool                   `protobuf:"varint,20,opt,name=waits,proto3" json:"waits,omitempty"` // it runs, and can do nothing at the moment: JobStatus.waits_for
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1457,6 +1460,27 @@ func (x *JobInfo) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *JobInfo) GetEtaLowSeconds() float64 {
+	if x != nil {
+		return x.EtaLowSeconds
+	}
+	return 0
+}
+
+func (x *JobInfo) GetEtaHighSeconds() float64 {
+	if x != nil {
+		return x.EtaHighSeconds
+	}
+	return 0
+}
+
+func (x *JobInfo) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 // Kept says what the coordinator keeps of a job that has ended.
@@ -3175,9 +3199,13 @@ type JobStatus struct {
 	Report            []byte                 `protobuf:"bytes,43,opt,name=report,proto3" json:"report,omitempty"` // of a job with a certificate: the method's own figures, a JSON object; empty: it has none
 	// who submitted it, by the call's certificate or token, never by what the call says; empty:
 	// nobody is known, as the coordinator asks for neither
-	Owner         string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Owner string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
+	// the job will probably take at least and at most so long; 0: not known, as eta_seconds
+	EtaLowSeconds  float64 `protobuf:"fixed64,45,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
+	EtaHighSeconds float64 `protobuf:"fixed64,46,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
+	IdleSeconds    float64 `protobuf:"fixed64,47,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"` // in which it ran and could do nothing; not in seconds
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -3516,6 +3544,27 @@ func (x *JobStatus) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *JobStatus) GetEtaLowSeconds() float64 {
+	if x != nil {
+		return x.EtaLowSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetEtaHighSeconds() float64 {
+	if x != nil {
+		return x.EtaHighSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetIdleSeconds() float64 {
+	if x != nil {
+		return x.IdleSeconds
+	}
+	return 0
 }
 
 // PastCaps are caps that a job had until it was resumed with others.
@@ -4936,7 +4985,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\xab\x04\n" +
+	"\x0fListJobsRequest\"\x93\x05\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -4959,7 +5008,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"exportable\x18\x0f \x01(\bR\n" +
 	"exportable\x12\"\n" +
 	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
-	"\x05owner\x18\x11 \x01(\tR\x05owner\"v\n" +
+	"\x05owner\x18\x11 \x01(\tR\x05owner\x12&\n" +
+	"\x0feta_low_seconds\x18\x12 \x01(\x01R\retaLowSeconds\x12(\n" +
+	"\x10eta_high_seconds\x18\x13 \x01(\x01R\x0eetaHighSeconds\x12\x14\n" +
+	"\x05waits\x18\x14 \x01(\bR\x05waits\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
@@ -5088,7 +5140,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe5\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xda\f\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5142,7 +5194,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\x12\x16\n" +
 	"\x06report\x18+ \x01(\fR\x06report\x12\x14\n" +
-	"\x05owner\x18, \x01(\tR\x05owner\"r\n" +
+	"\x05owner\x18, \x01(\tR\x05owner\x12&\n" +
+	"\x0feta_low_seconds\x18- \x01(\x01R\retaLowSeconds\x12(\n" +
+	"\x10eta_high_seconds\x18. \x01(\x01R\x0eetaHighSeconds\x12!\n" +
+	"\fidle_seconds\x18/ \x01(\x01R\vidleSeconds\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
