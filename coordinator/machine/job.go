@@ -117,6 +117,7 @@ type job struct {
 	idle       idle            // why its clock stands in stageTrain
 	idleSince  Tick            // and since when
 
+	lastDone      Tick // when a task of it ended well last, or it was started; not in snapshots
 	savedSweep    uint32
 	savedAt       Tick
 	lastAttempts  []uint32 // committed attempts of step lastCommitted

@@ -153,6 +153,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
 		j.Started = cmp.Or(j.Started, r.At)
+		j.lastDone = r.At
 		j.used, j.Digest = m.leastUsed(j), nil
 		j.note(r.At, levelInfo, "started")
 		m.startSteps(j, r.At)
@@ -336,6 +337,7 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	j.CPUSeconds += r.CPU
 	j.awaySince, j.awayWhy = 0, ""
 	j.startClock(r.At)
+	j.lastDone = r.At
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}

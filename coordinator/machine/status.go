@@ -31,6 +31,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Report: p.Report,
 	}
 	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)
+	s.ProgressUnixMs = cmp.Or(j.lastDone, j.since).Milliseconds()
 	l := m.eta(j, now)
 	s.EtaSeconds, s.EtaLowSeconds, s.EtaHighSeconds = l.likely, l.low, l.high
 	if j.Digest != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {

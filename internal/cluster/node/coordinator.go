@@ -102,10 +102,11 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
+	var saved func(job string) time.Time
 	if o.Snapshots != "" {
 		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: machine.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
-		config.Checkpointer, keeper.Forget = s, s.Forget
+		config.Checkpointer, keeper.Forget, saved = s, s.Forget, s.Taken
 	}
 	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"), Resident: o.Resident,
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
@@ -114,7 +115,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 		return errors.Join(fs.Explain(o.Dir, err), journal.Close(), p.listen.Close())
 	}
 	c.server = server
-	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
+	p.figure.Cluster(newClusterFigures(server, journal.Size, saved).read)
 	close(c.started)
 	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)

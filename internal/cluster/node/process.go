@@ -63,6 +63,9 @@ func newProcess(ctx context.Context, role string, o *Process, listens bool, more
 		return nil, exit.Usagef("%s: %w", role, err)
 	}
 	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)), figure: metrics.NewProcess(role, o.Version)}
+	if o.Security.Cert != "" {
+		p.figure.Certificate(o.Security.CertificateExpiry)
+	}
 	o.Security.Warn = metrics.Warner(p.log, "security files")
 	p.seldom = &metrics.Seldom{Log: p.log}
 	o.Security.Refused = p.tellRefusal

@@ -3203,7 +3203,8 @@ type JobStatus struct {
 	// the job will probably take at least and at most so long; 0: not known, as eta_seconds
 	EtaLowSeconds  float64 `protobuf:"fixed64,45,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
 	EtaHighSeconds float64 `protobuf:"fixed64,46,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
-	IdleSeconds    float64 `protobuf:"fixed64,47,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"` // in which it ran and could do nothing; not in seconds
+	IdleSeconds    float64 `protobuf:"fixed64,47,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`           // in which it ran and could do nothing; not in seconds
+	ProgressUnixMs int64   `protobuf:"varint,48,opt,name=progress_unix_ms,json=progressUnixMs,proto3" json:"progress_unix_ms,omitempty"` // when a task of it ended well last, or it was started; 0: not yet
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3563,6 +3564,13 @@ func (x *JobStatus) GetEtaHighSeconds() float64 {
 func (x *JobStatus) GetIdleSeconds() float64 {
 	if x != nil {
 		return x.IdleSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetProgressUnixMs() int64 {
+	if x != nil {
+		return x.ProgressUnixMs
 	}
 	return 0
 }
@@ -5140,7 +5148,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xda\f\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x84\r\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5197,7 +5205,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05owner\x18, \x01(\tR\x05owner\x12&\n" +
 	"\x0feta_low_seconds\x18- \x01(\x01R\retaLowSeconds\x12(\n" +
 	"\x10eta_high_seconds\x18. \x01(\x01R\x0eetaHighSeconds\x12!\n" +
-	"\fidle_seconds\x18/ \x01(\x01R\vidleSeconds\"r\n" +
+	"\fidle_seconds\x18/ \x01(\x01R\vidleSeconds\x12(\n" +
+	"\x10progress_unix_ms\x180 \x01(\x03R\x0eprogressUnixMs\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
