@@ -226,9 +226,11 @@ func TestInBrowser(t *testing.T) {
 		inner.ServeHTTP(w, r)
 		_, _ = io.WriteString(w, `
 document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "slow.css" }));
-setTimeout(() => document.querySelector("#jobs tbody th button").click(), 1500);
+setTimeout(() => document.querySelector("#jobs tbody th a").click(), 1500);
 setTimeout(() => document.querySelector("#workers tbody th button").click(), 1500);
-setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 2500);`)
+setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 2500);
+setTimeout(() => document.title = document.querySelector("#jobs tbody td:last-child button").textContent, 3000);
+setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 3500);`)
 	})
 	mux.HandleFunc("/slow.css", func(w http.ResponseWriter, r *http.Request) { // the browser waits for it before it shows what there is
 		select {
