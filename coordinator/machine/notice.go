@@ -107,7 +107,7 @@ func (m *Machine) tellRecord(r *Record) {
 // tellGone tells that a worker went, and which leases are lost with it.
 func (m *Machine) tellGone(r *Record) {
 	w := m.worker(r.Worker)
-	if r.Reason == "" {
+	if r.Reason == "" || w.draining {
 		m.tell(Notice{Level: levelInfo, Text: "worker left", Worker: w.id, WorkerName: w.name})
 		return
 	}

@@ -264,10 +264,13 @@ func (m *Machine) applyGone(r *Record) error {
 	w := m.workers[at]
 	m.workers = slices.Delete(m.workers, at, at+1)
 	delete(m.workerByID, w.id)
-	m.noteGone(w, r.Reason != "")
+	lost := r.Reason != "" && !w.draining // one that was told to go is no loss
+	m.noteGone(w, lost)
 	how := lossReturned
 	if r.Reason != "" {
 		how = lossExpired
+	}
+	if lost {
 		for _, j := range m.jobs {
 			if j.running() {
 				j.WorkersLost++

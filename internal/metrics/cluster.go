@@ -26,7 +26,7 @@ type ClusterState struct {
 	Lost       uint64 // workers lost
 	Speculated uint64 // second copies of slow tasks
 	Rollbacks  uint64
-	Sweeps     uint64 // committed
+	Sweeps     uint64            // committed
 	Ended      map[string]uint64 // jobs, by state: done, failed, cancelled
 
 	BytesRead, BytesWritten uint64 // by tasks, from and to the store

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,7 +125,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
-		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
+		return o.announced(ctx, p, journal, func(ctx context.Context) error {
 			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))
 			return server.Wait(ctx)
 		})
@@ -217,11 +218,14 @@ func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Jo
 
 // announced announces the coordinator in its file, and runs work until that ends or another
 // coordinator takes over.
-func (o *Coordinator) announced(ctx context.Context, addr string, j journal.Journal, work func(context.Context) error) error {
+func (o *Coordinator) announced(ctx context.Context, p *process, j journal.Journal, work func(context.Context) error) error {
 	if o.Announce == "" {
 		return work(ctx)
 	}
-	a := &cluster.Announcer{Path: o.Announce, Addr: addr}
+	a := &cluster.Announcer{Path: o.Announce, Addr: reachable(p.addr)}
+	if p.page != nil {
+		a.Page = strings.TrimSuffix(p.page.URL, "metrics")
+	}
 	if f, ok := j.(*folderjournal.Folder); ok {
 		a.Epoch = f.Epoch()
 	}

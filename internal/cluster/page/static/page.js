@@ -88,6 +88,7 @@ function workerRow(w) {
   r.cells[3].onmousemove = e => { r.cells[3].title = spansAt(w.worker, e); };
   return r;
 }
+const lives = w => w.state !== "lost" && w.state !== "left";
 function draw(part) {
   if (part === "jobs") {
     const want = $("which").value, count = {},
@@ -98,7 +99,7 @@ function draw(part) {
     const line = data.jobs.find(j => j.job === chosen), now = JSON.stringify(line);
     if (line && now !== seen) { seen = now; refresh(); }
   } else if (part === "workers") {
-    const lives = w => w.state === "up" || w.state === "draining", gone = data.workers.filter(w => !lives(w)).reverse();
+    const gone = data.workers.filter(w => !lives(w)).reverse();
     fill("workers", data.workers.filter(lives), w => w.worker, workerRow);
     fill("lost", gone, w => w.worker, w => row([button(w.name || w.worker, () => { worker = w.worker; drawPast(); }, true), state(w.state), n(w.tasks_done), more(w.version)]));
     $("gone").hidden = !gone.length;
@@ -111,7 +112,7 @@ function draw(part) {
 function drawTrouble() {
   const some = (list, one, many) => list.length ? [`${list.length === 1 ? one : `${list.length} ${many}`}: ${list.slice(0, 5).join(", ")}${list.length > 5 ? ", ..." : ""}`] : [];
   const jobs = s => data.jobs.filter(j => j.state === s).map(j => j.job).reverse(), stores = f => data.stores.filter(f).map(s => s.store);
-  const none = data.jobs.some(open) && data.workers.every(w => w.state !== "up") ? ["No worker is up"] : [];
+  const none = data.jobs.some(open) && !data.workers.some(lives) ? ["No worker is up"] : [];
   const texts = [...none, ...some(stores(s => s.state !== "up"), "A store does not answer", "stores do not answer"), ...some(stores(s => s.state === "up" && s.free_bytes < s.reserve_bytes), "A store is full and takes no writes", "stores are full and take no writes"),
     ...some(jobs("waiting"), "A job can't continue", "jobs can't continue"), ...some(jobs("failed"), "A job has failed", "jobs have failed")];
   const text = texts.join("\n"), box = $("trouble");
