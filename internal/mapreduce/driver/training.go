@@ -2,10 +2,10 @@ package driver
 
 import (
 	"context"
-	"strings"
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"taxon/coordinator/machine"
 	"taxon/internal/engine"
@@ -30,7 +30,7 @@ type Training struct {
 	state   string
 	backend *mapreduce.Backend
 	moved   func(text string) // of train.Elsewhere's Follow; nil: nobody follows
-	done    func() // removes the copy of the data; nil: there is none
+	done    func()            // removes the copy of the data; nil: there is none
 }
 
 // State is the state folder.
