@@ -15,7 +15,6 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/human"
 	"taxon/internal/metrics"
-	"taxon/internal/train"
 )
 
 // envCoordinator is the environment variable that replaces --coordinator.
@@ -89,7 +88,6 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Resident = func() uint64 { return uint64(train.PeakRSS()) }
 			a.starts(&o.Process)
 			return o.Run(cmd.Context())
 		},

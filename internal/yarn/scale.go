@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"taxon/internal/cluster/client"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // Scale has YARN start or end workers, and returns when the coordinator knows as many as wanted.
@@ -43,17 +41,7 @@ func (d *Deployment) drainFrom(ctx context.Context, workers int) {
 		return
 	}
 	defer c.Close()
-	call, done := context.WithTimeout(ctx, client.Timeout)
-	defer done()
-	list, err := c.Jobs.Workers(call, &taxonv1.WorkersRequest{})
-	if err != nil {
-		return
-	}
-	for _, w := range list.GetWorkers() {
-		if w.GetState() == taxonv1.MemberState_MEMBER_STATE_UP && number(w.GetName()) >= workers {
-			_, _ = c.Jobs.Drain(call, &taxonv1.DrainRequest{Worker: w.GetWorker()})
-		}
-	}
+	_ = c.DrainThose(ctx, func(name string) bool { return number(name) >= workers })
 }
 
 // Loses says what ends with the cluster, for the question whether that is meant.
@@ -71,18 +59,7 @@ func (d *Deployment) Loses(ctx context.Context, purge bool) string {
 	text += " ends, " + human.Counted(int64(processes), "process", "processes")
 	if c, err := d.dial(ctx); err == nil {
 		defer c.Close()
-		call, done := context.WithTimeout(ctx, client.Timeout)
-		defer done()
-		open, weights := 0, 0
-		if list, err := c.Jobs.ListJobs(call, &taxonv1.ListJobsRequest{}); err == nil {
-			for _, j := range list.GetJobs() {
-				if !j.GetState().Ended() {
-					open++
-				}
-				if j.GetExportable() {
-					weights++
-				}
-			}
+		if open, weights, err := c.CountJobs(ctx); err == nil {
 			text += ", with " + human.Counted(int64(open), "job under way", "jobs under way") + " and the weights of " + human.Counted(int64(weights), "job that is done", "jobs that are done")
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"taxon/internal/cluster/page"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -46,8 +46,6 @@ type Coordinator struct {
 
 	Announce string // file in which it says where it is; empty: none
 	Journal  string // folder of the journal, if it is not in Dir
-
-	Resident func() uint64 // most memory that this process has used
 }
 
 // snapshotPatience is how long a snapshot waits for a shard that is away.
@@ -109,7 +107,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget, saved = s, s.Forget, s.Taken
 	}
-	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"), Resident: o.Resident,
+	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"),
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	server, err := coordinator.NewServer(config)
 	if err != nil {
@@ -126,7 +124,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	rest.Go(func() { collector.Run(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
 		return o.announced(ctx, p, journal, func(ctx context.Context) error {
-			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))
+			p.ready(", " + human.Counted(int64(len(records)), "record", "records") + " in the journal")
 			return server.Wait(ctx)
 		})
 	})
