@@ -1306,9 +1306,9 @@ type JobInfo struct {
 	Exportable      bool                   `protobuf:"varint,15,opt,name=exportable,proto3" json:"exportable,omitempty"` // its final weights are in the store
 	Kept            *Kept                  `protobuf:"bytes,16,opt,name=kept,proto3" json:"kept,omitempty"`
 	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"` // as in JobStatus
-	EtaLowSeconds   float64                `protobuf:"fixed64,18,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
-	EtaHighSeconds  float64                `protobuf:"fixed64,19,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
-	Waits           bool                   `protobuf:"varint,20,opt,name=waits,proto3" json:"waits,omitempty"` // it runs, and can do nothing at the moment: JobStatus.waits_for
+	EtaLowSeconds   float64                `protobuf:"fixed64,21,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
+	EtaHighSeconds  float64                `protobuf:"fixed64,22,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
+	Waits           bool                   `protobuf:"varint,23,opt,name=waits,proto3" json:"waits,omitempty"` // it runs, and can do nothing at the moment: JobStatus.waits_for
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -5017,9 +5017,9 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"exportable\x12\"\n" +
 	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
 	"\x05owner\x18\x11 \x01(\tR\x05owner\x12&\n" +
-	"\x0feta_low_seconds\x18\x12 \x01(\x01R\retaLowSeconds\x12(\n" +
-	"\x10eta_high_seconds\x18\x13 \x01(\x01R\x0eetaHighSeconds\x12\x14\n" +
-	"\x05waits\x18\x14 \x01(\bR\x05waits\"v\n" +
+	"\x0feta_low_seconds\x18\x15 \x01(\x01R\retaLowSeconds\x12(\n" +
+	"\x10eta_high_seconds\x18\x16 \x01(\x01R\x0eetaHighSeconds\x12\x14\n" +
+	"\x05waits\x18\x17 \x01(\bR\x05waits\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
