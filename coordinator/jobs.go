@@ -79,8 +79,8 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 
 // Cancel implements the Jobs service. The job has ended only when its status says so: a
 // checkpoint may have to be written first.
-func (s *jobService) Cancel(_ context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
-	if a := s.step(machine.Cancel{Job: r.GetJob(), Discard: r.GetDiscard()}); a.err != nil {
+func (s *jobService) Cancel(ctx context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
+	if a := s.step(machine.Cancel{Job: r.GetJob(), Discard: r.GetDiscard(), By: s.caller(ctx)}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return s.statusOf(r.GetJob())
@@ -176,7 +176,8 @@ func (s *jobService) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*tax
 	if err := s.verify(ctx, r.GetJob()); err != nil {
 		return nil, err
 	}
-	if a := s.step(machine.Resume{Job: r.GetJob(), Criteria: machine.StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}}); a.err != nil {
+	criteria := machine.StopCriteria{Gap: r.Gap, MaxSweeps: r.MaxSweeps, MaxSeconds: r.MaxSeconds}
+	if a := s.step(machine.Resume{Job: r.GetJob(), Criteria: criteria, By: s.caller(ctx)}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return s.statusOf(r.GetJob())

@@ -13,9 +13,9 @@ import (
 )
 
 // JoinStore implements the Members service.
-func (s *memberService) JoinStore(_ context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
+func (s *memberService) JoinStore(ctx context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
 	a := s.heartbeat(machine.JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
-		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve(), Version: r.GetVersion(), Repairing: r.GetRepairing()})
+		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve(), Version: r.GetVersion(), Repairing: r.GetRepairing(), By: s.caller(ctx)})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -43,7 +43,7 @@ func (s *jobService) Stores(context.Context, *taxonv1.StoresRequest) (*taxonv1.S
 }
 
 // ForgetStore implements the Jobs service.
-func (s *jobService) ForgetStore(_ context.Context, r *taxonv1.ForgetStoreRequest) (*taxonv1.Shard, error) {
+func (s *jobService) ForgetStore(ctx context.Context, r *taxonv1.ForgetStoreRequest) (*taxonv1.Shard, error) {
 	s.mu.Lock()
 	shards, _ := s.machine.Stores()
 	s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *jobService) ForgetStore(_ context.Context, r *taxonv1.ForgetStoreReques
 	if at := slices.IndexFunc(shards, func(h *taxonv1.Shard) bool { return h.Id == r.GetId() }); at >= 0 {
 		was = shards[at]
 	}
-	if a := s.step(machine.ForgetShard{ID: r.GetId(), Force: r.GetForce()}); a.err != nil {
+	if a := s.step(machine.ForgetShard{ID: r.GetId(), Force: r.GetForce(), By: s.caller(ctx)}); a.err != nil {
 		return nil, rpcError(a.err)
 	}
 	return was, nil
@@ -72,8 +72,8 @@ func (s *jobService) Timeline(_ context.Context, r *taxonv1.TimelineRequest) (*t
 }
 
 // Drain implements the Jobs service.
-func (s *jobService) Drain(_ context.Context, r *taxonv1.DrainRequest) (*taxonv1.WorkerInfo, error) {
-	a := s.step(machine.Drain{Worker: r.GetWorker()})
+func (s *jobService) Drain(ctx context.Context, r *taxonv1.DrainRequest) (*taxonv1.WorkerInfo, error) {
+	a := s.step(machine.Drain{Worker: r.GetWorker(), By: s.caller(ctx)})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

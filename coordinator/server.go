@@ -88,6 +88,8 @@ type Config struct {
 	// is known.
 	Caller func(ctx context.Context) string
 	Failed func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
+	// Notice is called with each event, in order, a little later. nil: they are dropped.
+	Notice func(machine.Notice)
 }
 
 // Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
@@ -105,10 +107,11 @@ type Server struct {
 	wake    chan struct{} // closed and replaced when tasks may be waiting
 	changed chan struct{} // closed and replaced when some status changed
 	effects effects
-	broken  error         // the journal failed: nothing is answered any more
-	halted  chan struct{} // closed when broken is set
-	written uint64        // number of the last record in the journal
-	durable uint64        // and of the last one of which that is known
+	broken  error            // the journal failed: nothing is answered any more
+	halted  chan struct{}    // closed when broken is set
+	written uint64           // number of the last record in the journal
+	durable uint64           // and of the last one of which that is known
+	notices []machine.Notice // not told yet
 
 	compacted int64 // bytes of the last snapshot; used by flushJournal alone
 }
@@ -134,6 +137,9 @@ func NewServer(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.joined.Go(func() { s.repeat(s.advanceClock) })
+	if config.Notice != nil {
+		s.joined.Go(func() { s.repeat(s.tellNotices) })
+	}
 	if config.Journal != nil {
 		s.joined.Go(func() { s.repeat(s.flushJournal) })
 	}
@@ -171,6 +177,9 @@ func (s *Server) Close() error {
 		s.cancel()
 		s.effects.close()
 		s.joined.Wait()
+		if s.config.Notice != nil {
+			s.tellNotices()
+		}
 		if s.config.Journal != nil {
 			err = s.config.Journal.Close()
 		}
@@ -342,6 +351,8 @@ func (s *Server) dispatch(actions []machine.Action, r *reply) {
 		case machine.Changed, machine.Ended:
 			close(s.changed)
 			s.changed = make(chan struct{})
+		case machine.Notice:
+			s.keepNotice(a)
 		}
 	}
 }
@@ -446,6 +457,28 @@ func (s *Server) compact() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fail(err)
+	}
+}
+
+// maxNotices bounds the events that wait to be told, while whoever listens is stuck. Later ones are
+// dropped.
+const maxNotices = 1 << 16
+
+// keepNotice keeps an event until it is told. The caller holds mu, so nobody waits for a slow log.
+func (s *Server) keepNotice(n machine.Notice) {
+	if s.config.Notice != nil && len(s.notices) < maxNotices {
+		s.notices = append(s.notices, n)
+	}
+}
+
+// tellNotices tells the events that came since the last call.
+func (s *Server) tellNotices() {
+	s.mu.Lock()
+	list := s.notices
+	s.notices = nil
+	s.mu.Unlock()
+	for _, n := range list {
+		s.config.Notice(n)
 	}
 }
 

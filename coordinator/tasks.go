@@ -25,7 +25,8 @@ const (
 
 // Register implements the Tasks service.
 func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
-	a := s.step(machine.Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Cores: r.GetCores(), Previous: r.GetPrevious(), Version: r.GetVersion()})
+	a := s.step(machine.Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Cores: r.GetCores(), Previous: r.GetPrevious(),
+		Version: r.GetVersion(), By: s.caller(ctx)})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

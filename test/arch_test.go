@@ -151,7 +151,7 @@ var imports = map[string][]string{
 // and test are bound by it too.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc":           {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "internal/serve"},
-	"google.golang.org/protobuf":       {"proto/taxon/v1", "internal/serve", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train", "internal/tune"},
+	"google.golang.org/protobuf":       {"proto/taxon/v1", "internal/jobs", "internal/serve", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train", "internal/tune"},
 	"google.golang.org/genproto":       {"internal/serve", "store/storerpc"},
 	"github.com/dgraph-io/badger/v4":   {"store/badger"},
 	"github.com/cespare/xxhash/v2":     {"store/storerpc"},

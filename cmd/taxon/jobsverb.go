@@ -76,13 +76,11 @@ func newJobsCmd(a *app) *cobra.Command {
 			if state != "" && l.State != state {
 				continue
 			}
-			gap, eta := "-", "-"
+			gap := "-"
 			if l.Gap != nil {
 				gap = human.Gap(*l.Gap)
 			}
-			if l.ETASeconds != nil {
-				eta = cmp.Or(human.Left(*l.ETASeconds), "-")
-			}
+			eta := cmp.Or(human.Between(j.GetEtaLowSeconds(), j.GetEtaHighSeconds()), "-")
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.ValuesText(j), l.Name})
 		}
@@ -92,7 +90,7 @@ func newJobsCmd(a *app) *cobra.Command {
 		return a.printTable(lines, rows, "no jobs")
 	})
 	flagGroup(cmd, "Which", func(f *pflag.FlagSet) {
-		choiceFlag(f, &state, "state", "", []string{"queued", "running", "done", "failed", "cancelled", "discarded"}, "only jobs in this state")
+		choiceFlag(f, &state, "state", "", jobs.States(), "only jobs in this state")
 		intFlag(f, &limit, "limit", 0, 0, math.MaxInt32, "only the last `N`; 0: all")
 	})
 	return cmd

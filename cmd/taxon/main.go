@@ -24,9 +24,11 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
+	"taxon/internal/metrics"
 )
 
 func main() {
+	metrics.AdoptGRPC()
 	kill := func() { os.Exit(exit.Interrupted) }
 	ctx, in := context.Background(), io.Reader(os.Stdin)
 	if os.Getenv(envEndsWithStdin) != "" {
@@ -111,11 +113,11 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
-			fmt.Fprintf(errw, "taxon: %s\n", human.OneLine(fs.Fault(r).Error()))
+			a.fail(human.OneLine(fs.Fault(r).Error()))
 			code = exit.Failed
 		} else if r != nil {
 			a.ui.Close()
-			fmt.Fprintf(errw, "taxon: internal error: %s%s; please report\n", human.OneLine(fmt.Sprint(r)), panicPlace())
+			a.fail(fmt.Sprintf("internal error: %s%s; please report", human.OneLine(fmt.Sprint(r)), panicPlace()))
 			code = exit.Failed
 		}
 	}()
@@ -130,9 +132,18 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	}
 	code, line := describe(ctx, err)
 	if line != "" {
-		fmt.Fprintf(errw, "taxon: %s\n", strings.ReplaceAll(line, "\n", "\ntaxon: "))
+		a.fail(line)
 	}
 	return code
+}
+
+// fail says why the verb failed, in lines of its own, or in the log of a process that writes JSON.
+func (a *app) fail(lines string) {
+	if a.log != nil {
+		a.log.Error("failed", "error", strings.ReplaceAll(lines, "\n", "; "))
+		return
+	}
+	fmt.Fprintf(a.stderr, "taxon: %s\n", strings.ReplaceAll(lines, "\n", "\ntaxon: "))
 }
 
 // stickyWriter remembers the first failed write. So a full disk at stdout is an error even of a

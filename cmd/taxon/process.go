@@ -14,7 +14,7 @@ import (
 	"taxon/internal/exit"
 	"taxon/internal/fs"
 	"taxon/internal/human"
-	"taxon/internal/train"
+	"taxon/internal/metrics"
 )
 
 // envCoordinator is the environment variable that replaces --coordinator.
@@ -60,6 +60,20 @@ func frameFlags(cmd *cobra.Command, o *node.Process) {
 func (a *app) starts(o *node.Process) {
 	o.Version, o.LogTo = readVersion().Version, a.stderr
 	o.Say = func(line string) { fmt.Fprintln(a.stdout, line) }
+	a.logsBy(o.Log)
+}
+
+// logsBy says how a process that runs for long logs: libraries log there too, and with JSON the error
+// that ends it.
+func (a *app) logsBy(o metrics.LogOptions) {
+	log, err := o.Logger(a.stderr)
+	if err != nil {
+		return // the process refuses the options
+	}
+	metrics.Adopt(log)
+	if o.JSON() {
+		a.log = log
+	}
 }
 
 func newCoordinatorCmd(a *app) *cobra.Command {
@@ -74,7 +88,6 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 		Example: "taxon coordinator --dir /var/lib/taxon/coordinator\n" +
 			"taxon coordinator --dir coordinator --listen 127.0.0.1:7070 --data-root /data --metrics 127.0.0.1:9100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Resident = func() uint64 { return uint64(train.PeakRSS()) }
 			a.starts(&o.Process)
 			return o.Run(cmd.Context())
 		},

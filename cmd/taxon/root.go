@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ type app struct {
 	quiet  bool
 	// terminal: stdin and stderr are a terminal, so that the user can be asked.
 	terminal bool
-	args     []string // of the command line, without the program's name
+	args     []string     // of the command line, without the program's name
+	log      *slog.Logger // of a process that writes lines of JSON and nothing else; nil of others
 }
 
 // commandLine is the typed command, quoted for a shell: for hints on how to continue with it.

@@ -59,9 +59,20 @@ func run(t *testing.T, args ...string) *member {
 // ready waits for the line that says so, and gives what it matches.
 func (m *member) ready(t *testing.T, pattern string) []string {
 	t.Helper()
+	return m.await(t, &m.out, pattern)
+}
+
+// logged waits for a line of the log, and gives what it matches.
+func (m *member) logged(t *testing.T, pattern string) []string {
+	t.Helper()
+	return m.await(t, &m.err, pattern)
+}
+
+func (m *member) await(t *testing.T, from *lockedBuffer, pattern string) []string {
+	t.Helper()
 	p := regexp.MustCompile(pattern)
 	for range 1000 {
-		if found := p.FindStringSubmatch(m.out.String()); found != nil {
+		if found := p.FindStringSubmatch(from.String()); found != nil {
 			return found
 		}
 		select {
@@ -97,12 +108,12 @@ func TestSecureCluster(t *testing.T) {
 		return []string{"--coordinator", coordinator, "--tls-ca", in("certs/ca.crt"), "--token-file", in("certs/" + role + ".token")}
 	}
 	c := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, server("coordinator")...)...)
-	found := c.ready(t, `ready on (\S+),.* metrics on (https://\S+)`)
+	found := c.logged(t, `"msg":"ready".*"addr":"([^"]+)".*"metrics":"([^"]+)"`)
 	addr, page := found[1], found[2]
 	s := run(t, append([]string{"store", "--dir", in("st"), "--coordinator", addr}, server("store")...)...)
-	s.ready(t, `ready on `)
+	s.logged(t, `"msg":"ready"`)
 	w := run(t, append([]string{"worker", "--dir", in("w"), "--coordinator", addr, "--slots", "1"}, server("worker")...)...)
-	w.ready(t, `ready on `)
+	w.logged(t, `"msg":"ready"`)
 
 	data, tree := in("data.svm"), in("tree.txt")
 	var rows strings.Builder

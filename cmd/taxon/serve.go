@@ -32,7 +32,12 @@ func newServeCmd(a *app) *cobra.Command {
 			}
 			o.Models, o.Version = args, readVersion().Version
 			o.Log, o.Security.Warn = metrics.Warner(to, "models"), metrics.Warner(to, "security")
+			a.logsBy(log)
 			o.Ready = func(addr, grpc string) {
+				if log.JSON() {
+					to.Info("ready", "addr", addr, "grpc", grpc)
+					return
+				}
 				if grpc != "" {
 					addr += ", gRPC at " + grpc
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -85,7 +86,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		title += " (" + st.GetName() + ")"
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(human.OneLine(title)))
-	state := jobs.StateOf(st.GetState(), st.GetKept())
+	state := jobs.Doing(st)
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
 	}
@@ -99,19 +100,35 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	if k := st.GetKept(); k != nil && !k.GetDiscarded() {
 		row("values", "%s", jobs.KeptText(k))
 	}
+	if st.GetOwner() != "" {
+		row("owner", "%s", human.OneLine(st.GetOwner()))
+	}
+	for _, at := range []struct {
+		name   string
+		unixMS int64
+	}{{"submitted", st.GetSubmittedUnixMs()}, {"started", st.GetStartedUnixMs()}, {"ended", st.GetEndedUnixMs()}} {
+		if at.unixMS > 0 {
+			row(at.name, "%s", time.UnixMilli(at.unixMS).UTC().Format("2006-01-02 15:04:05 UTC"))
+		}
+	}
+	row("method", "%s", jobs.MethodText(st))
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())
 	}
 	t := st.GetTasks()
-	row("tasks", "%d done, %d with workers, %d waiting; %d attempts repeated, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried(), st.GetSpeculated())
-	row("faults", "%s, %s to an earlier sweep, %s computed again", human.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
-		human.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), human.Counted(int64(st.GetRemade()), "lost value", "lost values"))
+	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(),
+		human.Counted(int64(t.GetRetried()), "attempt repeated", "attempts repeated"), st.GetSpeculated())
+	row("faults", "%s, %s to an earlier sweep, %s again", human.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
+		human.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), human.Counted(int64(st.GetRemade()), "lost value computed", "lost values computed"))
 	row("bytes", "%s read, %s written; last sweep %s and %s", human.Bytes(int64(st.GetBytesRead())), human.Bytes(int64(st.GetBytesWritten())),
 		human.Bytes(int64(st.GetSweepBytesRead())), human.Bytes(int64(st.GetSweepBytesWritten())))
-	took := human.Seconds(st.GetSeconds()) + ", " + human.Seconds(st.GetCpuSeconds()) + " of CPU"
-	if left := human.Left(st.GetEtaSeconds()); left != "" {
-		took += ", " + left + " to go"
+	took := human.Seconds(st.GetSeconds()) + " of work, " + human.Seconds(st.GetCpuSeconds()) + " of CPU"
+	if idle := st.GetIdleSeconds(); idle > 0 {
+		took += ", " + human.Seconds(idle) + " waiting besides"
+	}
+	if left := jobs.ETA(st); left != "" {
+		took += ", ETA " + left
 	}
 	row("time", "%s", took)
 	for _, c := range jobs.CapsBefore(st) {

@@ -373,7 +373,11 @@ func printReport(a *app, out string, r *model.Report) {
 		row("before", "%s", capsThen(c))
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
-	row("time", "%s, %s of CPU, %s at most", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds), human.Bytes(r.PeakRSSBytes))
+	took := human.Seconds(r.Seconds) + ", " + human.Seconds(r.CPUSeconds) + " of CPU"
+	if r.PeakRSSBytes > 0 { // that of a cluster's processes is not known
+		took += ", " + human.Bytes(r.PeakRSSBytes) + " of memory at most"
+	}
+	row("time", "%s", took)
 	if c := r.Pruned; c != nil {
 		row("pruned", "to %s: %s", human.Bytes(fs.FolderBytes(out)), pruneCost(c))
 	}

@@ -114,6 +114,9 @@ func newYarnUp(a *app) *cobra.Command {
 		f.StringVar(&o.Queue, "queue", "", "`QUEUE` of YARN's (default: its default)")
 		f.DurationVar(&o.Lifetime, "lifetime", 0, "have YARN end the service after `TIME` (default: never)")
 	})
+	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
+		intFlag(f, &o.Metrics, "metrics", 0, 0, 1<<16-1, "`PORT` of the coordinator's page, figures and probes on its host; those of store-N are at PORT+1+N, of worker-N behind the stores' (default none)")
+	})
 	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) {
 		intFlag(f, &o.SnapshotEvery, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between snapshots in HDFS (default: what each job asks for with --checkpoint-every, 4)")
 		f.DurationVar(&o.SnapshotPause, "snapshot-pause", time.Minute, "no two of a job within `TIME`")
@@ -159,15 +162,20 @@ func newYarnScale(a *app) *cobra.Command {
 
 func newYarnDown(a *app) *cobra.Command {
 	var o yarn.Options
-	purge := false
+	purge, yes := false, false
 	cmd := &cobra.Command{
 		Use:   "down --name NAME",
 		Short: "end a cluster on YARN; its jobs stay in HDFS",
 		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir continues the jobs from their last snapshots. " +
-			"--purge removes the folder too, with all jobs.",
-		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge",
+			"--purge removes the folder too, with all jobs. It says what goes and asks, or needs --yes.",
+		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge --yes",
 		RunE: onYarn(a, false, func(ctx context.Context) (*yarn.Deployment, error) {
 			d, err := yarn.Open(ctx, o)
+			if err == nil {
+				if goes := d.Loses(ctx, purge); goes != "" {
+					err = a.confirm(yes, "yarn down: "+goes, "End it?")
+				}
+			}
 			if err == nil {
 				err = d.Down(ctx, purge)
 			}
@@ -177,6 +185,7 @@ func newYarnDown(a *app) *cobra.Command {
 	serviceFlags(cmd, a, &o)
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&purge, "purge", false, "remove the cluster's folder in HDFS: jobs, snapshots, certificates")
+		f.BoolVar(&yes, "yes", false, "do not ask")
 	})
 	yarnFlags(cmd, &o)
 	return cmd
@@ -205,6 +214,9 @@ func (a *app) printReport(r *yarn.Report) {
 	where := cmp.Or(r.Address, "nowhere yet")
 	fmt.Fprintf(a.stdout, "%s  %s  %s  queue %s\n", r.Name, strings.ToLower(r.State), r.Application, r.Queue)
 	fmt.Fprintf(a.stdout, "coordinator at %s (epoch %d) %s\n--coordinator %s\n", where, r.Epoch, answers, r.Coordinator)
+	if r.Page != "" {
+		fmt.Fprintf(a.stdout, "page at %s\n", r.Page)
+	}
 	if r.Diagnostics != "" {
 		fmt.Fprintln(a.stdout, r.Diagnostics)
 	}

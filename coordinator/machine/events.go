@@ -35,6 +35,7 @@ type (
 	Resume struct {
 		Job      string
 		Criteria StopCriteria
+		By       string // identity of the caller; empty: not known. So in the events below
 	}
 	// Register is a worker that joins. Memory is what its tasks may take, in bytes. 0: unknown.
 	Register struct {
@@ -45,9 +46,10 @@ type (
 		// Previous is the worker of this name whose process was killed; "": none.
 		Previous string
 		Version  string // of its taxon; "": unknown
+		By       string
 	}
 	// Drain removes a worker, named by id or name, once it has finished its tasks.
-	Drain struct{ Worker string }
+	Drain struct{ Worker, By string }
 	// JoinShard is a store shard that joins, or the heartbeat of one.
 	JoinShard struct {
 		ID, Addr        string
@@ -57,12 +59,14 @@ type (
 		Free, Reserve   uint64 // bytes; with less than Reserve free it refuses writes
 		Version         string // of its taxon; "": unknown
 		Repairing       bool   // it copies from others what it missed
+		By              string
 	}
 	// ForgetShard removes a shard that is down from the list. With Force it does so even if jobs
 	// have values on it.
 	ForgetShard struct {
 		ID    string
 		Force bool
+		By    string
 	}
 	// LeaveShard is a store shard that shuts down.
 	LeaveShard struct{ ID string }
@@ -104,6 +108,7 @@ type (
 	Cancel struct {
 		Job     string
 		Discard bool
+		By      string
 	}
 	// Saved is the end of a SaveJob action; Err is its error, empty if there was none. OlderKept: the
 	// job could continue from an older checkpoint all the same.

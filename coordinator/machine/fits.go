@@ -22,8 +22,8 @@ func (m *Machine) fits(j *job, w *workerState) bool {
 func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
-			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %d slots need %s, it has %s",
-				w.name, w.slots, atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
+			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %s %s, it has %s",
+				w.name, human.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
 		}
 	}
 }

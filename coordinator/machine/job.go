@@ -71,6 +71,7 @@ type jobState struct {
 	Discarded                 bool     `json:",omitempty"` // a user asked for that
 	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
 	Uncounted                 Tick     `json:",omitempty"` // time since it ended that does not count for retire
+	Idle                      Tick     `json:",omitempty"` // time in which it ran and could do nothing
 	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
 	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
@@ -114,7 +115,10 @@ type job struct {
 	foreign    *jobSnapshot    // as it was read, of a job that this version can't continue; nil: it can
 	broken     error           // why a record of it could not be replayed; nil: all could
 	pausedAt   Tick            // when its clock was stopped: see stage.paused
+	idle       idle            // why its clock stands in stageTrain
+	idleSince  Tick            // and since when
 
+	lastDone      Tick // when a task of it ended well last, or it was started; not in snapshots
 	savedSweep    uint32
 	savedAt       Tick
 	lastAttempts  []uint32 // committed attempts of step lastCommitted
@@ -135,7 +139,7 @@ const (
 )
 
 // paused says whether the stage does not count as training time.
-func (s stage) paused() bool { return s == stageEvaluate || s == stageDigest }
+func (s stage) paused() bool { return s == stageEvaluate || s == stageRollBack || s == stageDigest }
 
 // history is what the last task of an item predicts about the next one.
 type history struct {
@@ -294,6 +298,7 @@ func (j *job) evaluateWeights() EvaluateWeights {
 
 // enter begins a stage. A paused one does not count as training time.
 func (j *job) enter(s stage, at Tick) {
+	j.startClock(at)
 	if j.stage.paused() {
 		j.since += at - j.pausedAt
 	}
@@ -302,8 +307,11 @@ func (j *job) enter(s stage, at Tick) {
 
 // spentAt is the training time so far, that before a resume included.
 func (j *job) spentAt(now Tick) Tick {
-	if j.stage.paused() {
+	switch {
+	case j.stage.paused():
 		now = j.pausedAt
+	case j.idle != notIdle:
+		now = j.idleSince
 	}
 	if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
 		return j.Spent + now - j.since

@@ -172,7 +172,7 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	case Register:
 		err = m.register(e)
 	case Drain:
-		err = m.drain(e.Worker)
+		err = m.drain(e)
 	case JoinShard:
 		err = m.joinShard(e)
 	case LeaveShard:
@@ -284,7 +284,7 @@ func (m *Machine) register(e Register) error {
 		m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
 	}
 	id := fmt.Sprintf("w%d", m.lastWorker+1)
-	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Cores: e.Cores, Version: clip(e.Version, 64)})
+	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Cores: e.Cores, Version: clip(e.Version, 64), By: e.By})
 	m.warnOfMemory(m.worker(id))
 	m.out = append(m.out, Registered{Worker: id})
 	return nil

@@ -134,7 +134,7 @@ func (m *Machine) submitCheckpoint(e SubmitCheckpoint) error {
 // resume queues a job again that was cancelled, that failed, or that its old criteria have ended.
 func (m *Machine) resume(e Resume) error {
 	j := m.find(e.Job)
-	r := Record{Kind: recordResume, Job: e.Job}
+	r := Record{Kind: recordResume, Job: e.Job, By: e.By}
 	switch {
 	case j == nil:
 		return fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob)
@@ -187,23 +187,23 @@ func (m *Machine) cancel(e Cancel) error {
 		return fmt.Errorf("job %s: %w", e.Job, ErrUnknownJob)
 	case j.ended() || j.stage == stageSave && !e.Discard:
 		if e.Discard && !j.Dropped {
-			m.discard(j)
+			m.discard(j, e.By)
 		}
 	case j.State == taxonv1.JobState_JOB_STATE_RUNNING && m.limits.Checkpoints && !e.Discard && j.stage != stageRollBack:
-		m.decide(Record{Kind: recordCancel, Job: e.Job})
+		m.decide(Record{Kind: recordCancel, Job: e.Job, By: e.By})
 		m.out = append(m.out, m.save(j, m.now, true))
 	default:
-		m.decide(Record{Kind: recordCancelOK, Job: e.Job})
+		m.decide(Record{Kind: recordCancelOK, Job: e.Job, By: e.By})
 		if e.Discard {
-			m.discard(j)
+			m.discard(j, e.By)
 		}
 	}
 	return nil
 }
 
 // discard drops an ended job's values for a user.
-func (m *Machine) discard(j *job) {
-	m.decide(Record{Kind: recordDiscard, Job: j.ID, Asked: true, Reason: "a user discarded them"})
+func (m *Machine) discard(j *job, by string) {
+	m.decide(Record{Kind: recordDiscard, Job: j.ID, Asked: true, By: by, Reason: "a user discarded them"})
 }
 
 func (m *Machine) saved(e Saved) {

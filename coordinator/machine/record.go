@@ -39,6 +39,7 @@ type Record struct {
 	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
 	Asked    bool        `json:",omitempty"` // discard: by a user
+	By       string      `json:",omitempty"` // identity of the caller who asked for it; empty: nobody, or not known
 
 	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
 	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
@@ -79,6 +80,7 @@ const (
 	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
 	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
 	recordClock     recordKind = "clock"    // the time is At; with Last, the time since then does not count as age of values
+	recordIdle      recordKind = "idle"     // Job waits for Reason, and its clock stands
 	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
 )
 
@@ -102,8 +104,16 @@ func (m *Machine) decide(r Record) {
 		m.out = append(m.out, Persist{Record: r})
 		m.records++
 	}
+	m.tellRecord(&r)
+	before := len(m.out)
 	if err := m.apply(&r); err != nil {
 		m.out, m.records = append(out, Refused{Err: err}), records
+		return
+	}
+	for _, a := range m.out[before:] {
+		if e, ok := a.(Ended); ok {
+			m.tellEnd(e.Job, r.By)
+		}
 	}
 }
 
@@ -150,6 +160,7 @@ func (m *Machine) apply(r *Record) error {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
 		j.Started = cmp.Or(j.Started, r.At)
+		j.lastDone = r.At
 		j.used, j.Digest = m.leastUsed(j), nil
 		j.note(r.At, levelInfo, "started")
 		m.startSteps(j, r.At)
@@ -178,6 +189,10 @@ func (m *Machine) apply(r *Record) error {
 		m.forget(j.ID)
 	case recordTimeUp:
 		m.applyTimeUp(j, r)
+	case recordIdle:
+		j.note(r.At, levelWarn, "waits for %s", r.Reason)
+		j.stopClock(idleTasks, r.At)
+		m.out = append(m.out, Changed{})
 	case recordResume:
 		return j.applyResume(r)
 	case recordDiscard:
@@ -256,10 +271,13 @@ func (m *Machine) applyGone(r *Record) error {
 	w := m.workers[at]
 	m.workers = slices.Delete(m.workers, at, at+1)
 	delete(m.workerByID, w.id)
-	m.noteGone(w, r.Reason != "")
+	lost := r.Reason != "" && !w.draining // one that was told to go is no loss
+	m.noteGone(w, lost)
 	how := lossReturned
 	if r.Reason != "" {
 		how = lossExpired
+	}
+	if lost {
 		for _, j := range m.jobs {
 			if j.running() {
 				j.WorkersLost++
@@ -278,8 +296,13 @@ func (m *Machine) applyGone(r *Record) error {
 func (m *Machine) applyRecover(r *Record) {
 	for _, j := range m.jobs {
 		if j.State == taxonv1.JobState_JOB_STATE_RUNNING {
+			why := j.idle
+			j.startClock(r.Last)
 			j.Spent = j.spentAt(r.Last)
 			j.since, j.savedAt, j.pausedAt = r.At, r.At, r.At
+			if why != notIdle {
+				j.stopClock(why, r.At)
+			}
 		}
 	}
 }
@@ -307,6 +330,9 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 		l.attempt = t.attempt
 	}
 	m.lastEpoch = r.Epoch
+	if j.idle == idleTasks {
+		j.startClock(r.At)
+	}
 	m.addLease(l)
 	return nil
 }
@@ -320,6 +346,8 @@ func (m *Machine) applyDone(j *job, r *Record) error {
 	j.BytesWritten += r.Written
 	j.CPUSeconds += r.CPU
 	j.awaySince, j.awayWhy = 0, ""
+	j.startClock(r.At)
+	j.lastDone = r.At
 	if w := m.worker(l.worker); w != nil {
 		w.done++
 	}
@@ -352,6 +380,9 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 		return fmt.Errorf("job %s: record lost has no lease %d", j.ID, r.Epoch)
 	}
 	m.loseTask(l, r.Loss, r.Reason, r.At)
+	if r.Loss == lossAway {
+		j.stopClock(idleStore, r.At)
+	}
 	return nil
 }
 
@@ -387,37 +418,6 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	}
 	s.queue.again = append(s.queue.again, l.task)
 	m.out = append(m.out, Changed{}, Wake{})
-}
-
-// addLease notes a live lease.
-func (m *Machine) addLease(l *lease) {
-	m.leases[l.epoch] = l
-	m.timeline.begin(l, len(m.workers))
-	if l.job.batches == nil {
-		l.job.batches = map[uint64]int{}
-	}
-	l.job.batches[l.batch]++
-}
-
-// endLease removes a live lease. A batch counts as one slot, however many tasks it holds.
-func (m *Machine) endLease(l *lease, result string, at Tick) {
-	m.timeline.end(l, result, at)
-	if !planted("keep lost leases") || !m.silent(&l.contact) {
-		delete(m.leases, l.epoch)
-	}
-	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {
-		delete(l.job.batches, l.batch)
-		l.job.used += (at - l.granted).Seconds()
-	}
-}
-
-// revoke removes all live leases of a job.
-func (m *Machine) revoke(j *job, at Tick) {
-	for _, l := range m.leases {
-		if l.job == j {
-			m.endLease(l, resultRevoked, at)
-		}
-	}
 }
 
 // noteRun notes how long a task took, and which worker has its state in cache.

@@ -26,7 +26,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //
 //	limits lease=D backoff=D losses=N errors=N running=N checkpoints=D evaluations=1 digests=1   before all others
 //	submit JOB [tree=tiny] schedule=S [max_sweeps=N] [max_seconds=X] [gap=X] [eval_every=N]
-//	register | ask W | leave W | renew W L... | cancel JOB
+//	register | ask W | leave W | renew W L... | cancel JOB [BY]
 //	restart [+D]         kills the coordinator; D is the time that it is down
 //	report W L ok | report W L returned | report W L error TEXT | report W L deterministic TEXT
 //	report W L next      reports success and asks for another task in one call
@@ -36,12 +36,13 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expectations in testdata"
 //	digested JOB SUM | digested JOB later TEXT | digested JOB error TEXT
 //	weights JOB TEXT     the job's weights are lost
 //	resume JOB [max_sweeps=N] [max_seconds=X] [gap=X]
-//	discard JOB | drain W | shard ID ADDR [empty] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
+//	discard JOB [BY] | drain W | shard ID ADDR [empty|full] | unshard ID | forget ID [force] | loaded JOB [error TEXT]
 //	report W L unfit TEXT
 //	report W L lost STEP/TASK/ATTEMPT... | report W L away TEXT
 //	jobs | workers | shards | log JOB
 //	finish JOB W [N]     does all tasks of the job's next N steps, says how they were committed
 //	status JOB
+//	events               the notices since the last time
 //	worse X              adds X to the objective that `finish` reports from now on
 //
 // Run with -rewrite to write what the machine answers.
@@ -99,6 +100,7 @@ type scene struct {
 	leases  map[uint64]*taxonv1.Lease
 	saved   map[string][]byte // last checkpoint's state by job
 	worse   float64
+	notices []machine.Notice
 	out     bytes.Buffer
 }
 
@@ -150,7 +152,7 @@ func (s *scene) command(words []string) {
 	case "resume":
 		s.do(machine.Resume{Job: args[0], Criteria: s.caps(args[1:])})
 	case "discard":
-		s.do(machine.Cancel{Job: args[0], Discard: true})
+		s.do(machine.Cancel{Job: args[0], Discard: true, By: strings.Join(args[1:], " ")})
 	case "kept":
 		for _, j := range s.machine.Jobs(s.now) {
 			if k := j.Kept; k.GetUntilUnixMs() > 0 {
@@ -166,7 +168,11 @@ func (s *scene) command(words []string) {
 	case "forget":
 		s.do(machine.ForgetShard{ID: args[0], Force: len(args) > 1})
 	case "shard":
-		s.do(machine.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2})
+		e := machine.JoinShard{ID: args[0], Addr: args[1], Empty: len(args) > 2 && args[2] == "empty"}
+		if len(args) > 2 && args[2] == "full" {
+			e.Free, e.Reserve = 1<<20, 1<<30
+		}
+		s.do(e)
 	case "loaded":
 		e := machine.Loaded{Job: args[0], State: s.saved[args[0]]}
 		if len(args) > 1 {
@@ -213,7 +219,7 @@ func (s *scene) command(words []string) {
 		s.now += s.duration(strings.TrimPrefix(args[0], "+"))
 		s.do(machine.Time{})
 	case "cancel":
-		s.do(machine.Cancel{Job: args[0]})
+		s.do(machine.Cancel{Job: args[0], By: strings.Join(args[1:], " ")})
 	case "saved":
 		e := machine.Saved{Job: args[0]}
 		if len(args) > 1 && args[1] != "error" {
@@ -248,6 +254,11 @@ func (s *scene) command(words []string) {
 			s.now += s.duration(strings.TrimPrefix(args[0], "+"))
 		}
 		s.restart()
+	case "events":
+		for _, n := range s.notices {
+			s.say("%s", describeNotice(n))
+		}
+		s.notices = nil
 	case "worse":
 		s.worse = s.number(args[0])
 	default:
@@ -392,6 +403,8 @@ func (s *scene) note(a machine.Action) {
 		s.leases[a.Lease.Epoch] = a.Lease
 	case machine.SaveJob:
 		s.saved[a.Job] = a.State
+	case machine.Notice:
+		s.notices = append(s.notices, a)
 	}
 }
 
@@ -482,100 +495,8 @@ func (s *scene) restart() {
 	}
 	for _, a := range s.machine.Recover(s.now) {
 		s.note(a)
-		s.say("%s", describe(a))
-	}
-}
-
-// describe writes an action as a line; empty: of no interest in a scenario.
-func describe(a machine.Action) string {
-	switch a := a.(type) {
-	case machine.Persist:
-		return describeRecord(a.Record)
-	case machine.Registered:
-		return "registered " + a.Worker
-	case machine.Grant:
-		return "grant " + describeLease(a.Lease)
-	case machine.Lost:
-		if len(a.Leases) == 0 {
-			return "all held"
-		}
-		var out []string
-		for _, l := range a.Leases {
-			out = append(out, fmt.Sprint(l.Epoch))
-		}
-		return "no longer held: " + strings.Join(out, " ")
-	case machine.WorkerDrained:
-		return "dismissed"
-	case machine.LoadJob:
-		return "load " + a.Job
-	case machine.Submitted:
-		if len(a.Displaced) > 0 {
-			return "would displace " + strings.Join(a.Displaced, " ")
-		}
-		return ""
-	case machine.Warned:
-		return "warned: " + a.Text
-	case machine.Wake:
-		return ""
-	case machine.Accepted:
-		return "accepted"
-	case machine.Refused:
-		return "refused: " + a.Err.Error()
-	case machine.CommitStep:
-		return fmt.Sprintf("commit %s step %d attempts %v", a.Job, a.Step, a.Attempts)
-	case machine.DropSteps:
-		return fmt.Sprintf("drop %s below %d but %v", a.Job, a.Before, a.Keep)
-	case machine.SaveJob:
-		return fmt.Sprintf("save %s sweep %d with steps %v", a.Job, a.Sweep, a.Keep)
-	case machine.DigestWeights:
-		return "digest " + a.Job
-	case machine.EvaluateWeights:
-		return fmt.Sprintf("evaluate %s sweep %d step %d attempts %v", a.Job, a.Sweep, a.Step, a.Attempts)
-	case machine.Ended:
-		return fmt.Sprintf("ended %s %s", a.Job, strings.ToLower(strings.TrimPrefix(a.State.String(), "JOB_STATE_")))
-	}
-	return ""
-}
-
-func describeRecord(r machine.Record) string {
-	out := "journal " + string(r.Kind)
-	for _, part := range []string{r.Job, r.Worker} {
-		if part != "" {
-			out += " " + part
+		if text := describe(a); text != "" {
+			s.say("%s", text)
 		}
 	}
-	if r.Step > 0 {
-		out += fmt.Sprintf(" step %d task %d epoch %d", r.Step, r.Task, r.Epoch)
-	}
-	if r.Reason != "" {
-		out += ": " + r.Reason
-	}
-	return out
-}
-
-func describeLease(l *taxonv1.Lease) string {
-	out := fmt.Sprintf("%s sweep %d step %d task %d attempt %d epoch %d: ", l.Job, l.Sweep, l.Step, l.Task, l.Attempt, l.Epoch)
-	return out + l.Op + describeTask(l)
-}
-
-func describeTask(l *taxonv1.Lease) string {
-	m, r := machinetest.Params(l)
-	if l.Items == recursive.Blocks {
-		return fmt.Sprintf(" block %d epochs %d price %v", l.Item, m.Epochs, m.Price)
-	}
-	return fmt.Sprintf(" range %d rule %q", l.Item, r.Rule)
-}
-
-func stateName(s taxonv1.JobState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
-}
-
-// describeStep tells what a step was from its last lease and its commit.
-func describeStep(l *taxonv1.Lease, c machine.CommitStep) string {
-	out := fmt.Sprintf("sweep %d step %d: %d tasks, the last %s", l.Sweep, c.Step, len(c.Attempts), l.Op)
-	m, r := machinetest.Params(l)
-	if l.Items == recursive.Blocks {
-		return out + fmt.Sprintf(" epochs %d price %v beta %.3f", m.Epochs, m.Price, m.Beta)
-	}
-	return out + fmt.Sprintf(" rule %q set %d certify %v beta %.3f", r.Rule, r.Set, r.Certify, r.Beta)
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // drain lets a worker finish its tasks and gives it no more.
-func (m *Machine) drain(id string) error {
-	w, err := m.namedWorker(id)
+func (m *Machine) drain(e Drain) error {
+	w, err := m.namedWorker(e.Worker)
 	if err != nil {
 		return err
 	}
 	if !w.draining {
-		m.decide(Record{Kind: recordDrain, Worker: w.id})
+		m.decide(Record{Kind: recordDrain, Worker: w.id, By: e.By})
 	}
 	m.out = append(m.out, Registered{Worker: w.id}, Wake{})
 	return nil
@@ -124,6 +124,7 @@ func (m *Machine) time() {
 		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.TimeUp && j.spentAt(m.now).Seconds() >= limit {
 			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
+		m.checkIdle(j)
 		m.checkLosses(j)
 		if j.running() {
 			m.checkStores(j)

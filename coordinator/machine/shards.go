@@ -58,6 +58,7 @@ func (m *Machine) joinShard(e JoinShard) error {
 		m.decide(Record{Kind: recordShard, Worker: e.ID, Name: e.Addr})
 	}
 	s := m.shard(e.ID)
+	m.tellReport(s, e)
 	if !s.up || s.empty != e.Empty {
 		m.shardsChanged()
 		m.out = append(m.out, Wake{}) // jobs may be waiting for it
@@ -95,6 +96,7 @@ func (m *Machine) leaveShard(id string) {
 	if s := m.shard(id); s != nil && s.up {
 		s.up = false
 		m.shardsChanged()
+		m.tell(Notice{Level: levelInfo, Text: "store left", Store: id})
 	}
 }
 
@@ -110,7 +112,7 @@ func (m *Machine) forgetShard(e ForgetShard) error {
 	case len(jobs) > 0 && !e.Force:
 		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrShardInUse, strings.Join(jobs, ", "))
 	default:
-		m.decide(Record{Kind: recordUnshard, Worker: e.ID})
+		m.decide(Record{Kind: recordUnshard, Worker: e.ID, By: e.By})
 	}
 	return nil
 }
@@ -145,6 +147,7 @@ func (m *Machine) loseSilentShards() {
 		if s.up && m.silent(&s.contact) {
 			s.up = false
 			m.shardsChanged()
+			m.tell(Notice{Level: levelWarn, Text: "store lost", Store: s.id, Reason: "silent"})
 		}
 	}
 }

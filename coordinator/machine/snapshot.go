@@ -41,6 +41,8 @@ type jobSnapshot struct {
 	Rolling       bool `json:",omitempty"` // stageRollBack
 	Digesting     bool `json:",omitempty"` // stageDigest
 	ShownAt       Tick `json:",omitempty"` // job.pausedAt
+	Idle          idle `json:",omitempty"`
+	IdleSince     Tick `json:",omitempty"`
 	LastCommitted uint32
 	LastAttempts  []uint32
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
@@ -132,7 +134,7 @@ func (j *job) snapshot() (jobSnapshot, error) {
 	if err != nil {
 		return jobSnapshot{}, err
 	}
-	s := jobSnapshot{Job: state, Since: j.since, ShownAt: j.pausedAt,
+	s := jobSnapshot{Job: state, Since: j.since, ShownAt: j.pausedAt, Idle: j.idle, IdleSince: j.idleSince,
 		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
 		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
 		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Recomputing: j.recomputes}
@@ -251,6 +253,7 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		return nil, err
 	}
 	j.since, j.pausedAt, j.stage = s.Since, s.ShownAt, s.stage()
+	j.idle, j.idleSince = s.Idle, s.IdleSince
 	j.lastCommitted, j.lastAttempts, j.log = s.LastCommitted, s.LastAttempts, s.Log
 	j.recomputes = s.Recomputing
 	if !j.hasStep() {
@@ -349,27 +352,4 @@ func (m *Machine) Recover(now Tick) []Action {
 	out := m.out
 	m.out = nil
 	return out
-}
-
-// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
-// Limits.CheckpointEvery, whichever is later.
-func (m *Machine) checkpoint(j *job, at Tick) {
-	every := m.limits.CheckpointSweeps
-	if every == 0 {
-		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
-	}
-	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
-		return
-	}
-	j.savedSweep, j.savedAt = j.Committed, at
-	m.out = append(m.out, m.save(j, at, false))
-}
-
-// save captures what a checkpoint holds.
-func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
-	spent := j.Spent
-	j.Spent = j.spentAt(at)
-	state, _ := j.encode() // the driver is finite: see commit
-	j.Spent = spent
-	return SaveJob{Job: j.ID, Sweep: j.Committed, State: state, Keep: j.keepSteps(), Final: final}
 }

@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
-
-// etaPoints is the number of certificates from which the remaining time is extrapolated: enough
-// to average momentum's waves, few enough to follow the curve.
-const etaPoints = 4
 
 // Status describes a job at a time; trace records up to sweep `after` are left out.
 func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus, error) {
@@ -26,7 +21,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 	p := j.progress()
 	s := &taxonv1.JobStatus{
 		Job: j.ID, State: j.State, Sweep: j.Committed, Phase: j.phase(), Certificate: certificateMessage(p.Certificate),
-		Tasks: j.counts(), WorkersLost: j.WorkersLost, EtaSeconds: j.eta(now), Error: j.Error,
+		Tasks: j.counts(), WorkersLost: j.WorkersLost, Error: j.Error, IdleSeconds: j.idleAt(now).Seconds(),
 		StoppedBy: j.stoppedBy(), Seconds: j.spentAt(now).Seconds(), CpuSeconds: j.CPUSeconds,
 		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes), Terminals: uint32(j.plan.Terminals),
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
@@ -37,6 +32,9 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Report: p.Report,
 	}
 	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)
+	s.ProgressUnixMs = cmp.Or(j.lastDone, j.since).Milliseconds()
+	l := m.eta(j, now)
+	s.EtaSeconds, s.EtaLowSeconds, s.EtaHighSeconds = l.likely, l.low, l.high
 	if j.Digest != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.WeightsSha256, s.Nonzeros, s.PeakRssBytes = j.Digest.WeightsSHA256, j.spec.GetData().GetNonzeros(), j.Digest.PeakRSSBytes
 	}
@@ -127,69 +125,6 @@ func (r *traceRecord) message() *taxonv1.SweepRecord {
 	return s
 }
 
-// eta estimates the seconds until the job ends. It extends the line through the logarithms of the
-// last gaps (or of what was left) over time down to the tolerance, and stops at max_sweeps and max_seconds. 0: unknown.
-func (j *job) eta(now Tick) float64 {
-	if !j.running() {
-		return 0
-	}
-	spent, p := j.spentAt(now).Seconds(), j.progress()
-	eta := math.Inf(1)
-	if x, y := j.gaps(); len(x) > 1 {
-		if slope, mean, at := fit(x, y); slope < 0 {
-			eta = at + (math.Log10(p.Tolerance)-mean)/slope - spent
-		}
-	}
-	if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 {
-		eta = min(eta, limit-spent)
-	}
-	if cap := p.MaxSweeps; cap > 0 && j.Committed > 0 {
-		eta = min(eta, float64(cap-min(j.Committed, cap))*spent/float64(j.Committed))
-	}
-	if math.IsInf(eta, 0) || math.IsNaN(eta) {
-		return 0
-	}
-	return max(eta, 0)
-}
-
-// gaps lists seconds and log10 gap of the last certificates, at most etaPoints; of those without a
-// gap, what was left.
-func (j *job) gaps() (x, y []float64) {
-	for i := len(j.Trace) - 1; i >= 0 && len(x) < etaPoints; i-- {
-		c := j.Trace[i].Certificate
-		if c == nil {
-			continue
-		}
-		gap := c.Gap
-		if c.PrimalOnly {
-			gap = c.Left
-		}
-		if gap > 0 {
-			x, y = append(x, j.Trace[i].Seconds), append(y, math.Log10(gap))
-		}
-	}
-	return x, y
-}
-
-// fit is the least-squares line through (x, y): slope, and a point (at, mean) on it.
-// Points at one x have slope 0.
-func fit(x, y []float64) (slope, mean, at float64) {
-	n := float64(len(x))
-	for i := range x {
-		at += x[i] / n
-		mean += y[i] / n
-	}
-	var xx, xy float64
-	for i := range x {
-		xx += (x[i] - at) * (x[i] - at)
-		xy += (x[i] - at) * (y[i] - mean)
-	}
-	if xx == 0 {
-		return 0, mean, at
-	}
-	return xy / xx, mean, at
-}
-
 // maxGone bounds the workers that are remembered after they left or were lost.
 const maxGone = 64
 
@@ -227,10 +162,12 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	out := make([]*taxonv1.JobInfo, 0, len(m.jobs))
 	queued := uint32(0)
 	for _, j := range m.jobs {
+		l := m.eta(j, now)
 		i := &taxonv1.JobInfo{
 			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
 			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
-			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: j.eta(now), Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
+			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: l.likely, EtaLowSeconds: l.low, EtaHighSeconds: l.high, Waits: m.waitsFor(j) != "",
+			Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}
 		if !j.Dropped {
 			i.CopiesThere, i.Copies = m.copiesThere(j)

@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The guess of the remaining time is exact for a gap that falls by a constant factor,
-// uses the caps, and is never a NaN.
+// The estimate of the remaining time begins at that of a gap that falls by a constant factor, uses the
+// caps, and is never a NaN. There is none while the job waits.
 func TestETA(t *testing.T) {
 	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
 		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
@@ -29,28 +29,40 @@ func TestETA(t *testing.T) {
 		}
 		return j
 	}
+	digest := func(j *job) *job {
+		j.stage, j.pausedAt = stageDigest, Tick(10*len(j.Trace)+4)*second
+		return j
+	}
 	for _, test := range []struct {
-		name string
-		job  *job
-		want float64
+		name      string
+		job       *job
+		late      float64 // seconds after the last certificate
+		low, high float64
 	}{
-		{"no certificate", newTestJob(1e-3, 0, 0), 0},
-		{"one certificate", newTestJob(1e-3, 0, 0, 0.5), 0},
-		{"a decade in ten seconds", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 20},
-		{"rising", newTestJob(1e-4, 0, 0, 0.1, 0.2, 0.3), 0},
-		{"level", newTestJob(1e-4, 0, 0, 0.1, 0.1, 0.1), 0},
-		{"a gap of zero", newTestJob(1e-4, 0, 0, 0.1, 0, 0), 0},
-		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 5},
-		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 10},
-		{"overdue", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0},
-		{"a gap that means nothing", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 0, 0, 0), 0},
-		{"what is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7, 7), 1, 0.1, 0.01), 20},
-		{"what is left is not always known", primalOnly(newTestJob(1e-4, 0, 0, 7, 7, 7), 1, 0, 0.01), 20},
-		{"nothing is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7), 0.1, math.SmallestNonzeroFloat64), 0},
+		{"no certificate", newTestJob(1e-3, 0, 0), 0, 0, 0},
+		{"two certificates", newTestJob(1e-3, 0, 0, 0.5, 0.1), 0, 0, 0},
+		{"a decade in ten seconds", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 0, 20, 80},
+		{"and five seconds later", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 5, 15, 75},
+		{"and much later", newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 300, 110. / 8, 55},
+		{"rising", newTestJob(1e-4, 0, 0, 0.1, 0.2, 0.3), 0, 0, 0},
+		{"level", newTestJob(1e-4, 0, 0, 0.1, 0.1, 0.1), 0, 0, 0},
+		{"a gap of zero", newTestJob(1e-4, 0, 0, 0.1, 0, 0), 0, 0, 0},
+		{"max_seconds", newTestJob(1e-9, 0, 35, 1, 0.1, 0.01), 0, 15, 15},
+		{"max_sweeps", newTestJob(1e-9, 4, 0, 1, 0.1, 0.01), 0, 20, 20},
+		{"the weights are written", newTestJob(0.5, 0, 0, 1, 0.1, 0.01), 0, 2.5, 10},
+		{"the weights are read", digest(newTestJob(0.5, 0, 0, 1, 0.1, 0.01)), 4, 1, 8},
+		{"a gap that means nothing", primalOnly(newTestJob(1e-4, 0, 0, 1, 0.1, 0.01), 0, 0, 0), 0, 0, 0},
+		{"what is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7, 7), 1, 0.1, 0.01), 0, 20, 80},
+		{"nothing is left", primalOnly(newTestJob(1e-4, 0, 0, 7, 7), 0.1, math.SmallestNonzeroFloat64), 0, 0, 0},
 	} {
-		now := Tick(10*len(test.job.Trace)) * second
-		if got := test.job.eta(now); !(math.Abs(got-test.want) < 1e-9) {
-			t.Errorf("%s: %g seconds, want %g", test.name, got, test.want)
+		m := &Machine{workers: []*workerState{{id: "w1", slots: 1}}}
+		now := Tick((float64(10*len(test.job.Trace)) + test.late) * float64(second))
+		got := m.eta(test.job, now)
+		if !(math.Abs(got.low-test.low) < 1e-9 && math.Abs(got.high-test.high) < 1e-9 && got.low <= got.likely && got.likely <= got.high) {
+			t.Errorf("%s: %g to %g, likely %g seconds, want %g to %g", test.name, got.low, got.high, got.likely, test.low, test.high)
+		}
+		if nobody := (&Machine{}).eta(test.job, now); nobody != (left{}) && test.job.stage != stageDigest {
+			t.Errorf("%s: %v while no worker is up", test.name, nobody)
 		}
 	}
 }

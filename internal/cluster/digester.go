@@ -15,9 +15,8 @@ import (
 
 // Digester computes the digests of finished jobs' weights: a coordinator.Digester.
 type Digester struct {
-	Dir      string // for the temporary file that sorts the weights
-	Store    func(job string) (worker.Store, error)
-	Resident func() uint64 // most memory that this process has used, in bytes; nil: unknown
+	Dir   string // for the temporary file that sorts the weights
+	Store func(job string) (worker.Store, error)
 }
 
 // Digest implements coordinator.Digester.
@@ -40,9 +39,6 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 	}
 	if err := worker.StreamWeights(ctx, src, tree.Len(), st, d.Dir, digest.WriteNode); err != nil {
 		return out, err
-	}
-	if d.Resident != nil {
-		out.PeakRSSBytes = d.Resident()
 	}
 	out.WeightsSHA256, err = digest.Sum()
 	return out, err

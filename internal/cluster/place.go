@@ -24,9 +24,10 @@ const ServerName = "cluster.taxon.internal"
 // Place is where a coordinator is, as a file says, usually in HDFS. The coordinator replaces the
 // file as a whole whenever it starts.
 type Place struct {
-	Version     int    `json:"version"`     // 1
-	Coordinator string `json:"coordinator"` // host:port
-	Epoch       uint64 `json:"epoch"`       // grows with each start of the coordinator
+	Version     int    `json:"version"`        // 1
+	Coordinator string `json:"coordinator"`    // host:port
+	Page        string `json:"page,omitempty"` // URL of its page; empty: it has none
+	Epoch       uint64 `json:"epoch"`          // grows with each start of the coordinator
 }
 
 // ErrMoved says that a coordinator is no longer the newest one.
@@ -64,6 +65,7 @@ func ReadPlace(ctx context.Context, path string) (Place, error) {
 type Announcer struct {
 	Path string
 	Addr string // host:port
+	Page string // URL; empty: there is none
 	// Epoch of the coordinator's journal; 0: one more than the file has.
 	Epoch uint64
 	// Every is how often Watch checks; 0: watchEvery.
@@ -82,7 +84,7 @@ func (a *Announcer) Announce(ctx context.Context) error {
 	if old.Epoch > a.Epoch {
 		return fmt.Errorf("%s: %w (epoch %d, this one has %d); remove the file if that one is gone for good, and its journal with it", a.Path, ErrMoved, old.Epoch, a.Epoch)
 	}
-	data, err := json.Marshal(Place{Version: placeVersion, Coordinator: a.Addr, Epoch: a.Epoch})
+	data, err := json.Marshal(Place{Version: placeVersion, Coordinator: a.Addr, Page: a.Page, Epoch: a.Epoch})
 	if err != nil {
 		return err
 	}

@@ -80,6 +80,15 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 	return s.keepData(ctx, d)
 }
 
+// Taken is when the last snapshot of a job was taken. The zero time: there is none.
+func (s *Snapshots) Taken(job string) time.Time {
+	info, err := fs.Stat(inFolder(inFolder(s.Dir, job), stateFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
 // RestoreCheckpoint puts the missing values of the job's snapshot, and of its data set, back into
 // the store; nil: this cluster has no snapshot of the job.
 func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, error) {

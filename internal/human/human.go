@@ -82,6 +82,32 @@ func Left(seconds float64) string {
 	return fmt.Sprintf("%d d %d h", s/(24*3600), s/3600%24)
 }
 
+// Between formats a range of times left in one unit: 20 to 45 s, 4 to 7 min, 2 to 3 h, 1 to 2 d. Where
+// both ends are the same it is one time: 5 min. It is empty if there is none, or the estimate is too
+// rough.
+func Between(low, high float64) string {
+	if !(high > 0 && high <= maxLeft && low <= high) {
+		return ""
+	}
+	unit, name := 1.0, "s"
+	switch {
+	case high >= 48*3600:
+		unit, name = 24*3600, "d"
+	case high >= 120*60:
+		unit, name = 3600, "h"
+	case high >= 100:
+		unit, name = 60, "min"
+	}
+	from, to := int64(max(math.Floor(low/unit), 0)), int64(math.Ceil(high/unit))
+	switch from {
+	case to:
+		return fmt.Sprintf("%d %s", to, name)
+	case 0:
+		return fmt.Sprintf("up to %d %s", to, name)
+	}
+	return fmt.Sprintf("%d to %d %s", from, to, name)
+}
+
 // Gap formats a relative gap with three digits: 1.20e-02; from 1 on without a power of ten: 1.23,
 // 45.6 or 12,345.
 func Gap(gap float64) string {

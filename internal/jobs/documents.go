@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/human"
@@ -17,7 +19,15 @@ import (
 type Status struct {
 	Job          string        `json:"job"`
 	Owner        string        `json:"owner,omitempty"` // who submitted it, by certificate or token
+	Name         string        `json:"name,omitempty"`
 	State        string        `json:"state"`
+	Method       string        `json:"method"`
+	Options      jsonOptions   `json:"options"`                  // as they were given, or by default
+	Submitted    string        `json:"submitted"`                // RFC 3339, UTC
+	Started      string        `json:"started,omitempty"`        // empty: not yet
+	Ended        string        `json:"ended,omitempty"`          // empty: not yet
+	StoppedBy    string        `json:"stopped_by,omitempty"`     // of a job that has ended
+	Weights      string        `json:"weights_sha256,omitempty"` // of a job that is done
 	Phase        string        `json:"phase"`
 	Sweep        uint32        `json:"sweep"` // the highest that is committed
 	Gap          *float64      `json:"gap"`   // null before the first certificate
@@ -28,9 +38,12 @@ type Status struct {
 	Replicas     uint32        `json:"replicas"`   // copies of each value in the store
 	BytesRead    uint64        `json:"bytes_read"` // by tasks from the store
 	BytesWritten uint64        `json:"bytes_written"`
-	Seconds      float64       `json:"seconds"` // of training so far
+	Seconds      float64       `json:"seconds"`      // of training so far, without those in which it could do nothing
+	IdleSeconds  float64       `json:"idle_seconds"` // in which it could do nothing
 	Rollbacks    uint32        `json:"rollbacks"`
-	ETASeconds   *float64      `json:"eta_seconds"` // null if it can't be estimated
+	ETASeconds   *float64      `json:"eta_seconds"`     // null if it can't be estimated, or the job waits
+	ETALow       *float64      `json:"eta_low_seconds"` // the range that it is the middle of
+	ETAHigh      *float64      `json:"eta_high_seconds"`
 	Error        string        `json:"error"`
 	WaitsFor     string        `json:"waits_for,omitempty"` // why a running job does not go on
 	Report       *model.Report `json:"report"`              // of a job that is done
@@ -50,14 +63,17 @@ type Tasks struct {
 func StatusOf(st *taxonv1.JobStatus) Status {
 	t := st.GetTasks()
 	d := Status{
-		Job: st.GetJob(), Owner: st.GetOwner(), State: StateOf(st.GetState(), st.GetKept()), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
+		Job: st.GetJob(), Owner: st.GetOwner(), Name: st.GetName(), State: Doing(st), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
 		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
 		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(), Replicas: st.GetReplicas(),
 		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
 		CapsBefore: CapsBefore(st), WaitsFor: st.GetWaitsFor(), ETASeconds: etaOf(st.GetEtaSeconds()),
+		ETALow: etaOf(st.GetEtaLowSeconds()), ETAHigh: etaOf(st.GetEtaHighSeconds()), IdleSeconds: st.GetIdleSeconds(),
+		Method: st.GetOptions().GetMethod(), Options: jsonOptions{st.GetOptions()}, StoppedBy: st.GetStoppedBy(), Weights: st.GetWeightsSha256(),
+		Submitted: when(st.GetSubmittedUnixMs()), Started: when(st.GetStartedUnixMs()), Ended: when(st.GetEndedUnixMs()),
 	}
 	if st.GetState().Ended() {
-		d.ETASeconds = &st.EtaSeconds
+		d.ETASeconds, d.ETALow, d.ETAHigh = &st.EtaSeconds, &st.EtaSeconds, &st.EtaSeconds
 	}
 	return d
 }
@@ -89,6 +105,8 @@ type Line struct {
 	Gap        *float64 `json:"gap"`
 	Submitted  string   `json:"submitted"` // RFC 3339, UTC
 	ETASeconds *float64 `json:"eta_seconds"`
+	ETALow     *float64 `json:"eta_low_seconds"`
+	ETAHigh    *float64 `json:"eta_high_seconds"`
 	Error      string   `json:"error"`
 	Resumable  bool     `json:"resumable"`
 	Exportable bool     `json:"exportable"`
@@ -101,8 +119,9 @@ type Line struct {
 
 // LineOf is a job of a list as a document.
 func LineOf(j *taxonv1.JobInfo) Line {
-	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
-		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()), Error: j.GetError(),
+	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept(), j.GetWaits()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
+		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()),
+		ETALow: etaOf(j.GetEtaLowSeconds()), ETAHigh: etaOf(j.GetEtaHighSeconds()), Error: j.GetError(),
 		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept", Copies: j.GetCopies(), There: j.GetCopiesThere()}
 	switch k := j.GetKept(); {
 	case k.GetDropped():
@@ -111,6 +130,25 @@ func LineOf(j *taxonv1.JobInfo) Line {
 		l.Until, l.After = utc(k.GetUntilUnixMs(), time.RFC3339), k.GetJobs()
 	}
 	return l
+}
+
+// jsonOptions are a job's options as JSON.
+type jsonOptions struct{ *taxonv1.Options }
+
+// MarshalJSON writes the options that are not zero, by the names of the specification's fields.
+func (o jsonOptions) MarshalJSON() ([]byte, error) {
+	if o.Options == nil {
+		return []byte("{}"), nil
+	}
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(o.Options)
+}
+
+// when is a moment in RFC 3339. Empty: it has not come.
+func when(unixMS int64) string {
+	if unixMS == 0 {
+		return ""
+	}
+	return utc(unixMS, time.RFC3339)
 }
 
 func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC().Format(layout) }

@@ -36,6 +36,22 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// A job that can do nothing waits, in status and lists, and no time is told for it.
+func TestWaiting(t *testing.T) {
+	running := taxonv1.JobState_JOB_STATE_RUNNING
+	st := &taxonv1.JobStatus{State: running, EtaSeconds: 20, EtaLowSeconds: 15, EtaHighSeconds: 30}
+	if d := StatusOf(st); d.State != "running" || *d.ETASeconds != 20 || *d.ETALow != 15 || *d.ETAHigh != 30 || !strings.HasSuffix(StatusLine(st), "ETA 15 to 30 s") {
+		t.Errorf("%+v, %s", d, StatusLine(st))
+	}
+	st = &taxonv1.JobStatus{State: running, WaitsFor: "a worker: none is up", IdleSeconds: 7}
+	if d := StatusOf(st); d.State != "waiting" || d.ETASeconds != nil || d.ETALow != nil || d.IdleSeconds != 7 || strings.Contains(StatusLine(st), "ETA") {
+		t.Errorf("%+v, %s", d, StatusLine(st))
+	}
+	if l := LineOf(&taxonv1.JobInfo{State: running, Waits: true}); l.State != "waiting" || l.ETASeconds != nil {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestKept(t *testing.T) {
 	until := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixMilli()
 	for _, c := range []struct {

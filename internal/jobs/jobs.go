@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"taxon/internal/human"
 	"taxon/internal/pause"
@@ -82,12 +84,26 @@ func word(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(name)
 }
 
-// StateOf is a job's state in the user's words: "discarded" if its values were discarded.
-func StateOf(s taxonv1.JobState, k *taxonv1.Kept) string {
-	if k.GetDiscarded() {
+// StateOf is a job's state in the user's words: "discarded" if its values were discarded, "waiting" if it
+// could run and waits for something.
+func StateOf(s taxonv1.JobState, k *taxonv1.Kept, waits bool) string {
+	switch {
+	case k.GetDiscarded():
 		return "discarded"
+	case waits && s == taxonv1.JobState_JOB_STATE_RUNNING:
+		return "waiting"
 	}
 	return StateName(s)
+}
+
+// Doing is StateOf for a job's status.
+func Doing(st *taxonv1.JobStatus) string {
+	return StateOf(st.GetState(), st.GetKept(), st.GetWaitsFor() != "")
+}
+
+// States are the words of StateOf.
+func States() []string {
+	return []string{"queued", "running", "waiting", "done", "failed", "cancelled", "discarded"}
 }
 
 // MemberState is a worker's or shard's state in the user's words.
@@ -96,17 +112,45 @@ func MemberState(s taxonv1.MemberState) string { return word(s, "MEMBER_STATE_")
 // StatusLine is a job's state in one line.
 func StatusLine(st *taxonv1.JobStatus) string {
 	t := st.GetTasks()
-	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), StateOf(st.GetState(), st.GetKept()), st.GetSweep(), st.GetPhase(),
+	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), Doing(st), st.GetSweep(), st.GetPhase(),
 		t.GetDone(), t.GetDone()+t.GetRunning()+t.GetWaiting())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
 		line += "  gap " + human.Gap(c.GetGap())
 	}
 	if w := st.GetWaitsFor(); w != "" {
 		line += "  waits for " + human.OneLine(w)
-	} else if left := human.Left(st.GetEtaSeconds()); left != "" {
+	} else if left := ETA(st); left != "" {
 		line += "  ETA " + left
 	}
 	return line
+}
+
+// ETA says how long a job will take yet, as a range. Empty: that is not known.
+func ETA(st *taxonv1.JobStatus) string {
+	return human.Between(st.GetEtaLowSeconds(), st.GetEtaHighSeconds())
+}
+
+// MethodText is a job's method with its options, each as NAME VALUE. The stop criteria come first.
+func MethodText(st *taxonv1.JobStatus) string {
+	o := st.GetOptions()
+	var first, rest []string
+	o.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		text := fmt.Sprintf("%s %s", strings.ReplaceAll(string(f.Name()), "_", "-"), human.OneLine(v.String()))
+		switch f.Name() {
+		case "method", "own":
+		case "gap", "max_sweeps", "max_seconds":
+			first = append(first, text)
+		default:
+			rest = append(rest, text)
+		}
+		return true
+	})
+	for _, own := range o.GetOwn() {
+		rest = append(rest, strings.ReplaceAll(own.GetName(), "_", "-")+" "+human.OneLine(own.GetValue()))
+	}
+	slices.Sort(first)
+	slices.Sort(rest)
+	return strings.Join(slices.Concat([]string{o.GetMethod()}, first, rest), ", ")
 }
 
 // FailedAt says at which task a job failed, by the classes of that task.

@@ -34,6 +34,10 @@ type Config struct {
 	// Accepted is called when a job has begun to run elsewhere, or has succeeded; nil: not
 	// called.
 	Accepted func()
+	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
+	// not called.
+	Began func(name, id string)
+	Moved func(id, text string)
 }
 
 // Backend is a state folder, and runs a job's tasks on it. The engine to which it belongs closes
@@ -58,6 +62,12 @@ var _ engine.Backend = (*Backend)(nil)
 func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
+	}
+	if c.Began == nil {
+		c.Began = func(string, string) {}
+	}
+	if c.Moved == nil {
+		c.Moved = func(string, string) {}
 	}
 	c.Pause = cmp.Or(c.Pause, defaultPause)
 	if c.Accepted == nil {

@@ -41,7 +41,11 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 		Name:  fmt.Sprintf("taxon %s sweep %d", first.lease.GetJob(), first.lease.GetSweep()),
 		Lines: b.lines(batch, first.job.GetPlan())}
 	j.Reducers = b.reducers(len(run.Keys), len(j.Lines))
+	elsewhere := ""
+	j.Moved = func(text string) { b.config.Moved(elsewhere, text) }
 	j.Started = func(job string) {
+		elsewhere = job
+		b.config.Began(j.Name, job)
 		b.config.Accepted()
 		_ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job))
 	}

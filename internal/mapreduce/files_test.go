@@ -371,6 +371,8 @@ func TestStreamingLogs(t *testing.T) {
 	script := `#!/bin/sh
 case $HADOOP_ROOT_LOGGER-$HADOOP_LOGLEVEL in INFO,console-INFO)
 echo "INFO mapreduce.Job: Running job: job_1_0002" >&2
+echo "INFO mapreduce.Job:  map 40% reduce 0%" >&2
+echo "INFO mapreduce.Job:  map 100% reduce 13%" >&2
 echo "MAP capability required is more than the supported max container capability in the cluster. mapResourceRequest: <memory:512, vCores:9> maxContainerCapability:<memory:6144, vCores:8>" >&2;;
 esac
 echo "Job not successful!" >&2; exit 1
@@ -378,10 +380,10 @@ echo "Job not successful!" >&2; exit 1
 	if err := os.WriteFile(mapred, []byte(script), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	id := ""
+	id, moves := "", ""
 	s := &Streaming{Mapred: []string{mapred}, Binary: "taxon", Data: "data"}
-	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name }})
-	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "--task-cores") || id != "job_1_0002" {
-		t.Errorf("%v, job %q", err, id)
+	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name }, Moved: func(text string) { moves += text + "; " }})
+	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "--task-cores") || id != "job_1_0002" || moves != "map 40%, reduce 0%; map 100%, reduce 13%; " {
+		t.Errorf("%v, job %q, %q", err, id, moves)
 	}
 }

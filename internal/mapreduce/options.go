@@ -241,6 +241,8 @@ type Job struct {
 	Reducers int
 	// Started is called with the id under which the job runs elsewhere.
 	Started func(id string)
+	// Moved is called with how far the job is, in words: map 40%, reduce 0%. nil: not called.
+	Moved func(text string)
 }
 
 // Input is the path of the file of lines.

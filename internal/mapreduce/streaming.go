@@ -317,6 +317,7 @@ func hadoopURI(path string) string {
 var (
 	jobID   = regexp.MustCompile(`^job_\w+$`)
 	running = regexp.MustCompile(`\bRunning job: (job_\w+)`)
+	moved   = regexp.MustCompile(`\bmap (\d+)% reduce (\d+)%`)
 )
 
 // said follows the output of Hadoop's command.
@@ -359,6 +360,9 @@ func (s *said) line(line string) {
 	s.mu.Unlock()
 	if m != nil && s.job.Started != nil && !strings.HasPrefix(m[1], localJob) {
 		s.job.Started(m[1])
+	}
+	if m := moved.FindStringSubmatch(line); m != nil && s.job.Moved != nil {
+		s.job.Moved(fmt.Sprintf("map %s%%, reduce %s%%", m[1], m[2]))
 	}
 }
 

@@ -12,19 +12,22 @@ const maxJobSeries = 100
 
 // ClusterState is a coordinator's state for its metrics.
 type ClusterState struct {
-	Jobs  map[string]int // by state: queued, running, done, failed, cancelled
+	Jobs  map[string]int // by state: queued, running, waiting, done, failed, cancelled
 	Tasks map[string]int // of the present steps, by state: waiting, running, done
 
 	Workers int // registered
 	Slots   int // of the workers
 	Shards  int // shards of the store that answer
+	// ShortOfCopies are the jobs some of whose values lie on a shard that does not answer.
+	ShortOfCopies int
 
 	// Over the life of this process.
 	Retried    uint64 // attempts after the first
 	Lost       uint64 // workers lost
 	Speculated uint64 // second copies of slow tasks
 	Rollbacks  uint64
-	Sweeps     uint64 // committed
+	Sweeps     uint64            // committed
+	Ended      map[string]uint64 // jobs, by state: done, failed, cancelled
 
 	BytesRead, BytesWritten uint64 // by tasks, from and to the store
 	JournalBytes            int64
@@ -38,6 +41,10 @@ type RunningJob struct {
 	Sweep      uint32
 	Gap        float64 // relative; 1 if none is known yet
 	ETASeconds float64 // 0: not known
+
+	// In Unix seconds: when a task of it ended last, and when its last snapshot was taken. 0: there are
+	// no snapshots.
+	Progress, Saved float64
 }
 
 // Cluster adds a coordinator's figures; read is called at each scrape.
@@ -50,6 +57,7 @@ type cluster struct {
 	jobs, tasks, workers, slots, shards          *prometheus.Desc
 	retried, lost, speculated, rollbacks, sweeps *prometheus.Desc
 	bytes, journal, sweep, gap, eta              *prometheus.Desc
+	copies, ended, progress, saved               *prometheus.Desc
 }
 
 func newCluster(read func() ClusterState) *cluster {
@@ -74,6 +82,10 @@ func newCluster(read func() ClusterState) *cluster {
 	c.sweep = desc("taxon_job_sweep", "Highest committed sweep of a running job.", "job")
 	c.gap = desc("taxon_job_gap", "Relative certified gap of a running job.", "job")
 	c.eta = desc("taxon_job_eta_seconds", "Time that a running job will take yet; 0: not known.", "job")
+	c.copies = desc("taxon_jobs_short_of_copies", "Jobs some of whose values lie on a shard that does not answer.")
+	c.ended = desc("taxon_jobs_ended_total", "Jobs that have ended, by how.", "state")
+	c.progress = desc("taxon_job_progress_timestamp_seconds", "When a task of a running job ended last, in Unix time.", "job")
+	c.saved = desc("taxon_job_snapshot_timestamp_seconds", "When the last snapshot of a running job was taken, or the job was started, in Unix time.", "job")
 	return c
 }
 
@@ -100,17 +112,25 @@ func (c *cluster) Collect(out chan<- prometheus.Metric) {
 	gauge(c.workers, float64(s.Workers))
 	gauge(c.slots, float64(s.Slots))
 	gauge(c.shards, float64(s.Shards))
+	gauge(c.copies, float64(s.ShortOfCopies))
 	gauge(c.journal, float64(s.JournalBytes))
 	count(c.retried, s.Retried)
 	count(c.lost, s.Lost)
 	count(c.speculated, s.Speculated)
 	count(c.rollbacks, s.Rollbacks)
 	count(c.sweeps, s.Sweeps)
+	for _, state := range slices.Sorted(maps.Keys(s.Ended)) {
+		count(c.ended, s.Ended[state], state)
+	}
 	count(c.bytes, s.BytesRead, "read")
 	count(c.bytes, s.BytesWritten, "written")
 	for _, j := range s.Running[:min(len(s.Running), maxJobSeries)] {
 		gauge(c.sweep, float64(j.Sweep), j.Job)
 		gauge(c.gap, j.Gap, j.Job)
 		gauge(c.eta, j.ETASeconds, j.Job)
+		gauge(c.progress, j.Progress, j.Job)
+		if j.Saved > 0 {
+			gauge(c.saved, j.Saved, j.Job)
+		}
 	}
 }

@@ -23,17 +23,30 @@ func (p *Process) Executor(e worker.Executor, slots int) worker.Executor {
 			Name: "taxon_worker_task_cpu_seconds_total", Help: "CPU time of tasks that were done, by kind.",
 		}, kinds),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_worker_tasks_total", Help: "Tasks that have ended, by kind and how: done, failed (the error would come again), retry, stopped.",
-		}, []string{"kind", "result"}),
+			Name: "taxon_worker_tasks_total", Help: "Tasks that have ended, by how: done, failed (the error would come again), retry, stopped.",
+		}, []string{"result"}),
 		read:    prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_read_bytes_total", Help: "Bytes of values read from the store."}),
 		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_written_bytes_total", Help: "Bytes of values written to the store."}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "taxon_worker_running_tasks", Help: "Tasks under way."}),
+	}
+	for _, result := range results {
+		m.ended.WithLabelValues(result) // at 0: an increase from nothing is none
 	}
 	total := prometheus.NewGauge(prometheus.GaugeOpts{Name: "taxon_worker_slots", Help: "Tasks that can run at a time."})
 	total.Set(float64(slots))
 	p.registry.MustRegister(m.seconds, m.cpu, m.ended, m.read, m.written, m.running, total)
 	return m
 }
+
+// How tasks end.
+const (
+	resultDone    = "done"
+	resultFailed  = "failed" // the error would come again
+	resultRetry   = "retry"
+	resultStopped = "stopped"
+)
+
+var results = []string{resultDone, resultFailed, resultRetry, resultStopped}
 
 // executor is a worker.Executor that counts.
 type executor struct {
@@ -52,18 +65,18 @@ func (m *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxon
 	kind := lease.GetOp()
 	m.read.Add(float64(stats.BytesRead))
 	m.written.Add(float64(stats.BytesWritten))
-	result := "done"
+	result := resultDone
 	switch {
 	case err == nil:
 		m.seconds.WithLabelValues(kind).Observe(time.Since(start).Seconds())
 		m.cpu.WithLabelValues(kind).Add(stats.CPUSeconds)
 	case ctx.Err() != nil:
-		result = "stopped"
+		result = resultStopped
 	case program.IsDeterministic(err):
-		result = "failed"
+		result = resultFailed
 	default:
-		result = "retry"
+		result = resultRetry
 	}
-	m.ended.WithLabelValues(kind, result).Inc()
+	m.ended.WithLabelValues(result).Inc()
 	return sums, stats, err
 }

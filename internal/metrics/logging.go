@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/grpclog"
 )
 
 // LogOptions says how a process logs.
@@ -29,6 +30,9 @@ func (o *LogOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "log-format", o.Format, "`FORMAT` of log lines: text or json")
 	f.StringVar(&o.Level, "log-level", o.Level, "least `LEVEL` that is logged: debug, info, warn or error")
 }
+
+// JSON says whether lines are JSON. Then a process writes nothing else.
+func (o LogOptions) JSON() bool { return o.Format == "json" }
 
 // Logger makes a process's log on w, to which several goroutines may write lines at once.
 func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
@@ -65,38 +69,67 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// warnEvery is the least time between two log lines about the same error.
+// warnEvery is the least time between two log lines about the same thing.
 const warnEvery = 30 * time.Second
 
-// maxWarned bounds the errors that are remembered.
+// maxWarned bounds the things that are remembered.
 const maxWarned = 100
 
-// Warner returns a function that logs errors that belong to no call. An error that was just
-// logged is not logged again, but counted in the next line.
+// Seldom logs what may happen again and again. A line whose key was just logged is not logged again,
+// but counted in the next one.
+type Seldom struct {
+	Log *slog.Logger
+
+	mu   sync.Mutex
+	last map[string]*seen
+}
+
+// seen is when a line was logged, and how often it would have been since.
+type seen struct {
+	at    time.Time
+	again int
+}
+
+// Warn logs a line, unless one with the same key was logged a moment ago.
+func (s *Seldom) Warn(key, what string, attrs ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	before := s.last[key]
+	if before != nil && now.Sub(before.at) < warnEvery {
+		before.again++
+		return
+	}
+	if before != nil && before.again > 0 {
+		attrs = append(attrs, slog.Int("repeated", before.again))
+	}
+	if s.last == nil || len(s.last) >= maxWarned {
+		s.last = map[string]*seen{}
+	}
+	s.last[key] = &seen{at: now}
+	s.Log.Warn(what, attrs...)
+}
+
+// Warner returns a function that logs errors that belong to no call, each seldom.
 func Warner(log *slog.Logger, what string) func(error) {
-	type seen struct {
-		at    time.Time
-		again int
-	}
-	var mu sync.Mutex
-	last := map[string]*seen{}
-	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		now := time.Now()
-		s := last[err.Error()]
-		if s != nil && now.Sub(s.at) < warnEvery {
-			s.again++
-			return
-		}
-		attrs := []any{slog.String("error", err.Error())}
-		if s != nil && s.again > 0 {
-			attrs = append(attrs, slog.Int("repeated", s.again))
-		}
-		if len(last) >= maxWarned {
-			clear(last)
-		}
-		last[err.Error()] = &seen{at: now}
-		log.Warn(what, attrs...)
-	}
+	s := &Seldom{Log: log}
+	return func(err error) { s.Warn(err.Error(), what, slog.String("error", err.Error())) }
+}
+
+// Adopt makes a process's log that of its libraries too: what net/http and others have to say by way
+// of package log, and gRPC by way of AdoptGRPC.
+func Adopt(log *slog.Logger) {
+	slog.SetLogLoggerLevel(slog.LevelWarn)
+	slog.SetDefault(log)
+}
+
+// AdoptGRPC brings gRPC's errors into the log of Adopt. It must be called before gRPC is used.
+func AdoptGRPC() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, grpcErrors{})) }
+
+// grpcErrors takes lines as gRPC's logger writes them.
+type grpcErrors struct{}
+
+func (grpcErrors) Write(line []byte) (int, error) {
+	slog.Error("grpc", slog.String("error", strings.TrimSpace(string(line))))
+	return len(line), nil
 }

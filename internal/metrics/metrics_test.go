@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
@@ -31,11 +34,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func full() (*Process, store.Shard, worker.Executor) {
 	p := NewProcess("store", "v0")
 	p.GRPC()
+	p.Certificate(func() time.Time { return time.Unix(9, 0) })
 	p.Room(func() (free, reserve uint64) { return 7, 8 })
 	p.Cluster(func() ClusterState {
 		return ClusterState{
 			Jobs: map[string]int{"running": 2}, Tasks: map[string]int{"waiting": 3}, Workers: 4, Lost: 5,
-			Running: []RunningJob{{Job: "a", Sweep: 6, Gap: 0.5}},
+			Running: []RunningJob{{Job: "a", Sweep: 6, Gap: 0.5, Progress: 7, Saved: 8}}, Ended: map[string]uint64{"failed": 0},
 		}
 	})
 	return p, p.Shard(memory.New(memory.Options{})), p.Executor(toy{}, 2)
@@ -115,12 +119,14 @@ func TestFiguresCount(t *testing.T) {
 		"taxon_store_put_values_total 1", "taxon_store_put_bytes_total 5", "taxon_store_put_seconds_count 1",
 		"taxon_store_get_values_total 1", "taxon_store_get_missing_total 1", "taxon_store_get_bytes_total 5",
 		`taxon_store_errors_total{op="put"} 1`,
-		`taxon_worker_tasks_total{kind="emit_map",result="done"} 1`,
-		`taxon_worker_tasks_total{kind="emit_map",result="failed"} 1`,
-		`taxon_worker_tasks_total{kind="emit_map",result="retry"} 1`,
+		`taxon_worker_tasks_total{result="done"} 1`,
+		`taxon_worker_tasks_total{result="failed"} 1`,
+		`taxon_worker_tasks_total{result="retry"} 1`,
 		"taxon_worker_read_bytes_total 30", "taxon_worker_slots 2",
 		`taxon_jobs{state="running"} 2`, "taxon_workers_lost_total 5", `taxon_job_sweep{job="a"} 6`,
-		`taxon_grpc_refused_total{code="Unauthenticated"} 1`,
+		`taxon_grpc_refused_total{code="Unauthenticated"} 1`, `taxon_grpc_refused_total{code="ResourceExhausted"} 0`, `taxon_store_errors_total{op="drop"} 0`,
+		`taxon_worker_tasks_total{result="stopped"} 0`, `taxon_jobs_ended_total{state="failed"} 0`, `taxon_job_snapshot_timestamp_seconds{job="a"} 8`,
+		"taxon_certificate_expiry_timestamp_seconds 9",
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("no line %q", line)
@@ -280,5 +286,26 @@ func TestWarnerRepeats(t *testing.T) {
 	warn(errors.New("another"))
 	if n := strings.Count(out.String(), "\n"); n != 2 {
 		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
+
+// What libraries have to say is in the process's log, and nowhere else.
+func TestLibrariesLogThere(t *testing.T) {
+	var out bytes.Buffer
+	l, err := LogOptions{Format: "json"}.Logger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	Adopt(l)
+	log.Printf("http: TLS handshake error from %s", "10.0.0.7:1")
+	if _, err := fmt.Fprintln(grpcErrors{}, "ERROR: [transport] broken"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"level":"WARN","msg":"http: TLS handshake error from 10.0.0.7:1"`, `"level":"ERROR","msg":"grpc","error":"ERROR: [transport] broken"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in %s", want, out.String())
+		}
 	}
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"strconv"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -25,7 +27,7 @@ func NewProcess(role, version string) *Process {
 	p := &Process{
 		registry: prometheus.NewRegistry(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_grpc_refused_total", Help: "Calls refused before their message was read, by gRPC code.",
+			Name: "taxon_grpc_refused_total", Help: "Calls refused, by gRPC code: no identity, not for the caller, beyond a limit.",
 		}, []string{"code"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -33,6 +35,9 @@ func NewProcess(role, version string) *Process {
 		ConstLabels: prometheus.Labels{"role": role, "version": version, "go": runtime.Version()},
 	})
 	build.Set(1)
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {
+		p.refused.WithLabelValues(code.String()) // at 0: an increase from nothing is none
+	}
 	p.registry.MustRegister(build, p.refused, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
@@ -41,6 +46,17 @@ func NewProcess(role, version string) *Process {
 // Gauge adds a figure that is read at each scrape.
 func (p *Process) Gauge(name, help string, read func() float64) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// Certificate adds when the process's own certificate expires, which is asked at each scrape. Zero: that
+// is not known.
+func (p *Process) Certificate(expires func() time.Time) {
+	p.Gauge("taxon_certificate_expiry_timestamp_seconds", "When the process's own certificate expires, in Unix time; 0: not known.", func() float64 {
+		if at := expires(); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	})
 }
 
 // seconds are the buckets for all durations here, from a call within a machine to a task or sync
@@ -107,4 +123,10 @@ func (s *Serving) Answered(model string, rows int) { s.rows.WithLabelValues(mode
 // Loaded counts a model that was opened, or could not be.
 func (s *Serving) Loaded(model string, ok bool) {
 	s.loads.WithLabelValues(model, strconv.FormatBool(ok)).Inc()
+	s.loads.WithLabelValues(model, strconv.FormatBool(!ok))
+	for _, call := range []string{"predict", "explain"} {
+		for _, code := range []int{http.StatusOK, http.StatusTooManyRequests} {
+			s.took.WithLabelValues(model, call, strconv.Itoa(code)) // at 0
+		}
+	}
 }

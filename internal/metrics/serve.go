@@ -30,7 +30,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the figures /metrics, the probes /healthz and /readyz, and the coordinator's page / (default none)")
 }
 
-// Refused counts a refused call: for secure.Options.
+// Refused counts a refused call.
 func (p *Process) Refused(code codes.Code) { p.refused.WithLabelValues(code.String()).Inc() }
 
 // Extra is a further path on a process's page.

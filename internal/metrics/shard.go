@@ -37,6 +37,9 @@ func (p *Process) Shard(s store.Shard) store.Shard {
 			Name: "taxon_store_errors_total", Help: "Requests that failed, by what was asked; ends of the caller's patience are not counted.",
 		}, []string{"op"}),
 	}
+	for _, op := range []string{"put", "get", "commit", "drop"} {
+		m.errors.WithLabelValues(op) // at 0: an increase from nothing is none
+	}
 	p.registry.MustRegister(m.errors)
 	return m
 }

@@ -212,7 +212,9 @@ func describe(m *model.Model, name string) *view {
 		add("Probabilities", "by %s, fitted on %s held out", c.Kind, human.Counted(int64(m.Calibration.HeldOut.Instances), "instance", "instances"))
 	}
 	add("Time", "%s, %s of CPU", human.Seconds(r.Seconds), human.Seconds(r.CPUSeconds))
-	add("Memory", "%s at most", human.Bytes(r.PeakRSSBytes))
+	if r.PeakRSSBytes > 0 { // that of many processes is not known
+		add("Memory", "%s at most", human.Bytes(r.PeakRSSBytes))
+	}
 	add("Data fingerprint", "%s", m.Data.Fingerprint)
 	add("Weights SHA-256", "%s", r.WeightsSHA256)
 	switch {

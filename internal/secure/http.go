@@ -155,16 +155,17 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 			info.State = *r.TLS
 		}
 		id, err := g.known(r.Header.Values("Authorization"), info)
-		switch {
-		case status.Code(err) == codes.Unauthenticated:
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, status.Convert(err).Message(), http.StatusUnauthorized)
-			return
-		case err != nil:
-			refuse(w, status.Convert(err).Message(), http.StatusForbidden)
-			return
-		case !id.May(allowed):
-			refuse(w, status.Convert(roleError(r.URL.Path, id, allowed)).Message(), http.StatusForbidden)
+		if err == nil && !id.May(allowed) {
+			err = roleError(r.URL.Path, id, allowed)
+		}
+		if err != nil {
+			g.note(err, r.Method+" "+r.URL.Path, id.Caller, r.RemoteAddr)
+			code := http.StatusForbidden
+			if status.Code(err) == codes.Unauthenticated {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				code = http.StatusUnauthorized
+			}
+			refuse(w, status.Convert(err).Message(), code)
 			return
 		}
 		r = r.WithContext(id.with(r.Context()))

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
 )
 
 // Options is the security of one process, as set by its flags. The zero value is plaintext on
@@ -32,9 +31,9 @@ type Options struct {
 	// Warn is called for what goes wrong outside of calls (such as a changed file that can't be
 	// read; what was read before stays in use); nil: not called.
 	Warn func(error)
-	// Refused is called for each call that was refused with Unauthenticated or PermissionDenied.
-	// It must be quick. nil: not called.
-	Refused func(codes.Code)
+	// Refused is called for each call that was denied or is beyond a limit. It must be quick. nil: not
+	// called.
+	Refused func(Refusal)
 }
 
 // AddFlags defines the flags that all processes and clients share.

@@ -58,7 +58,8 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingWait}),
 		// This runs before a message is read, and also for methods that do not exist.
 		grpc.InTapHandle(g.admit),
-		grpc.ChainUnaryInterceptor(checkInputs),
+		grpc.ChainUnaryInterceptor(g.watchUnary, checkInputs),
+		grpc.ChainStreamInterceptor(g.watchStream),
 	}
 	if o.serverTLS() {
 		files, err := o.watchPair()
@@ -77,7 +78,7 @@ type guard struct {
 	mutual       bool // a certificate is an identity
 	requireToken bool
 	tokens       *watched[[]tokenEntry] // nil: none
-	refused      func(codes.Code)       // nil: not called
+	refused      func(Refusal)          // nil: not called
 }
 
 // newGuard makes the guard of a policy. own is the role of tokens without a role.
@@ -96,6 +97,7 @@ func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 // admit is called with each call's header, in the connection's reader, so it must be quick.
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if err := sameProtocol(info); err != nil {
+		g.noteCall(ctx, err, info.FullMethodName)
 		return ctx, err
 	}
 	if !g.identified {
@@ -109,10 +111,9 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 	if err == nil && !id.May(allowed) {
 		err = roleError(info.FullMethodName, id, allowed)
 	}
-	if err != nil && g.refused != nil {
-		g.refused(status.Code(err))
-	}
-	return id.with(ctx), err
+	ctx = id.with(ctx)
+	g.noteCall(ctx, err, info.FullMethodName)
+	return ctx, err
 }
 
 // sameProtocol refuses a process or client whose release uses another protocol.
@@ -145,12 +146,11 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 
 // roleError says which roles something needs.
 func roleError(what string, id Identity, allowed []Role) error {
-	names := RoleNames(allowed)
 	if !slices.Contains(allowed, Admin) {
-		names = append(names, string(Admin))
+		allowed = append(slices.Clone(allowed), Admin)
 	}
 	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
-		what, strings.Join(names, " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
+		what, strings.Join(RoleNames(allowed), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
 // known is identify on the headers and the TLS state.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -27,6 +28,15 @@ func (o Options) watchPair() (*watched[pair], error) {
 		}
 	}
 	return watch(paths, o.warn, o.loadPair)
+}
+
+// CertificateExpiry is when the process's own certificate expires. Zero: it has none, or it can't be read.
+func (o Options) CertificateExpiry() time.Time {
+	p, err := o.loadPair()
+	if err != nil || p.cert == nil {
+		return time.Time{}
+	}
+	return p.cert.Leaf.NotAfter
 }
 
 func (o Options) loadPair() (pair, error) {

@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -8,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -133,8 +136,8 @@ func TestTokenRotationWhileServing(t *testing.T) {
 
 // TestErrorsTellNoToken: what a refused caller and the server's watcher read.
 func TestErrorsTellNoToken(t *testing.T) {
-	var refused []codes.Code
-	o := Options{TokenFile: write(t, "tokens", "submit "+submitToken), Refused: func(c codes.Code) { refused = append(refused, c) }}
+	var refused []Refusal
+	o := Options{TokenFile: write(t, "tokens", "submit "+submitToken), Refused: func(r Refusal) { refused = append(refused, r) }}
 	addr := serve(t, o)
 	conn := dial(t, Options{TokenFile: write(t, "token", otherToken)}, addr)
 	_, err := taxonv1.NewJobsClient(conn).Submit(callContext(t), &taxonv1.SubmitRequest{})
@@ -142,8 +145,33 @@ func TestErrorsTellNoToken(t *testing.T) {
 	if strings.Contains(err.Error(), otherToken) || strings.Contains(err.Error(), submitToken) {
 		t.Error(err)
 	}
-	if len(refused) != 1 || refused[0] != codes.Unauthenticated {
-		t.Errorf("told of %v", refused)
+	if len(refused) != 1 || refused[0].Code != codes.Unauthenticated || refused[0].Call != "/taxon.v1.Jobs/Submit" || refused[0].From != "127.0.0.1" ||
+		strings.Contains(refused[0].Why, otherToken) {
+		t.Errorf("told of %+v", refused)
+	}
+}
+
+// What a known caller may not do is told with its name, what no service takes with its limit, and no
+// list of roles has one twice.
+func TestRefusalsTold(t *testing.T) {
+	told := make(chan Refusal, 10)
+	o := Options{TokenFile: write(t, "tokens", "submit "+submitToken), Refused: func(r Refusal) { told <- r }}
+	jobs := taxonv1.NewJobsClient(dial(t, Options{TokenFile: write(t, "token", submitToken)}, serve(t, o)))
+	_, err := jobs.Drain(callContext(t), &taxonv1.DrainRequest{})
+	want(t, "drain", err, codes.PermissionDenied)
+	if strings.Contains(err.Error(), "admin or admin") || !strings.Contains(err.Error(), "needs role admin,") {
+		t.Error(err)
+	}
+	if r := <-told; r.Call != "/taxon.v1.Jobs/Drain" || r.By != tokenCaller(submitToken) || r.Code != codes.PermissionDenied {
+		t.Errorf("told of %+v", r)
+	}
+	g := &guard{refused: o.Refused}
+	_, err = g.watchUnary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(context.Context, any) (any, error) {
+		return nil, status.Error(codes.ResourceExhausted, "too many jobs")
+	})
+	want(t, "limit", err, codes.ResourceExhausted)
+	if r := <-told; r.Call != "/x" || r.Why != "too many jobs" {
+		t.Errorf("told of %+v", r)
 	}
 }
 

@@ -126,6 +126,10 @@ func (s *Server) Close() error {
 // Run serves until ctx ends, and then completes the running requests.
 func Run(ctx context.Context, o Options) error {
 	process := metrics.NewProcess("serve", o.Version)
+	if o.Security.Cert != "" {
+		process.Certificate(o.Security.CertificateExpiry)
+	}
+	o.Security.Refused = func(r secure.Refusal) { process.Refused(r.Code) }
 	s, err := New(ctx, o, process)
 	if err != nil {
 		return err

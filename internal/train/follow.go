@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"taxon/internal/engine"
 	"taxon/internal/exit"
@@ -25,13 +26,30 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		close(t.scores.cancelled)
 	})
 	defer stop()
+	var mu sync.Mutex // guards what is shown
+	var last *taxonv1.JobStatus
+	show := func(doing string) {
+		if last != nil {
+			t.show(p, last, doing)
+		}
+	}
+	if t.o.Elsewhere != nil {
+		t.o.Elsewhere.Follow(func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			show(text)
+		})
+	}
 	first := true
 	st, err := jobs.Watch(watching, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
 		if first { // a resumed training has earlier sweeps
 			p.Resume(int64(st.GetSweep()) + 1)
 			first = false
 		}
-		t.show(p, st)
+		mu.Lock()
+		last = st
+		show("")
+		mu.Unlock()
 		if t.o.Elsewhere != nil {
 			t.o.Elsewhere.Saw(st)
 		}
@@ -50,10 +68,13 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	return nil, Failed(st)
 }
 
-// show puts sweep, gap and time left on the progress line. Progress is measured by log(gap), from
+// show puts sweep, what runs elsewhere, gap and time left on the progress line. Progress is measured by log(gap), from
 // the first certificate to the tolerance.
-func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
+func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus, doing string) {
 	var extra []string
+	if doing != "" {
+		extra = append(extra, doing)
+	}
 	if k := st.GetTasks(); k != nil {
 		if n := k.GetDone() + k.GetRunning() + k.GetWaiting(); n > 0 {
 			extra = append(extra, fmt.Sprintf("%s %d/%d", st.GetPhase(), k.GetDone(), n))
@@ -64,7 +85,7 @@ func (t *Training) show(p tell.Progress, st *taxonv1.JobStatus) {
 	} else if c != nil {
 		extra = append(extra, fmt.Sprintf("gap %s of %.0e", human.Gap(c.GetGap()), t.o.Job.Gap))
 	}
-	if left := human.Left(st.GetEtaSeconds()); left != "" {
+	if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))

@@ -185,7 +185,7 @@ func (h *holdOut) watch(ctx context.Context, e *engine.Engine, spec *taxonv1.Job
 		return nil, engine.StripStatus(err)
 	}
 	st, err := jobs.Watch(ctx, e.Jobs, job, 0, func(st *taxonv1.JobStatus) error {
-		h.show(p, st)
+		h.show(p, st, "")
 		return nil
 	})
 	if err == nil && st.GetState() != taxonv1.JobState_JOB_STATE_DONE {

@@ -208,6 +208,9 @@ type Elsewhere interface {
 	Started(e *engine.Engine) error
 	Resumed(job string)
 	Saw(st *taxonv1.JobStatus)
+	// Follow is called once, before the training begins: moved is to be called with how far the tasks are
+	// that run now, in words. It may be called by any goroutine.
+	Follow(moved func(text string))
 	// Refused says why a job failed if that is known better than from its status; nil: it is not.
 	Refused() error
 	// Ended is called at the end of the training if Configure was called, even if that failed.

@@ -85,3 +85,23 @@ func TestCommandAnswers(t *testing.T) {
 		t.Error("a command that is not there")
 	}
 }
+
+// TestMetricsPorts: each instance of a cluster has a port of its own for its figures, as several may be on
+// a host.
+func TestMetricsPorts(t *testing.T) {
+	r := &Run{Name: "gw", Local: t.TempDir(), Stores: 2, Metrics: 9464, Args: map[string][]string{Coordinator: {"--x"}, Store: nil, Worker: nil}}
+	env := func(name string) string { return map[string]string{"NM_HOST": "node-7"}[name] }
+	seen := map[string]bool{}
+	for instance, want := range map[string]string{"coordinator-0": "9464", "store-0": "9465", "store-1": "9466", "worker-0": "9467", "worker-9": "9476"} {
+		role, _, _ := strings.Cut(instance, "-")
+		args, _, err := r.Command(role, instance, env)
+		if err != nil || !strings.HasSuffix(strings.Join(args, " "), "--metrics node-7:"+want) || seen[want] {
+			t.Errorf("%s: %q, %v; want port %s", instance, args, err, want)
+		}
+		seen[want] = true
+	}
+	r.Metrics = 0
+	if args, _, err := r.Command(Store, "store-0", env); err != nil || len(args) > 0 {
+		t.Errorf("figures unasked: %q, %v", args, err)
+	}
+}

@@ -18,8 +18,9 @@ type Report struct {
 	Application string   `json:"application"` // for `yarn logs -applicationId`
 	State       string   `json:"state"`       // YARN's: ACCEPTED, STARTED, STABLE, FLEX, ...
 	Queue       string   `json:"queue"`
-	Coordinator string   `json:"coordinator"` // for --coordinator: the file
-	Address     string   `json:"address"`     // its present address; "": unknown
+	Coordinator string   `json:"coordinator"`    // for --coordinator: the file
+	Address     string   `json:"address"`        // its present address; "": unknown
+	Page        string   `json:"page,omitempty"` // URL of its page; empty: it shows none
 	Epoch       uint64   `json:"epoch"`
 	Answers     bool     `json:"answers"` // the coordinator answers
 	Workers     int      `json:"workers"` // up according to the coordinator
@@ -66,7 +67,7 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Address, r.Epoch = p.Coordinator, p.Epoch
+	r.Address, r.Page, r.Epoch = p.Coordinator, p.Page, p.Epoch
 	c, err := d.dial(ctx)
 	if err != nil {
 		return nil, err

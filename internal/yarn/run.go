@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,9 @@ type Run struct {
 	Dir string `json:"dir,omitempty"`
 	// Stores is the number of shards, on which jobs' placement depends.
 	Stores int `json:"stores"`
+	// Metrics is the port of the coordinator's figures, probes and page; those of the stores and workers
+	// follow, by their numbers. 0: none are shown.
+	Metrics int `json:"metrics,omitempty"`
 }
 
 const runVersion = 1
@@ -94,7 +98,30 @@ func (r *Run) Command(role, instance string, env func(string) string) (args []st
 	for i, a := range args {
 		out[i] = fill.Replace(a)
 	}
+	if port := r.metricsPort(role, instance); port > 0 {
+		out = append(out, "--metrics", net.JoinHostPort(host, strconv.Itoa(port)))
+	}
 	return out, temp, nil
+}
+
+// metricsPort is the port of an instance's figures; 0: none. It differs between all instances, which may
+// be on one host.
+func (r *Run) metricsPort(role, instance string) int {
+	switch n := number(instance); {
+	case r.Metrics == 0:
+		return 0
+	case role == Store:
+		return r.Metrics + 1 + n
+	case role == Worker:
+		return r.Metrics + 1 + r.Stores + n
+	}
+	return r.Metrics
+}
+
+// number is an instance's, as in store-0. A name without a number counts as 0.
+func number(instance string) int {
+	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:])
+	return max(n, 0)
 }
 
 // place is where an instance's folder is or will be. Instances are spread over a host's disks by
@@ -105,8 +132,7 @@ func place(roots []string, name, instance string) string {
 			return r
 		}
 	}
-	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]) // a name without a number counts as 0
-	return roots[max(n, 0)%len(roots)]
+	return roots[number(instance)%len(roots)]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

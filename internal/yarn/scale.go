@@ -12,6 +12,7 @@ import (
 
 // Scale has YARN start or end workers, and returns when the coordinator knows as many as wanted.
 func (d *Deployment) Scale(ctx context.Context, workers int) error {
+	d.drainFrom(ctx, workers)
 	stores := 0
 	if err := d.await(ctx, func(ctx context.Context) (ready bool, missing string, err error) {
 		var wait string
@@ -30,6 +31,42 @@ func (d *Deployment) Scale(ctx context.Context, workers int) error {
 			told = time.Now()
 		}
 	})
+}
+
+// drainFrom tells the coordinator which workers YARN will end, those with the highest numbers: they get
+// no more tasks, and are not taken for lost. If it can't be told, they are lost like others.
+func (d *Deployment) drainFrom(ctx context.Context, workers int) {
+	c, err := d.dial(ctx)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.DrainThose(ctx, func(name string) bool { return number(name) >= workers })
+}
+
+// Loses says what ends with the cluster, for the question whether that is meant.
+func (d *Deployment) Loses(ctx context.Context, purge bool) string {
+	s, err := d.status(ctx)
+	if err != nil {
+		return ""
+	}
+	text, processes := d.Name, 0
+	for _, role := range Roles() {
+		if c := s.Component(role); c != nil {
+			processes += len(c.Containers)
+		}
+	}
+	text += " ends, " + human.Counted(int64(processes), "process", "processes")
+	if c, err := d.dial(ctx); err == nil {
+		defer c.Close()
+		if open, weights, err := c.CountJobs(ctx); err == nil {
+			text += ", with " + human.Counted(int64(open), "job under way", "jobs under way") + " and the weights of " + human.Counted(int64(weights), "job that is done", "jobs that are done")
+		}
+	}
+	if purge {
+		return text + "; its folder " + d.Dir + " goes too, with all jobs"
+	}
+	return text + "; jobs under way continue from their snapshots when it is started again, and weights that were not exported go with the stores if these are in YARN's own folders"
 }
 
 // flexEvery is how often the wanted number of workers is repeated while waiting. A service's

@@ -30,6 +30,7 @@ type UpOptions struct {
 	Queue, Local              string   // "": YARN's own
 	DataRoots                 []string // folders in which jobs may name data
 	Lifetime                  time.Duration
+	Metrics                   int // the first port of figures, probes and page; 0: none
 	SnapshotEvery             int
 	SnapshotPause             time.Duration
 	Certs                     string // folder of the authority; "": of the user's configuration
@@ -55,6 +56,7 @@ func (o *UpOptions) Check() error {
 	want(o.Hierarchy == "" || o.Data != "", "--hierarchy goes with --data")
 	want((o.Principal == "") == (o.Keytab == ""), "--principal and --keytab go together")
 	want(o.Lifetime == 0 || o.Lifetime >= time.Minute, "--lifetime %v: must be a minute or more", o.Lifetime)
+	want(o.Metrics >= 0 && o.Metrics < 1<<16, "--metrics %d: must be a port", o.Metrics)
 	want(o.Lease >= 100*time.Millisecond, "--lease %v: must be 100ms or more", o.Lease)
 	want(o.SnapshotPause >= time.Millisecond, "--snapshot-pause %v: must be 1ms or more", o.SnapshotPause)
 	want(!o.Insecure || o.Certs == "", "--insecure and --certs contradict each other")
@@ -135,7 +137,7 @@ func (o *UpOptions) spec(user string) Spec {
 func (o *UpOptions) Run(dir string, tokens []string) Run {
 	place := fs.Join(dir, placeName)
 	find := []string{"--coordinator", place}
-	r := Run{Name: o.Name, Dir: dir, Local: o.Local, Stores: o.Stores, Args: map[string][]string{
+	r := Run{Name: o.Name, Dir: dir, Local: o.Local, Stores: o.Stores, Metrics: o.Metrics, Args: map[string][]string{
 		Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", place, "--journal", fs.Join(dir, "journal"), "--lease", o.Lease.String(),
 			"--snapshots", fs.Join(dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.SnapshotEvery), "--snapshot-pause", o.SnapshotPause.String()},
 		Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),

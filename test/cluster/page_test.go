@@ -140,9 +140,10 @@ func TestPageJourney(t *testing.T) {
 	until("three jobs that run", func(s seen) bool {
 		return s.count(s.Jobs, "running") == 3 && s.count(s.Stores, "up") == 2 && s.count(s.Workers, "up") == 2 && s.State == "live"
 	})
-	press <- `#jobs tbody th button`
+	press <- `#jobs tbody th a`
 	until("the curves of a job, and what each worker ran", func(s seen) bool { return s.Curves > 0 && s.Lines == 2 })
 	press <- `#jobs button[aria-label="cancel ` + jobs[1] + `"]`
+	press <- `#jobs button[aria-label="really cancel? ` + jobs[1] + `"]` // the second click
 	until("a job that is cancelled", func(s seen) bool {
 		at := slices.Index(s.Names, jobs[1])
 		return at >= 0 && s.Jobs[at] == "cancelled"

@@ -141,23 +141,39 @@ func TestAlertsFire(t *testing.T) {
 		taxon_worker_running_tasks 8x90
 		taxon_worker_slots 8x90
 		taxon_jobs{state="running"} 1x90
+		taxon_jobs{state="waiting"} 0x90
+		taxon_jobs{state="queued"} 0x90
+		taxon_build_info{role="coordinator"} 1x90
+		taxon_jobs_ended_total{state="failed"} 0x90
+		taxon_jobs_short_of_copies 0x90
+		taxon_job_progress_timestamp_seconds{job="a"} 0+60x90
+		taxon_job_snapshot_timestamp_seconds{job="a"} 0+60x90
+		taxon_certificate_expiry_timestamp_seconds{instance="a"} 1e12x90
 		taxon_serve_seconds_bucket{code="200", model="m", le="0.01"} 0+100x90
 		taxon_serve_seconds_bucket{code="200", model="m", le="+Inf"} 0+100x90
 		taxon_serve_seconds_count{code="429", model="m"} 0x90
 `
 	// What is different where the alert is meant: a figure, and its values in place of those above.
 	ill := map[string][2]string{
-		"TaxonNobodyWorks":      {"taxon_slots", "0x90"},
-		"TaxonWorkersKeepDying": {"taxon_workers_lost_total", "0+1x90"},
-		"TaxonTasksKeepFailing": {`taxon_worker_tasks_total{result="failed"}`, "0+1x90"},
-		"TaxonStoreAway":        {"taxon_store_shards", "3x80 2x10"},
-		"TaxonStoreDiskFills":   {"taxon_store_free_bytes", "2e9x90"},
-		"TaxonBadBytes":         {"taxon_store_corrupt_total", "0x80 1x10"},
-		"TaxonSlowDisk":         {`taxon_store_put_seconds_bucket{le="0.1", instance="a"}`, "0+10x90"},
-		"TaxonCallsRefused":     {`taxon_grpc_refused_total{code="Unauthenticated", instance="a"}`, "0+200x90"},
-		"TaxonIdleSlots":        {"taxon_worker_running_tasks", "1x90"},
-		"TaxonServeSlow":        {`taxon_serve_seconds_bucket{code="200", model="m", le="0.01"}`, "0+10x90"},
-		"TaxonServeRefuses":     {`taxon_serve_seconds_count{code="429", model="m"}`, "0+60x90"},
+		"TaxonNobodyWorks":        {"taxon_slots", "0x90"},
+		"TaxonWorkersKeepDying":   {"taxon_workers_lost_total", "0+1x90"},
+		"TaxonTasksKeepFailing":   {`taxon_worker_tasks_total{result="failed"}`, "0+1x90"},
+		"TaxonStoreAway":          {"taxon_store_shards", "3x80 2x10"},
+		"TaxonStoreDiskFills":     {"taxon_store_free_bytes", "2e9x90"},
+		"TaxonBadBytes":           {"taxon_store_corrupt_total", "0x80 1x10"},
+		"TaxonSlowDisk":           {`taxon_store_put_seconds_bucket{le="0.1", instance="a"}`, "0+10x90"},
+		"TaxonCallsRefused":       {`taxon_grpc_refused_total{code="Unauthenticated", instance="a"}`, "0+200x90"},
+		"TaxonIdleSlots":          {"taxon_worker_running_tasks", "1x90"},
+		"TaxonCoordinatorAway":    {`taxon_build_info{role="coordinator"}`, "1x80"},
+		"TaxonJobsFail":           {`taxon_jobs_ended_total{state="failed"}`, "0x85 1x5"},
+		"TaxonJobsWait":           {`taxon_jobs{state="waiting"}`, "1x90"},
+		"TaxonJobsQueue":          {`taxon_jobs{state="queued"}`, "1x90"},
+		"TaxonNoProgress":         {`taxon_job_progress_timestamp_seconds{job="a"}`, "60x90"},
+		"TaxonTooFewCopies":       {"taxon_jobs_short_of_copies", "1x90"},
+		"TaxonSnapshotOld":        {`taxon_job_snapshot_timestamp_seconds{job="a"}`, "60x90"},
+		"TaxonCertificateExpires": {`taxon_certificate_expiry_timestamp_seconds{instance="a"}`, "86400x90"},
+		"TaxonServeSlow":          {`taxon_serve_seconds_bucket{code="200", model="m", le="0.01"}`, "0+10x90"},
+		"TaxonServeRefuses":       {`taxon_serve_seconds_count{code="429", model="m"}`, "0+60x90"},
 	}
 	fires := func(expr, figures string) bool {
 		t.Helper()

@@ -20,8 +20,10 @@ var hardening = []string{
 // together is what units must say to be one user, that may open the store's files: the
 // worker on a store's host reads and writes values by way of them.
 var together = map[string][]string{
-	"taxon-store.service":  {"User=taxon", "StateDirectory=taxon-store"},
-	"taxon-worker.service": {"User=taxon", "StateDirectory=taxon-store"},
+	// Snapshots are in a folder that the unit may write.
+	"taxon-coordinator.service": {"StateDirectory=taxon-coordinator taxon-snapshots"},
+	"taxon-store.service":       {"User=taxon", "StateDirectory=taxon-store"},
+	"taxon-worker.service":      {"User=taxon", "StateDirectory=taxon-store"},
 }
 
 // checkUnits checks the systemd units of a folder.

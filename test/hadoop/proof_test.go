@@ -24,7 +24,7 @@ func TestProof(t *testing.T) {
 		y.job = slices.Concat(data, []string{"60"}) // enough for all that happens to it
 		sum, export := y.embedded(t)
 		y.compare(t, nil, y.some(t), sum, export, 12*time.Minute)
-		y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
+		y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
 	})
 	t.Run("mapreduce", func(t *testing.T) {
 		y.job = slices.Concat(data, []string{"2"}) // a job of Hadoop's each
@@ -54,7 +54,7 @@ func TestProofLong(t *testing.T) {
 	lap("embedded, weights " + sum + ", export " + export)
 	y.compare(t, []string{"--worker-memory", "1GiB", "--store-memory", "1GiB"}, y.some(t), sum, export, 30*time.Minute)
 	lap("on a cluster placed by YARN")
-	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
+	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
 	y.mapReduce(t, nil, sum, export)
 	lap("by MapReduce")
 }

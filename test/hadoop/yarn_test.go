@@ -103,7 +103,7 @@ func (y *yarnCase) reach(t *testing.T, job string, sweep int) {
 	t.Helper()
 	for range 2400 {
 		s := y.ask(t, job)
-		if s.State != "running" && s.State != "queued" {
+		if s.State != "running" && s.State != "waiting" && s.State != "queued" {
 			t.Fatalf("%s is %s (%s) before sweep %d", job, s.State, s.Error, sweep)
 		}
 		if s.Sweep >= sweep {
@@ -217,7 +217,7 @@ func TestYARN(t *testing.T) {
 func (y *yarnCase) compare(t *testing.T, up []string, steps []disturbance, sum, export string, limit time.Duration) {
 	t.Helper()
 	y.taxon.run(t, 0, placed("gw", append([]string{"--workers", "2", "--stores", "2"}, up...)...)...)
-	t.Cleanup(func() { _ = exec.Command(string(y.taxon), "yarn", "down", "--name", "gw").Run() })
+	t.Cleanup(func() { _ = exec.Command(string(y.taxon), "yarn", "down", "--name", "gw", "--yes").Run() })
 	place := y.status(t, "gw").Coordinator
 	if info, err := fs.Stat(fs.Dir(place)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder with the keys: %v %v", info, err)
@@ -306,7 +306,7 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"}, replaced(y.job, set, y.c.URL("/other"))...)...)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "second", "--in-place"}, y.job...)...)
 	y.reach(t, "second", 4)
-	y.taxon.run(t, 0, "yarn", "down", "--name", "gw")
+	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--yes")
 	if pids, lines, err := y.c.Containers("taxon"); err != nil || len(pids) > 0 {
 		t.Errorf("still running: %q %v", lines, err)
 	}
@@ -317,8 +317,8 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	if got := y.done(t, "second", 12*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
-	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--dir", y.c.URL("/gen"))
-	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge")
+	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--yes", "--dir", y.c.URL("/gen"))
+	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
 	if fs.Exists(dir) {
 		t.Error("--purge left the folder")
 	}

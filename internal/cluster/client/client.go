@@ -119,6 +119,43 @@ func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error)
 	return stores, workers, nil
 }
 
+// DrainThose drains the workers that are up and whose names are meant.
+func (c *Client) DrainThose(ctx context.Context, meant func(name string) bool) error {
+	ctx, done := context.WithTimeout(ctx, Timeout)
+	defer done()
+	list, err := c.Jobs.Workers(ctx, &taxonv1.WorkersRequest{})
+	if err != nil {
+		return err
+	}
+	for _, w := range list.GetWorkers() {
+		if w.GetState() == taxonv1.MemberState_MEMBER_STATE_UP && meant(w.GetName()) {
+			if _, err := c.Jobs.Drain(ctx, &taxonv1.DrainRequest{Worker: w.GetWorker()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CountJobs counts the jobs that have not ended, and those whose weights can be exported.
+func (c *Client) CountJobs(ctx context.Context) (open, weights int, err error) {
+	ctx, done := context.WithTimeout(ctx, Timeout)
+	defer done()
+	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, j := range list.GetJobs() {
+		if !j.GetState().Ended() {
+			open++
+		}
+		if j.GetExportable() {
+			weights++
+		}
+	}
+	return open, weights, nil
+}
+
 // Folder is a folder next to the file in which a coordinator says where it is. It has the
 // certificate with which the cluster's owner calls. The file system decides who may read it.
 const (

@@ -56,7 +56,7 @@ func hasWeights(st *taxonv1.JobStatus) bool {
 
 // wasCancelled describes the result of cancelling.
 func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
-	state := fmt.Sprintf("%s after sweep %d", jobs.StateOf(st.GetState(), st.GetKept()), st.GetSweep())
+	state := fmt.Sprintf("%s after sweep %d", jobs.Doing(st), st.GetSweep())
 	switch {
 	case discard:
 		return state + "; its values are dropped"
@@ -172,7 +172,7 @@ func showProgress(p tell.Progress, st *taxonv1.JobStatus) {
 	}
 	if w := st.GetWaitsFor(); w != "" {
 		extra = append(extra, "waits for "+human.OneLine(w))
-	} else if left := human.Left(st.GetEtaSeconds()); left != "" {
+	} else if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)
 	}
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))

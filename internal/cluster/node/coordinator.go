@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +21,7 @@ import (
 	"taxon/internal/cluster/page"
 	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/human"
 	"taxon/internal/metrics"
 	"taxon/internal/secure"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -45,8 +46,6 @@ type Coordinator struct {
 
 	Announce string // file in which it says where it is; empty: none
 	Journal  string // folder of the journal, if it is not in Dir
-
-	Resident func() uint64 // most memory that this process has used
 }
 
 // snapshotPatience is how long a snapshot waits for a shard that is away.
@@ -101,23 +100,24 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
-		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller,
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller, Notice: p.tellEvent,
 		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
+	var saved func(job string) time.Time
 	if o.Snapshots != "" {
 		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: machine.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
-		config.Checkpointer, keeper.Forget = s, s.Forget
+		config.Checkpointer, keeper.Forget, saved = s, s.Forget, s.Taken
 	}
-	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"), Resident: o.Resident,
+	config.Digester = &cluster.Digester{Dir: filepath.Join(o.Dir, "spool"),
 		Store: func(job string) (worker.Store, error) { return c.storeOf(job) }}
 	server, err := coordinator.NewServer(config)
 	if err != nil {
 		return errors.Join(fs.Explain(o.Dir, err), journal.Close(), p.listen.Close())
 	}
 	c.server = server
-	p.figure.Cluster(newClusterFigures(server, journal.Size).read)
+	p.figure.Cluster(newClusterFigures(server, journal.Size, saved).read)
 	close(c.started)
 	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)
@@ -127,8 +127,8 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	rest.Go(func() { collector.Run(collecting) })
 	rest.Go(func() { collector.Refill(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
-		return o.announced(ctx, reachable(p.addr), journal, func(ctx context.Context) error {
-			p.ready(fmt.Sprintf(", %d records in the journal", len(records)))
+		return o.announced(ctx, p, journal, func(ctx context.Context) error {
+			p.ready(", " + human.Counted(int64(len(records)), "record", "records") + " in the journal")
 			return server.Wait(ctx)
 		})
 	})
@@ -220,11 +220,14 @@ func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Jo
 
 // announced announces the coordinator in its file, and runs work until that ends or another
 // coordinator takes over.
-func (o *Coordinator) announced(ctx context.Context, addr string, j journal.Journal, work func(context.Context) error) error {
+func (o *Coordinator) announced(ctx context.Context, p *process, j journal.Journal, work func(context.Context) error) error {
 	if o.Announce == "" {
 		return work(ctx)
 	}
-	a := &cluster.Announcer{Path: o.Announce, Addr: addr}
+	a := &cluster.Announcer{Path: o.Announce, Addr: reachable(p.addr)}
+	if p.page != nil {
+		a.Page = strings.TrimSuffix(p.page.URL, "metrics")
+	}
 	if f, ok := j.(*folderjournal.Folder); ok {
 		a.Epoch = f.Epoch()
 	}

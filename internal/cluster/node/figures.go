@@ -2,11 +2,12 @@ package node
 
 import (
 	"context"
-	"strings"
+	"maps"
 	"sync"
 	"time"
 
 	"taxon/coordinator"
+	"taxon/internal/jobs"
 	"taxon/internal/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
@@ -21,11 +22,13 @@ const figuresTimeout = 5 * time.Second
 type clusterFigures struct {
 	jobs    taxonv1.JobsClient
 	journal func() int64
+	saved   func(job string) time.Time // of its last snapshot; zero: none. nil: no snapshots are taken
 
 	mu    sync.Mutex
 	total jobCounts
 	seen  map[string]jobCounts // by job: its part of total
-	ended map[string]bool      // jobs whose final counts are in total
+	ended map[string]int64     // jobs whose final counts are in total: when they ended
+	ends  map[string]uint64    // jobs that have ended, by state
 	lost  map[string]bool      // workers
 }
 
@@ -43,13 +46,13 @@ func (c *jobCounts) add(now, before jobCounts) {
 }
 
 // newClusterFigures starts from what the coordinator knows of earlier processes.
-func newClusterFigures(s *coordinator.Server, journal func() int64) *clusterFigures {
+func newClusterFigures(s *coordinator.Server, journal func() int64, saved func(job string) time.Time) *clusterFigures {
 	channel := storerpc.NewChannel()
 	s.Register(channel)
-	c := &clusterFigures{jobs: taxonv1.NewJobsClient(channel), journal: journal,
-		seen: map[string]jobCounts{}, ended: map[string]bool{}, lost: map[string]bool{}}
+	c := &clusterFigures{jobs: taxonv1.NewJobsClient(channel), journal: journal, saved: saved,
+		seen: map[string]jobCounts{}, ended: map[string]int64{}, lost: map[string]bool{}, ends: map[string]uint64{}}
 	c.read()
-	c.total = jobCounts{}
+	c.total, c.ends = jobCounts{}, map[string]uint64{}
 	return c
 }
 
@@ -60,10 +63,12 @@ func (c *clusterFigures) read() metrics.ClusterState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := metrics.ClusterState{Jobs: map[string]int{}, Tasks: map[string]int{"waiting": 0, "running": 0, "done": 0}, JournalBytes: c.journal()}
-	for state, name := range taxonv1.JobState_name {
-		if state != 0 {
-			s.Jobs[strings.ToLower(strings.TrimPrefix(name, "JOB_STATE_"))] = 0
-		}
+	for _, state := range jobs.States() {
+		s.Jobs[state] = 0
+	}
+	s.Ended = map[string]uint64{}
+	for _, state := range []taxonv1.JobState{taxonv1.JobState_JOB_STATE_DONE, taxonv1.JobState_JOB_STATE_FAILED, taxonv1.JobState_JOB_STATE_CANCELLED} {
+		s.Ended[jobs.StateName(state)] = 0
 	}
 	if list, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{}); err == nil {
 		c.readJobs(ctx, list.Jobs, &s)
@@ -71,13 +76,20 @@ func (c *clusterFigures) read() metrics.ClusterState {
 	if list, err := c.jobs.Workers(ctx, &taxonv1.WorkersRequest{}); err == nil {
 		c.readWorkers(list.Workers, &s)
 	}
+	short := map[string]bool{}
 	if list, err := c.jobs.Stores(ctx, &taxonv1.StoresRequest{}); err == nil {
 		for _, shard := range list.Shards {
 			if shard.State == taxonv1.MemberState_MEMBER_STATE_UP {
 				s.Shards++
+				continue
+			}
+			for _, job := range shard.Jobs {
+				short[job] = true
 			}
 		}
 	}
+	s.ShortOfCopies = len(short)
+	maps.Copy(s.Ended, c.ends)
 	s.Sweeps, s.Retried, s.Speculated, s.Rollbacks = c.total.sweeps, c.total.retried, c.total.speculated, c.total.rollbacks
 	s.BytesRead, s.BytesWritten = c.total.read, c.total.written
 	return s
@@ -87,10 +99,13 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 	kept := map[string]bool{}
 	for _, j := range list {
 		kept[j.Job] = true
-		s.Jobs[strings.ToLower(strings.TrimPrefix(j.State.String(), "JOB_STATE_"))]++
+		s.Jobs[jobs.StateOf(j.State, nil, j.Waits)]++
 		over := j.State.Ended()
-		if over && c.ended[j.Job] {
+		if over && c.ended[j.Job] == j.EndedUnixMs {
 			continue
+		}
+		if over {
+			c.ends[jobs.StateName(j.State)]++
 		}
 		st, err := c.jobs.Status(ctx, &taxonv1.StatusRequest{Job: j.Job})
 		if err != nil {
@@ -98,7 +113,7 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 		}
 		now := jobCounts{uint64(st.Sweep), uint64(st.Tasks.GetRetried()), uint64(st.Speculated), uint64(st.Rollbacks), st.BytesRead, st.BytesWritten}
 		c.total.add(now, c.seen[j.Job])
-		c.seen[j.Job], c.ended[j.Job] = now, over // if the job is resumed, counting continues
+		c.seen[j.Job], c.ended[j.Job] = now, j.EndedUnixMs // if the job is resumed, counting continues
 		if j.State != taxonv1.JobState_JOB_STATE_RUNNING {
 			continue
 		}
@@ -109,7 +124,14 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 		if st.Certificate != nil && !st.Certificate.PrimalOnly {
 			gap = st.Certificate.Gap
 		}
-		s.Running = append(s.Running, metrics.RunningJob{Job: j.Job, Sweep: st.Sweep, Gap: gap, ETASeconds: st.EtaSeconds})
+		r := metrics.RunningJob{Job: j.Job, Sweep: st.Sweep, Gap: gap, ETASeconds: st.EtaSeconds, Progress: float64(st.ProgressUnixMs) / 1000}
+		if c.saved != nil {
+			r.Saved = float64(st.StartedUnixMs) / 1000
+			if at := c.saved(j.Job); !at.IsZero() {
+				r.Saved = float64(at.UnixMilli()) / 1000
+			}
+		}
+		s.Running = append(s.Running, r)
 	}
 	for job := range c.seen {
 		if !kept[job] {

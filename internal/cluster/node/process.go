@@ -38,7 +38,7 @@ type Process struct {
 	Log      metrics.LogOptions
 	LogTo    io.Writer
 	Version  string
-	Say      func(line string) // prints the lines that the process's starter waits for
+	Say      func(line string) // prints the lines that the process's starter waits for; not called if the log is JSON
 }
 
 // process is what a running coordinator, store or worker shares.
@@ -46,6 +46,7 @@ type process struct {
 	role   string
 	o      *Process
 	log    *slog.Logger
+	seldom *metrics.Seldom // for lines that strangers can cause
 	figure *metrics.Process
 	page   *metrics.Page
 	pages  []metrics.Extra // shown beside the figures
@@ -62,8 +63,12 @@ func newProcess(ctx context.Context, role string, o *Process, listens bool, more
 		return nil, exit.Usagef("%s: %w", role, err)
 	}
 	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)), figure: metrics.NewProcess(role, o.Version)}
+	if o.Security.Cert != "" {
+		p.figure.Certificate(o.Security.CertificateExpiry)
+	}
 	o.Security.Warn = metrics.Warner(p.log, "security files")
-	o.Security.Refused = p.figure.Refused
+	p.seldom = &metrics.Seldom{Log: p.log}
+	o.Security.Refused = p.tellRefusal
 	o.Security.Role = secure.Role(role)
 	if err := o.Security.Validate(); err != nil {
 		return nil, exit.Usagef("%s: %w", role, err)
@@ -140,15 +145,25 @@ func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx
 	return errors.Join(err, p.stop(ended))
 }
 
-// ready prints the line that says that the process can be used.
+// ready prints the line that says that the process can be used. One that logs JSON says so in its log
+// alone.
 func (p *process) ready(extra string) {
 	where := cmp.Or(p.addr, p.o.Name)
 	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
+	attrs := []any{slog.String("addr", p.addr), slog.Int("pid", os.Getpid())}
 	if p.page != nil {
 		extra += ", metrics on " + p.page.URL
+		attrs = append(attrs, slog.String("metrics", p.page.URL))
 	}
-	p.o.Say(line + extra)
-	p.log.Info("ready", slog.String("addr", p.addr), slog.Int("pid", os.Getpid()))
+	p.say(line + extra)
+	p.log.Info("ready", attrs...)
+}
+
+// say prints a line that the process's starter waits for.
+func (p *process) say(line string) {
+	if !p.o.Log.JSON() {
+		p.o.Say(line)
+	}
 }
 
 // shutdownGrace bounds how long running calls may delay the end of a process.

@@ -134,7 +134,8 @@ func (o *Worker) work(ctx context.Context, p *process, agent *worker.Agent, trai
 	rest.Wait()
 	trainer.Trim(-math.MaxInt64)
 	if errors.Is(err, worker.ErrDrained) {
-		o.Say("taxon worker: drained")
+		p.say("taxon worker: drained")
+		p.log.Info("drained")
 		return nil
 	}
 	return denied("worker", o.Coordinator, err)

@@ -50,7 +50,8 @@ func (c *cluster) ListJobs(context.Context, *taxonv1.ListJobsRequest, ...grpc.Ca
 }
 
 func (c *cluster) Workers(context.Context, *taxonv1.WorkersRequest, ...grpc.CallOption) (*taxonv1.WorkersResult, error) {
-	return &taxonv1.WorkersResult{Workers: []*taxonv1.WorkerInfo{{Worker: "w-1", Name: "node7", Slots: 4, Running: 2}}}, nil
+	return &taxonv1.WorkersResult{Workers: []*taxonv1.WorkerInfo{{Worker: "w-0", Name: "node6", State: taxonv1.MemberState_MEMBER_STATE_LOST},
+		{Worker: "w-1", Name: "node7", Slots: 4, Running: 2}}}, nil
 }
 
 func (c *cluster) Stores(context.Context, *taxonv1.StoresRequest, ...grpc.CallOption) (*taxonv1.StoresResult, error) {
@@ -68,7 +69,7 @@ func (c *cluster) Status(_ context.Context, r *taxonv1.StatusRequest, _ ...grpc.
 	if r.GetJob() != "job-1" {
 		return nil, status.Error(codes.NotFound, "no such job")
 	}
-	return &taxonv1.JobStatus{Job: "job-1", State: taxonv1.JobState_JOB_STATE_RUNNING, Sweep: 3, Tasks: &taxonv1.TaskCounts{Done: 5},
+	return &taxonv1.JobStatus{Job: "job-1", State: taxonv1.JobState_JOB_STATE_RUNNING, Sweep: 3, Tasks: &taxonv1.TaskCounts{Done: 5}, Options: &taxonv1.Options{Method: "bsvm", Gap: 0.01},
 		Trace: []*taxonv1.SweepRecord{{Sweep: 1, Certificate: &taxonv1.Certificate{Objective: 9, Dual: 1, Gap: 0.9}}, {Sweep: 3, Certificate: &taxonv1.Certificate{Objective: 8, Dual: 6, Gap: 0.25}}}}, nil
 }
 
@@ -226,9 +227,11 @@ func TestInBrowser(t *testing.T) {
 		inner.ServeHTTP(w, r)
 		_, _ = io.WriteString(w, `
 document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "slow.css" }));
-setTimeout(() => document.querySelector("#jobs tbody th button").click(), 1500);
+setTimeout(() => document.querySelector("#jobs tbody th a").click(), 1500);
 setTimeout(() => document.querySelector("#workers tbody th button").click(), 1500);
-setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 2500);`)
+setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 2500);
+setTimeout(() => document.title = document.querySelector("#jobs tbody td:last-child button").textContent, 3000);
+setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 3500);`)
 	})
 	mux.HandleFunc("/slow.css", func(w http.ResponseWriter, r *http.Request) { // the browser waits for it before it shows what there is
 		select {
@@ -248,7 +251,8 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 		"--screenshot="+filepath.Join(t.ArtifactDir(), "page.png"), web.URL).CombinedOutput()
 	must(t, err)
 	page := string(out)
-	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more"} {
+	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more",
+		"<title>really cancel?</title>", `href="#job=job-1"`, "1 that left or were lost", "A store does not answer: shard-9", "A job has failed: job-2", `class="goal"`, "goal 0.0100", ">0.1</text>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -260,6 +264,36 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 	}
 	if complaint := regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindString(page); complaint != "" {
 		t.Errorf("the browser complains: %s", complaint)
+	}
+}
+
+// On a telephone nothing that matters is beside the screen, and a job's address shows the job.
+func TestNarrowInBrowser(t *testing.T) {
+	chromium := browser.Path(t)
+	c, _ := shown(t)
+	inner := http.NewServeMux()
+	New(c).Extra().Routes(inner)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page.js", func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(w, r)
+		_, _ = io.WriteString(w, `
+setTimeout(() => { document.title = [document.documentElement, ...document.querySelectorAll(".wide")].map(e => e.scrollWidth - e.clientWidth).join(" ") + " " + innerWidth; }, 2500);`)
+	})
+	mux.Handle("/", inner)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("If-Modified-Since")
+		mux.ServeHTTP(plain{w}, r)
+	}))
+	defer web.Close()
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom", "--window-size=420,1800",
+		"--screenshot="+filepath.Join(t.ArtifactDir(), "narrow.png"), web.URL+"/#job=job-1").CombinedOutput()
+	must(t, err)
+	title := regexp.MustCompile(`<title>(.*)</title>`).FindStringSubmatch(string(out))
+	if title == nil || !regexp.MustCompile(`^(0 )+(420|500)$`).MatchString(title[1]) { // Chromium's windows are 500 wide at least
+		t.Errorf("beside the screen, and its width: %v", title)
+	}
+	if !strings.Contains(string(out), "a worker was lost") {
+		t.Error("the job that the address names is not shown")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/human"
 )
 
 const (
@@ -75,7 +76,7 @@ func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err erro
 	if n, err := Sweep(ctx, s.Dir); err != nil {
 		return err
 	} else if n > 0 {
-		s.logf("ended %d processes that were left behind", n)
+		s.logf("ended %s left behind", human.Counted(int64(n), "process that was", "processes that were"))
 	}
 	if err := os.MkdirAll(LogDir(s.Dir), 0o755); err != nil {
 		return fs.Explain(s.Dir, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"taxon/coordinator/machine"
 	"taxon/internal/engine"
@@ -28,7 +29,8 @@ type Training struct {
 
 	state   string
 	backend *mapreduce.Backend
-	done    func() // removes the copy of the data; nil: there is none
+	moved   func(text string) // of train.Elsewhere's Follow; nil: nobody follows
+	done    func()            // removes the copy of the data; nil: there is none
 }
 
 // State is the state folder.
@@ -51,7 +53,13 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	if err != nil {
 		return "", AboutOptions("train", err)
 	}
-	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: m.UI.Warn, Accepted: m.Driver.Accepted})
+	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: m.UI.Warn, Accepted: m.Driver.Accepted,
+		Began: func(name, id string) { m.UI.Note("%s: Hadoop's %s", name, id) },
+		Moved: func(id, text string) {
+			if m.moved != nil {
+				m.moved(strings.TrimSpace(id + " " + text))
+			}
+		}})
 	if err != nil {
 		return "", err
 	}
@@ -72,6 +80,9 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	}
 	return m.Driver.Job, nil
 }
+
+// Follow implements train.Elsewhere.
+func (m *Training) Follow(moved func(text string)) { m.moved = moved }
 
 func (m *Training) Refused() error                 { return m.backend.Refused() }
 func (m *Training) Started(e *engine.Engine) error { return m.Driver.Listen(e.RegisterJobs) }

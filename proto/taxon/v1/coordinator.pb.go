@@ -1316,6 +1316,9 @@ type JobInfo struct {
 	Owner           string                 `protobuf:"bytes,17,opt,name=owner,proto3" json:"owner,omitempty"`                                 // as in JobStatus
 	Copies          uint32                 `protobuf:"varint,18,opt,name=copies,proto3" json:"copies,omitempty"`                              // that each of its values shall have
 	CopiesThere     uint32                 `protobuf:"varint,19,opt,name=copies_there,json=copiesThere,proto3" json:"copies_there,omitempty"` // that each has at least, on shards that are up and repaired
+	EtaLowSeconds   float64                `protobuf:"fixed64,21,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
+	EtaHighSeconds  float64                `protobuf:"fixed64,22,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
+	Waits           bool                   `protobuf:"varint,23,opt,name=waits,proto3" json:"waits,omitempty"` // it runs, and can do nothing at the moment: JobStatus.waits_for
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1481,6 +1484,27 @@ func (x *JobInfo) GetCopiesThere() uint32 {
 		return x.CopiesThere
 	}
 	return 0
+}
+
+func (x *JobInfo) GetEtaLowSeconds() float64 {
+	if x != nil {
+		return x.EtaLowSeconds
+	}
+	return 0
+}
+
+func (x *JobInfo) GetEtaHighSeconds() float64 {
+	if x != nil {
+		return x.EtaHighSeconds
+	}
+	return 0
+}
+
+func (x *JobInfo) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 // Kept says what the coordinator keeps of a job that has ended.
@@ -3372,9 +3396,14 @@ type JobStatus struct {
 	Report            []byte                 `protobuf:"bytes,43,opt,name=report,proto3" json:"report,omitempty"` // of a job with a certificate: the method's own figures, a JSON object; empty: it has none
 	// who submitted it, by the call's certificate or token, never by what the call says; empty:
 	// nobody is known, as the coordinator asks for neither
-	Owner         string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Owner string `protobuf:"bytes,44,opt,name=owner,proto3" json:"owner,omitempty"`
+	// the job will probably take at least and at most so long; 0: not known, as eta_seconds
+	EtaLowSeconds  float64 `protobuf:"fixed64,45,opt,name=eta_low_seconds,json=etaLowSeconds,proto3" json:"eta_low_seconds,omitempty"`
+	EtaHighSeconds float64 `protobuf:"fixed64,46,opt,name=eta_high_seconds,json=etaHighSeconds,proto3" json:"eta_high_seconds,omitempty"`
+	IdleSeconds    float64 `protobuf:"fixed64,47,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`           // in which it ran and could do nothing; not in seconds
+	ProgressUnixMs int64   `protobuf:"varint,48,opt,name=progress_unix_ms,json=progressUnixMs,proto3" json:"progress_unix_ms,omitempty"` // when a task of it ended well last, or it was started; 0: not yet
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -3713,6 +3742,34 @@ func (x *JobStatus) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *JobStatus) GetEtaLowSeconds() float64 {
+	if x != nil {
+		return x.EtaLowSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetEtaHighSeconds() float64 {
+	if x != nil {
+		return x.EtaHighSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetIdleSeconds() float64 {
+	if x != nil {
+		return x.IdleSeconds
+	}
+	return 0
+}
+
+func (x *JobStatus) GetProgressUnixMs() int64 {
+	if x != nil {
+		return x.ProgressUnixMs
+	}
+	return 0
 }
 
 // PastCaps are caps that a job had until it was resumed with others.
@@ -5134,7 +5191,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\fR\x05state\x12\x16\n" +
 	"\x06shards\x18\x02 \x03(\tR\x06shards\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\"\x11\n" +
-	"\x0fListJobsRequest\"\xe6\x04\n" +
+	"\x0fListJobsRequest\"\xce\x05\n" +
 	"\aJobInfo\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5159,7 +5216,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04kept\x18\x10 \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12\x14\n" +
 	"\x05owner\x18\x11 \x01(\tR\x05owner\x12\x16\n" +
 	"\x06copies\x18\x12 \x01(\rR\x06copies\x12!\n" +
-	"\fcopies_there\x18\x13 \x01(\rR\vcopiesThere\"v\n" +
+	"\fcopies_there\x18\x13 \x01(\rR\vcopiesThere\x12&\n" +
+	"\x0feta_low_seconds\x18\x15 \x01(\x01R\retaLowSeconds\x12(\n" +
+	"\x10eta_high_seconds\x18\x16 \x01(\x01R\x0eetaHighSeconds\x12\x14\n" +
+	"\x05waits\x18\x17 \x01(\bR\x05waits\"v\n" +
 	"\x04Kept\x12\x18\n" +
 	"\adropped\x18\x01 \x01(\bR\adropped\x12\x1c\n" +
 	"\tdiscarded\x18\x02 \x01(\bR\tdiscarded\x12\"\n" +
@@ -5300,7 +5360,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe5\v\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x84\r\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5354,7 +5414,11 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x04kept\x18* \x01(\v2\x0e.taxon.v1.KeptR\x04kept\x12-\n" +
 	"\x06better\x18( \x01(\v2\x15.taxon.v1.SweepRecordR\x06better\x12\x16\n" +
 	"\x06report\x18+ \x01(\fR\x06report\x12\x14\n" +
-	"\x05owner\x18, \x01(\tR\x05owner\"r\n" +
+	"\x05owner\x18, \x01(\tR\x05owner\x12&\n" +
+	"\x0feta_low_seconds\x18- \x01(\x01R\retaLowSeconds\x12(\n" +
+	"\x10eta_high_seconds\x18. \x01(\x01R\x0eetaHighSeconds\x12!\n" +
+	"\fidle_seconds\x18/ \x01(\x01R\vidleSeconds\x12(\n" +
+	"\x10progress_unix_ms\x180 \x01(\x03R\x0eprogressUnixMs\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
