@@ -143,6 +143,7 @@ func TestPageJourney(t *testing.T) {
 	press <- `#jobs tbody th a`
 	until("the curves of a job, and what each worker ran", func(s seen) bool { return s.Curves > 0 && s.Lines == 2 })
 	press <- `#jobs button[aria-label="cancel ` + jobs[1] + `"]`
+	until("that it asks", func(seen) bool { return true })
 	press <- `#jobs button[aria-label="really cancel? ` + jobs[1] + `"]` // the second click
 	until("a job that is cancelled", func(s seen) bool {
 		at := slices.Index(s.Names, jobs[1])
