@@ -143,6 +143,7 @@ func TestPageJourney(t *testing.T) {
 	press <- `#jobs tbody th a`
 	until("the curves of a job, and what each worker ran", func(s seen) bool { return s.Curves > 0 && s.Lines == 2 })
 	press <- `#jobs button[aria-label="cancel ` + jobs[1] + `"]`
+	until("that it asks", func(seen) bool { return true })
 	press <- `#jobs button[aria-label="really cancel? ` + jobs[1] + `"]` // the second click
 	until("a job that is cancelled", func(s seen) bool {
 		at := slices.Index(s.Names, jobs[1])
@@ -150,7 +151,7 @@ func TestPageJourney(t *testing.T) {
 	})
 	store := slices.DeleteFunc(c.State(t).Processes, func(p Process) bool { return p.Role != "store" })[0]
 	store.Signal(syscall.SIGSTOP)
-	until("a store that is down while jobs run", func(s seen) bool { return s.count(s.Stores, "down") == 1 && s.count(s.Jobs, "running") == 2 })
+	until("a store that is down while jobs run", func(s seen) bool { return s.count(s.Stores, "down") == 1 && s.count(s.Jobs, "running")+s.count(s.Jobs, "waiting") == 2 })
 	store.Signal(syscall.SIGKILL)
 	until("the store that is back", func(s seen) bool { return s.count(s.Stores, "up") == 2 })
 	coordinator := slices.DeleteFunc(c.State(t).Processes, func(p Process) bool { return p.Role != "coordinator" })[0]
