@@ -33,7 +33,12 @@ func describe(a machine.Action) string {
 	case machine.LoadJob:
 		return "load " + a.Job
 	case machine.Submitted:
+		if len(a.Displaced) > 0 {
+			return "would displace " + strings.Join(a.Displaced, " ")
+		}
 		return ""
+	case machine.Warned:
+		return "warned: " + a.Text
 	case machine.Wake:
 		return ""
 	case machine.Accepted:

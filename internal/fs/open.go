@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // Stdin is the path that means standard input.
@@ -87,6 +89,9 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 		return o.f, o.err
 	case <-ctx.Done():
 		go func() {
+			if w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil { // a writer, which ends the wait
+				w.Close()
+			}
 			if o := <-done; o.err == nil {
 				o.f.Close()
 			}

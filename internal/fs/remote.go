@@ -358,10 +358,13 @@ func MkdirMode(path string, mode iofs.FileMode) error {
 		}
 	}
 	if err := os.Mkdir(path, mode); err != nil {
-		if info, e := os.Stat(path); e == nil && info.IsDir() { // another process was faster
-			return nil
+		switch info, e := os.Stat(path); {
+		case e != nil:
+			return err
+		case !info.IsDir():
+			return &iofs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
 		}
-		return err
+		return nil // another process was faster
 	}
 	return syncDir(above)
 }

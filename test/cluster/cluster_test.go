@@ -132,7 +132,8 @@ func joined(t *testing.T, dir string) (text string, n int) {
 
 // statusKeys is the contract of status --json.
 var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "recomputed", "duplicates", "replicas", "bytes_read", "bytes_written",
-	"seconds", "rollbacks", "eta_seconds", "error", "report"}
+	"seconds", "rollbacks", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "idle_seconds", "error", "report",
+	"method", "options", "submitted", "started", "ended", "stopped_by", "weights_sha256"}
 
 func checkKeys(t *testing.T, text string) {
 	t.Helper()
