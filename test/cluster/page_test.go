@@ -151,7 +151,9 @@ func TestPageJourney(t *testing.T) {
 	})
 	store := slices.DeleteFunc(c.State(t).Processes, func(p Process) bool { return p.Role != "store" })[0]
 	store.Signal(syscall.SIGSTOP)
-	until("a store that is down while jobs run", func(s seen) bool { return s.count(s.Stores, "down") == 1 && s.count(s.Jobs, "running")+s.count(s.Jobs, "waiting") == 2 })
+	until("a store that is down while jobs run", func(s seen) bool {
+		return s.count(s.Stores, "down") == 1 && s.count(s.Jobs, "running")+s.count(s.Jobs, "waiting") == 2
+	})
 	store.Signal(syscall.SIGKILL)
 	until("the store that is back", func(s seen) bool { return s.count(s.Stores, "up") == 2 })
 	coordinator := slices.DeleteFunc(c.State(t).Processes, func(p Process) bool { return p.Role != "coordinator" })[0]
