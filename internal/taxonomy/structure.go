@@ -273,7 +273,7 @@ func OfPaths(labels []string, separator string) (*Structure, error) {
 	given, all := 0, 0
 	for _, label := range labels {
 		if n := strings.Count(label, separator) + 1; n > lines.MaxParts {
-			return nil, fmt.Errorf("label %s is a path of %d parts: at most %d are possible; is %q the separator " +
+			return nil, fmt.Errorf("label %s is a path of %d parts: at most %d are possible; is %q the separator "+
 				"of paths?", shorten([]byte(label)), n, lines.MaxParts, separator)
 		}
 		before := len(s.Names)
@@ -282,7 +282,7 @@ func OfPaths(labels []string, separator string) (*Structure, error) {
 			all += len(name)
 		}
 		if given += len(label); all > mostNames+16*given {
-			return nil, fmt.Errorf("the labels are paths so long that the names of their classes take more than " +
+			return nil, fmt.Errorf("the labels are paths so long that the names of their classes take more than "+
 				"%d MiB: is %q the separator of paths?", all>>20, separator)
 		}
 	}
