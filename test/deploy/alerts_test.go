@@ -41,6 +41,7 @@ type watched struct {
 	bare    *http.Client      // without an identity
 	targets map[string]string // by instance: address of its figures
 	running map[string]*exec.Cmd
+	stopped map[string]string // addresses of those that are stopped
 
 	storage *teststorage.TestStorage
 	engine  *promql.Engine
@@ -62,7 +63,7 @@ func watch(t *testing.T) *watched {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	w := &watched{t: t, dir: t.TempDir(), targets: map[string]string{}, running: map[string]*exec.Cmd{}, before: map[string][]labels.Labels{},
+	w := &watched{t: t, dir: t.TempDir(), targets: map[string]string{}, stopped: map[string]string{}, running: map[string]*exec.Cmd{}, before: map[string][]labels.Labels{},
 		storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery), rules: groups.Groups[0].Rules, now: time.Now()}
 	t.Cleanup(func() { _ = w.storage.Close() })
 	w.binary = filepath.Join(w.dir, "taxon")
@@ -144,6 +145,24 @@ func (w *watched) kill(name string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		delete(w.running, name)
+	}
+}
+
+// stop stops a process, which answers nobody until it is resumed: nor is it waited for.
+func (w *watched) stop(name string) {
+	w.signal(name, syscall.SIGSTOP)
+	w.stopped[name], w.targets[name] = w.targets[name], "127.0.0.1:1"
+}
+
+func (w *watched) resume(name string) {
+	w.targets[name] = w.stopped[name]
+	w.signal(name, syscall.SIGCONT)
+}
+
+func (w *watched) signal(name string, s os.Signal) {
+	w.t.Helper()
+	if err := w.running[name].Process.Signal(s); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -328,8 +347,12 @@ func TestAlertsOfARealCluster(t *testing.T) {
 	w.submit("--data", w.in("data/set"), "--in-place", "--id", "before")
 	w.until(`taxon_jobs{state="done"} 2`)
 	w.pass(time.Minute)
-	w.submit("--data", w.in("data/set"), "--in-place", "--id", "spoilt", "--seed", "7", "--max-sweeps", "100000", "--gap", "1e-300")
-	w.until(`taxon_jobs{state="running"} 1`)
+	w.forget("worker-0")
+	w.start("worker", "worker-1", "--slots", "1", "--data-root", w.in("data"))
+	w.scrape() // its counters are at 0
+	w.stop("worker-1")
+	w.submit("--data", w.in("data/set"), "--in-place", "--id", "spoilt", "--seed", "7")
+	w.until(`taxon_jobs{state="waiting"} 1`)
 	if err := os.RemoveAll(w.in("data/set")); err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +360,7 @@ func TestAlertsOfARealCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.taxon("ingest", "--data", w.in("data/d.svm"), "--out", w.in("data/set"), "--quiet")
-	w.forget("worker-0") // the next one opens the data anew
-	w.start("worker", "worker-1", "--slots", "1", "--data-root", w.in("data"))
-	w.scrape()
+	w.resume("worker-1")
 	w.until(`taxon_jobs{state="failed"} 1`)
 	w.pass(2 * time.Minute)
 	w.fire("the first task and job fail", "TaxonJobsFail", "TaxonTasksKeepFailing")
@@ -357,16 +378,15 @@ func TestAlertsOfARealCluster(t *testing.T) {
 	w.fire("a stranger calls", "TaxonCallsRefused")
 	w.pass(6 * time.Minute)
 
-	w.submit("--data", w.in("long.svm"), "--id", "stuck", "--max-sweeps", "1000000", "--gap", "1e-300")
+	w.taxon("generate", "--like", "lwiki", "--scale", "0.001", "--out", w.in("generated"), "--quiet") // is not solved in seconds
+	w.submit("--data", w.in("generated/train.svm"), "--id", "stuck", "--max-sweeps", "1000000", "--gap", "1e-300")
 	w.until(`taxon_jobs{state="running"} 1`)
-	if err := w.running["worker-1"].Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	w.targets["worker-1"] = "127.0.0.1:1" // it answers nobody: nor is it waited for
+	w.stop("worker-1")
 	w.until(`taxon_jobs{state="waiting"} 1`)
 	w.pass(80 * time.Minute)
 	w.fire("a worker stands still for 80 minutes", "TaxonNobodyWorks", "TaxonJobsWait", "TaxonNoProgress", "TaxonSnapshotOld")
 	w.taxon(slices.Concat([]string{"cancel", "stuck", "--coordinator", w.coord, "--quiet"}, w.flags("submit"))...)
+	w.until(`taxon_jobs{state="cancelled"} 1`)
 	w.forget("worker-1")
 
 	w.kill("store-1")
