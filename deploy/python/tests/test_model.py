@@ -343,6 +343,19 @@ def test_calibrated_by_levels(data, families, method):
     compare(m, families[0], predicted(data / "m", data / "x.svm", len(shown)), shown)
 
 
+def test_tables_of_large_numbers(tmp_path):
+    """Times that float32 does not tell apart, as the binary reads them."""
+    rows = [{"t": 1_600_000_000 + i, "c": "early" if i < 30 else "late"} for i in range(60)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run(["train", "--data", str(tmp_path / "d.jsonl"), "--feature-columns", "t", "--label-column", "c", "--out", str(tmp_path / "m")])
+    m = taxon.load(tmp_path / "m")
+    lines = predicted(tmp_path / "m", tmp_path / "d.jsonl", 60)
+    X = np.array([[r["t"]] for r in rows], np.float64)
+    compare(m, X, lines, m.decision_function(X))
+    assert (m.predict(X) == [r["c"] for r in rows]).mean() > 0.95
+
+
+
 @pytest.mark.parametrize("columns", (["--text-column", "words", "--text-column", "more"], ["--feature-columns", "price,same,v"],
                                      ["--text-column", "words", "--feature-columns", "v,price,same"]))
 def test_tables(tmp_path, columns):
