@@ -39,9 +39,10 @@ func (j *job) idleAt(now Tick) Tick {
 	return j.Idle + now - j.idleSince
 }
 
-// checkIdle stops the clock of a job that has tasks and can hand out none.
+// checkIdle stops the clock of a job that has tasks and can hand out none. Tasks that are with workers
+// hardly end while shards are away; if one does, the clock runs until the next look.
 func (m *Machine) checkIdle(j *job) {
-	if j.idle == notIdle && j.step != nil && len(j.batches) == 0 && (m.blocked(j) != nil || !m.anyFit(j)) {
+	if j.idle == notIdle && j.step != nil && (m.blocked(j) != nil || len(j.batches) == 0 && !m.anyFit(j)) {
 		m.decide(Record{Kind: recordIdle, Job: j.ID, Reason: m.waitsFor(j)})
 	}
 }

@@ -181,7 +181,7 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 	if err != nil {
 		return err
 	}
-	if size > tellBytes && o.Format != "liblinear" {
+	if size > noteBytes && o.Format != "liblinear" {
 		ui.Note("the weights take about %s in format %s", human.Bytes(size), o.Format)
 	}
 	line := ui.StartBytes("export", size)
@@ -246,8 +246,10 @@ func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, e
 	return frame + int64(float64(sum)*float64(nodes)/float64(sampleRanges*each)), err
 }
 
-// Sizes of a liblinear file above which there is a warning, and a refusal.
+// Sizes of an export above which it is said beforehand, and of a liblinear file above which there is a
+// warning, and a refusal.
 const (
+	noteBytes   = 8 << 20
 	tellBytes   = 64 << 20
 	refuseBytes = 1 << 30
 )

@@ -34,8 +34,8 @@ const (
 	// handshakeTime bounds TLS and HTTP/2 greetings.
 	handshakeTime = 10 * time.Second
 	// pingEvery detects dead peers. A peer that pings more than twice as often is disconnected.
-	pingEvery = 20 * time.Second
-	pingWait  = 10 * time.Second
+	pingEvery = 10 * time.Second
+	pingWait  = 5 * time.Second
 )
 
 // ServerOptions are the options for this process's grpc.Server: TLS, checks of identities against

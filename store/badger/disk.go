@@ -51,7 +51,7 @@ func (s *Store) must(need uint64) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB must be: free some or give the shard a larger disk",
+		return fmt.Errorf("%w: %dMiB are free on the disk, %dMiB must be: free some or give the shard a larger disk",
 			store.ErrFull, free>>20, (need+1<<20-1)>>20)
 	}
 	return nil
@@ -75,7 +75,7 @@ func roomToOpen(dir string, free func(string) (uint64, error)) error {
 		return err
 	}
 	if have < need {
-		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB must be to read the log back: free some", store.ErrFull, have>>20, need>>20)
+		return fmt.Errorf("%w: %dMiB are free on the disk, %dMiB must be to read the log back: free some", store.ErrFull, have>>20, need>>20)
 	}
 	return nil
 }

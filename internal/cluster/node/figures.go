@@ -99,7 +99,7 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 	kept := map[string]bool{}
 	for _, j := range list {
 		kept[j.Job] = true
-		s.Jobs[jobs.StateOf(j.State, nil, j.Waits)]++
+		s.Jobs[jobs.StateOf(j.State, j.Kept, j.Waits)]++
 		over := j.State.Ended()
 		if over && c.ended[j.Job] == j.EndedUnixMs {
 			continue
