@@ -26,7 +26,7 @@ func between(low, high float64) left {
 	return left{low: low, likely: math.Sqrt(low * high), high: high}
 }
 
-// atMost cuts a range off at so many seconds; of no range it makes these seconds.
+// atMost returns the range with each end at most seconds. The zero range becomes seconds itself.
 func (l left) atMost(seconds float64) left {
 	seconds = max(seconds, 0)
 	if l == (left{}) {
@@ -84,7 +84,8 @@ func latest(points []point) []point {
 	return points[from:]
 }
 
-// perSweep is the seconds that a sweep takes: as long as the last ones, if they took longer than those before.
+// perSweep estimates the seconds of one sweep: the mean of the recent sweeps or of the last two intervals
+// between certificates, whichever is longer.
 func perSweep(recent []point) float64 {
 	each := func(a, b point) float64 { return (b.seconds - a.seconds) / (b.sweep - a.sweep) }
 	n := len(recent)

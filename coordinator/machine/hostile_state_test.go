@@ -197,8 +197,8 @@ func TestRestoreTakesNoMoreThanItsPlan(t *testing.T) {
 	bounded("a past step", false, bad)
 }
 
-// TestHostileSpecifications: no counts in a specification that the cluster's guard lets through
-// make its planning, by any method, take much more than the specification.
+// TestHostileSpecifications checks that planning a specification with made-up counts, by any method, takes
+// little more memory than the specification itself, if the cluster's guard admits it.
 func TestHostileSpecifications(t *testing.T) {
 	for _, name := range registry.Names() {
 		t.Run(name, func(t *testing.T) {

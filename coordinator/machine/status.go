@@ -36,7 +36,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 	l := m.eta(j, now)
 	s.EtaSeconds, s.EtaLowSeconds, s.EtaHighSeconds = l.likely, l.low, l.high
 	if j.Digest != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
-		s.WeightsSha256, s.Nonzeros, s.PeakRssBytes = j.Digest.WeightsSHA256, j.spec.GetData().GetNonzeros(), j.Digest.PeakRSSBytes
+		s.WeightsSha256, s.Nonzeros = j.Digest.WeightsSHA256, j.spec.GetData().GetNonzeros()
 	}
 	if b := j.betterSweep(); b != nil && j.State == taxonv1.JobState_JOB_STATE_DONE {
 		s.Better = b.message()

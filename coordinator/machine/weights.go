@@ -10,7 +10,6 @@ import (
 // Digest names the final weights of a job.
 type Digest struct {
 	WeightsSHA256 string
-	PeakRSSBytes  uint64 // of the coordinator, when it was made; 0: unknown
 }
 
 // trained ends a job whose steps are all done, or first has its weights digested.

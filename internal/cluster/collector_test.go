@@ -36,6 +36,8 @@ type jobList struct {
 	mu   sync.Mutex
 	jobs []*taxonv1.JobInfo
 	data map[string]*taxonv1.Data
+	// replicas is the number of copies that each job asks for.
+	replicas uint32
 }
 
 func (j *jobList) ListJobs(context.Context, *taxonv1.ListJobsRequest, ...grpc.CallOption) (*taxonv1.ListJobsResult, error) {
@@ -50,7 +52,7 @@ func (j *jobList) Describe(_ context.Context, r *taxonv1.JobRequest, _ ...grpc.C
 	if j.data[r.GetJob()] == nil {
 		return nil, status.Error(codes.NotFound, "no such job")
 	}
-	return &taxonv1.JobResult{Spec: &taxonv1.JobSpec{Data: j.data[r.GetJob()]}}, nil
+	return &taxonv1.JobResult{Spec: &taxonv1.JobSpec{Data: j.data[r.GetJob()]}, Replicas: j.replicas}, nil
 }
 
 // submit adds a job, as a coordinator does.

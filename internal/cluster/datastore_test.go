@@ -201,8 +201,10 @@ func TestCopiesAreRaisedAndRefilled(t *testing.T) {
 	if _, err := shards[1].Drop(t.Context(), store.DropSpec{Job: job, All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if filled, err := st.Refill(t.Context(), job, 2); err != nil || filled == 0 || least() != 2 {
-		t.Errorf("%d copies after a refill of %d values, %v", least(), filled, err)
+	jobs := &jobList{replicas: 2}
+	jobs.submit("j", &taxonv1.Data{Fingerprint: fingerprint(t, dir)}, &taxonv1.JobInfo{})
+	if err := (&Collector{Data: st, Jobs: jobs}).refill(t.Context()); err != nil || least() != 2 {
+		t.Errorf("%d copies after a refill, %v", least(), err)
 	}
 	if filled, err := st.Refill(t.Context(), job, 2); err != nil || filled != 0 {
 		t.Errorf("again: %d values, %v", filled, err)

@@ -124,8 +124,9 @@ func TestKilledInRemoval(t *testing.T) {
 	}
 }
 
-// What a killed process has left of a file in a model's folder is neither published nor in the way of
-// another model, and goes when the file is written again. That of a living process stays.
+// TestHalvesOfKilledProcesses checks half-written files in a model's folder. One that a killed process left
+// is not published, does not block a new model, and is removed when the file is written again. One of a
+// living process stays.
 func TestHalvesOfKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()), 0o666); err != nil {

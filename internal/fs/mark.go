@@ -46,8 +46,9 @@ func Claimable(dir string) error {
 	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another --out, or move it away", names[0])
 }
 
-// RemoveOwn removes a folder that Claimable allows. The mark goes last, so what a killed process
-// leaves of it is still taxon's, and each folder in it is whole or gone.
+// RemoveOwn removes a folder that Claimable allows. It removes the mark last and renames each folder before
+// it removes it. If the process is killed, the rest is therefore still marked, and each folder in it is
+// either complete or gone.
 func RemoveOwn(dir string) error {
 	if err := Claimable(dir); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +63,7 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 	return f, info.Size(), nil
 }
 
-// waitingFile is a pipe or a device, whose next bytes may never come.
+// waitingFile is an opened pipe or device. A Read that waits for data ends with the context of Open.
 type waitingFile struct {
 	*CancelReader
 	file *os.File
@@ -89,11 +90,18 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 		return o.f, o.err
 	case <-ctx.Done():
 		go func() {
-			if w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil { // a writer, which ends the wait
-				w.Close()
-			}
-			if o := <-done; o.err == nil {
-				o.f.Close()
+			for { // Open waits for a writer: be one. It may not have begun to wait yet.
+				if w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+					w.Close()
+				}
+				select {
+				case o := <-done:
+					if o.err == nil {
+						o.f.Close()
+					}
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
 			}
 		}()
 		return nil, ctx.Err()

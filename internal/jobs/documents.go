@@ -231,7 +231,7 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 		Method:    st.GetOptions().GetMethod(),
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
-		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), PeakRSSBytes: int64(st.GetPeakRssBytes()), WeightsSHA256: st.GetWeightsSha256(),
+		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), WeightsSHA256: st.GetWeightsSha256(),
 		CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
 	}
 	Certify(&r, st.GetCertificate())

@@ -3388,7 +3388,6 @@ type JobStatus struct {
 	Features          uint64                 `protobuf:"varint,35,opt,name=features,proto3" json:"features,omitempty"`
 	Nonzeros          uint64                 `protobuf:"varint,36,opt,name=nonzeros,proto3" json:"nonzeros,omitempty"`
 	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
-	PeakRssBytes      uint64                 `protobuf:"varint,38,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"` // of the coordinator's process
 	CapsBefore        []*PastCaps            `protobuf:"bytes,39,rep,name=caps_before,json=capsBefore,proto3" json:"caps_before,omitempty"`          // that it went on with others than, oldest first
 	WaitsFor          string                 `protobuf:"bytes,41,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                // what keeps a running job from going on: store shards that are away, or that no worker is there; empty: nothing
 	Kept              *Kept                  `protobuf:"bytes,42,opt,name=kept,proto3" json:"kept,omitempty"`
@@ -3693,13 +3692,6 @@ func (x *JobStatus) GetWeightsSha256() string {
 		return x.WeightsSha256
 	}
 	return ""
-}
-
-func (x *JobStatus) GetPeakRssBytes() uint64 {
-	if x != nil {
-		return x.PeakRssBytes
-	}
-	return 0
 }
 
 func (x *JobStatus) GetCapsBefore() []*PastCaps {
@@ -5360,7 +5352,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\x84\r\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe4\f\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5406,8 +5398,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\tinstances\x18\" \x01(\x04R\tinstances\x12\x1a\n" +
 	"\bfeatures\x18# \x01(\x04R\bfeatures\x12\x1a\n" +
 	"\bnonzeros\x18$ \x01(\x04R\bnonzeros\x12%\n" +
-	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x12$\n" +
-	"\x0epeak_rss_bytes\x18& \x01(\x04R\fpeakRssBytes\x123\n" +
+	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x123\n" +
 	"\vcaps_before\x18' \x03(\v2\x12.taxon.v1.PastCapsR\n" +
 	"capsBefore\x12\x1b\n" +
 	"\twaits_for\x18) \x01(\tR\bwaitsFor\x12\"\n" +
@@ -5418,7 +5409,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0feta_low_seconds\x18- \x01(\x01R\retaLowSeconds\x12(\n" +
 	"\x10eta_high_seconds\x18. \x01(\x01R\x0eetaHighSeconds\x12!\n" +
 	"\fidle_seconds\x18/ \x01(\x01R\vidleSeconds\x12(\n" +
-	"\x10progress_unix_ms\x180 \x01(\x03R\x0eprogressUnixMs\"r\n" +
+	"\x10progress_unix_ms\x180 \x01(\x03R\x0eprogressUnixMsJ\x04\b&\x10'\"r\n" +
 	"\bPastCaps\x12\x14\n" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x10\n" +
 	"\x03gap\x18\x02 \x01(\x01R\x03gap\x12\x1d\n" +
