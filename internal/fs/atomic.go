@@ -137,13 +137,15 @@ func (f *OutFile) Commit() error {
 	if err := file.Sync(); err != nil {
 		return Explain(f.path, err)
 	}
-	if err := file.Close(); err != nil {
-		return Explain(f.path, err)
-	}
+	// The rename comes before Close, which gives up the lock: a file that is closed under its old
+	// name would pass for a killed process's.
 	if err := os.Rename(file.Name(), f.target); err != nil {
 		return Explain(f.path, err)
 	}
 	f.done = true
+	if err := file.Close(); err != nil {
+		return Explain(f.path, err)
+	}
 	return Explain(f.path, syncDir(filepath.Dir(f.target)))
 }
 
@@ -157,10 +159,10 @@ func (f *OutFile) Abort() {
 	case remoteOut:
 		out.Abort()
 	case *os.File:
-		out.Close()
 		if f.target != "" {
-			os.Remove(out.Name())
+			os.Remove(out.Name()) // while it is locked, so that the name is still this file's
 		}
+		out.Close()
 	}
 }
 

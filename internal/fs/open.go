@@ -3,6 +3,7 @@ package fs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync/atomic"
@@ -89,22 +90,22 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	case o := <-done:
 		return o.f, o.err
 	case <-ctx.Done():
-		go func() {
-			for { // Open waits for a writer: be one. It may not have begun to wait yet.
-				if w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
-					w.Close()
-				}
-				select {
-				case o := <-done:
-					if o.err == nil {
-						o.f.Close()
-					}
-					return
-				case <-time.After(10 * time.Millisecond):
-				}
+	}
+	for { // Open waits for a writer: be one. It may not have begun to wait yet.
+		w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+		if err == nil {
+			w.Close()
+		} else if !errors.Is(err, unix.ENXIO) {
+			return nil, ctx.Err() // the pipe is gone, or not writable: nothing ends Open
+		}
+		select {
+		case o := <-done:
+			if o.err == nil {
+				o.f.Close()
 			}
-		}()
-		return nil, ctx.Err()
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
