@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # Packages that start goroutines, or whose tests do: in others no race can be seen.
 RACE := ./cmd/taxon ./coordinator ./coordinator/journal ./worker/... ./store/... \
-	./internal/cluster/... ./internal/console ./internal/dataset ./internal/engine ./internal/export ./internal/fs/... ./internal/generate ./internal/jobs ./internal/mapreduce/... ./internal/model ./internal/secure ./internal/serve ./internal/metrics ./internal/train ./internal/tune ./internal/yarn
+	./internal/cluster/... ./internal/ui/console ./internal/data/dataset ./internal/app/engine ./internal/model/export ./internal/fs/... ./internal/data/generate ./internal/cluster/jobs ./internal/hadoop/mapreduce/... ./internal/model ./internal/cluster/secure ./internal/app/serve ./internal/cluster/metrics ./internal/app/train ./internal/app/tune ./internal/hadoop/yarn
 
 # Inputs that each fuzz target tries. A count, not a time: with a time, go test can
 # report its own deadline as a failure.
@@ -53,10 +53,10 @@ fuzz-short: ## every fuzz target for FUZZ inputs (5000x)
 		out=$$(go test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$0) || { echo "$$out"; exit 255; }'
 
 test-memory: ## ingest holds its memory bound on an input ten times larger (2.7 GB of disk)
-	TAXON_TEST_MEMORY=1 go test -v -count=1 -run MemoryBound ./internal/dataset
+	TAXON_TEST_MEMORY=1 go test -v -count=1 -run MemoryBound ./internal/data/dataset
 
 test-memory-short: ## the same with a bound and an input ten times smaller
-	go test -v -count=1 -run MemoryBound ./internal/dataset
+	go test -v -count=1 -run MemoryBound ./internal/data/dataset
 
 test-store: ## shards at full size: 1.4 GB through one, out of one by 24 clients, and a job's weights of 1 GB, in bounded memory; 400 flipped bits
 	TAXON_TEST_MEMORY=1 TAXON_TEST_FLIPS=400 go test -v -count=1 -run 'MemoryBound|ExportMemory|FlippedBits|StreamWeightsMemory' ./store/badger ./store/storerpc ./worker
@@ -72,8 +72,8 @@ test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow
 	@test -x $(FORMATS_ENV)/bin/python || python3 -m venv $(FORMATS_ENV)
 	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
 	TAXON_TEST_FORMATS=1 TAXON_FORMATS_PYTHON=$(FORMATS_ENV)/bin/python go test -count=1 -v ./test/formats
-	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(FORMATS_ENV)/bin/python internal/table/testdata/kinds.py "$$dir" && \
-	TAXON_TEST_TABLES="$$dir" TAXON_TEST_DAMAGE=full go test -count=1 -v -run 'Kinds|Damage' ./internal/table
+	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(FORMATS_ENV)/bin/python internal/data/table/testdata/kinds.py "$$dir" && \
+	TAXON_TEST_TABLES="$$dir" TAXON_TEST_DAMAGE=full go test -count=1 -v -run 'Kinds|Damage' ./internal/data/table
 
 # Another PYTHON and other PYTHON_PACKAGES have an environment of their own.
 PYTHON ?= python3
@@ -133,7 +133,7 @@ PICTURES ?= $(or $(TMPDIR),/tmp)/taxon-pictures
 
 pictures: ## the report (light, dark, PDF) and the cluster's page as the browser tests see them, kept in PICTURES (/tmp/taxon-pictures)
 	@mkdir -p $(PICTURES)
-	go test -count=1 -artifacts -outputdir $(PICTURES) -run InBrowser ./internal/report ./internal/cluster/page
+	go test -count=1 -artifacts -outputdir $(PICTURES) -run InBrowser ./internal/app/report ./internal/cluster/page
 	@find $(PICTURES) -name '*.png' -o -name '*.pdf'
 
 deploy-check: ## Kubernetes manifests, alerts, dashboard, systemd units, strictly and against each other (no cluster needed)

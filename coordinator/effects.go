@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"taxon/coordinator/machine"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -146,7 +146,7 @@ func (s *Server) digest(job string) {
 	wanted := func(err error) bool { // not if it was cancelled, say
 		return d.Passing(err) && s.step(machine.Digested{Job: job, Err: err.Error(), Later: true}).err == nil
 	}
-	err := pause.Retry(s.ctx, 0, func() (err error) {
+	err := retry.Retry(s.ctx, 0, func() (err error) {
 		if done.Digest, err = s.weights(s.ctx, job); err != nil {
 			s.warn(fmt.Errorf("job %s: digest of its weights: %w", job, err))
 		}
@@ -174,7 +174,7 @@ func (s *Server) weights(ctx context.Context, job string) (machine.Digest, error
 
 // retryStore repeats a call to the store until it succeeds or the server closes.
 func (s *Server) retryStore(what string, call func(context.Context) error) {
-	_ = pause.RetryEvery(s.ctx, 0, 5*time.Second, func() error { return call(s.ctx) }, func(err error) bool {
+	_ = retry.RetryEvery(s.ctx, 0, 5*time.Second, func() error { return call(s.ctx) }, func(err error) bool {
 		if s.ctx.Err() != nil {
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/coordinator/machine"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -95,7 +95,7 @@ func (s *Server) await(ctx context.Context, changed <-chan struct{}) error {
 	case <-s.ctx.Done():
 		return rpcError(errClosing)
 	}
-	return pause.For(ctx, watchEvery)
+	return retry.For(ctx, watchEvery)
 }
 
 // verify reads the weights of a job that is done. If they are lost it records that. Errors are

@@ -12,7 +12,7 @@ import (
 
 	"taxon/coordinator"
 	"taxon/coordinator/machine"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/test/machinetest"
@@ -256,7 +256,7 @@ func TestLostValues(t *testing.T) {
 		c := newCluster(t, config)
 		var once sync.Once
 		c.work(2, executorFunc(func(_ context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error) {
-			if l.Sweep == 4 && l.Items == recursive.Blocks {
+			if l.Sweep == 4 && l.Items == rr.Blocks {
 				once.Do(func() { toy.lose(l, test.all) })
 			}
 			for {

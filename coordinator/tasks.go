@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/coordinator/machine"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -74,7 +74,7 @@ func (s *taskService) Lease(ctx context.Context, r *taxonv1.LeaseRequest) (*taxo
 			s.returnLeases(r.GetWorker(), a.leases) // nobody waits for the answer
 		}
 		if a.dismissed {
-			if err := pause.For(ctx, min(max(wait, 0), drainPause)); err != nil {
+			if err := retry.For(ctx, min(max(wait, 0), drainPause)); err != nil {
 				return nil, status.FromContextError(err).Err()
 			}
 			return &taxonv1.LeaseResult{Drain: true}, nil

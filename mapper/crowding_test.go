@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // apart is a block over rows of six words. Three are of the row's class, and three are rare: rows of

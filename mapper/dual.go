@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"taxon/internal/coupling"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/contribution"
+	"taxon/internal/linalg/sparse"
 )
 
 // dualSolver is what the solvers of both hinge losses share: duals over a working list, the
@@ -322,7 +322,7 @@ func (t *dualSolver) save(priced bool) State {
 
 // contributions gathers, parent by parent, what the internals' solve needs. It leaves v zero: its
 // lines are at hand.
-func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uint8) []coupling.Contribution {
+func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uint8) []contribution.Contribution {
 	lanesOf, _ := t.slotLanes()
 	t.sent = t.sent[:0]
 	count := make([]int, len(lanesOf))
@@ -345,9 +345,9 @@ func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uin
 		*v, t.support[line] = [Lanes]float64{}, 0
 	}
 	t.touched = t.touched[:0]
-	out := make([]coupling.Contribution, len(lanesOf))
+	out := make([]contribution.Contribution, len(lanesOf))
 	for slot, n := range count {
-		out[slot] = coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n), Curvature: make([]uint8, n)}
+		out[slot] = contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n), Curvature: make([]uint8, n)}
 		count[slot] = 0
 	}
 	for i := range t.sent {

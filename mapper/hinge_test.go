@@ -3,7 +3,7 @@ package mapper
 import (
 	"testing"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // At C = 100 a margin that rounding leaves 1e-8 short costs 1e-5 of a small P: the

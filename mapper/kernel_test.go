@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // randomTile is random interleaved weights with zeros among them and wide magnitudes.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // TestKernelsSolveAlike: whole solves, warm starts and pricing passes among them, give

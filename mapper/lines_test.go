@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // widened is a problem whose columns lie far apart among others, where the parents are not zero.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // loops are those of the logistic loss over tiles (or rows) of n lines. All implementations give equal
@@ -300,7 +300,7 @@ func laneCodes(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *u
 	}
 	out := unsafe.Slice(code, Lanes)
 	for f, x := range &all {
-		out[f] = coupling.Code(x)
+		out[f] = contribution.Code(x)
 	}
 }
 

@@ -3,7 +3,7 @@ package mapper
 import (
 	"math"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // startBias begins a fresh block at the best bias while all other weights are zero beside the

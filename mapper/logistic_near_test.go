@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // rareProblem has many rows, few of them positive in any lane.

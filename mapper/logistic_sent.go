@@ -3,15 +3,15 @@ package mapper
 import (
 	"math"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // contributions gathers v, or G, by parent, and the code of the curvature, the lanes' sum of h/(1+h).
 // Without a bound every lane counts 1.
-func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupling.Contribution {
-	out := make([]coupling.Contribution, len(e.b.Mean))
+func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contribution.Contribution {
+	out := make([]contribution.Contribution, len(e.b.Mean))
 	for slot := range out {
-		c := coupling.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
+		c := contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
 		var lanes []int
 		for l, at := range e.b.Slot {
 			if at == slot {
@@ -31,7 +31,7 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupl
 			}
 			if sum != 0 || bounded && curvature != 0 {
 				c.Feature, c.Sum = append(c.Feature, uint32(f)), append(c.Sum, sum)
-				c.Curvature = append(c.Curvature, coupling.Code(curvature))
+				c.Curvature = append(c.Curvature, contribution.Code(curvature))
 			}
 		}
 		out[slot] = c
@@ -41,12 +41,12 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []coupl
 
 // dense is contributions of all features: of v, with the curvature by the bound or, without one, of all
 // lanes where any has a value; or of G, without curvature.
-func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []coupling.Dense {
-	out := make([]coupling.Dense, len(e.b.Mean))
+func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []contribution.Dense {
+	out := make([]contribution.Dense, len(e.b.Mean))
 	lanes, _ := e.slotLanes()
 	padded := (len(v) + Lanes - 1) / Lanes * Lanes // sixteen features at a time
 	for slot := range out {
-		out[slot] = coupling.Dense{Parent: int32(slot), Sum: make([]float32, len(v), padded)}
+		out[slot] = contribution.Dense{Parent: int32(slot), Sum: make([]float32, len(v), padded)}
 		if curved {
 			out[slot].Curvature = make([]uint8, len(v), padded)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/coupling"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/contribution"
+	"taxon/internal/linalg/sparse"
 )
 
 // smoothProblem is a random block over a small matrix, with weights.
@@ -225,7 +225,7 @@ func TestCurvatureIsBounded(t *testing.T) {
 					lanes++
 				}
 			}
-			if coupling.Degree(c.Curvature[k]) > float64(lanes) {
+			if contribution.Degree(c.Curvature[k]) > float64(lanes) {
 				t.Errorf("feature %d: curvature %d of %d lanes", f, c.Curvature[k], lanes)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"taxon/internal/coupling"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/contribution"
+	"taxon/internal/linalg/sparse"
 )
 
 // One test for each claim of the papers that the solver rests on.
@@ -117,7 +117,7 @@ func (p *problem) support(a []float64, bias float32) []int {
 	return s
 }
 
-func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]float64, counts [][]int, degrees bool) {
+func compareContributions(t *testing.T, cs []contribution.Contribution, sum [][]float64, counts [][]int, degrees bool) {
 	t.Helper()
 	if len(cs) != len(sum) {
 		t.Fatalf("%d contributions for %d slots", len(cs), len(sum))
@@ -130,7 +130,7 @@ func compareContributions(t *testing.T, cs []coupling.Contribution, sum [][]floa
 			}
 			got[f], soft[f] = c.Sum[e], int(c.Curvature[e])
 			if degrees { // wholly where they aren't asked for
-				soft[f] = int(coupling.Degree(c.Curvature[e]))
+				soft[f] = int(contribution.Degree(c.Curvature[e]))
 			}
 			if c.Curvature[e] == 0 {
 				t.Errorf("slot %d feature %d is listed for nothing", k, f)

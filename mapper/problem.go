@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/coupling"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/contribution"
+	"taxon/internal/linalg/sparse"
 )
 
 // Problem holds what all blocks of a job share. It is read-only once it is set up, and any
@@ -206,9 +206,9 @@ type Sums struct {
 // Result of Solve. The Parent of a contribution is a slot of the block.
 type Result struct {
 	State         State
-	Contributions []coupling.Contribution // one per slot, in slot order
-	Gradients     []coupling.Contribution // logistic loss, priced: the same of G = sum a y x, which is v at the optimum alone
-	Dense         []coupling.Dense        // logistic loss, Options.Dense: in place of both, the gradients' second
+	Contributions []contribution.Contribution // one per slot, in slot order
+	Gradients     []contribution.Contribution // logistic loss, priced: the same of G = sum a y x, which is v at the optimum alone
+	Dense         []contribution.Dense        // logistic loss, Options.Dense: in place of both, the gradients' second
 	Sums          Sums
 }
 

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // problem is a small random block with every awkward kind of row, column and class.

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // TestSimplexThreshold against bisection.

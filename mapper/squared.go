@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // squaredSolver solves blocks with the squared hinge. On few columns it continues by Newton's
@@ -36,7 +36,7 @@ func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Opti
 		}
 	}
 	q.rebuild()
-	curvature := func(_ uint32, lanes uint16) uint8 { return coupling.Code(float32(bits.OnesCount16(lanes))) }
+	curvature := func(_ uint32, lanes uint16) uint8 { return contribution.Code(float32(bits.OnesCount16(lanes))) }
 	if o.Curvature && len(b.Mean) > 0 && !q.p.negative && q.p.Bias >= 0 {
 		q.boundCurvature()
 		curvature = q.degrees
@@ -100,7 +100,7 @@ func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	for m := lanes; m != 0; m &= m - 1 {
 		sum += degree(q.curve[line][bits.TrailingZeros16(m)&15])
 	}
-	return coupling.Code(sum)
+	return contribution.Code(sum)
 }
 
 // degree is the curvature of a terminal's Moreau envelope where its loss has curvature h.

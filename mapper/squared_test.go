@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"taxon/internal/coupling"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/contribution"
+	"taxon/internal/linalg/sparse"
 )
 
 // The curvature h/(1+h), h the row sums of the squared hinge's Hessian H at the rows with a dual,
@@ -46,7 +46,7 @@ func TestSquaredCurvatureMajorises(t *testing.T) {
 			}
 			units := make([]float64, p.cols+1)
 			for k, f := range c.Feature {
-				units[f] = coupling.Degree(c.Curvature[k])
+				units[f] = contribution.Degree(c.Curvature[k])
 				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want*1.126+1e-6) {
 					t.Errorf("C = %g, slot %d, feature %d: curvature %g, the row sums give %g", set.c, int(c.Parent), f, units[f], want)
 				}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 func fromRows(p *problem) *sparse.Matrix { return sparse.FromRows(p.cols, p.index, p.value) }

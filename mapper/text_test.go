@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // textLike draws rows of Zipf words, 12.7 of them on average and of unit length, as a

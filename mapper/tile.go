@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"unsafe"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // tile is the memory that every solver has: the block at hand, and the float32 weights of

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // columns is Vectors transposed: feature by feature the overriding nodes, ascending. Behind each
@@ -71,7 +71,7 @@ func (g *inputs) ended(f int32) []input { return g.entry[g.begin[f] : g.end[f]+1
 
 // gather transposes contributions, which are sorted by parent. degrees tells what each value of
 // their curvature counts.
-func (s *Scratch) gather(g *inputs, in []coupling.Contribution, lo, hi uint32, degrees *[256]float64) {
+func (s *Scratch) gather(g *inputs, in []contribution.Contribution, lo, hi uint32, degrees *[256]float64) {
 	g.begin = zeroed(g.begin, int(hi-lo)+1)
 	n := int(hi - lo)
 	for _, c := range in {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // system is one random update with everything dense: the reference works feature by
@@ -21,7 +21,7 @@ type system struct {
 	x, prev   [][]float32 // node, feature
 	v         [][]float64
 	curvature [][]float64
-	in        []coupling.Contribution // one block after the other
+	in        []contribution.Contribution // one block after the other
 }
 
 // randomForest in preorder, with several roots and every shape between chain and star.
@@ -101,7 +101,7 @@ func (s *system) contribute(r *rand.Rand, p int32) {
 	if s.forest.Terminals[p] == 0 || r.IntN(3) == 0 {
 		return
 	}
-	c := coupling.Contribution{Parent: p}
+	c := contribution.Contribution{Parent: p}
 	for f := range s.width {
 		if f%8 == 0 || r.IntN(3) > 0 || s.curvature[p][f] >= float64(s.forest.Terminals[p]) {
 			continue
@@ -175,9 +175,9 @@ func expand(f *Forest, v *Vectors, width int) [][]float32 {
 }
 
 // part cuts the contributions down to a range.
-func part(in []coupling.Contribution, lo, hi uint32) (out []coupling.Contribution) {
+func part(in []contribution.Contribution, lo, hi uint32) (out []contribution.Contribution) {
 	for _, c := range in {
-		d := coupling.Contribution{Parent: c.Parent}
+		d := contribution.Contribution{Parent: c.Parent}
 		for e, f := range c.Feature {
 			if f >= lo && f < hi {
 				d.Feature, d.Sum, d.Curvature = append(d.Feature, f), append(d.Sum, c.Sum[e]), append(d.Curvature, c.Curvature[e])

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // netSystem is one random update on a graph, everything dense, terminals spelt out.
@@ -16,7 +16,7 @@ type netSystem struct {
 	v           [][]float64 // terminal, feature: v'_n
 	curvature   [][]bool
 	x, prev     [][]float32
-	in          []coupling.Contribution
+	in          []contribution.Contribution
 	beta        float32
 	width       int
 }
@@ -71,7 +71,7 @@ func randomNet(seed uint64, anchor float64) *netSystem {
 	}
 	for n, group := range s.leafGroupOf {
 		s.v, s.curvature = append(s.v, make([]float64, width)), append(s.curvature, make([]bool, width))
-		c := coupling.Contribution{Parent: int32(group)}
+		c := contribution.Contribution{Parent: int32(group)}
 		for f := range width - 1 {
 			if r.IntN(2) == 0 {
 				s.v[n][f], s.curvature[n][f] = r.NormFloat64(), true
@@ -282,7 +282,7 @@ func TestGraphMeans(t *testing.T) {
 		whole := zeros(len(s.leafGroupOf), s.width)
 		s.in = nil
 		for n, group := range s.leafGroupOf {
-			c := coupling.Contribution{Parent: int32(group)}
+			c := contribution.Contribution{Parent: int32(group)}
 			for f := range s.width {
 				whole[n][f] = s.mean(s.forest.Graph.LeafGroups[group], f) + s.v[n][f]
 				c.Feature, c.Sum, c.Curvature = append(c.Feature, uint32(f)), append(c.Sum, whole[n][f]), append(c.Curvature, 0)
@@ -344,7 +344,7 @@ func TestSmoothCertificate(t *testing.T) {
 	for seed := range uint64(60) {
 		s := randomNet(seed, 0.2)
 		parents := int32(len(s.forest.Graph.LeafGroups))
-		s.checkSmooth(t, seed, parents, func(in []coupling.Contribution) Sums {
+		s.checkSmooth(t, seed, parents, func(in []contribution.Contribution) Sums {
 			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true, Smooth: true}
 			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
 			return sums
@@ -352,13 +352,13 @@ func TestSmoothCertificate(t *testing.T) {
 		d := randomSystem(seed, 7, 6)
 		v, sums := d.run(Support, 0, d.width, true)
 		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true, Smooth: true}
-		var in []coupling.Contribution
+		var in []contribution.Contribution
 		for _, c := range part(d.in, 0, task.Hi) {
 			g := c
 			g.Parent += int32(len(d.forest.Parent))
 			c.Curvature = slices.Clone(c.Curvature)
 			for k := range c.Curvature {
-				c.Curvature[k] = coupling.Code(float32(c.Curvature[k]))
+				c.Curvature[k] = contribution.Code(float32(c.Curvature[k]))
 			}
 			in = append(in, c, g)
 		}
@@ -392,9 +392,9 @@ func TestSmoothCertificate(t *testing.T) {
 
 // checkSmooth holds P - D of a graph against the dense gradient in the inverse of the
 // system that the terminals are eliminated from.
-func (s *netSystem) checkSmooth(t *testing.T, seed uint64, parents int32, run func([]coupling.Contribution) Sums) {
+func (s *netSystem) checkSmooth(t *testing.T, seed uint64, parents int32, run func([]contribution.Contribution) Sums) {
 	t.Helper()
-	var in []coupling.Contribution
+	var in []contribution.Contribution
 	for _, c := range s.in {
 		g := c
 		g.Parent += parents

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // Rule says how the internals move.
@@ -65,7 +65,7 @@ type Sums struct {
 
 // Run updates the internals from the blocks' contributions, which must come in one
 // fixed order: equal parents are added up in it. in is reordered by parent.
-func (t Task) Run(in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
+func (t Task) Run(in []contribution.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	return new(Scratch).Run(t, in, x, prev)
 }
 
@@ -90,17 +90,17 @@ type Scratch struct {
 func (s *Scratch) Recycle(v *Vectors) { s.out.spare = v }
 
 // Run is Task.Run with memory to reuse.
-func (s *Scratch) Run(t Task, in []coupling.Contribution, x, prev *Vectors) (*Vectors, Sums) {
+func (s *Scratch) Run(t Task, in []contribution.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	if t.Rule == ToZero {
 		return Zero(len(t.Forest.Parent)), Sums{}
 	}
-	slices.SortStableFunc(in, func(a, b coupling.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
+	slices.SortStableFunc(in, func(a, b contribution.Contribution) int { return cmp.Compare(a.Parent, b.Parent) })
 	nodes := len(t.Forest.Parent)
 	r := &run{Scratch: s, Task: t, prev: &s.prev, degrees: t.degreesOf()}
 	r.dense = t.Rule == Full || t.Rule == Mean || t.Rule == Jacobi
 	r.full = t.Rule == Full || t.Rule == Family
 	if t.Smooth {
-		var gradients []coupling.Contribution
+		var gradients []contribution.Contribution
 		in, gradients = t.split(in)
 		r.grad = &s.grad
 		s.gather(r.grad, gradients, t.Lo, t.Hi, &r.degrees)
@@ -137,7 +137,7 @@ func (t *Task) degreesOf() (out [256]float64) {
 	for k := range out {
 		out[k] = float64(k)
 		if t.Degrees {
-			out[k] = coupling.Degree(uint8(k))
+			out[k] = contribution.Degree(uint8(k))
 			if g := t.Forest.Graph; g != nil && g.Anchor == 0 && k > 0 {
 				out[k] = max(out[k], leastHold)
 			}
@@ -153,7 +153,7 @@ const leastHold = 1.0 / 16
 // split separates the contributions of a smooth loss. Those with a parent's number are of v.
 // Those with a parent's number plus the number of nodes are of G, which a priced block sends for
 // the certificate.
-func (t Task) split(in []coupling.Contribution) (v, g []coupling.Contribution) {
+func (t Task) split(in []contribution.Contribution) (v, g []contribution.Contribution) {
 	parents := int32(len(t.Forest.Parent))
 	if t.Forest.Graph != nil {
 		parents = int32(len(t.Forest.Graph.LeafGroups))

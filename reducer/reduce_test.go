@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // moving are the rules that give new vectors.
@@ -46,7 +46,7 @@ func TestRules(t *testing.T) {
 func TestMostFollowers(t *testing.T) {
 	curvature := func(terminals int32) float64 {
 		f := &Forest{Parent: []int32{-1}, Terminals: []int32{terminals}, Children: []int32{0}, Set: []int32{0}}
-		in := []coupling.Contribution{{Parent: 0, Feature: []uint32{0}, Sum: []float64{1}, Curvature: []uint8{1}}}
+		in := []contribution.Contribution{{Parent: 0, Feature: []uint32{0}, Sum: []float64{1}, Curvature: []uint8{1}}}
 		v, _ := Task{Forest: f, Hi: 1, Rule: Support, Follower: 0.01}.Run(in, Zero(1), Zero(1))
 		return 1/float64(v.Value[0]) - 1 // y is zero
 	}
@@ -271,10 +271,10 @@ func TestCanonical(t *testing.T) {
 // are added up in the order given.
 func TestContributionOrder(t *testing.T) {
 	f := &Forest{Parent: []int32{-1, 0, 0}, Terminals: []int32{3, 1, 1}, Children: []int32{2, 0, 0}, Set: []int32{0, 1, 1}}
-	one := func(p int32, v float64) coupling.Contribution {
-		return coupling.Contribution{Parent: p, Feature: []uint32{0}, Sum: []float64{v}, Curvature: []uint8{1}}
+	one := func(p int32, v float64) contribution.Contribution {
+		return contribution.Contribution{Parent: p, Feature: []uint32{0}, Sum: []float64{v}, Curvature: []uint8{1}}
 	}
-	run := func(in ...coupling.Contribution) Sums {
+	run := func(in ...contribution.Contribution) Sums {
 		_, s := Task{Forest: f, Hi: 1, Rule: Support, Certify: true}.Run(in, Zero(3), Zero(3))
 		return s
 	}
@@ -286,7 +286,7 @@ func TestContributionOrder(t *testing.T) {
 	if got := run(one(0, 1e17), one(0, -1e17), one(0, 1), one(1, 2), one(2, 3)); got == want {
 		t.Error("equal parents are not added up in the order given")
 	}
-	var many []coupling.Contribution // enough for a sort that is not stable to show
+	var many []contribution.Contribution // enough for a sort that is not stable to show
 	sum := 0.0
 	for k := range 300 {
 		v := math.Ldexp(1, k*37%90) * float64(k%2*2-1)

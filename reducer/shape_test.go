@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // chain is a path of n internals with one terminal at each.
@@ -24,7 +24,7 @@ func chain(n int) *Forest {
 func TestDeepChain(t *testing.T) {
 	const n = 100_000
 	for _, rule := range moving {
-		in := []coupling.Contribution{{Parent: n - 1, Feature: []uint32{3}, Sum: []float64{2}, Curvature: []uint8{1}}}
+		in := []contribution.Contribution{{Parent: n - 1, Feature: []uint32{3}, Sum: []float64{2}, Curvature: []uint8{1}}}
 		task := Task{Forest: chain(n), Lo: 3, Hi: 5, Rule: rule, Certify: true, Damping: 1, Beta: 0.5}
 		v, sums := task.Run(in, Zero(n), Zero(n))
 		if math.Abs(sums.Dual+n*2) > 1e-6 { // U_p = 2 at every node: -1/2 n 2^2
@@ -52,7 +52,7 @@ func TestSingleNode(t *testing.T) {
 	f := &Forest{Parent: []int32{-1}, Terminals: []int32{2}, Children: []int32{0}, Set: []int32{0}}
 	x := &Vectors{Begin: []int64{0, 1}, Feature: []uint32{7}, Value: []float32{3}}
 	prev := &Vectors{Begin: []int64{0, 1}, Feature: []uint32{7}, Value: []float32{1}}
-	in := []coupling.Contribution{{Parent: 0, Feature: []uint32{7}, Sum: []float64{1}, Curvature: []uint8{1}}}
+	in := []contribution.Contribution{{Parent: 0, Feature: []uint32{7}, Sum: []float64{1}, Curvature: []uint8{1}}}
 	for rule, want := range map[Rule]float32{
 		Support: (4 + 1) / 2.0,     // y = 4: (1 + 1) w = 4 + 1
 		Family:  (8 + 1) / 3.0,     // (1 + 2) w = 2 * 4 + 1
@@ -62,7 +62,7 @@ func TestSingleNode(t *testing.T) {
 		Emit:    4,
 	} {
 		task := Task{Forest: f, Lo: 7, Hi: 8, Rule: rule, Damping: 0.5, Beta: 0.5}
-		v, _ := task.Run(append([]coupling.Contribution(nil), in...), x, prev)
+		v, _ := task.Run(append([]contribution.Contribution(nil), in...), x, prev)
 		if len(v.Value) != 1 || v.Feature[0] != 7 || math.Abs(float64(v.Value[0]-want)) > 1e-6 {
 			t.Errorf("rule %d: %+v, want %g", rule, v, want)
 		}

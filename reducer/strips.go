@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // stripWidth features are solved together where contributions are dense, as with the logistic loss:
@@ -26,14 +26,14 @@ type strips struct {
 
 // lists are contributions by parent: those of node p are all[begin[p]:begin[p+1]].
 type lists struct {
-	all   []coupling.Dense
+	all   []contribution.Dense
 	begin []int
 }
 
 // RunDense is Run for dense contributions, which need not have one order, and dense vectors.
 // With rule None there is no result.
-func (s *Scratch) RunDense(t Task, in []coupling.Dense, x, prev *Grid) (*Grid, Sums) {
-	slices.SortStableFunc(in, func(a, b coupling.Dense) int { return cmp.Compare(a.Parent, b.Parent) })
+func (s *Scratch) RunDense(t Task, in []contribution.Dense, x, prev *Grid) (*Grid, Sums) {
+	slices.SortStableFunc(in, func(a, b contribution.Dense) int { return cmp.Compare(a.Parent, b.Parent) })
 	if !t.inStrips() {
 		of := x.Vectors(t.Forest.Parent, t.Lo)
 		before := of
@@ -44,7 +44,7 @@ func (s *Scratch) RunDense(t Task, in []coupling.Dense, x, prev *Grid) (*Grid, S
 		return next.Grid(t.Forest.Parent, t.Lo, t.Hi), sums
 	}
 	parents := int32(len(t.Forest.Parent))
-	n, _ := slices.BinarySearchFunc(in, parents, func(c coupling.Dense, parent int32) int { return cmp.Compare(c.Parent, parent) })
+	n, _ := slices.BinarySearchFunc(in, parents, func(c contribution.Dense, parent int32) int { return cmp.Compare(c.Parent, parent) })
 	r := &run{Scratch: s, Task: t, degrees: t.degreesOf(), full: t.Rule == Full}
 	return r.strips(in[:n], in[n:], x, prev), r.sums
 }
@@ -60,10 +60,10 @@ func (t *Task) inStrips() bool {
 }
 
 // listed lists the values of dense contributions, which begin at feature lo.
-func listed(in []coupling.Dense, lo uint32) []coupling.Contribution {
-	out := make([]coupling.Contribution, len(in))
+func listed(in []contribution.Dense, lo uint32) []contribution.Contribution {
+	out := make([]contribution.Contribution, len(in))
 	for k, d := range in {
-		c := coupling.Contribution{Parent: d.Parent}
+		c := contribution.Contribution{Parent: d.Parent}
 		for f, sum := range d.Sum {
 			curvature := uint8(0)
 			if d.Curvature != nil {
@@ -79,7 +79,7 @@ func listed(in []coupling.Dense, lo uint32) []coupling.Contribution {
 }
 
 // strips solves the range strip by strip.
-func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
+func (r *run) strips(in, grad []contribution.Dense, x, prev *Grid) *Grid {
 	s, nodes, width := &r.Scratch.strips, len(r.Forest.Parent), int(r.Hi-r.Lo)
 	loops := fastest()
 	if r.Plain {
@@ -130,7 +130,7 @@ func (r *run) strips(in, grad []coupling.Dense, x, prev *Grid) *Grid {
 }
 
 // open takes contributions that are sorted by parent, whose numbers begin at first.
-func (l *lists) open(in []coupling.Dense, first int32, nodes int) {
+func (l *lists) open(in []contribution.Dense, first int32, nodes int) {
 	l.all, l.begin = in, zeroed(l.begin, nodes+1)
 	for _, c := range in {
 		l.begin[c.Parent-first+1]++

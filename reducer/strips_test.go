@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // TestStripsEqualColumns: ranges that are solved in strips get the bits that features one by one
@@ -72,14 +72,14 @@ func nearlyFull(r *rand.Rand, f *Forest, lo, hi uint32) *Vectors {
 }
 
 // nearlyAll draws contributions of several blocks, with a smooth loss those of the gradient, too.
-func nearlyAll(r *rand.Rand, t Task, nodes int) (in []coupling.Dense) {
+func nearlyAll(r *rand.Rand, t Task, nodes int) (in []contribution.Dense) {
 	parents := nodes
 	if t.Smooth {
 		parents *= 2
 	}
 	for range 2 {
 		for p := range parents {
-			c := coupling.Dense{Parent: int32(p), Sum: make([]float32, t.Hi-t.Lo)}
+			c := contribution.Dense{Parent: int32(p), Sum: make([]float32, t.Hi-t.Lo)}
 			if p < nodes {
 				c.Curvature = make([]uint8, t.Hi-t.Lo)
 			}

@@ -3,7 +3,7 @@ package reducer
 import (
 	"testing"
 
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
 )
 
 // A task that is no longer wanted ends before its next feature, on a tree and on a graph.
@@ -16,14 +16,14 @@ func TestUnwanted(t *testing.T) {
 	} {
 		asked := 0
 		task := Task{Forest: f, Hi: 50, Rule: Support, Unwanted: func() bool { asked++; return asked == 3 }}
-		in := coupling.Contribution{Parent: 1}
+		in := contribution.Contribution{Parent: 1}
 		if f.Graph != nil {
 			in.Parent = 0
 		}
 		for i := range uint32(50) {
 			in.Feature, in.Sum, in.Curvature = append(in.Feature, i), append(in.Sum, 1), append(in.Curvature, 1)
 		}
-		_, sums := task.Run([]coupling.Contribution{in}, Zero(2), Zero(2))
+		_, sums := task.Run([]contribution.Contribution{in}, Zero(2), Zero(2))
 		if asked != 3 || sums.Entries == 0 || sums.Entries > 4 {
 			t.Errorf("%s: asked %d times, %d entries", name, asked, sums.Entries)
 		}

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,163 +19,116 @@ import (
 // root is the repository, seen from this folder.
 const root = ".."
 
-// imports says which of our packages a package may import. Leaves import nothing of
-// ours; the maths knows no machine; the coordinator knows neither maths nor Badger; the
-// methods' programs tie maths, data and store together, and the worker runs them. cmd/taxon
-// parses, calls and prints: it has what verbs call, and knows neither coordinator, worker,
-// engine nor store. Everything below test may import all.
-var imports = map[string][]string{
-	"cmd/taxon": {"coordinator/method", "coordinator/method/registry", "internal/check", "internal/cluster", "internal/cluster/client", "internal/cluster/node",
-		"internal/cluster/page", "internal/cluster/supervise", "internal/console", "internal/dataset", "internal/demo", "internal/eval", "internal/evaluate", "internal/exit",
-		"internal/explain", "internal/export", "internal/fs", "internal/generate", "internal/human", "internal/inspect", "internal/jobs", "internal/jobspec",
-		"internal/mapreduce", "internal/mapreduce/driver", "internal/model", "internal/planinfo", "internal/metrics", "internal/predict", "internal/release", "internal/report", "internal/runs", "internal/secure", "internal/serve", "internal/table", "internal/tell",
-		"internal/train", "internal/tune", "internal/yarn", "mapper", "proto/taxon/v1", "worker/program"},
+// A storey is a set of packages. A package imports those of its own storey and of lower ones,
+// never of a higher one.
+type storey struct {
+	name     string
+	packages []string // patterns, see covers
+}
 
-	"proto/taxon/v1": {},
-	"mapper":         {"internal/coupling", "internal/sparse"},
-	"mapper/corrmnl": {"mapper/hblr"},
-	"mapper/hblr":    {"internal/sparse"},
-	"mapper/hm3":     {"mapper"},
-	"mapper/msvm":    {"internal/treematrix", "mapper"},
-	"mapper/ridge":   {"internal/sparse", "mapper"},
-	"reducer":        {"internal/coupling", "internal/sparse"},
+// storeys are the house from top to bottom. A new package needs no line here: it belongs to the
+// storey of its folder.
+var storeys = []storey{
+	{"command line", []string{"cmd/..."}},
+	{"Hadoop", []string{"internal/hadoop/..."}},
+	{"what verbs call", []string{"internal/app/..."}},
+	{"cluster", []string{"internal/cluster/..."}},
+	{"methods", []string{"internal/methods/..."}},
+	{"runtime", []string{"coordinator", "coordinator/machine", "worker", "store/storerpc", "store/backup", "coordinator/method/registry", "worker/program/registry"}},
+	{"seam to methods", []string{"coordinator/method/...", "worker/program", "worker/codec", "internal/jobspec"}},
+	{"maths", []string{"mapper", "reducer"}},
+	{"store", []string{"store/..."}},
+	{"models", []string{"internal/model/..."}},
+	{"data", []string{"internal/data/..."}},
+	{"foundations", []string{"proto/...", "coordinator/journal", "internal/fs/...", "internal/linalg/...", "internal/ui/...", "internal/retry"}},
+}
 
-	"internal/treematrix": {},
+// walls are what a package may not import although it lies lower, and why.
+var walls = []struct {
+	from, not []string
+	why       string
+}{
+	{[]string{"cmd/..."}, []string{"coordinator", "coordinator/machine", "worker", "store/...", "internal/app/engine"},
+		"verbs parse, call and print: internal/app and internal/cluster do the work"},
+	{append([]string{"coordinator"}, machines...),
+		[]string{"mapper", "reducer", "worker/...", "store/...", "internal/methods/*/program", "internal/methods/*/solver", "internal/data/dataset", "internal/model", "internal/fs/..."},
+		"the coordinator's half of a method decides by sums: vectors and files are the worker's"},
+	{maths,
+		[]string{"proto/...", "coordinator/...", "worker/...", "store/...", "internal/data/...", "internal/model/...", "internal/fs/...", "internal/ui/...", "internal/retry", "internal/jobspec", "internal/methods/*/plan", "internal/methods/*/program"},
+		"maths works on slices, the method's program reads and writes"},
+	{[]string{"store/...", "internal/cluster/...", "internal/app/...", "internal/hadoop/..."}, []string{"internal/methods/*/..."},
+		"methods register themselves: look them up"},
+}
 
-	"internal/coupling":    {},
-	"internal/sparse":      {},
-	"internal/exit":        {},
-	"internal/human":       {},
-	"internal/pause":       {},
-	"internal/tell":        {},
-	"internal/fs":          {"internal/fs/hdfs"},
-	"internal/fs/hdfs":     {"internal/pause"},
-	"internal/demo":        {"internal/console", "internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
-	"internal/console":     {"internal/human", "internal/tell"},
-	"internal/demo/gen":    {"internal/lines"},
-	"internal/lines":       {"internal/fs"},
-	"internal/taxonomy":    {"internal/fs", "internal/lines"},
-	"internal/table":       {"internal/fs", "internal/human", "internal/lines"},
-	"internal/dataset":     {"internal/fs", "internal/lines", "internal/sparse", "internal/table"},
-	"internal/eval":        {"internal/fs", "internal/human", "internal/lines", "internal/taxonomy"},
-	"internal/report":      {"coordinator/method/registry", "internal/eval", "internal/evaluate", "internal/explain", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/tell"},
-	"internal/runs":        {"coordinator/method/registry", "internal/exit", "internal/fs", "internal/model"},
-	"internal/serve":       {"internal/dataset", "internal/exit", "internal/explain", "internal/fs", "internal/human", "internal/metrics", "internal/model", "internal/predict", "internal/secure", "internal/table", "proto/taxon/v1"},
-	"internal/calibration": {},
-	"internal/labelset":    {},
-	"internal/model":       {"internal/calibration", "internal/fs", "internal/labelset", "internal/lines", "internal/modelform", "internal/sparse", "internal/table", "internal/taxonomy"},
-	"internal/export":      {"internal/evaluate", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/modelform", "internal/predict", "internal/tell"},
-	"internal/predict":     {"internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/labelset", "internal/lines", "internal/model", "internal/table", "internal/taxonomy", "internal/tell"},
-	"internal/evaluate":    {"internal/dataset", "internal/eval", "internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/taxonomy", "internal/table", "internal/tell"},
-	"internal/check":       {"internal/dataset", "internal/fs", "internal/table", "internal/taxonomy", "internal/tell"},
-	"internal/explain":     {"internal/exit", "internal/fs", "internal/human", "internal/model", "internal/predict", "internal/tell"},
-	"internal/generate":    {"internal/fs", "internal/human"},
-	"internal/inspect": {"coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/exit", "internal/fs", "internal/generate", "internal/human", "internal/model",
-		"internal/planinfo", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker/program"},
-	"internal/planinfo": {"coordinator/method", "coordinator/method/registry", "internal/generate", "proto/taxon/v1"},
+// covers says whether a pattern stands for a package: its name, where * is any one part of it, and
+// /... at the end the package and all below.
+func covers(pattern, dir string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(dir, "/")
+	for i, w := range want {
+		if w == "..." {
+			return true
+		}
+		if i >= len(got) || w != "*" && w != got[i] {
+			return false
+		}
+	}
+	return len(want) == len(got)
+}
 
-	"internal/model/modeltest": {"internal/model", "internal/taxonomy"},
-	"internal/modelform":       {},
-	"internal/learntree":       {"internal/sparse"},
+// among says whether one of the patterns stands for a package.
+func among(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, dir) })
+}
 
-	"store":           {},
-	"store/memory":    {"store"},
-	"store/segment":   {"store"},
-	"store/badger":    {"store", "store/segment"},
-	"store/storetest": {"store"},
-	"store/storerpc":  {"internal/pause", "store", "proto/taxon/v1"},
-	"store/backup":    {"internal/fs", "store"},
-
-	"internal/release": {},
-	"internal/secure":  {"internal/human", "internal/release", "proto/taxon/v1"},
-	"internal/metrics": {"internal/secure", "proto/taxon/v1", "store", "worker", "worker/program"},
-
-	"internal/jobspec": {"internal/taxonomy", "proto/taxon/v1"},
-
-	// The registries alone know the methods: nobody else may import what lies below them.
-	"coordinator":         {"coordinator/journal", "coordinator/machine", "internal/pause", "proto/taxon/v1"},
-	"coordinator/journal": {},
-	"coordinator/machine": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/jobspec", "proto/taxon/v1"},
-	"coordinator/method":  {"internal/human", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/registry": {"coordinator/method/corrmnl", "coordinator/method/hblr", "coordinator/method/hm3", "coordinator/method", "coordinator/method/mlr", "coordinator/method/msvm", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec", "internal/modelform",
-		"internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/methodtest": {"proto/taxon/v1"},
-	"coordinator/method/recursive":  {"internal/modelform", "coordinator/method", "internal/jobspec", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/corrmnl":    {"coordinator/method", "internal/modelform", "proto/taxon/v1"},
-	"coordinator/method/hblr":       {"coordinator/method", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/mlr":        {"coordinator/method", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/hm3":        {"coordinator/method", "coordinator/method/whole", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"coordinator/method/msvm":       {"coordinator/method", "coordinator/method/whole", "internal/modelform", "internal/taxonomy", "internal/treematrix", "proto/taxon/v1"},
-	"coordinator/method/whole":      {"coordinator/method", "proto/taxon/v1"},
-	"coordinator/method/td":         {"coordinator/method", "coordinator/method/recursive", "internal/jobspec", "internal/modelform", "internal/taxonomy", "proto/taxon/v1"},
-	"worker": {"internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/sparse", "proto/taxon/v1", "store",
-		"worker/codec", "worker/program", "worker/program/registry"},
-	"worker/codec":            {"internal/sparse"},
-	"worker/program":          {"coordinator/method", "internal/dataset", "internal/taxonomy", "proto/taxon/v1", "store", "worker/codec"},
-	"worker/program/registry": {"worker/program", "worker/program/corrmnl", "worker/program/hblr", "worker/program/hm3", "worker/program/mlr", "worker/program/msvm", "worker/program/recursive", "worker/program/td"},
-	"worker/program/recursive": {"coordinator/method", "coordinator/method/recursive", "internal/coupling", "internal/dataset", "internal/jobspec", "internal/taxonomy",
-		"mapper", "proto/taxon/v1", "reducer", "store", "worker/codec", "worker/program"},
-	"worker/program/hblr": {"coordinator/method", "coordinator/method/hblr", "internal/dataset", "internal/modelform", "internal/taxonomy", "mapper", "mapper/hblr", "proto/taxon/v1",
-		"store", "worker/codec", "worker/program"},
-	"worker/program/corrmnl": {"coordinator/method", "coordinator/method/corrmnl", "internal/modelform", "mapper/corrmnl", "mapper/hblr", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
-	"worker/program/hm3":     {"coordinator/method", "coordinator/method/hm3", "coordinator/method/whole", "internal/taxonomy", "mapper", "mapper/hm3", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
-	"worker/program/mlr":     {"coordinator/method", "coordinator/method/mlr", "internal/dataset", "internal/sparse", "proto/taxon/v1", "store", "worker/codec", "worker/program"},
-	"worker/program/msvm":    {"coordinator/method", "coordinator/method/msvm", "coordinator/method/whole", "mapper", "mapper/msvm", "proto/taxon/v1", "store", "worker/codec", "worker/program", "worker/program/below"},
-	"worker/program/below":   {"internal/dataset", "internal/sparse", "internal/taxonomy"},
-	"worker/program/td": {"coordinator/method", "coordinator/method/recursive", "coordinator/method/td", "internal/jobspec",
-		"mapper", "mapper/ridge", "proto/taxon/v1", "store", "worker/program", "worker/program/below"},
-
-	"internal/cluster": {"coordinator/machine", "coordinator/method/registry", "internal/human", "internal/pause", "internal/dataset", "internal/fs", "internal/jobspec", "internal/model", "internal/secure", "proto/taxon/v1",
-		"store", "store/backup", "store/storerpc", "worker"},
-	"internal/yarn": {"internal/inspect", "internal/cluster", "internal/cluster/client", "internal/fs", "internal/fs/hdfs", "internal/human", "internal/pause", "internal/planinfo", "internal/secure", "internal/tell"},
-	"internal/jobs": {"coordinator/method", "coordinator/method/registry", "internal/human", "internal/model", "internal/pause", "proto/taxon/v1"},
-	"internal/cluster/node": {"coordinator/method", "coordinator/journal", "coordinator/machine", "coordinator", "internal/cluster", "internal/cluster/client", "internal/cluster/folderjournal", "internal/cluster/page", "internal/dataset", "internal/exit", "internal/fs",
-		"internal/human", "internal/jobs", "internal/metrics", "internal/pause", "internal/secure", "proto/taxon/v1", "store", "store/backup",
-		"store/badger", "store/memory", "store/storerpc", "worker", "worker/program"},
-	"internal/cluster/client": {"coordinator/machine", "internal/cluster", "internal/dataset", "internal/exit", "internal/fs", "internal/human", "internal/jobs",
-		"internal/model", "internal/pause", "internal/secure", "internal/tell", "proto/taxon/v1", "store", "store/storerpc", "worker"},
-	"internal/cluster/supervise":     {"internal/cluster", "internal/exit", "internal/fs", "internal/human", "internal/pause", "internal/tell"},
-	"internal/cluster/folderjournal": {"coordinator/journal", "internal/fs"},
-	"internal/cluster/page":          {"internal/jobs", "internal/metrics", "internal/secure", "proto/taxon/v1"},
-	"internal/mapreduce": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/fs", "internal/pause", "internal/yarn", "proto/taxon/v1",
-		"store", "worker", "worker/program"},
-	"internal/mapreduce/driver": {"coordinator/machine", "internal/cluster/supervise", "internal/engine", "internal/exit", "internal/fs", "internal/human", "internal/jobs", "internal/mapreduce", "internal/model", "internal/pause", "internal/tell", "internal/train", "proto/taxon/v1"},
-	"internal/engine": {"coordinator/machine", "coordinator", "internal/dataset", "internal/fs", "proto/taxon/v1", "store", "store/badger", "store/memory",
-		"store/storerpc", "worker", "worker/program", "worker/program/registry"},
-	"internal/tune": {"coordinator/machine", "coordinator/method", "coordinator/method/registry", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/lines", "internal/model", "internal/modelform", "internal/planinfo", "internal/taxonomy", "internal/tell", "internal/train", "proto/taxon/v1"},
-	"internal/train": {"coordinator/method", "coordinator/machine", "coordinator/method/registry", "internal/calibration", "internal/dataset", "internal/engine", "internal/eval", "internal/exit", "internal/fs", "internal/human",
-		"internal/jobs", "internal/jobspec", "internal/labelset", "internal/learntree", "internal/model", "internal/modelform", "internal/predict", "internal/table", "internal/taxonomy", "internal/tell", "proto/taxon/v1", "worker", "worker/program"},
+// storeyOf is the number of a package's storey, 0 at the top: the one whose pattern says most of its
+// name. ok is false where none does.
+func storeyOf(dir string) (n int, ok bool) {
+	longest := 0
+	for i, s := range storeys {
+		for _, p := range s.packages {
+			if covers(p, dir) && 1+len(strings.TrimSuffix(p, "/...")) > longest {
+				n, ok, longest = i, true, 1+len(strings.TrimSuffix(p, "/..."))
+			}
+		}
+	}
+	return n, ok
 }
 
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
 var thirdParty = map[string][]string{
-	"google.golang.org/grpc":           {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/jobs", "internal/mapreduce/driver", "internal/engine", "internal/secure", "internal/metrics", "internal/serve"},
-	"google.golang.org/protobuf":       {"proto/taxon/v1", "internal/jobs", "internal/serve", "store/storerpc", "coordinator/machine", "internal/mapreduce", "internal/train", "internal/tune"},
-	"google.golang.org/genproto":       {"internal/serve", "store/storerpc"},
+	"google.golang.org/grpc":           {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/cluster/jobs", "internal/hadoop/mapreduce/driver", "internal/app/engine", "internal/cluster/secure", "internal/cluster/metrics", "internal/app/serve"},
+	"google.golang.org/protobuf":       {"proto/taxon/v1", "internal/cluster/jobs", "internal/app/serve", "store/storerpc", "coordinator/machine", "internal/hadoop/mapreduce", "internal/app/train", "internal/app/tune"},
+	"google.golang.org/genproto":       {"internal/app/serve", "store/storerpc"},
 	"github.com/dgraph-io/badger/v4":   {"store/badger"},
 	"github.com/cespare/xxhash/v2":     {"store/storerpc"},
 	"github.com/colinmarc/hdfs/v2":     {"internal/fs/hdfs"},
 	"github.com/jcmturner/gokrb5/v8":   {"internal/fs/hdfs"},
 	"github.com/klauspost/compress":    {"internal/fs", "store/badger", "worker"},
-	"github.com/parquet-go/parquet-go": {"internal/export", "internal/predict", "internal/table"},
-	"github.com/apache/arrow-go":       {"internal/table"},
-	"github.com/google/flatbuffers":    {"internal/table"},
-	"github.com/pierrec/lz4/v4":        {"internal/table"},
+	"github.com/parquet-go/parquet-go": {"internal/model/export", "internal/model/predict", "internal/data/table"},
+	"github.com/apache/arrow-go":       {"internal/data/table"},
+	"github.com/google/flatbuffers":    {"internal/data/table"},
+	"github.com/pierrec/lz4/v4":        {"internal/data/table"},
 	"github.com/ulikunitz/xz":          {"internal/fs"},
-	"github.com/prometheus":            {"internal/metrics"},
-	"github.com/go-json-experiment":    {"internal/serve"},
+	"github.com/prometheus":            {"internal/cluster/metrics"},
+	"github.com/go-json-experiment":    {"internal/app/serve"},
 	"github.com/spf13/cobra":           {"cmd/taxon"},
-	"github.com/spf13/pflag":           {"internal/secure", "internal/metrics", "cmd/taxon"},
-	"golang.org/x/net":                 {"internal/secure"},
-	"golang.org/x/term":                {"internal/console", "cmd/taxon"},
-	"gonum.org/v1/plot":                {"internal/tune", "test/bench/versus", "test/papers"},
-	"golang.org/x/text":                {"internal/check", "internal/dataset"},
-	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/dataset", "internal/engine", "internal/generate", "internal/export", "internal/mapreduce", "internal/model", "internal/tune", "store/backup", "store/storerpc", "worker"},
-	"golang.org/x/time":                {"internal/serve"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/supervise", "internal/fs", "internal/model", "internal/sparse", "internal/train", "mapper", "mapper/hblr", "reducer", "worker/program"},
+	"github.com/spf13/pflag":           {"internal/cluster/secure", "internal/cluster/metrics", "cmd/taxon"},
+	"golang.org/x/net":                 {"internal/cluster/secure"},
+	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
+	"gonum.org/v1/plot":                {"internal/app/tune", "test/bench/versus", "test/papers"},
+	"golang.org/x/text":                {"internal/data/lint", "internal/data/dataset"},
+	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/export", "internal/hadoop/mapreduce", "internal/model", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
+	"golang.org/x/time":                {"internal/app/serve"},
+	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
 }
+
+// maths are the packages that compute, and machines those that decide: both give the same for the
+// same input.
+var (
+	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
+	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan", "internal/methods/blockwise"}
+)
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no
 // file, no log.
@@ -186,18 +140,18 @@ var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "er
 	"google.golang.org/protobuf/proto"}
 
 // loggers may log: the processes, and what sets their logs up.
-var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/metrics"}
+var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/cluster/metrics"}
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
-	"internal/fs/fault.go":            "passes on what it recovered and did not cause",
-	"internal/learntree/vectors.go":   "passes on what a goroutine of its own recovered",
-	"internal/serve/http.go":          "http.ErrAbortHandler, which is how net/http has an answer that broke off",
-	"coordinator/method/method.go":    "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/machine/snapshot.go": "encoding a struct of our own numbers and strings to JSON",
-	"internal/table/arrow_bound.go":   "an allocator of Arrow's can't return an error; caught makes it one",
-	"test/machinetest/toy.go":         "reading parameters that the machine under test has just encoded",
-	"test/sim/worker.go":              "reading parameters that the simulated coordinator has just encoded",
+	"internal/fs/fault.go":                 "passes on what it recovered and did not cause",
+	"internal/data/hiercluster/vectors.go": "passes on what a goroutine of its own recovered",
+	"internal/app/serve/http.go":           "http.ErrAbortHandler, which is how net/http has an answer that broke off",
+	"coordinator/method/method.go":         "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/machine/snapshot.go":      "encoding a struct of our own numbers and strings to JSON",
+	"internal/data/table/arrow_bound.go":   "an allocator of Arrow's can't return an error; caught makes it one",
+	"test/machinetest/toy.go":              "reading parameters that the machine under test has just encoded",
+	"test/sim/worker.go":                   "reading parameters that the simulated coordinator has just encoded",
 }
 
 // file is one parsed Go file that is not a test.
@@ -279,19 +233,53 @@ func free(dir string) bool {
 	return dir == "test" || strings.HasPrefix(dir, "test/")
 }
 
-func TestImportDirections(t *testing.T) {
+func TestImportsRunDownwards(t *testing.T) {
+	used := map[int]bool{}
 	for _, f := range sources(t) {
-		allowed, known := imports[f.dir]
-		if !known && !free(f.dir) {
-			t.Errorf("%s: package %s is not in the table of imports: say there what it may import", f.name, f.dir)
+		if free(f.dir) {
 			continue
 		}
+		from, ok := storeyOf(f.dir)
+		if !ok {
+			t.Errorf("%s: folder %s belongs to no storey: put it below one of them (test/arch_test.go)", f.name, f.dir)
+			continue
+		}
+		used[from] = true
 		for _, p := range f.paths() {
-			ours, ok := strings.CutPrefix(p, "taxon/")
-			if ok && !free(f.dir) && !slices.Contains(allowed, ours) {
-				t.Errorf("%s: %s may not import %s (docs/architecture.md, directions of imports)", f.name, f.dir, ours)
+			ours, isOurs := strings.CutPrefix(p, "taxon/")
+			if !isOurs {
+				continue
+			}
+			if to, ok := storeyOf(ours); ok && to < from {
+				t.Errorf("%s: %s (%s) imports %s (%s): imports run downwards", f.name, f.dir, storeys[from].name, ours, storeys[to].name)
+			}
+			for _, w := range walls {
+				if among(w.from, f.dir) && among(w.not, ours) {
+					t.Errorf("%s: %s may not import %s: %s", f.name, f.dir, ours, w.why)
+				}
 			}
 		}
+	}
+	for i, s := range storeys {
+		if !used[i] {
+			t.Errorf("storey %q has no package: take it out of test/arch_test.go", s.name)
+		}
+	}
+}
+
+// maxEntries bounds the folders of internal: each is a domain, and a reader keeps them in mind.
+const maxEntries = 12
+
+func TestFewEntries(t *testing.T) {
+	entries := map[string]bool{}
+	for _, name := range tracked(t) {
+		if rest, ok := strings.CutPrefix(name, "internal/"); ok {
+			entry, _, _ := strings.Cut(rest, "/")
+			entries[entry] = true
+		}
+	}
+	if len(entries) > maxEntries {
+		t.Errorf("internal has %d entries, at most %d: %v", len(entries), maxEntries, slices.Sorted(maps.Keys(entries)))
 	}
 }
 
@@ -309,7 +297,7 @@ func TestThirdPartyStaysBehindItsPackage(t *testing.T) {
 			}
 			if module == "" {
 				t.Errorf("%s: %s is a new dependency: add it to the table of third-party imports, with the one package it stays behind", f.name, p)
-			} else if !slices.Contains(thirdParty[module], f.dir) {
+			} else if !among(thirdParty[module], f.dir) {
 				t.Errorf("%s: only %v may import %s", f.name, thirdParty[module], module)
 			}
 		}
@@ -317,28 +305,27 @@ func TestThirdPartyStaysBehindItsPackage(t *testing.T) {
 }
 
 func TestMathsIsPure(t *testing.T) {
-	seen := map[string]bool{}
+	seen := 0
 	for _, f := range sources(t) {
-		top, below, _ := strings.Cut(f.dir, "/")
-		if top != "mapper" && top != "reducer" {
+		if !among(maths, f.dir) {
 			continue
 		}
-		seen[below] = true
+		seen++
 		for _, p := range f.paths() {
 			if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") && first != "taxon" && !slices.Contains(pureStd, p) {
-				t.Errorf("%s: imports %s: mapper and reducer are maths on slices, let the worker do it", f.name, p)
+				t.Errorf("%s: imports %s: solvers are maths on slices, let the method's program do it", f.name, p)
 			}
 		}
 	}
-	if !seen[""] || !seen["hblr"] {
-		t.Errorf("the packages below mapper and reducer are %v: where is the maths?", seen)
+	if seen < 50 {
+		t.Errorf("%d files of maths: where are they?", seen)
 	}
 }
 
 func TestStateMachineIsPure(t *testing.T) {
 	pure := map[string]bool{}
 	for _, f := range sources(t) {
-		if f.dir != "coordinator/machine" && !strings.HasPrefix(f.dir+"/", "coordinator/method/") {
+		if !among(machines, f.dir) {
 			continue
 		}
 		pure[f.dir] = true
@@ -348,7 +335,7 @@ func TestStateMachineIsPure(t *testing.T) {
 			}
 		}
 	}
-	if !pure["coordinator/machine"] || !pure["coordinator/method"] {
+	if !pure["coordinator/machine"] || !pure["coordinator/method"] || !pure["internal/methods/rr/plan"] {
 		t.Errorf("the pure packages are %v: where is the state machine?", pure)
 	}
 }

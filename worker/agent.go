@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )
@@ -132,7 +132,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	rest.Go(func() {
 		select {
 		case <-ctx.Done():
-			_ = pause.For(renewing, a.Grace) // cut short when the slots are done
+			_ = retry.For(renewing, a.Grace) // cut short when the slots are done
 			endTasks(errLeaving)
 		case <-renewing.Done():
 		}
@@ -328,7 +328,7 @@ func (a *Agent) renew(ctx context.Context) {
 			}
 			continue
 		}
-		if pause.For(ctx, me.lease/share) != nil {
+		if retry.For(ctx, me.lease/share) != nil {
 			return
 		}
 		if share = 3; !a.renewOnce(ctx, me) {

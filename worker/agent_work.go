@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
@@ -123,7 +123,7 @@ func (s *slot) report(b *batch) *batch {
 			return nil
 		}
 		s.tell(last, fmt.Errorf("report: %w", err))
-		if pause.For(last, wait) != nil {
+		if retry.For(last, wait) != nil {
 			return nil
 		}
 		wait = min(2*wait, maxWait)
@@ -256,7 +256,7 @@ func (s *slot) lease() *batch {
 			return nil
 		}
 		s.tell(ctx, fmt.Errorf("lease: %w", err))
-		if pause.For(ctx, wait) != nil {
+		if retry.For(ctx, wait) != nil {
 			return nil
 		}
 		wait = min(2*wait, maxWait)

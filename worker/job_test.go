@@ -11,8 +11,8 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/memory"
@@ -41,10 +41,10 @@ func of(set *dataset.Set) opener {
 
 // lease is one of a plan's tasks that reads nothing yet.
 func lease(r *taxonv1.JobResult, op string, list, item uint32, params any) *taxonv1.Lease {
-	ranges, blocks := r.Plan.Items[recursive.Ranges].Count, r.Plan.Items[recursive.Blocks].Count
+	ranges, blocks := r.Plan.Items[rr.Ranges].Count, r.Plan.Items[rr.Blocks].Count
 	return &taxonv1.Lease{Job: "j", Step: 3, Attempt: 1, Op: op, Items: list, Item: item, Params: method.Encode(params), Inputs: []*taxonv1.Input{
-		{Value: recursive.X, All: true, Refs: zeros(ranges)}, {Value: recursive.X, Back: 1, All: true, Refs: zeros(ranges)},
-		{Value: recursive.V, All: true, Refs: zeros(blocks)},
+		{Value: rr.X, All: true, Refs: zeros(ranges)}, {Value: rr.X, Back: 1, All: true, Refs: zeros(ranges)},
+		{Value: rr.V, All: true, Refs: zeros(blocks)},
 	}}
 }
 
@@ -69,7 +69,7 @@ func TestJobErrors(t *testing.T) {
 		r := result(t, small, "twoblock")
 		c.change(r)
 		trainer := &Trainer{Open: c.open}
-		_, _, err := trainer.Run(context.Background(), r, &taxonv1.Lease{Job: "j", Op: recursive.OpMap})
+		_, _, err := trainer.Run(context.Background(), r, &taxonv1.Lease{Job: "j", Op: rr.OpMap})
 		unfit, later := name == "method", name == "no data"
 		if err == nil || !strings.Contains(err.Error(), c.want) || program.IsDeterministic(err) != (!unfit && !later) || program.IsUnfit(err) != unfit {
 			t.Errorf("%s: %v (deterministic: %v, unfit: %v), want %q", name, err, program.IsDeterministic(err), program.IsUnfit(err), c.want)
@@ -86,21 +86,21 @@ func TestTaskErrors(t *testing.T) {
 	r := result(t, small, "twoblock")
 	shard := memory.New(memory.Options{})
 	defer shard.Close()
-	blocks, ranges := r.Plan.Items[recursive.Blocks].Count, r.Plan.Items[recursive.Ranges].Count
+	blocks, ranges := r.Plan.Items[rr.Blocks].Count, r.Plan.Items[rr.Ranges].Count
 	broken := store.Key{Job: "j", Step: 1, Task: 0, Attempt: 1, Name: "dual"}
 	if err := shard.Put(context.Background(), []store.Value{{Key: broken, Data: []byte{9, 9}}}); err != nil {
 		t.Fatal(err)
 	}
 	mapping := func(dual taxonv1.Place) *taxonv1.Lease {
-		l := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
-		l.Inputs = append(l.Inputs, &taxonv1.Input{Value: recursive.Dual, Refs: taxonv1.NewRefs([]taxonv1.Place{dual})})
+		l := lease(r, rr.OpMap, rr.Blocks, 0, rr.Map{})
+		l.Inputs = append(l.Inputs, &taxonv1.Input{Value: rr.Dual, Refs: taxonv1.NewRefs([]taxonv1.Place{dual})})
 		return l
 	}
 	without := func(family string, l *taxonv1.Lease) *taxonv1.Lease {
 		l.Inputs = slices.DeleteFunc(l.Inputs, func(in *taxonv1.Input) bool { return in.Value == family })
 		return l
 	}
-	garbled := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
+	garbled := lease(r, rr.OpMap, rr.Blocks, 0, rr.Map{})
 	garbled.Params = []byte(`{"Epochs": -1}`)
 	for name, c := range map[string]struct {
 		lease         *taxonv1.Lease
@@ -109,15 +109,15 @@ func TestTaskErrors(t *testing.T) {
 	}{
 		"no operation":     {lease(r, "", 0, 0, nil), true, `does not know operation ""`},
 		"new operation":    {lease(r, "sample", 0, 0, nil), true, `does not know operation "sample"`},
-		"block":            {lease(r, recursive.OpMap, recursive.Blocks, blocks, recursive.Map{}), true, "map of item"},
-		"another list":     {lease(r, recursive.OpMap, recursive.Ranges, 0, recursive.Map{}), true, "of list 1"},
-		"emitted block":    {lease(r, recursive.OpEmitMap, recursive.Blocks, blocks, recursive.Emit{}), true, "emit_map of item"},
-		"range":            {lease(r, recursive.OpReduce, recursive.Ranges, ranges, recursive.Reduce{Rule: "full"}), true, "reduce of item"},
-		"emitted range":    {lease(r, recursive.OpEmitReduce, recursive.Ranges, ranges, recursive.Emit{}), true, "emit_reduce of item"},
-		"rule":             {lease(r, recursive.OpReduce, recursive.Ranges, 0, recursive.Reduce{Rule: "median"}), true, "unknown reduce rule"},
+		"block":            {lease(r, rr.OpMap, rr.Blocks, blocks, rr.Map{}), true, "map of item"},
+		"another list":     {lease(r, rr.OpMap, rr.Ranges, 0, rr.Map{}), true, "of list 1"},
+		"emitted block":    {lease(r, rr.OpEmitMap, rr.Blocks, blocks, rr.Emit{}), true, "emit_map of item"},
+		"range":            {lease(r, rr.OpReduce, rr.Ranges, ranges, rr.Reduce{Rule: "full"}), true, "reduce of item"},
+		"emitted range":    {lease(r, rr.OpEmitReduce, rr.Ranges, ranges, rr.Emit{}), true, "emit_reduce of item"},
+		"rule":             {lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "median"}), true, "unknown reduce rule"},
 		"parameters":       {garbled, true, "parameters of map: written by another version"},
-		"no internals":     {without(recursive.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
-		"no contributions": {without(recursive.V, lease(r, recursive.OpReduce, recursive.Ranges, 0, recursive.Reduce{Rule: "full"})), true, "contributions of 0 blocks are named"},
+		"no internals":     {without(rr.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
+		"no contributions": {without(rr.V, lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "full"})), true, "contributions of 0 blocks are named"},
 		"another format":   {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "the worker that wrote it"},
 		"lost":             {mapping(taxonv1.Place{Step: 2, Task: 0, Attempt: 1}), false, "no such value"},
 	} {
@@ -137,7 +137,7 @@ func zeros(n uint32) *taxonv1.Refs { return taxonv1.NewRefs(make([]taxonv1.Place
 func TestPanics(t *testing.T) {
 	small := jobs.Small(3, 50, 10)
 	r := result(t, small, "twoblock")
-	lease := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{})
+	lease := lease(r, rr.OpMap, rr.Blocks, 0, rr.Map{})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -184,7 +184,7 @@ func TestForget(t *testing.T) {
 		return small.Set, nil
 	}}
 	r := result(t, small, "twoblock")
-	lease := lease(r, recursive.OpMap, recursive.Blocks, 0, recursive.Map{Epochs: 1})
+	lease := lease(r, rr.OpMap, rr.Blocks, 0, rr.Map{Epochs: 1})
 	for range 3 {
 		if _, _, err := trainer.Run(context.Background(), r, lease); err != nil {
 			t.Fatal(err)

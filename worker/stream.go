@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"taxon/internal/fs"
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/codec"

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/memory"
 	"taxon/test/jobs"

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 )
 
 // certs runs the verb and reads its report.

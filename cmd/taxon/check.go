@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/check"
-	"taxon/internal/console"
+	"taxon/internal/data/lint"
 	"taxon/internal/fs"
-	"taxon/internal/human"
+	"taxon/internal/ui/console"
+	"taxon/internal/ui/format"
 )
 
 func newCheckCmd(a *app) *cobra.Command {
-	var o check.Options
+	var o lint.Options
 	cmd := &cobra.Command{
 		Use:     "check --data FILE",
 		GroupID: groupData,
@@ -28,7 +28,7 @@ func newCheckCmd(a *app) *cobra.Command {
 				return err
 			}
 			o.Files = fs.Local{In: a.stdin}
-			r, err := check.Run(cmd.Context(), o, a.ui)
+			r, err := lint.Run(cmd.Context(), o, a.ui)
 			if err != nil {
 				return err
 			}
@@ -48,10 +48,10 @@ func newCheckCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-func printCheck(a *app, o *check.Options, r *check.Report) {
-	fmt.Fprintf(a.stdout, "%s: %s, %s", a.style.Bold(o.Data), human.Counted(r.Instances, "instance", "instances"), human.Counted(int64(r.Classes), "class", "classes"))
+func printCheck(a *app, o *lint.Options, r *lint.Report) {
+	fmt.Fprintf(a.stdout, "%s: %s, %s", a.style.Bold(o.Data), format.Counted(r.Instances, "instance", "instances"), format.Counted(int64(r.Classes), "class", "classes"))
 	if o.Test != "" {
-		fmt.Fprintf(a.stdout, "; %s: %s", o.Test, human.Counted(r.TestInstances, "instance", "instances"))
+		fmt.Fprintf(a.stdout, "; %s: %s", o.Test, format.Counted(r.TestInstances, "instance", "instances"))
 	}
 	fmt.Fprintln(a.stdout)
 	if len(r.Findings) == 0 {
@@ -62,6 +62,6 @@ func printCheck(a *app, o *check.Options, r *check.Report) {
 		if f.Count > int64(len(f.Examples)) {
 			more = ", ..."
 		}
-		fmt.Fprintf(a.stdout, "\n%10s  %s\n%12s%s%s\n", human.Count(f.Count), console.Fold(f.About, console.Width, 12), "", strings.Join(f.Examples, ", "), more)
+		fmt.Fprintf(a.stdout, "\n%10s  %s\n%12s%s%s\n", format.Count(f.Count), console.Fold(f.About, console.Width, 12), "", strings.Join(f.Examples, ", "), more)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/app/train"
 	"taxon/internal/cluster/client"
-	"taxon/internal/dataset"
-	"taxon/internal/exit"
+	"taxon/internal/data/dataset"
 	"taxon/internal/model"
-	"taxon/internal/train"
+	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -44,7 +44,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return exit.Usagef("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
+			return exitcode.Usagef("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
 		}
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/cluster/supervise"
+	"taxon/internal/cluster/localcluster"
 )
 
 func newClusterCmd(a *app) *cobra.Command {
@@ -42,7 +42,7 @@ type clusterProcess struct {
 	Restarts int    `json:"restarts"`
 }
 
-func clusterDocumentOf(s *supervise.State) clusterDocument {
+func clusterDocumentOf(s *localcluster.State) clusterDocument {
 	d := clusterDocument{Coordinator: s.Coordinator, Processes: []clusterProcess{}}
 	for _, p := range s.Processes {
 		d.Processes = append(d.Processes, clusterProcess{Role: p.Role, ID: p.ID, PID: p.PID, Addr: p.Addr, Restarts: p.Restarts})
@@ -51,7 +51,7 @@ func clusterDocumentOf(s *supervise.State) clusterDocument {
 }
 
 // printCluster shows what runs.
-func (a *app) printCluster(s *supervise.State) error {
+func (a *app) printCluster(s *localcluster.State) error {
 	d := clusterDocumentOf(s)
 	rows := [][]string{{"ROLE", "ID", "PID", "ADDRESS", "RESTARTS"}}
 	for _, p := range d.Processes {
@@ -72,7 +72,7 @@ func clusterWaitFlag(f *pflag.FlagSet, wait *time.Duration) {
 }
 
 func newClusterUp(a *app) *cobra.Command {
-	var o supervise.Settings
+	var o localcluster.Settings
 	var dir string
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -83,7 +83,7 @@ func newClusterUp(a *app) *cobra.Command {
 		Example: "taxon cluster up --workers 2 --stores 1 --dir c\n" +
 			"taxon cluster up --workers 4 --slots 2 --stores 2 --dir c --data-root /data --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := supervise.Up(cmd.Context(), dir, o, cmd.Flags().Changed, wait, a.ui)
+			s, err := localcluster.Up(cmd.Context(), dir, o, cmd.Flags().Changed, wait, a.ui)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func newClusterScale(a *app) *cobra.Command {
 			"Workers that end give their tasks back.",
 		Example: "taxon cluster scale --workers 8 --dir c\ntaxon cluster scale --workers 1 --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := supervise.Scale(cmd.Context(), dir, workers, wait, a.ui)
+			s, err := localcluster.Scale(cmd.Context(), dir, workers, wait, a.ui)
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func newClusterStatus(a *app) *cobra.Command {
 		Long:    "Lists the processes of the cluster in a folder: role, id, process id, address, and how often each was started again.",
 		Example: "taxon cluster status --dir c\ntaxon cluster status --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := supervise.Status(cmd.Context(), dir)
+			s, err := localcluster.Status(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func newClusterStatus(a *app) *cobra.Command {
 				return err
 			}
 			for _, p := range s.Exited() {
-				a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that %s is on? %s says more", p.ID, p.PID, s.Dir, supervise.LogDir(s.Dir))
+				a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that %s is on? %s says more", p.ID, p.PID, s.Dir, localcluster.LogDir(s.Dir))
 			}
 			return nil
 		},
@@ -164,7 +164,7 @@ func newClusterDown(a *app) *cobra.Command {
 		Short:   "end a cluster; its jobs and data stay in the folder",
 		Long:    "Ends all processes of the cluster in a folder, also those of a killed supervisor. Jobs and data stay: `up` on the same folder continues with them.",
 		Example: "taxon cluster down --dir c\ntaxon cluster down --dir c --quiet",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return supervise.Down(cmd.Context(), dir, a.ui) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return localcluster.Down(cmd.Context(), dir, a.ui) },
 	}
 	clusterDirFlag(cmd, &dir)
 	return cmd
@@ -183,7 +183,7 @@ func newClusterSupervise(a *app) *cobra.Command {
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)
 			defer signal.Stop(reload)
-			s := &supervise.Supervisor{Dir: dir, Log: a.stderr}
+			s := &localcluster.Supervisor{Dir: dir, Log: a.stderr}
 			return s.Run(cmd.Context(), reload)
 		},
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/labelset"
+	"taxon/internal/app/train"
 	"taxon/internal/model"
-	"taxon/internal/train"
+	"taxon/internal/model/labelset"
 )
 
 // The first two rows of animalRows score (dog, animal, cat, car) as TestPredict has them:

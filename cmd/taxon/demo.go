@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/demo"
+	"taxon/internal/app/demo"
+	"taxon/internal/app/train"
 	"taxon/internal/model"
-	"taxon/internal/train"
 )
 
 // newDemoVerb is the demo with the real trainer.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"taxon/internal/console"
-	"taxon/internal/dataset"
-	"taxon/internal/demo"
-	"taxon/internal/exit"
+	"taxon/internal/app/demo"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
+	"taxon/internal/ui/console"
+	"taxon/internal/ui/exitcode"
 )
 
 // centroids stands in for training: each class gets the mean of its documents, and
@@ -205,7 +205,7 @@ func TestDemoLeavesNothing(t *testing.T) {
 		return nil, errors.New("the shard is lost")
 	}
 	code, _, stderr := runDemoVerb(t, failing, "--quiet")
-	if code != exit.Failed || stderr != "taxon: the shard is lost\n" {
+	if code != exitcode.Failed || stderr != "taxon: the shard is lost\n" {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	left, err := os.ReadDir(os.TempDir())
@@ -221,14 +221,14 @@ func TestDemoKeepsTheUsersFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDemoVerb(t, centroids, "--keep", keep)
-	if code != exit.Usage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
+	if code != exitcode.Usage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	if got, err := os.ReadFile(mine); err != nil || string(got) != "mine" {
 		t.Errorf("the file now holds %q, %v", got, err)
 	}
 	code, _, stderr = runDemoVerb(t, centroids, "--keep", mine)
-	if code != exit.Usage || strings.Count(stderr, "\n") != 1 {
+	if code != exitcode.Usage || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a file for --keep: exit status %d, stderr %q", code, stderr)
 	}
 }

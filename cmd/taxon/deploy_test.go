@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/console"
+	"taxon/internal/ui/console"
 )
 
 // variable is what an orchestrator or a shell puts a value in for.

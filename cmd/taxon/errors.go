@@ -8,10 +8,10 @@ import (
 	"strings"
 	"syscall"
 
-	"taxon/internal/exit"
+	"taxon/internal/cluster/jobs"
 	taxonfs "taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // describe turns the error of a verb into its exit status and its line, or a line for each of
@@ -19,23 +19,23 @@ import (
 // of their own are failures of the run (1). A wrong path is an exception (2), because only the
 // user can correct it.
 func describe(ctx context.Context, err error) (code int, line string) {
-	line = human.OneLine(plainPath(err))
-	var s *exit.Error
+	line = format.OneLine(plainPath(err))
+	var s *exitcode.Error
 	switch {
 	case errors.As(err, &s) && len(s.Lines) > 1:
 		lines := make([]string, len(s.Lines))
 		for i, l := range s.Lines {
-			lines[i] = human.OneLine(l)
+			lines[i] = format.OneLine(l)
 		}
 		return s.Code, strings.Join(lines, "\n")
 	case errors.As(err, &s):
 		return s.Code, line
-	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted):
-		return exit.Interrupted, "interrupted"
+	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exitcode.ErrInterrupted):
+		return exitcode.Interrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
-		return exit.Usage, line
+		return exitcode.Usage, line
 	}
-	return exit.Failed, line
+	return exitcode.Failed, line
 }
 
 // isPathError says whether the user named a path that can't be used. A full or broken disk does

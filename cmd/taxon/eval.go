@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/console"
-	"taxon/internal/eval"
-	"taxon/internal/evaluate"
 	"taxon/internal/fs"
-	"taxon/internal/human"
+	"taxon/internal/model/evaluate"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/console"
+	"taxon/internal/ui/format"
 )
 
 func newEvalCmd(a *app) *cobra.Command {
@@ -77,8 +77,8 @@ func newEvalCmd(a *app) *cobra.Command {
 
 // printEval prints a result for people, with the second model's beside it if there is one. Shares
 // are in percent; the JSON document has fractions.
-func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
-	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, human.Counted(int64(r.Instances), "instance", "instances"), classSet(r))
+func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
+	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, format.Counted(int64(r.Instances), "instance", "instances"), classSet(r))
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head, blank := "in percent\t\t\n", "\t\t\n"
@@ -117,15 +117,15 @@ func printEval(a *app, o evaluate.Options, what string, r *eval.Result) {
 		printTests(a.stdout, o.Compare, r)
 	}
 	for _, other := range r.Others {
-		printTests(a.stdout, fmt.Sprintf("%s (micro F1 %s, macro F1 %s)", other.With, eval.Percent(other.Other.MicroF1), eval.Percent(other.Other.MacroF1)),
-			&eval.Result{SignTest: other.SignTest, Wilcoxon: other.Wilcoxon})
+		printTests(a.stdout, fmt.Sprintf("%s (micro F1 %s, macro F1 %s)", other.With, measure.Percent(other.Other.MicroF1), measure.Percent(other.Other.MacroF1)),
+			&measure.Result{SignTest: other.SignTest, Wilcoxon: other.Wilcoxon})
 	}
 }
 
 // printMeasures prints the measures in percent, or the others, a line each. It returns their
 // explanations.
-func printMeasures(w io.Writer, r *eval.Result, at []int, percent bool) (notes []string) {
-	for _, m := range eval.Measures(at...) {
+func printMeasures(w io.Writer, r *measure.Result, at []int, percent bool) (notes []string) {
+	for _, m := range measure.Measures(at...) {
 		v, ok := m.Of(r)
 		if !ok || m.Name == "" || m.Percent != percent {
 			continue
@@ -146,18 +146,18 @@ func printMeasures(w io.Writer, r *eval.Result, at []int, percent bool) (notes [
 	return notes
 }
 
-func printLevels(w io.Writer, s console.Style, r *eval.Result) {
+func printLevels(w io.Writer, s console.Style, r *measure.Result) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold("by level (1: the roots), in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "level\tclasses\tmacro F1\tF1\tprecision\trecall\t")
 	for _, l := range r.ByLevel {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, human.Count(int64(l.Classes)),
-			eval.Percent(l.MacroF1), eval.Percent(l.F1), eval.Percent(l.Precision), eval.Percent(l.Recall))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t\n", l.Level, format.Count(int64(l.Classes)),
+			measure.Percent(l.MacroF1), measure.Percent(l.F1), measure.Percent(l.Precision), measure.Percent(l.Recall))
 	}
 	t.Flush()
 }
 
-func printSizes(w io.Writer, s console.Style, r *eval.Result) {
+func printSizes(w io.Writer, s console.Style, r *measure.Result) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold("by training instances of the class, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := "instances\tclasses\tmacro F1\t"
@@ -166,50 +166,50 @@ func printSizes(w io.Writer, s console.Style, r *eval.Result) {
 	}
 	fmt.Fprintln(t, head)
 	for i, b := range r.BySize {
-		fmt.Fprintf(t, "%s\t%s\t%s\t", eval.Range(b.From, b.To), human.Count(int64(b.Classes)), eval.Percent(b.MacroF1))
+		fmt.Fprintf(t, "%s\t%s\t%s\t", measure.Range(b.From, b.To), format.Count(int64(b.Classes)), measure.Percent(b.MacroF1))
 		if r.Other != nil && i < len(r.Other.BySize) {
-			fmt.Fprintf(t, "%s\t%+.2f\t", eval.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
+			fmt.Fprintf(t, "%s\t%+.2f\t", measure.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
 		}
 		fmt.Fprintln(t)
 	}
 	t.Flush()
 }
 
-func printCoverage(w io.Writer, s console.Style, r *eval.Result) {
+func printCoverage(w io.Writer, s console.Style, r *measure.Result) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold("by least probability, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "least\tanswered\tright\twithout hierarchy\tright\t")
 	for _, c := range r.Coverage {
-		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, eval.Percent(c.Answered), eval.Percent(c.Correct), eval.Percent(c.Classes), eval.Percent(c.ClassCorrect))
+		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, measure.Percent(c.Answered), measure.Percent(c.Correct), measure.Percent(c.Classes), measure.Percent(c.ClassCorrect))
 	}
 	t.Flush()
 }
 
-func printClasses(w io.Writer, s console.Style, r *eval.Result) {
+func printClasses(w io.Writer, s console.Style, r *measure.Result) {
 	fmt.Fprintf(w, "\n%s\n", s.Bold("by class, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "instances\tpredicted\tprecision\trecall\tF1\t  class")
 	classes := slices.Clone(r.PerClass)
-	slices.SortStableFunc(classes, func(a, b eval.Class) int { return cmp.Compare(b.Instances, a.Instances) })
+	slices.SortStableFunc(classes, func(a, b measure.Class) int { return cmp.Compare(b.Instances, a.Instances) })
 	for _, c := range classes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t  %s\n", human.Count(c.Instances), human.Count(c.Predicted), eval.Percent(c.Precision), eval.Percent(c.Recall), eval.Percent(c.F1), c.Label)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t  %s\n", format.Count(c.Instances), format.Count(c.Predicted), measure.Percent(c.Precision), measure.Percent(c.Recall), measure.Percent(c.F1), c.Label)
 	}
 	t.Flush()
 }
 
-func printTests(w io.Writer, against string, r *eval.Result) {
+func printTests(w io.Writer, against string, r *measure.Result) {
 	if r.SignTest == nil || r.Wilcoxon == nil {
 		return
 	}
 	fmt.Fprintf(w, "\nagainst %s\n", against)
 	fmt.Fprintf(w, "  sign test over decisions (micro):    %s won, %s lost, p = %.3g\n",
-		human.Count(r.SignTest.Plus), human.Count(r.SignTest.Minus), r.SignTest.P)
+		format.Count(r.SignTest.Plus), format.Count(r.SignTest.Minus), r.SignTest.P)
 	fmt.Fprintf(w, "  Wilcoxon over the classes' F1 (macro): statistic %g, p = %.3g\n", r.Wilcoxon.Statistic, r.Wilcoxon.P)
 }
 
 // classSet names the class set of a result.
-func classSet(r *eval.Result) string {
-	classes := human.Counted(int64(r.Classes), "class", "classes")
+func classSet(r *measure.Result) string {
+	classes := format.Counted(int64(r.Classes), "class", "classes")
 	if r.ClassSet == "training" {
 		return classes + " of the training data"
 	}

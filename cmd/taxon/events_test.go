@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 

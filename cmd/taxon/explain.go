@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/explain"
 	"taxon/internal/fs"
+	"taxon/internal/model/explain"
 )
 
 func newExplainCmd(a *app) *cobra.Command {

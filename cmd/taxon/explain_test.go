@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/explain"
+	"taxon/internal/model/explain"
 )
 
 // Scores of animals by hand: row 2, x7 = 4 and x2 = 2, is a dog: 3.25.

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/exit"
-	"taxon/internal/export"
 	"taxon/internal/fs"
-	"taxon/internal/human"
 	"taxon/internal/model"
+	"taxon/internal/model/export"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // exportOptions are the flags of export.
@@ -99,11 +99,11 @@ func (v *thresholdValue) Set(s string) error {
 func (o *exportOptions) run(ctx context.Context, a *app) error {
 	switch {
 	case o.Model == "" && o.job == "":
-		return exit.Usagef("export: flag --model is required, or --job: see `taxon help export`")
+		return exitcode.Usagef("export: flag --model is required, or --job: see `taxon help export`")
 	case o.Model != "" && o.job != "":
-		return exit.Usagef("export: --model and --job exclude each other")
+		return exitcode.Usagef("export: --model and --job exclude each other")
 	case o.Out == fs.Stdin && a.json:
-		return exit.Usagef("export: --json prints to standard output: name a file for the weights with --out")
+		return exitcode.Usagef("export: --json prints to standard output: name a file for the weights with --out")
 	}
 	if o.job != "" {
 		done, err := o.fetch(ctx, a)
@@ -120,10 +120,10 @@ func (o *exportOptions) run(ctx context.Context, a *app) error {
 	case a.json:
 		return a.printJSON(r)
 	case p != nil:
-		a.ui.Note("%s of %s weights kept at threshold %g, %s on disk, in %s", human.Count(p.Entries), human.Count(p.Whole),
-			p.Threshold, human.Bytes(r.Bytes), human.Seconds(r.Seconds))
+		a.ui.Note("%s of %s weights kept at threshold %g, %s on disk, in %s", format.Count(p.Entries), format.Count(p.Whole),
+			p.Threshold, format.Bytes(r.Bytes), format.Seconds(r.Seconds))
 	default:
-		a.ui.Note("%s nodes written in %s", human.Count(int64(r.Nodes)), human.Seconds(r.Seconds))
+		a.ui.Note("%s nodes written in %s", format.Count(int64(r.Nodes)), format.Seconds(r.Seconds))
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err err
 		if a.json {
 			return nil, a.printJSON(export.Report{Out: o.Out, Format: o.Format, Nodes: r.Nodes, Seconds: time.Since(began).Seconds()})
 		}
-		a.ui.Note("%s nodes fetched in %s, sha256 %s", human.Count(int64(r.Nodes)), human.Seconds(time.Since(began).Seconds()), r.WeightsSHA256)
+		a.ui.Note("%s nodes fetched in %s, sha256 %s", format.Count(int64(r.Nodes)), format.Seconds(time.Since(began).Seconds()), r.WeightsSHA256)
 		return nil, nil
 	}
 	temp, done, err := fs.TempDir("export")

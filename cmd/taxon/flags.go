@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/human"
-	"taxon/internal/table"
+	"taxon/internal/data/table"
+	"taxon/internal/ui/format"
 )
 
 const groupAnnotation = "taxon_group"
@@ -257,7 +257,7 @@ func (v *choiceValue) Set(s string) error {
 			return nil
 		}
 	}
-	if near := human.Nearest(s, v.choices); near != "" {
+	if near := format.Nearest(s, v.choices); near != "" {
 		return valuef("did you mean %s?", near)
 	}
 	return valuef("must be one of %s", strings.Join(v.choices, ", "))
@@ -276,7 +276,7 @@ func (v *bytesValue) String() string {
 	if v.p == nil || *v.p == 0 {
 		return ""
 	}
-	return human.Bytes(*v.p)
+	return format.Bytes(*v.p)
 }
 func (v *bytesValue) Type() string { return "size" }
 func (v *bytesValue) Set(s string) error {

@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
+	"taxon/internal/data/generate"
 	"taxon/internal/fs"
-	"taxon/internal/generate"
-	"taxon/internal/human"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // generateOptions are the flags of generate.
@@ -95,11 +95,11 @@ func joinNames(names []string) string {
 // shape is what the flags ask for.
 func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 	if o.DAG && o.tree {
-		return generate.Shape{}, exit.Usagef("%s: --tree and --dag exclude each other", verb)
+		return generate.Shape{}, exitcode.Usagef("%s: --tree and --dag exclude each other", verb)
 	}
 	s, err := o.Shape()
 	if err != nil {
-		return s, exit.Usagef("%s: %v", verb, err)
+		return s, exitcode.Usagef("%s: %v", verb, err)
 	}
 	return s, nil
 }
@@ -130,13 +130,13 @@ func printGenerated(a *app, out string, r *generate.Report) {
 	s := r.Shape
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
-	row("instances", fmt.Sprintf("%s, and %s for testing", human.Count(int64(s.Instances)), human.Count(int64(s.Test))))
-	row("features", human.Count(int64(s.Features)))
-	row("classes", human.Count(int64(s.Classes))+perInstance(r.Labels, int64(s.Instances)))
+	row("instances", fmt.Sprintf("%s, and %s for testing", format.Count(int64(s.Instances)), format.Count(int64(s.Test))))
+	row("features", format.Count(int64(s.Features)))
+	row("classes", format.Count(int64(s.Classes))+perInstance(r.Labels, int64(s.Instances)))
 	if r.Nodes > 0 {
-		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", human.Count(int64(r.Nodes)), human.Count(int64(r.Edges))))
+		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", format.Count(int64(r.Nodes)), format.Count(int64(r.Edges))))
 	}
-	row("size", human.Bytes(r.Bytes))
+	row("size", format.Bytes(r.Bytes))
 	next := fmt.Sprintf("taxon train --data %s", fs.Join(out, generate.TrainFile))
 	if r.Nodes > 0 {
 		next += " --hierarchy " + fs.Join(out, generate.HierarchyFile)

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/eval"
-	"taxon/internal/exit"
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/exitcode"
 )
 
 // TestHBLRVariational: the report and the trace have the bound; predict --predictive writes, of
@@ -23,7 +23,7 @@ func TestHBLRVariational(t *testing.T) {
 	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x")}
 	do := taxonOf(t, vars)
 	const train = "train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --json --quiet "
-	for inference, rule := range map[string]modelform.Predictive{"map": modelform.Laplace, "variational": modelform.Variational} {
+	for inference, rule := range map[string]form.Predictive{"map": form.Laplace, "variational": form.Variational} {
 		vars["m"] = filepath.Join(dir, inference)
 		options := "--inference " + inference
 		if inference == "variational" {
@@ -88,8 +88,8 @@ func TestHBLRVariational(t *testing.T) {
 			}
 			loss, instance = loss-math.Log(own/all), instance+1
 		}
-		var plain, wide eval.Result
-		for r, options := range map[*eval.Result]string{&plain: "", &wide: " --predictive --compare $m"} {
+		var plain, wide measure.Result
+		for r, options := range map[*measure.Result]string{&plain: "", &wide: " --predictive --compare $m"} {
 			if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --json --quiet"+options)), r); err != nil || r.Probability == nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestHBLRVariational(t *testing.T) {
 		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
 		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}

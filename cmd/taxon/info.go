@@ -11,13 +11,13 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/eval"
-	"taxon/internal/exit"
+	"taxon/internal/app/estimate"
+	"taxon/internal/app/inspect"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/inspect"
 	"taxon/internal/model"
-	"taxon/internal/planinfo"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -47,9 +47,9 @@ func newInfoCmd(a *app) *cobra.Command {
 			case len(args) == 0 && (o.data != "" || o.like.Like != ""): // judged by infoOptions.check
 				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
-				return exit.Usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
+				return exitcode.Usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
 			case len(args) > 1:
-				return exit.Usagef("info: unexpected argument %q: one PATH at a time", args[1])
+				return exitcode.Usagef("info: unexpected argument %q: one PATH at a time", args[1])
 			}
 			return nil
 		},
@@ -166,19 +166,19 @@ func (o *infoOptions) check(args []string) (string, error) {
 	if err := registry.Fill(&taxonv1.Options{Method: o.Method}, o.Said); err != nil {
 		var errs []error
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			errs = append(errs, exit.Usagef("info: --%s", line))
+			errs = append(errs, exitcode.Usagef("info: --%s", line))
 		}
-		return "", exit.Join(errs...)
+		return "", exitcode.Join(errs...)
 	}
 	switch {
 	case !o.plan && (o.data != "" || o.like.Like != ""):
-		return "", exit.Usagef("info: --data and --like go with --plan")
+		return "", exitcode.Usagef("info: --data and --like go with --plan")
 	case o.like.Like != "" && o.Weights != "":
-		return "", exit.Usagef("info: --like has no instances that --instance-weights could weigh: leave it out")
+		return "", exitcode.Usagef("info: --like has no instances that --instance-weights could weigh: leave it out")
 	case o.like.Like != "" && (o.data != "" || len(args) > 0):
-		return "", exit.Usagef("info: --like needs no data: leave PATH out")
+		return "", exitcode.Usagef("info: --like needs no data: leave PATH out")
 	case o.data != "" && len(args) > 0:
-		return "", exit.Usagef("info: PATH and --data name the same thing: give one of them")
+		return "", exitcode.Usagef("info: PATH and --data name the same thing: give one of them")
 	case o.data != "":
 		return o.data, nil
 	case len(args) > 0:
@@ -193,7 +193,7 @@ func printInfo(a *app, i *inspect.Info) {
 		"shape": "data that generate would make"}[i.Kind]
 	size := ""
 	if i.Bytes > 0 {
-		size = ", " + human.Bytes(i.Bytes)
+		size = ", " + format.Bytes(i.Bytes)
 	}
 	fmt.Fprintf(a.stdout, "%s: %s%s\n", a.style.Bold(i.Path), kind, size)
 	p := infoPrinter{a}
@@ -202,7 +202,7 @@ func printInfo(a *app, i *inspect.Info) {
 	p.structure(i)
 	p.memory(i.Memory)
 	if i.Seconds > 0 {
-		p.row("time", "about %s to %s, within a factor of three", human.Seconds(i.Seconds), i.Until)
+		p.row("time", "about %s to %s, within a factor of three", format.Seconds(i.Seconds), i.Until)
 	}
 	p.plan(i.Plan)
 	for _, n := range i.Notes {
@@ -227,19 +227,19 @@ func (p infoPrinter) training(i *inspect.Info) {
 	if r.Gap != nil {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)
 	}
-	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"), human.Seconds(r.Seconds))
+	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"), format.Seconds(r.Seconds))
 	for _, c := range r.CapsBefore {
 		p.row("before", "%s", capsThen(c))
 	}
 	if i.Pruned != nil {
-		p.row("pruned", "threshold %.4g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, human.Count(i.Pruned.Entries), i.Pruned.Values)
+		p.row("pruned", "threshold %.4g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, format.Count(i.Pruned.Entries), i.Pruned.Values)
 		if c := r.Pruned; c != nil {
 			p.row("cost", "%s", pruneCost(c))
 		}
 		p.row("weights", "sha256 %s", r.WeightsSHA256)
 		return
 	}
-	p.row("weights", "%s stored, sha256 %s", human.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
+	p.row("weights", "%s stored, sha256 %s", format.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
 }
 
 // pruneCost says what pruning was measured to cost.
@@ -247,40 +247,40 @@ func pruneCost(c *model.PruneCost) string {
 	if c.Instances == 0 {
 		return "not measured: there were too few instances to hold some out"
 	}
-	on := human.Counted(int64(c.Instances), "instance", "instances")
+	on := format.Counted(int64(c.Instances), "instance", "instances")
 	if c.HeldOut {
 		on += fmt.Sprintf(" held out of further trainings, whose models were pruned alike (costs %s points)", c.Lost())
 	}
-	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", eval.Percent(c.MicroF1), eval.Percent(c.Pruned), on)
+	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", measure.Percent(c.MicroF1), measure.Percent(c.Pruned), on)
 }
 
 func (p infoPrinter) data(d *inspect.Data) {
 	if d == nil {
 		return
 	}
-	p.row("instances", "%s%s", human.Count(d.Instances), prefixed(d.Form))
+	p.row("instances", "%s%s", format.Count(d.Instances), prefixed(d.Form))
 	if d.LeftOut > 0 {
-		p.row("left out", "%s of weight 0", human.Count(d.LeftOut))
+		p.row("left out", "%s of weight 0", format.Count(d.LeftOut))
 	}
 	if d.Weights != 0 {
 		p.row("weighing", "%.6g in all", d.Weights)
 	}
 	if d.Features != nil {
-		p.row("features", "%s", human.Count(*d.Features))
+		p.row("features", "%s", format.Count(*d.Features))
 	}
 	if d.Nonzeros != nil {
-		p.row("nonzeros", "%s%s", human.Count(*d.Nonzeros), perInstance(*d.Nonzeros, d.Instances))
+		p.row("nonzeros", "%s%s", format.Count(*d.Nonzeros), perInstance(*d.Nonzeros, d.Instances))
 	}
-	p.row("classes", "%s%s", human.Count(d.Labels), labelsEach(d))
+	p.row("classes", "%s%s", format.Count(d.Labels), labelsEach(d))
 	if s := d.ClassSizes; s != nil {
-		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", human.Count(s.Min), human.Count(s.Median), s.Mean, human.Count(s.Max))
+		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", format.Count(s.Min), format.Count(s.Median), s.Mean, format.Count(s.Max))
 		var bins []string
 		for _, b := range s.Bins {
 			to := "+"
 			if b.To != nil {
 				to = fmt.Sprintf("-%d", *b.To)
 			}
-			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, human.Count(int64(b.Classes))))
+			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, format.Count(int64(b.Classes))))
 		}
 		p.row("", "%s", strings.Join(bins, "   "))
 	}
@@ -302,14 +302,14 @@ func prefixed(s string) string {
 
 func (p infoPrinter) structure(i *inspect.Info) {
 	if s := i.Structure; s != nil {
-		p.row("structure", "%s, %s, %s, %s, depth %d", human.Counted(int64(s.Nodes), "node", "nodes"), human.Counted(int64(s.Edges), "edge", "edges"),
-			human.Counted(int64(s.Roots), "root", "roots"), human.Counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
+		p.row("structure", "%s, %s, %s, %s, depth %d", format.Counted(int64(s.Nodes), "node", "nodes"), format.Counted(int64(s.Edges), "edge", "edges"),
+			format.Counted(int64(s.Roots), "root", "roots"), format.Counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
 		if s.MultiParent > 0 {
-			p.row("", "%s with more than one parent", human.Counted(int64(s.MultiParent), "node", "nodes"))
+			p.row("", "%s with more than one parent", format.Counted(int64(s.MultiParent), "node", "nodes"))
 		}
 		if i.Data != nil {
-			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", human.Count(int64(s.LabelsLeaves)),
-				human.Count(int64(s.LabelsInside)), human.Count(int64(s.LabelsAbsent)))
+			p.row("", "classes: %s at leaves, %s at internal nodes, %s outside", format.Count(int64(s.LabelsLeaves)),
+				format.Count(int64(s.LabelsInside)), format.Count(int64(s.LabelsAbsent)))
 		}
 	}
 	if t := i.Tree; t != nil {
@@ -317,45 +317,45 @@ func (p infoPrinter) structure(i *inspect.Info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", human.Counted(int64(t.Nodes), "node", "nodes"), human.Counted(int64(t.Terminals), "terminal", "terminals"),
-			human.Count(int64(t.Spawned)), human.Count(int64(t.Internals)), virtual, t.Depth)
+		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", format.Counted(int64(t.Nodes), "node", "nodes"), format.Counted(int64(t.Terminals), "terminal", "terminals"),
+			format.Count(int64(t.Spawned)), format.Count(int64(t.Internals)), virtual, t.Depth)
 	}
 }
 
 func (p infoPrinter) memory(m *method.Memory) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train --memory at least %s", human.Bytes(int64(m.Total)), human.Bytes(int64(m.Data)), human.Bytes(int64(m.State)), human.Bytes(int64(m.Scratch)), human.Bytes(int64(m.Process)), human.Bytes(int64(m.Least)))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train --memory at least %s", format.Bytes(int64(m.Total)), format.Bytes(int64(m.Data)), format.Bytes(int64(m.State)), format.Bytes(int64(m.Scratch)), format.Bytes(int64(m.Process)), format.Bytes(int64(m.Least)))
 	}
 }
 
-func (p infoPrinter) plan(i *planinfo.Info) {
+func (p infoPrinter) plan(i *estimate.Info) {
 	if i == nil {
 		return
 	}
 	var items []string
 	for _, list := range i.Items {
-		items = append(items, human.Counted(int64(list.Count), list.Kind, list.Kind+"s"))
+		items = append(items, format.Counted(int64(list.Count), list.Kind, list.Kind+"s"))
 	}
-	p.row("plan", "%s in %s: %s a sweep, about %s to %s", human.Counted(int64(i.Terminals), "terminal", "terminals"), strings.Join(items, ", "),
-		human.Counted(int64(i.TasksSweep), "task", "tasks"), human.Counted(int64(i.Sweeps), "sweep", "sweeps"), i.Until)
+	p.row("plan", "%s in %s: %s a sweep, about %s to %s", format.Counted(int64(i.Terminals), "terminal", "terminals"), strings.Join(items, ", "),
+		format.Counted(int64(i.TasksSweep), "task", "tasks"), format.Counted(int64(i.Sweeps), "sweep", "sweeps"), i.Until)
 	visits := ""
 	if i.Visits > 0 {
 		visits = fmt.Sprintf("%.3g visits (nonzeros times classes), ", i.Visits)
 	}
-	p.row("sweep", "%sabout %s written, %s moved", visits, human.Bytes(i.StoredSweep), human.Bytes(i.BytesSweep))
+	p.row("sweep", "%sabout %s written, %s moved", visits, format.Bytes(i.StoredSweep), format.Bytes(i.BytesSweep))
 	fits := ""
 	if i.Fits != nil && *i.Fits {
 		fits = ": it fits"
 	} else if i.Fits != nil {
 		fits = ": it does not fit; give more memory or fewer slots"
 	}
-	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", human.Bytes(i.WorkerMemory), human.Bytes(i.WorkerLeast), human.Bytes(i.StoreMemory), fits)
+	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", format.Bytes(i.WorkerMemory), format.Bytes(i.WorkerLeast), format.Bytes(i.StoreMemory), fits)
 	accuracy := "within a factor of three"
 	if i.CPUSeconds < factorHoldsFrom {
 		accuracy = "likely less: short trainings are overestimated"
 	}
 	p.row("CPU", "about %s, %s", formatLong(i.CPUSeconds), accuracy)
-	width := max(4, len(human.Count(int64(i.Speedup[len(i.Speedup)-1].Cores))))
+	width := max(4, len(format.Count(int64(i.Speedup[len(i.Speedup)-1].Cores))))
 	for k, s := range i.Speedup {
 		name := ""
 		if k == 0 {
@@ -367,9 +367,9 @@ func (p infoPrinter) plan(i *planinfo.Info) {
 		}
 		speedup := strconv.FormatFloat(s.Speedup, 'g', 3, 64)
 		if s.Speedup >= 100 {
-			speedup = human.Count(int64(s.Speedup))
+			speedup = format.Count(int64(s.Speedup))
 		}
-		p.row(name, "%*s: %s, %s times as fast%s", width, human.Count(int64(s.Cores)), formatLong(s.Seconds), speedup, limit)
+		p.row(name, "%*s: %s, %s times as fast%s", width, format.Count(int64(s.Cores)), formatLong(s.Seconds), speedup, limit)
 	}
 }
 
@@ -382,5 +382,5 @@ func formatLong(seconds float64) string {
 	if seconds >= 7200 {
 		return fmt.Sprintf("%.3g h", seconds/3600)
 	}
-	return human.Seconds(seconds)
+	return format.Seconds(seconds)
 }

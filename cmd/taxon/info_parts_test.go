@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"taxon/internal/exit"
+	"taxon/internal/ui/exitcode"
 )
 
 // A pattern, and a folder of part files, are looked at like the file that they make up.
@@ -30,7 +30,7 @@ func TestInfoParts(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"info $DIR/none", "info $DIR/none*"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage {
 			t.Errorf("%s: exit %d: %s", line, code, stderr)
 		}
 	}

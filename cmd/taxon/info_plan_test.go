@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/exit"
-	"taxon/internal/planinfo"
+	"taxon/internal/app/estimate"
+	"taxon/internal/ui/exitcode"
 )
 
 func TestInfoPlan(t *testing.T) {
@@ -28,7 +28,7 @@ func TestInfoPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr = runWith(t, "", "info", "--plan", "--data", data, "--hierarchy", tree, "--json")
-	var i struct{ Plan *planinfo.Info }
+	var i struct{ Plan *estimate.Info }
 	if err := json.Unmarshal([]byte(stdout), &i); code != 0 || err != nil || i.Plan == nil || i.Plan.Terminals != 3 || i.Plan.Fits != nil || len(i.Plan.Speedup) != 4 {
 		t.Errorf("exit status %d, %v, %s%s", code, err, stdout, stderr)
 	}
@@ -81,7 +81,7 @@ func TestInfoTakesOptions(t *testing.T) {
 		"--method hblr-m1 --inference sampled":                         "must be one of map, variational",
 		"--plan --method hblr-m2 --prior-scale df --likelihood binary": "prior-scale df goes with hblr-m1 and hblr-m3",
 	} {
-		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exit.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", options, code, stderr)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/dataset"
-	"taxon/internal/exit"
+	"taxon/internal/app/train"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/table"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/table"
-	"taxon/internal/train"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // ingestOptions are the flags of ingest.
@@ -100,16 +100,16 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	if !o.strings {
 		for _, name := range []string{"kernel", "length", "gaps", "decay", "alphabet"} {
 			if cmd.Flags().Changed(name) {
-				return exit.Usagef("ingest: --%s is for --strings: add that, or leave it out", name)
+				return exitcode.Usagef("ingest: --%s is for --strings: add that, or leave it out", name)
 			}
 		}
 		o.kernel = dataset.Strings{}
 	} else if o.text {
-		return exit.Usagef("ingest: --strings and --text exclude each other")
+		return exitcode.Usagef("ingest: --strings and --text exclude each other")
 	} else if o.kernel.Kernel == dataset.Kernels[0] {
 		for _, name := range []string{"gaps", "decay"} {
 			if cmd.Flags().Changed(name) {
-				return exit.Usagef("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
+				return exitcode.Usagef("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
 			}
 		}
 	}
@@ -140,18 +140,18 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(r.Out))
-	row("instances", human.Count(r.Instances))
+	row("instances", format.Count(r.Instances))
 	if r.LeftOut > 0 {
-		row("left out", human.Count(r.LeftOut)+" of weight 0")
+		row("left out", format.Count(r.LeftOut)+" of weight 0")
 	}
 	if r.Weights != 0 {
 		row("weighing", fmt.Sprintf("%.6g in all", r.Weights))
 	}
-	row("features", human.Count(r.Features))
-	row("nonzeros", human.Count(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
-	row("labels", human.Count(r.Labels)+perInstance(r.LabelEntries, r.Instances))
-	row("size", human.Bytes(r.Bytes))
-	row("time", human.Seconds(r.Seconds))
+	row("features", format.Count(r.Features))
+	row("nonzeros", format.Count(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
+	row("labels", format.Count(r.Labels)+perInstance(r.LabelEntries, r.Instances))
+	row("size", format.Bytes(r.Bytes))
+	row("time", format.Seconds(r.Seconds))
 }
 
 // perInstance is the mean of n over the instances, in brackets.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/dataset"
-	"taxon/internal/demo"
-	"taxon/internal/exit"
+	"taxon/internal/app/demo"
+	"taxon/internal/data/dataset"
+	"taxon/internal/ui/exitcode"
 )
 
 func runWith(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
@@ -74,7 +74,7 @@ func TestIngestErrors(t *testing.T) {
 				args = append(args, "--out", out)
 			}
 			code, stdout, stderr := runWith(t, c.stdin, args...)
-			if code != exit.Usage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			if code != exitcode.Usage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit status %d, stdout %q, stderr %q, want %q", code, stdout, stderr, c.want)
 			}
 			left, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
 	"taxon/internal/fs"
-	"taxon/internal/human"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain or
@@ -63,7 +63,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 			continue
 		case f == nil:
 			meant := fmt.Sprintf("they are those of `taxon help %s`", cmd.Name())
-			if s := human.Nearest(key, flagNames(cmd)); s != "" {
+			if s := format.Nearest(key, flagNames(cmd)); s != "" {
 				meant = "did you mean " + s + "?"
 			}
 			wrong(at, "unknown flag %q: %s", key, meant)
@@ -92,7 +92,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		errs = append(errs, validate())
 	}
 	if errs != nil {
-		return exit.Join(errs...)
+		return exitcode.Join(errs...)
 	}
 	return canonicalPaths(cmd)
 }

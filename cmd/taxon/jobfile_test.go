@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
-	"taxon/internal/human"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // jobFlags is a command with flags of each kind.
@@ -66,7 +66,7 @@ func TestJobFile(t *testing.T) {
 	}
 	cmd, _, _, _ := jobFlags()
 	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"), noMore)
-	var all *exit.Error
+	var all *exitcode.Error
 	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: --C -1") {
 		t.Errorf("all that is wrong: %v", err)
 	}
@@ -83,7 +83,7 @@ func FuzzJobFile(f *testing.F) {
 	f.Add([]byte("data: [a, 'b', \"c\"]\nC: 1 # x\n- y\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cmd, _, _, _ := jobFlags()
-		if err := parseJobFile(cmd, "job.yaml", data, noMore); err != nil && strings.Contains(human.OneLine(err.Error()), "\n") {
+		if err := parseJobFile(cmd, "job.yaml", data, noMore); err != nil && strings.Contains(format.OneLine(err.Error()), "\n") {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})

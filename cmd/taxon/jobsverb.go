@@ -17,9 +17,9 @@ import (
 	"golang.org/x/term"
 
 	"taxon/internal/cluster/client"
-	"taxon/internal/exit"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -48,7 +48,7 @@ func (a *app) table(rows [][]string) {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, human.OneLine(cell))
+			fmt.Fprint(w, format.OneLine(cell))
 		}
 		fmt.Fprintln(w)
 	}
@@ -78,9 +78,9 @@ func newJobsCmd(a *app) *cobra.Command {
 			}
 			gap := "-"
 			if l.Gap != nil {
-				gap = human.Gap(*l.Gap)
+				gap = format.Gap(*l.Gap)
 			}
-			eta := cmp.Or(human.Between(j.GetEtaLowSeconds(), j.GetEtaHighSeconds()), "-")
+			eta := cmp.Or(format.Between(j.GetEtaLowSeconds(), j.GetEtaHighSeconds()), "-")
 			lines = append(lines, l)
 			rows = append(rows, []string{l.Job, l.State, fmt.Sprint(l.Sweep), gap, eta, jobs.ValuesText(j), l.Name})
 		}
@@ -216,7 +216,7 @@ func newDrainCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(jobs.WorkerOf(w), "%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), human.Counted(int64(w.GetRunning()), "task", "tasks"))
+		return a.printNote(jobs.WorkerOf(w), "%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), format.Counted(int64(w.GetRunning()), "task", "tasks"))
 	})
 }
 
@@ -246,7 +246,7 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
 	at := time.UnixMilli(l.GetUnixMs()).UTC()
-	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), human.OneLine(l.GetText()), where)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), format.OneLine(l.GetText()), where)
 	return err
 }
 
@@ -281,7 +281,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(jobs.StatusOf(r.Status))
 			}
-			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, human.Counted(int64(r.Shards), "shard", "shards"))
+			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)
 			return err
 		},
@@ -310,7 +310,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return nil
 	}
 	if !a.terminal {
-		return exit.Usagef("%s: give --yes if that is meant", why)
+		return exitcode.Usagef("%s: give --yes if that is meant", why)
 	}
 	fmt.Fprintf(a.stderr, "%s. %s [y/N] ", why, question)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
@@ -318,7 +318,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return exit.Usagef("%s: nothing was done", why)
+		return exitcode.Usagef("%s: nothing was done", why)
 	}
 	return nil
 }

@@ -20,16 +20,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"taxon/internal/console"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/metrics"
+	"taxon/internal/ui/console"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func main() {
 	metrics.AdoptGRPC()
-	kill := func() { os.Exit(exit.Interrupted) }
+	kill := func() { os.Exit(exitcode.Interrupted) }
 	ctx, in := context.Background(), io.Reader(os.Stdin)
 	if os.Getenv(envEndsWithStdin) != "" {
 		os.Unsetenv(envEndsWithStdin) // it is not meant for the processes that this one starts
@@ -56,7 +56,7 @@ func endsWith(parent context.Context, r io.Reader, kill func()) context.Context 
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
 		_, _ = io.Copy(io.Discard, r) // an error is an end, too
-		cancel(exit.ErrInterrupted)
+		cancel(exitcode.ErrInterrupted)
 		time.AfterFunc(orphanWait, kill)
 	}()
 	return ctx
@@ -84,7 +84,7 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 				switch {
 				case first.IsZero():
 					first = time.Now()
-					cancel(exit.ErrInterrupted)
+					cancel(exitcode.ErrInterrupted)
 				case time.Since(first) >= signalsApart:
 					kill()
 				}
@@ -113,22 +113,22 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
-			a.fail(human.OneLine(fs.Fault(r).Error()))
-			code = exit.Failed
+			a.fail(format.OneLine(fs.Fault(r).Error()))
+			code = exitcode.Failed
 		} else if r != nil {
 			a.ui.Close()
-			a.fail(fmt.Sprintf("internal error: %s%s; please report", human.OneLine(fmt.Sprint(r)), panicPlace()))
-			code = exit.Failed
+			a.fail(fmt.Sprintf("internal error: %s%s; please report", format.OneLine(fmt.Sprint(r)), panicPlace()))
+			code = exitcode.Failed
 		}
 	}()
 	debug.SetPanicOnFault(true)
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
-		err = exit.Errorf(exit.Failed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
+		err = exitcode.Errorf(exitcode.Failed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
 	}
 	if err == nil {
-		return exit.Done
+		return exitcode.Done
 	}
 	code, line := describe(ctx, err)
 	if line != "" {

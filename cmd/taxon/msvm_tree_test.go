@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/exit"
+	"taxon/internal/ui/exitcode"
 )
 
 // TestTreeMachineVerbs: the labels of predict are those of the exported vectors: greatest sums over
@@ -94,7 +94,7 @@ func TestTreeMachineVerbs(t *testing.T) {
 				sumsOf(t, do, dir, children, vectors)
 				continue
 			}
-			if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
+			if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
 				t.Errorf("%s: exit status %d, %s", line, code, stderr)
 			}
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/exit"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/predict"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func newPredictCmd(a *app) *cobra.Command {
@@ -28,13 +28,13 @@ func newPredictCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
 			if o.Out == fs.Stdin && a.json {
-				return exit.Usagef("predict: --json prints to standard output: name a file for the labels with --out")
+				return exitcode.Usagef("predict: --json prints to standard output: name a file for the labels with --out")
 			}
 			r, err := predict.Run(cmd.Context(), o, a.ui)
 			if err != nil {
 				return err
 			}
-			return a.printNote(r, "%s labelled in %s", human.Counted(r.Instances, "instance", "instances"), human.Seconds(r.Seconds))
+			return a.printNote(r, "%s labelled in %s", format.Counted(r.Instances, "instance", "instances"), format.Seconds(r.Seconds))
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {

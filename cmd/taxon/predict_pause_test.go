@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"taxon/internal/dataset"
-	"taxon/internal/predict"
+	"taxon/internal/data/dataset"
+	"taxon/internal/model/predict"
 )
 
 // A line's labels come out before the next line goes in: who waits for them sees them, even if

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/node"
-	"taxon/internal/exit"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/metrics"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 // envCoordinator is the environment variable that replaces --coordinator.
@@ -32,10 +32,10 @@ func needCoordinator(verb, addr string) error {
 		return nil // read when it is called
 	}
 	if addr == "" {
-		return exit.Usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
+		return exitcode.Usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return exit.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, human.QuoteIfNeeded(addr))
+		return exitcode.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, format.QuoteIfNeeded(addr))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"taxon/internal/exit"
 	"taxon/internal/fs"
+	"taxon/internal/ui/exitcode"
 )
 
 // envProfile names a file with the flags for calling a cluster.
@@ -53,7 +53,7 @@ func readProfile(cmd *cobra.Command) error {
 			value = filepath.Join(filepath.Dir(path), value)
 		}
 		if err := f.Value.Set(value); err != nil {
-			return exit.Usagef("%s: %w", path, err)
+			return exitcode.Usagef("%s: %w", path, err)
 		}
 	}
 	return nil

@@ -4,10 +4,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
+	"taxon/internal/app/report"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/report"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func newReportCmd(a *app) *cobra.Command {
@@ -24,17 +24,17 @@ func newReportCmd(a *app) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit.Usagef("report: name the folder of one model; others go to --compare")
+				return exitcode.Usagef("report: name the folder of one model; others go to --compare")
 			}
 			if len(o.Compare) > 0 && o.Data.Path == "" {
-				return exit.Usagef("report: --compare needs --data to compare on")
+				return exitcode.Usagef("report: --compare needs --data to compare on")
 			}
 			o.Model, o.Data.Files = args[0], fs.Local{In: a.stdin}
 			s, err := report.Write(cmd.Context(), o, a.ui)
 			if err != nil {
 				return err
 			}
-			return a.printNote(s, "%s written: %s", s.Out, human.Bytes(s.Bytes))
+			return a.printNote(s, "%s written: %s", s.Out, format.Bytes(s.Bytes))
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
-	"taxon/internal/human"
-	"taxon/internal/runs"
+	"taxon/internal/app/modellist"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func newRunsCmd(a *app) *cobra.Command {
@@ -24,16 +24,16 @@ func newRunsCmd(a *app) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit.Usagef("runs: name one folder")
+				return exitcode.Usagef("runs: name one folder")
 			}
-			all, err := runs.Find(args[0], by)
+			all, err := modellist.Find(args[0], by)
 			switch {
 			case err != nil:
 				return err
 			case traces:
-				return errors.Join(runs.WriteTraces(a.stdout, all), runs.Broken(all))
+				return errors.Join(modellist.WriteTraces(a.stdout, all), modellist.Broken(all))
 			case table:
-				return errors.Join(runs.WriteCSV(a.stdout, all), runs.Broken(all))
+				return errors.Join(modellist.WriteCSV(a.stdout, all), modellist.Broken(all))
 			}
 			rows := [][]string{{"MODEL", "OPTIONS", "GAP", "MICRO-F1", "MACRO-F1", "SWEEPS", "TIME", "SIZE"}}
 			for _, r := range all {
@@ -43,15 +43,15 @@ func newRunsCmd(a *app) *cobra.Command {
 				}
 				gap := ""
 				if r.Gap != nil {
-					gap = human.Gap(*r.Gap)
+					gap = format.Gap(*r.Gap)
 				}
-				rows = append(rows, []string{r.Dir, r.Options, gap, runs.Percent(r.MicroF1), runs.Percent(r.MacroF1), fmt.Sprint(r.Sweeps), human.Seconds(r.Seconds), human.Bytes(r.Bytes)})
+				rows = append(rows, []string{r.Dir, r.Options, gap, modellist.Percent(r.MicroF1), modellist.Percent(r.MacroF1), fmt.Sprint(r.Sweeps), format.Seconds(r.Seconds), format.Bytes(r.Bytes)})
 			}
-			return errors.Join(a.printTable(all, rows, "no model in "+args[0]), runs.Broken(all))
+			return errors.Join(a.printTable(all, rows, "no model in "+args[0]), modellist.Broken(all))
 		},
 	}
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		choiceFlag(f, &by, "sort", by, runs.Sorts, "sort by `KEY`: "+strings.Join(runs.Sorts, ", "))
+		choiceFlag(f, &by, "sort", by, modellist.Sorts, "sort by `KEY`: "+strings.Join(modellist.Sorts, ", "))
 		f.BoolVar(&table, "csv", false, "write a CSV table")
 		f.BoolVar(&traces, "traces", false, "write a CSV table of the models' sweeps: objective, bound, gap and F1 by sweep and second, for other programs' pictures")
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/metrics"
-	"taxon/internal/serve"
+	"taxon/internal/app/serve"
+	"taxon/internal/cluster/metrics"
 )
 
 func newServeCmd(a *app) *cobra.Command {

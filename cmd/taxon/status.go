@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/client"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -78,14 +78,14 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 
 // printStatus prints a status for people.
 func printStatus(a *app, st *taxonv1.JobStatus) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, human.OneLine(fmt.Sprintf(format, args...)))
+	row := func(name, text string, args ...any) {
+		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, format.OneLine(fmt.Sprintf(text, args...)))
 	}
 	title := st.GetJob()
 	if st.GetName() != "" {
 		title += " (" + st.GetName() + ")"
 	}
-	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(human.OneLine(title)))
+	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(format.OneLine(title)))
 	state := jobs.Doing(st)
 	if n := st.GetQueuePosition(); n > 0 {
 		state += fmt.Sprintf(", %d in the queue", n)
@@ -95,13 +95,13 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	row("state", "%s", state)
 	if w := st.GetWaitsFor(); w != "" {
-		row("waits for", "%s", human.OneLine(w))
+		row("waits for", "%s", format.OneLine(w))
 	}
 	if k := st.GetKept(); k != nil && !k.GetDiscarded() {
 		row("values", "%s", jobs.KeptText(k))
 	}
 	if st.GetOwner() != "" {
-		row("owner", "%s", human.OneLine(st.GetOwner()))
+		row("owner", "%s", format.OneLine(st.GetOwner()))
 	}
 	for _, at := range []struct {
 		name   string
@@ -118,14 +118,14 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	t := st.GetTasks()
 	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(),
-		human.Counted(int64(t.GetRetried()), "attempt repeated", "attempts repeated"), st.GetSpeculated())
-	row("faults", "%s, %s to an earlier sweep, %s again", human.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
-		human.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), human.Counted(int64(st.GetRemade()), "lost value computed", "lost values computed"))
-	row("bytes", "%s read, %s written; last sweep %s and %s", human.Bytes(int64(st.GetBytesRead())), human.Bytes(int64(st.GetBytesWritten())),
-		human.Bytes(int64(st.GetSweepBytesRead())), human.Bytes(int64(st.GetSweepBytesWritten())))
-	took := human.Seconds(st.GetSeconds()) + " of work, " + human.Seconds(st.GetCpuSeconds()) + " of CPU"
+		format.Counted(int64(t.GetRetried()), "attempt repeated", "attempts repeated"), st.GetSpeculated())
+	row("faults", "%s, %s to an earlier sweep, %s again", format.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
+		format.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), format.Counted(int64(st.GetRemade()), "lost value computed", "lost values computed"))
+	row("bytes", "%s read, %s written; last sweep %s and %s", format.Bytes(int64(st.GetBytesRead())), format.Bytes(int64(st.GetBytesWritten())),
+		format.Bytes(int64(st.GetSweepBytesRead())), format.Bytes(int64(st.GetSweepBytesWritten())))
+	took := format.Seconds(st.GetSeconds()) + " of work, " + format.Seconds(st.GetCpuSeconds()) + " of CPU"
 	if idle := st.GetIdleSeconds(); idle > 0 {
-		took += ", " + human.Seconds(idle) + " waiting besides"
+		took += ", " + format.Seconds(idle) + " waiting besides"
 	}
 	if left := jobs.ETA(st); left != "" {
 		took += ", ETA " + left
@@ -147,7 +147,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("failed at", "%s", jobs.FailedAt(f))
 	}
 	if st.GetError() != "" {
-		row("error", "%s", human.OneLine(st.GetError()))
+		row("error", "%s", format.OneLine(st.GetError()))
 	}
 }
 
@@ -157,6 +157,6 @@ func (a *app) printLine(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", human.SafeJSON(data))
+	_, err = fmt.Fprintf(a.stdout, "%s\n", format.SafeJSON(data))
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -43,19 +43,19 @@ func storeLineOf(s *taxonv1.Shard) storeLine {
 func (l storeLine) row() []string {
 	free, writes := "-", "yes"
 	if l.Free != nil {
-		free = human.Bytes(int64(*l.Free))
+		free = format.Bytes(int64(*l.Free))
 	}
 	switch {
 	case l.State != "up":
 		writes = "-"
 	case l.Refuses:
-		writes = "refused: less than " + human.Bytes(int64(*l.Reserve)) + " free"
+		writes = "refused: less than " + format.Bytes(int64(*l.Reserve)) + " free"
 	}
 	state := l.State
 	if l.Repairs && state == "up" {
 		state += ", repairs"
 	}
-	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), human.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
+	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), format.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
 func newStoresCmd(a *app) *cobra.Command {
@@ -134,7 +134,7 @@ func newStoresStrays(a *app) *cobra.Command {
 				continue
 			}
 			lines = append(lines, strayLine{s.GetJob(), s.GetValues(), s.GetBytes(), s.GetDropped()})
-			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), human.Bytes(int64(s.GetBytes())), map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
+			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), format.Bytes(int64(s.GetBytes())), map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
 		}
 		return a.printTable(lines, rows, "no values of unknown jobs")
 	})

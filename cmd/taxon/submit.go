@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method"
+	"taxon/internal/app/train"
 	"taxon/internal/cluster/client"
-	"taxon/internal/eval"
-	"taxon/internal/evaluate"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
 	"taxon/internal/model"
-	"taxon/internal/train"
+	"taxon/internal/model/evaluate"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -95,17 +95,17 @@ func (o *submitOptions) check() error {
 	}
 	switch {
 	case len(t.Data) == 0:
-		return exit.Usagef("submit: flag --data is required: see `taxon help submit`")
+		return exitcode.Usagef("submit: flag --data is required: see `taxon help submit`")
 	case o.id != "" && client.CheckID(o.id) != nil:
-		return exit.Usagef("submit: --id %s: %w", human.QuoteIfNeeded(o.id), client.CheckID(o.id))
+		return exitcode.Usagef("submit: --id %s: %w", format.QuoteIfNeeded(o.id), client.CheckID(o.id))
 	case t.Out != "" && !o.wait:
-		return exit.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
+		return exitcode.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":
-		return exit.Usagef("submit: --test needs --wait and --out")
+		return exitcode.Usagef("submit: --test needs --wait and --out")
 	case t.Job.EvalEvery > 0:
-		return exit.Usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
+		return exitcode.Usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
-		return exit.Usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
+		return exitcode.Usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
 	}
 	if t.Out != "" {
 		return model.Replaceable(t.Out)
@@ -115,10 +115,10 @@ func (o *submitOptions) check() error {
 
 // submitDocument is `taxon submit --json`; the rest is there with --wait.
 type submitDocument struct {
-	Job    string        `json:"job"`
-	State  string        `json:"state,omitempty"`
-	Report *model.Report `json:"report,omitempty"`
-	Test   *eval.Result  `json:"test,omitempty"`
+	Job    string          `json:"job"`
+	State  string          `json:"state,omitempty"`
+	Report *model.Report   `json:"report,omitempty"`
+	Test   *measure.Result `json:"test,omitempty"`
 }
 
 func runSubmit(ctx context.Context, a *app, o *submitOptions) error {
@@ -199,7 +199,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
-		return exit.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
+		return exitcode.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
 	}
 	return err
 }

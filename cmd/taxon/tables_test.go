@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/data/textio"
 	"taxon/internal/fs"
-	"taxon/internal/lines"
 )
 
 // goods is a table of texts with names that lines would part: two levels, blanks, commas, quotes.
@@ -86,7 +86,7 @@ func TestTableJourney(t *testing.T) {
 
 	must("predict --model $M --data $TEST --top 2 --scores --out $P")
 	for i, line := range strings.Split(strings.TrimSuffix(readText(t, vars["P"]), "\n"), "\n") {
-		if !strings.HasPrefix(line, string(lines.AppendName(nil, truth[i]))+":") {
+		if !strings.HasPrefix(line, string(textio.AppendName(nil, truth[i]))+":") {
 			t.Errorf("line %q, want %q", line, truth[i])
 		}
 	}
@@ -101,7 +101,7 @@ func TestTableJourney(t *testing.T) {
 	var names []string
 	for line := range strings.Lines(readText(t, vars["X"])) {
 		_, rest, _ := strings.Cut(line, " ")
-		name, _, err := lines.CutName([]byte(rest))
+		name, _, err := textio.CutName([]byte(rest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,9 +119,9 @@ func TestTableJourney(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range r[1:] {
-		fmt.Fprintf(&text, "%s\t%s %s\n", lines.AppendName(nil, row[1]), strings.ReplaceAll(row[2], "\n", " "), row[3])
+		fmt.Fprintf(&text, "%s\t%s %s\n", textio.AppendName(nil, row[1]), strings.ReplaceAll(row[2], "\n", " "), row[3])
 		parent, _, _ := strings.Cut(row[1], " > ")
-		fmt.Fprintf(&tree, "%s %s\n", lines.AppendName(nil, parent), lines.AppendName(nil, row[1]))
+		fmt.Fprintf(&tree, "%s %s\n", textio.AppendName(nil, parent), textio.AppendName(nil, row[1]))
 	}
 	vars["TEXT"], vars["TREE"], vars["L"] = writeText(t, "train.txt", text.String()), writeText(t, "tree.txt", tree.String()), filepath.Join(dir, "l")
 	code, stdout, stderr := runTaxon(t, "", "train --text --data $TEXT --hierarchy $TREE --out $L --json", vars)

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/demo"
-	"taxon/internal/exit"
-	"taxon/internal/explain"
+	"taxon/internal/app/demo"
+	"taxon/internal/model/explain"
+	"taxon/internal/ui/exitcode"
 )
 
 // TestTopDownVerbs: on a tree of feature vectors, the labels that predict gives are those that
@@ -145,12 +145,12 @@ func TestTopDownRefused(t *testing.T) {
 		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
 		train + "--graph $d/tree.txt":                       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
 	for _, line := range []string{train + "--hierarchy $d/dag.txt --dag first-parent", train + "--force"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exit.Done {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Done {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
@@ -159,7 +159,7 @@ func TestTopDownRefused(t *testing.T) {
 		"train --data $d/train.svm --hierarchy $d/tree.txt --warm-start $m --out $d/other": "method td",
 		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exit.Done || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/mlr"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/exit"
+	"taxon/internal/app/tune"
+	mlr "taxon/internal/methods/mlr/plan"
 	"taxon/internal/model"
-	"taxon/internal/tune"
+	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 	programs "taxon/worker/program/registry"
@@ -141,7 +141,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		"--toy-layers 1.5":                                      {"--toy-layers means nothing to --method rr-svm: leave it out, or use one of toy"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
-		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exit.Usage || len(lines) != len(want) {
+		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exitcode.Usage || len(lines) != len(want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 		for _, w := range want {
@@ -156,7 +156,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	const train = "train --job job.yaml --quiet --out "
-	if code, _, stderr := run(t.Context(), train+"whole"); code != exit.Done {
+	if code, _, stderr := run(t.Context(), train+"whole"); code != exitcode.Done {
 		t.Fatal(stderr)
 	}
 	asked := toyOptions{C: 1, Heat: 0.25, Shape: "square", Layers: 3}
@@ -180,22 +180,22 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Errorf("info says %s", words)
 	}
 	other := "other options (heat 0.25, not 0.75)"
-	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitcode.Usage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	m.stop = func() { cancel(exit.ErrInterrupted) }
-	if code, _, stderr := run(ctx, train+"half"); code != exit.Interrupted {
+	m.stop = func() { cancel(exitcode.ErrInterrupted) }
+	if code, _, stderr := run(ctx, train+"half"); code != exitcode.Interrupted {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	m.stop = nil
 	m.stopped.Store(false)
-	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exit.Usage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitcode.Usage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 	m.seen = nil
-	if code, _, stderr := run(t.Context(), train+"half"); code != exit.Done {
+	if code, _, stderr := run(t.Context(), train+"half"); code != exitcode.Done {
 		t.Fatal(stderr)
 	}
 	on, err := model.ReadManifest("half")
@@ -221,7 +221,7 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive --quiet --json --out tuned" + want[0] + list
 		code, stdout, stderr := run(t.Context(), search)
 		var r tune.Table
-		if err := json.Unmarshal([]byte(stdout), &r); code != exit.Done || err != nil || len(r.Points) != len(want) {
+		if err := json.Unmarshal([]byte(stdout), &r); code != exitcode.Done || err != nil || len(r.Points) != len(want) {
 			t.Fatalf("exit status %d, %v: %s%s", code, err, stdout, stderr)
 		}
 		for i, p := range r.Points {
@@ -244,21 +244,21 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 		if _, again, _ := run(t.Context(), search); again != stdout || slices.ContainsFunc(m.seen, func(o toyOptions) bool { return o.C != 0 }) {
 			t.Errorf("the second run trained %v and gave %s, the first %s", m.seen, again, stdout)
 		}
-		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exit.Usage || !strings.Contains(stderr, "with other options") {
+		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exitcode.Usage || !strings.Contains(stderr, "with other options") {
 			t.Errorf("another shape: exit status %d: %s", code, stderr)
 		}
 		m.seen = nil
-		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exit.Done {
+		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exitcode.Done {
 			t.Errorf("train by the job file: %s", stderr)
 		}
 		if len(m.seen) == 0 || m.seen[0].Shape != "square" || strconv.FormatFloat(m.seen[0].Heat, 'g', -1, 64) != r.Options.Values["heat"] {
 			t.Errorf("the job file trains %v", m.seen)
 		}
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exit.Usage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exitcode.Usage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exit.Usage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exitcode.Usage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }

@@ -11,20 +11,20 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/app/train"
+	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/page"
-	"taxon/internal/dataset"
-	"taxon/internal/eval"
-	"taxon/internal/evaluate"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/secure"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/mapreduce/driver"
-	"taxon/internal/metrics"
+	"taxon/internal/hadoop/mapreduce/driver"
 	"taxon/internal/model"
-	"taxon/internal/predict"
-	"taxon/internal/secure"
-	"taxon/internal/tell"
-	"taxon/internal/train"
+	"taxon/internal/model/evaluate"
+	"taxon/internal/model/measure"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -59,7 +59,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 }
 
 func (o *trainOptions) validate() error {
-	return exit.Join(o.Validate("train"), o.checkMapReduce("train"))
+	return exitcode.Join(o.Validate("train"), o.checkMapReduce("train"))
 }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
@@ -84,7 +84,7 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 	o.watch.Flag = "watch-address"
 	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, o.sec, nil, p.Extra())
 	if err != nil {
-		return nil, exit.Usagef("train: %w", err)
+		return nil, exitcode.Usagef("train: %w", err)
 	}
 	t.Watch = p.Use
 	a.ui.Note("watch it at %s", strings.TrimSuffix(shown.URL, "metrics"))
@@ -165,13 +165,13 @@ func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 func (o *trainOptions) options(a *app) *train.Options {
 	t := o.Options
 	t.Files, t.Again = fs.Local{In: a.stdin}, a.commandLine()
-	t.Evaluate = func(ctx context.Context, model string) (*eval.Result, error) {
+	t.Evaluate = func(ctx context.Context, model string) (*measure.Result, error) {
 		e := testOptions(a, o)
 		e.Model = model
 		if o.EarlyStop != "" {
 			e.Data.Path, e.Everything = o.EarlyStop, true
 		}
-		return evaluate.Run(ctx, e, tell.Silent{}) // the training's line is on the screen
+		return evaluate.Run(ctx, e, progress.Silent{}) // the training's line is on the screen
 	}
 	if o.mr.on() {
 		t.Elsewhere = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui,
@@ -206,11 +206,11 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	case !o.requireGap || stationary && report.StoppedBy == "stationary":
 		return nil
 	case stationary:
-		return exit.Gapf("%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
+		return exitcode.Gapf("%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
 	case report.Gap == nil:
-		return exit.Gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
+		return exitcode.Gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
-		return exit.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
+		return exitcode.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func newTrainVerb(a *app) *cobra.Command {
 			return err
 		}
 		if !cmd.Flags().Changed("data") {
-			return exit.Usagef("train: flag --data is required: see `taxon help train`")
+			return exitcode.Usagef("train: flag --data is required: see `taxon help train`")
 		}
 		return train(cmd, args)
 	}
@@ -308,13 +308,13 @@ func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 // trainedDocument is `taxon train --json`: the report, and with --test the figures.
 type trainedDocument struct {
 	*model.Report
-	Test *eval.Result // nil: there was no --test
+	Test *measure.Result // nil: there was no --test
 }
 
 // MarshalJSON writes both as one object.
 func (d trainedDocument) MarshalJSON() ([]byte, error) {
 	return model.JoinObjects(d.Report, struct {
-		Test *eval.Result `json:"test,omitempty"`
+		Test *measure.Result `json:"test,omitempty"`
 	}{d.Test})
 }
 
@@ -341,7 +341,7 @@ func testOptions(a *app, o *trainOptions) evaluate.Options {
 	e := evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
 		Path: o.Test, AsTrained: true, Table: o.TestTable(), ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
-	if goal, _ := eval.Find(o.Goal); goal != nil {
+	if goal, _ := measure.Find(o.Goal); goal != nil {
 		e.At = goal.Further()
 	}
 	return e
@@ -353,8 +353,8 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
 	row("method", "%s", registry.Words(r.Method, r.Own))
-	row("data", "%s, %s, %s", human.Counted(int64(r.Instances), "instance", "instances"), human.Counted(int64(r.Features), "feature", "features"),
-		human.Counted(int64(r.Terminals), "class", "classes"))
+	row("data", "%s, %s, %s", format.Counted(int64(r.Instances), "instance", "instances"), format.Counted(int64(r.Features), "feature", "features"),
+		format.Counted(int64(r.Terminals), "class", "classes"))
 	reached, stationary := r.Own["tolerance_reached"]
 	switch {
 	case r.Gap != nil:
@@ -372,14 +372,14 @@ func printReport(a *app, out string, r *model.Report) {
 	for _, c := range r.CapsBefore {
 		row("before", "%s", capsThen(c))
 	}
-	row("stopped by", "%s, after %s", r.StoppedBy, human.Counted(int64(r.Sweeps), "sweep", "sweeps"))
-	took := human.Seconds(r.Seconds) + ", " + human.Seconds(r.CPUSeconds) + " of CPU"
+	row("stopped by", "%s, after %s", r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"))
+	took := format.Seconds(r.Seconds) + ", " + format.Seconds(r.CPUSeconds) + " of CPU"
 	if r.PeakRSSBytes > 0 { // that of a cluster's processes is not known
-		took += ", " + human.Bytes(r.PeakRSSBytes) + " of memory at most"
+		took += ", " + format.Bytes(r.PeakRSSBytes) + " of memory at most"
 	}
 	row("time", "%s", took)
 	if c := r.Pruned; c != nil {
-		row("pruned", "to %s: %s", human.Bytes(fs.FolderBytes(out)), pruneCost(c))
+		row("pruned", "to %s: %s", format.Bytes(fs.FolderBytes(out)), pruneCost(c))
 	}
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }

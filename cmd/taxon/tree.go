@@ -8,9 +8,9 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/app/train"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/train"
+	"taxon/internal/ui/format"
 )
 
 func newTreeCmd(a *app) *cobra.Command {
@@ -34,8 +34,8 @@ func newTreeCmd(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(r, func() {
-				fmt.Fprintf(a.stdout, "%s\n  %-12s%s\n  %-12s%s, up to %s deep, up to %s each\n", a.style.Bold(o.Out), "classes", human.Count(int64(r.Leaves)),
-					"inner nodes", human.Count(int64(r.Nodes-r.Leaves)), human.Counted(int64(r.Depth), "edge", "edges"), human.Counted(int64(r.MaxChildren), "child", "children"))
+				fmt.Fprintf(a.stdout, "%s\n  %-12s%s\n  %-12s%s, up to %s deep, up to %s each\n", a.style.Bold(o.Out), "classes", format.Count(int64(r.Leaves)),
+					"inner nodes", format.Count(int64(r.Nodes-r.Leaves)), format.Counted(int64(r.Depth), "edge", "edges"), format.Counted(int64(r.MaxChildren), "child", "children"))
 			})
 		},
 	}

@@ -14,11 +14,11 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/eval"
+	"taxon/internal/app/tune"
 	"taxon/internal/fs"
-	"taxon/internal/human"
 	"taxon/internal/model"
-	"taxon/internal/tune"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/format"
 )
 
 func newTuneCmd(a *app) *cobra.Command {
@@ -214,7 +214,7 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		return
 	}
 	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.Bold(dir), goal.Title(),
-		r.Folds, r.OfFolds, human.Count(int64(r.Measured)), human.Counted(int64(r.Instances), "instance", "instances"))
+		r.Folds, r.OfFolds, format.Count(int64(r.Measured)), format.Counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := tunedColumns(r)
 	for _, c := range columns {
@@ -235,14 +235,14 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		switch {
 		case p.Tried < r.Folds:
 			dropped = true
-			mark = fmt.Sprintf("dropped after %s", human.Counted(int64(p.Tried), "fold", "folds"))
+			mark = fmt.Sprintf("dropped after %s", format.Counted(int64(p.Tried), "fold", "folds"))
 		case i == r.Chosen:
 			mark = "< chosen"
 		case i == r.Best:
 			mark = "< best"
 		}
 		if p.Unfinished > 0 {
-			mark += fmt.Sprintf(" (%s ended above the gap)", human.Counted(int64(p.Unfinished), "training", "trainings"))
+			mark += fmt.Sprintf(" (%s ended above the gap)", format.Counted(int64(p.Unfinished), "training", "trainings"))
 		}
 		fmt.Fprintf(t, "%s\t\n", mark)
 	}
@@ -252,14 +252,14 @@ func printTuned(a *app, dir string, r *tune.Table) {
 		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "  %s with smaller values: %s\n", human.Counted(int64(hidden), "more point", "more points"), filepath.Join(dir, "table.json"))
+		fmt.Fprintf(w, "  %s with smaller values: %s\n", format.Counted(int64(hidden), "more point", "more points"), filepath.Join(dir, "table.json"))
 	}
 	if sketch := r.Sketch(); sketch != "" {
 		fmt.Fprintf(w, "\n%s", sketch)
 	}
-	fmt.Fprintf(w, "\n  trainings   %s of CPU", human.Seconds(r.CPU))
+	fmt.Fprintf(w, "\n  trainings   %s of CPU", format.Seconds(r.CPU))
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", human.Counted(int64(r.Skipped), "point", "points"))
+		fmt.Fprintf(w, "; %s not tried, beyond a path's best C", format.Counted(int64(r.Skipped), "point", "points"))
 	}
 	fmt.Fprintf(w, "\n  plot        %s\n", strings.Join(r.Plots, ", "))
 	for _, line := range r.Explanation() {
@@ -275,7 +275,7 @@ func printOutcome(a *app, r *tune.Table) {
 		fmt.Fprintf(w, "  model       %s, by %s, %s\n", r.Model, r.Options.Name(), modelWords(r.Report))
 		return
 	}
-	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", human.ShellWord(r.JobFile))
+	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", format.ShellWord(r.JobFile))
 }
 
 // modelWords say how a training ended.
@@ -284,7 +284,7 @@ func modelWords(r *model.Report) string {
 	if r.Gap != nil {
 		text += fmt.Sprintf(" at a gap of %.2g", *r.Gap)
 	}
-	return text + ", " + human.Seconds(r.Seconds)
+	return text + ", " + format.Seconds(r.Seconds)
 }
 
 // tunedColumn is a column of the table.
@@ -321,8 +321,8 @@ func tunedColumns(r *tune.Table) (out []tunedColumn) {
 		tunedColumn{goal.Title(), func(p *tune.TablePoint) string { return goal.Text(p.Value) }},
 		tunedColumn{"±", func(p *tune.TablePoint) string { return p.Error(goal, "-") }})
 	for _, c := range []tunedColumn{
-		{"micro F1 %", func(p *tune.TablePoint) string { return eval.Percent(p.MicroF1) }},
-		{"macro F1 %", func(p *tune.TablePoint) string { return eval.Percent(p.MacroF1) }},
+		{"micro F1 %", func(p *tune.TablePoint) string { return measure.Percent(p.MicroF1) }},
+		{"macro F1 %", func(p *tune.TablePoint) string { return measure.Percent(p.MacroF1) }},
 	} {
 		if c.name != goal.Title() {
 			out = append(out, c)
@@ -330,5 +330,5 @@ func tunedColumns(r *tune.Table) (out []tunedColumn) {
 	}
 	return append(out,
 		tunedColumn{"sweeps", func(p *tune.TablePoint) string { return fmt.Sprint(p.Sweeps) }},
-		tunedColumn{"CPU", func(p *tune.TablePoint) string { return human.Seconds(p.CPUSeconds) }})
+		tunedColumn{"CPU", func(p *tune.TablePoint) string { return format.Seconds(p.CPUSeconds) }})
 }

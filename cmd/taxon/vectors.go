@@ -4,10 +4,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/exit"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/predict"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func newVectorsCmd(a *app) *cobra.Command {
@@ -23,13 +23,13 @@ func newVectorsCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
 			if o.Out == fs.Stdin && a.json {
-				return exit.Usagef("vectors: --json prints to standard output: name a file for the vectors with --out")
+				return exitcode.Usagef("vectors: --json prints to standard output: name a file for the vectors with --out")
 			}
 			r, err := predict.Vectors(cmd.Context(), o, a.ui)
 			if err != nil {
 				return err
 			}
-			return a.printNote(r, "%s of %s written in %s", human.Counted(r.Instances, "vector", "vectors"), human.Counted(int64(r.Features), "feature", "features"), human.Seconds(r.Seconds))
+			return a.printNote(r, "%s of %s written in %s", format.Counted(r.Instances, "vector", "vectors"), format.Counted(int64(r.Features), "feature", "features"), format.Seconds(r.Seconds))
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {

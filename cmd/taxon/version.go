@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"taxon/internal/release"
+	"taxon/internal/cluster/release"
 	"taxon/mapper"
 )
 

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
-	"taxon/internal/yarn"
+	"taxon/internal/hadoop/yarn"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 )
 
 func newYarnCmd(a *app) *cobra.Command {
@@ -62,9 +62,9 @@ func yarnError(verb string, err error) error {
 	case !errors.As(err, &p):
 		return err
 	case p.Usage:
-		return exit.Usagef("%s: %w", verb, err)
+		return exitcode.Usagef("%s: %w", verb, err)
 	}
-	return exit.Errorf(exit.Failed, "%s: %w", verb, err)
+	return exitcode.Errorf(exitcode.Failed, "%s: %w", verb, err)
 }
 
 // onYarn is the RunE of a verb that acts on a cluster. With show it prints the cluster.
@@ -209,7 +209,7 @@ func newYarnStatus(a *app) *cobra.Command {
 func (a *app) printReport(r *yarn.Report) {
 	answers := "does not answer"
 	if r.Answers {
-		answers = "knows " + human.Counted(int64(r.Workers), "worker", "workers") + " and " + human.Counted(int64(r.Stores), "store", "stores")
+		answers = "knows " + format.Counted(int64(r.Workers), "worker", "workers") + " and " + format.Counted(int64(r.Stores), "store", "stores")
 	}
 	where := cmp.Or(r.Address, "nowhere yet")
 	fmt.Fprintf(a.stdout, "%s  %s  %s  queue %s\n", r.Name, strings.ToLower(r.State), r.Application, r.Queue)
@@ -240,7 +240,7 @@ func newYarnRun(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := yarn.ReadRun(file)
 			if err != nil {
-				return exit.Usagef("yarn run: %w", err)
+				return exitcode.Usagef("yarn run: %w", err)
 			}
 			err = runContainer(cmd, a, r, args[0], instance)
 			leaveFailure(cmd.Context(), r.Dir, instance, err)
@@ -257,7 +257,7 @@ func newYarnRun(a *app) *cobra.Command {
 func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string) error {
 	words, temp, err := r.Command(role, instance, os.Getenv)
 	if err != nil {
-		return exit.Usagef("yarn run: %w", err)
+		return exitcode.Usagef("yarn run: %w", err)
 	}
 	if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
 		return err
@@ -272,7 +272,7 @@ func leaveFailure(ctx context.Context, dir, instance string, err error) {
 		return
 	}
 	code, line := describe(ctx, err)
-	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exit.Usage}
+	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exitcode.Usage}
 	_ = f.Leave(ctx, dir) // else the container's log has it
 }
 
@@ -281,7 +281,7 @@ func runRole(parent *cobra.Command, a *app, role string, args []string) error {
 	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd, yarn.Worker: newWorkerCmd}[role](a)
 	process.SetContext(parent.Context())
 	if err := process.ParseFlags(args); err != nil {
-		return exit.Usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
+		return exitcode.Usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
 	}
 	return process.RunE(process, nil)
 }

@@ -2,7 +2,7 @@ package machine
 
 import (
 	"encoding/json"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	"testing"
 
 	"taxon/coordinator/method/methodtest"
@@ -63,7 +63,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := New(Limits{Checkpoints: true})
 		spec := methodtest.WordNetLike(60, 20)
-		spec.Options.Schedule = rapid.SampledFrom([]string{recursive.ScheduleTwoblock, recursive.ScheduleParity}).Draw(t, "schedule")
+		spec.Options.Schedule = rapid.SampledFrom([]string{rr.ScheduleTwoblock, rr.ScheduleParity}).Draw(t, "schedule")
 		m.Step(0, Submit{ID: "j", Spec: spec})
 		m.Step(0, Register{Slots: 1})
 		for n := range rapid.IntRange(0, 60).Draw(t, "tasks") {

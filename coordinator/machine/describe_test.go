@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/machine"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 )
@@ -100,7 +100,7 @@ func describeLease(l *taxonv1.Lease) string {
 
 func describeTask(l *taxonv1.Lease) string {
 	m, r := machinetest.Params(l)
-	if l.Items == recursive.Blocks {
+	if l.Items == rr.Blocks {
 		return fmt.Sprintf(" block %d epochs %d price %v", l.Item, m.Epochs, m.Price)
 	}
 	return fmt.Sprintf(" range %d rule %q", l.Item, r.Rule)
@@ -114,7 +114,7 @@ func stateName(s taxonv1.JobState) string {
 func describeStep(l *taxonv1.Lease, c machine.CommitStep) string {
 	out := fmt.Sprintf("sweep %d step %d: %d tasks, the last %s", l.Sweep, c.Step, len(c.Attempts), l.Op)
 	m, r := machinetest.Params(l)
-	if l.Items == recursive.Blocks {
+	if l.Items == rr.Blocks {
 		return out + fmt.Sprintf(" epochs %d price %v beta %.3f", m.Epochs, m.Price, m.Beta)
 	}
 	return out + fmt.Sprintf(" rule %q set %d certify %v beta %.3f", r.Rule, r.Set, r.Certify, r.Beta)

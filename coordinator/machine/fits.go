@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/human"
+	"taxon/internal/ui/format"
 )
 
 // ErrTooLarge is wrapped by the refusal of a job that does not fit the memory given.
@@ -23,7 +23,7 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
 			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %s %s, it has %s",
-				w.name, human.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
+				w.name, format.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
 		}
 	}
 }
@@ -65,8 +65,8 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 
 // atLeast is a requirement, rounded up. atMost is what there is, rounded down. So too little
 // never looks like enough.
-func atLeast(n uint64) string { return human.BytesRounded(n, math.Ceil) }
-func atMost(n uint64) string  { return human.BytesRounded(n, math.Floor) }
+func atLeast(n uint64) string { return format.BytesRounded(n, math.Ceil) }
+func atMost(n uint64) string  { return format.BytesRounded(n, math.Floor) }
 
 // A worker may be unable to work for a job that others can work for: its cache is too small for
 // the data, or it does not see the data's folder. Such a worker gets no more of the job's tasks.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 
@@ -41,7 +41,7 @@ func TestAhead(t *testing.T) {
 				}
 				continue
 			}
-			if lease.Items == recursive.Ranges && len(expected) > 0 && lease.GetStep() == expected[0].GetStep() {
+			if lease.Items == rr.Ranges && len(expected) > 0 && lease.GetStep() == expected[0].GetStep() {
 				want := expected[lease.GetTask()]
 				got := proto.Clone(lease).(*taxonv1.Lease)
 				got.Epoch = 0
@@ -54,7 +54,7 @@ func TestAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Step == lease.GetStep() && lease.Items == recursive.Blocks {
+			if a.Step == lease.GetStep() && lease.Items == rr.Blocks {
 				expected = a.Next
 			}
 			report := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "j", Step: lease.Step, Task: lease.Task, Attempt: lease.Attempt, Epoch: lease.Epoch}}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"taxon/internal/human"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -81,7 +81,7 @@ func (m *Machine) tellRecord(r *Record) {
 		n.Level, n.Text = levelError, "weights lost"
 	case recordRegister:
 		n.Text, n.Worker, n.WorkerName = "worker joined", r.Worker, r.Name
-		n.Reason = "with " + human.Counted(int64(r.Slots), "slot", "slots")
+		n.Reason = "with " + format.Counted(int64(r.Slots), "slot", "slots")
 	case recordDrain:
 		n.Text, n.Worker, n.WorkerName = "worker is to be drained", r.Worker, m.worker(r.Worker).name
 	case recordGone:
@@ -164,10 +164,10 @@ func (m *Machine) tellReport(s *shardState, e JoinShard) {
 	switch {
 	case full && !was:
 		n.Level, n.Text = levelError, "store is full"
-		n.Reason = fmt.Sprintf("%s are free, and it takes no writes with less than %s", human.Bytes(int64(e.Free)), human.Bytes(int64(e.Reserve)))
+		n.Reason = fmt.Sprintf("%s are free, and it takes no writes with less than %s", format.Bytes(int64(e.Free)), format.Bytes(int64(e.Reserve)))
 		m.tell(n)
 	case was && !full:
-		n.Text, n.Reason = "store has room again", human.Bytes(int64(e.Free))+" are free"
+		n.Text, n.Reason = "store has room again", format.Bytes(int64(e.Free))+" are free"
 		m.tell(n)
 	}
 }

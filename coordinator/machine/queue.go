@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
-	"taxon/internal/human"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 
 	"google.golang.org/protobuf/proto"
@@ -90,7 +90,7 @@ func (m *Machine) checkSpec(j *job, owner string) error {
 	switch most := m.limits.MaxSpecBytes; {
 	case own+len(j.Spec) > most/ownerShare:
 		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
-			j.ID, atLeast(uint64(len(j.Spec))), human.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
+			j.ID, atLeast(uint64(len(j.Spec))), format.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
 	case all+len(j.Spec) > most:
 		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, and %s is the most: %w",
 			j.ID, atLeast(uint64(len(j.Spec))), atLeast(uint64(all)), atMost(uint64(most)), ErrTooManyJobs)

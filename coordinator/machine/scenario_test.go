@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"taxon/coordinator/machine"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 )
@@ -427,8 +427,8 @@ func (s *scene) finish(args []string) {
 		}
 		sums := machinetest.Sums(lease)
 		e := machine.Report{Worker: args[1], Lease: machinetest.LeaseID(lease), Sums: sums}
-		if sums[recursive.SumPrimal] != 0 {
-			e.Sums[recursive.SumPrimal] += s.worse
+		if sums[rr.SumPrimal] != 0 {
+			e.Sums[rr.SumPrimal] += s.worse
 		}
 		ended := false
 		for _, a := range s.machine.Step(s.now, e) {

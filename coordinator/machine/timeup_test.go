@@ -5,7 +5,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -18,7 +18,7 @@ func TestTimeUpIsRemade(t *testing.T) {
 	j.StepNo = 1
 	next, _ := j.driver.Next()
 	for k := range next.Tasks {
-		next.Tasks[k].Late = method.Encode(recursive.Map{Price: true})
+		next.Tasks[k].Late = method.Encode(rr.Map{Price: true})
 	}
 	s := new(Machine).newStep(j, next)
 	if len(s.tasks) < 2 {
@@ -33,8 +33,8 @@ func TestTimeUpIsRemade(t *testing.T) {
 	j.keepPast(s, attempts)
 	again := j.past(1).step()
 	for n := range uint32(len(s.tasks)) {
-		var was, now recursive.Map
-		for l, m := range map[*taxonv1.Lease]*recursive.Map{s.lease(j, n): &was, again.lease(j, n): &now} {
+		var was, now rr.Map
+		for l, m := range map[*taxonv1.Lease]*rr.Map{s.lease(j, n): &was, again.lease(j, n): &now} {
 			if err := method.Decode(l.Params, m); err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"sort"
 
-	"taxon/internal/human"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -179,5 +179,5 @@ func (e Estimate) Fitting(memory uint64) string {
 		slots := 1 + sort.Search(most, func(more int) bool { return e.Needs(uint32(more)+2) > memory })
 		return fmt.Sprintf("--slots %d, which fit the memory it has", slots)
 	}
-	return fmt.Sprintf("--slots 1 --memory %s or more", human.BytesRounded(e.Needs(1), math.Ceil))
+	return fmt.Sprintf("--slots 1 --memory %s or more", format.BytesRounded(e.Needs(1), math.Ceil))
 }

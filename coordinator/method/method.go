@@ -18,8 +18,8 @@ import (
 	"slices"
 	"strings"
 
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -237,7 +237,7 @@ type Lookahead interface {
 
 // Modeller is a Method whose models are not of the zero Form.
 type Modeller interface {
-	Form(*taxonv1.Options) modelform.Form
+	Form(*taxonv1.Options) form.Form
 }
 
 // Unstructured is a Method that may train without a structure. A structure given to it is for

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 )

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/dataset"
-	"taxon/internal/pause"
+	"taxon/internal/data/dataset"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -53,7 +53,7 @@ const (
 // Run collects until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	every := min(max(c.Keep/8, minCollectPause), maxCollectPause)
-	for pause.For(ctx, every) == nil {
+	for retry.For(ctx, every) == nil {
 		if err := c.collect(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			c.Failed(fmt.Errorf("collect data sets: %w", err))
 		}
@@ -66,7 +66,7 @@ const refillEvery = time.Minute
 // Refill fills up the copies of data sets, as their jobs ask for, again and again until ctx ends: a
 // shard may have been lost, or may have been down when they were uploaded.
 func (c *Collector) Refill(ctx context.Context) {
-	for pause.For(ctx, refillEvery) == nil {
+	for retry.For(ctx, refillEvery) == nil {
 		if err := c.refill(ctx); err != nil && ctx.Err() == nil {
 			c.Failed(fmt.Errorf("copies of data sets: %w", err))
 		}

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/pause"
-	"taxon/internal/secure"
+	"taxon/internal/retry"
 	"taxon/store/storerpc"
 )
 
@@ -72,14 +72,14 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []g
 	if err := d.Security.Reaches(addr); err != nil {
 		return nil, err
 	}
-	longest := pause.Longest
+	longest := retry.Longest
 	if d.Patience > 0 { // a user waits once; processes are many, and try for ever
 		longest = patientWait
 	}
 	options := append(slices.Concat(first, safe),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// A process that is being replaced is back within half a second, so try often.
-			Backoff:           backoff.Config{BaseDelay: pause.First, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest},
+			Backoff:           backoff.Config{BaseDelay: retry.First, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest},
 			MinConnectTimeout: connectWait,
 		}),
 		grpc.WithDisableServiceConfig(),
@@ -118,7 +118,7 @@ func (d *Dialer) Close() error {
 // twice: those that change something carry ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return pause.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
+		return retry.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
 			func(err error) bool { return status.Code(err) == codes.Unavailable })
 	}
 }

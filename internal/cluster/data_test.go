@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/storerpc"
@@ -124,7 +124,7 @@ func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies 
 	g.SetLimit(batchParts)
 	for _, v := range values {
 		g.Go(func() error {
-			return pause.Retry(ctx, d.Patience, func() error { return d.put(ctx, v, copies) }, store.Passing)
+			return retry.Retry(ctx, d.Patience, func() error { return d.put(ctx, v, copies) }, store.Passing)
 		})
 	}
 	return g.Wait()
@@ -167,7 +167,7 @@ func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 	g.SetLimit(batchParts)
 	for i, k := range keys {
 		g.Go(func() error {
-			return pause.Retry(ctx, d.Patience, func() (err error) {
+			return retry.Retry(ctx, d.Patience, func() (err error) {
 				out[i], err = d.get(ctx, k)
 				return err
 			}, Away)
@@ -224,7 +224,7 @@ func (d *DataStore) Drop(ctx context.Context, job string) error {
 // List calls yield for the values of a job on all shards that answer. A value with copies comes
 // several times.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
-	return pause.Retry(ctx, d.Patience, func() error {
+	return retry.Retry(ctx, d.Patience, func() error {
 		shards, err := d.heard(ctx)
 		if err != nil {
 			return err

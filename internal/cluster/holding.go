@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"taxon/internal/human"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -66,7 +66,7 @@ func (h *Holding) Room() (free, reserve uint64) {
 // Writable says why the shard refuses writes; nil: it takes them.
 func (h *Holding) Writable() error {
 	if free, reserve := h.Room(); free < reserve {
-		return fmt.Errorf("writes are refused: %s are free, %s must be", human.Bytes(int64(free)), human.Bytes(int64(reserve)))
+		return fmt.Errorf("writes are refused: %s are free, %s must be", format.Bytes(int64(free)), format.Bytes(int64(reserve)))
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (h *Holding) Run(ctx context.Context) {
 	for {
 		began := time.Now()
 		h.count(ctx)
-		if pause.For(ctx, max(maxCountPause, countShare*time.Since(began))) != nil {
+		if retry.For(ctx, max(maxCountPause, countShare*time.Since(began))) != nil {
 			return
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"taxon/internal/fs"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 )
 
 // lockFile waits for an advisory lock. It ends with the process.
@@ -25,7 +25,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) { // a file system without locks is accepted
 			return func() { f.Close() }, nil
 		}
-		if err := pause.For(ctx, lockWait); err != nil {
+		if err := retry.For(ctx, lockWait); err != nil {
 			f.Close()
 			return nil, err
 		}

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/pause"
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -44,8 +44,8 @@ const callTimeout = 5 * time.Second
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	valueChecker := time.Now()
-	for wait := pause.First; ; {
-		missed = missed || time.Since(valueChecker) > 2*wait+pause.First
+	for wait := retry.First; ; {
+		missed = missed || time.Since(valueChecker) > 2*wait+retry.First
 		valueChecker = time.Now()
 		r, err := m.join(ctx)
 		if err == nil {
@@ -63,12 +63,12 @@ func (m *Member) Run(ctx context.Context) error {
 			return err
 		} else {
 			missed = true
-			wait = min(2*wait, pause.Longest)
+			wait = min(2*wait, retry.Longest)
 			if m.Failed != nil && ctx.Err() == nil {
 				m.Failed(fmt.Errorf("join the cluster: %w", err))
 			}
 		}
-		if pause.For(ctx, wait) != nil {
+		if retry.For(ctx, wait) != nil {
 			break
 		}
 	}

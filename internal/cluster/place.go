@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/pause"
-	"taxon/internal/secure"
+	"taxon/internal/retry"
 )
 
 // ServerName is the name in servers' certificates in a cluster whose coordinator is found by a
@@ -98,7 +98,7 @@ const watchEvery = 5 * time.Second
 // file that can't be read at the moment is ignored.
 func (a *Announcer) Watch(ctx context.Context) error {
 	every := cmp.Or(a.Every, watchEvery)
-	for pause.For(ctx, every) == nil {
+	for retry.For(ctx, every) == nil {
 		if p, err := ReadPlace(ctx, a.Path); err == nil && p.Epoch > a.Epoch {
 			return fmt.Errorf("%s: %w: at %s", a.Path, ErrMoved, p.Coordinator)
 		}

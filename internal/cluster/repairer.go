@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
 )
@@ -49,7 +49,7 @@ func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
 				break
 			}
 			r.Failed(fmt.Errorf("repair: %w", err))
-			if pause.For(ctx, repairAgain) != nil {
+			if retry.For(ctx, repairAgain) != nil {
 				return
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -110,7 +110,7 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return saved.State, pause.Retry(ctx, restorePatience, func() error {
+	return saved.State, retry.Retry(ctx, restorePatience, func() error {
 		if err := saved.PutData(ctx, s.Data, 1, d, nil); err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) 
 			err = use(saved)
 		}
 		torn := errors.Is(err, store.ErrSnapshot) || before != nil && errors.Is(err, os.ErrNotExist)
-		if !torn || try >= snapshotTries || pause.For(ctx, snapshotPause) != nil {
+		if !torn || try >= snapshotTries || retry.For(ctx, snapshotPause) != nil {
 			return err
 		}
 	}

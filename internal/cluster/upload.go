@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"

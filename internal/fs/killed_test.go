@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/app/train"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/tell"
-	"taxon/internal/train"
+	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -34,7 +34,7 @@ const killedStatus = 137
 func trainIn(dir string, force bool) error {
 	o := train.Options{Data: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "deep", "deeper", "m"), Stores: 1, Store: "memory", Cutoff: "fit", Force: force,
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-lr"}}
-	_, err := train.Run(context.Background(), &o, tell.Silent{})
+	_, err := train.Run(context.Background(), &o, progress.Silent{})
 	return err
 }
 

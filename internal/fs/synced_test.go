@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/dataset"
-	"taxon/internal/export"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/tell"
+	"taxon/internal/model/export"
+	"taxon/internal/ui/progress"
 )
 
 // TestSyncedChild is the process that TestSynced traces: it trains, exports and ingests.
@@ -32,7 +32,7 @@ func TestSyncedChild(t *testing.T) {
 		if strings.HasSuffix(out, "/") {
 			o.Out += "/"
 		}
-		if _, err := export.Run(t.Context(), o, tell.Silent{}); err != nil {
+		if _, err := export.Run(t.Context(), o, progress.Silent{}); err != nil {
 			t.Fatal(err)
 		}
 	}

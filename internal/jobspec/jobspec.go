@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 

@@ -10,9 +10,9 @@ import (
 	"io"
 	"slices"
 
-	"taxon/internal/calibration"
 	"taxon/internal/fs"
-	"taxon/internal/labelset"
+	"taxon/internal/model/calibration"
+	"taxon/internal/model/labelset"
 )
 
 // encodeFitted encodes what was fitted after the training. Decimals are the shortest that read

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
-	"taxon/internal/labelset"
+	"taxon/internal/model/labelset"
 )
 
 func tinyCutoffs() *labelset.Cutoffs {

@@ -7,15 +7,15 @@ import (
 	"hash"
 	"slices"
 
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
 )
 
 // Digest computes weights_sha256: the SHA-256 of the node records in node order. A Writer has
 // one. Used alone, it gives the digest of weights that are not stored.
 type Digest struct {
 	tree    *taxonomy.Tree
-	form    modelform.Form
+	form    form.Form
 	columns int // of the weight vectors, the bias included
 	next    int // node expected next
 
@@ -29,7 +29,7 @@ type Digest struct {
 
 // NewDigest begins the digest of a tree's weights over so many columns (the features, and one
 // more with a bias), in the form of a model.
-func NewDigest(tree *taxonomy.Tree, columns int, form modelform.Form) *Digest {
+func NewDigest(tree *taxonomy.Tree, columns int, form form.Form) *Digest {
 	columns = form.Width(columns)
 	return &Digest{tree: tree, form: form, columns: columns, path: newPath[float32](columns), weights: sha256.New()}
 }
@@ -47,7 +47,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	}
 	d.path.leaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
-	if !d.tree.Leaf[n] && d.form.Weights == modelform.Overrides {
+	if !d.tree.Leaf[n] && d.form.Weights == form.Overrides {
 		// The path keeps the columns, so they must not be in the scratch slice.
 		d.path.override(int32(n), slices.Clone(d.kept), d.values)
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
 )
 
 // A model of two classes under one root, written, opened and asked.

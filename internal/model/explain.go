@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
 )
 
 // Term is what one feature of an instance adds to a score at one node.
@@ -40,7 +40,7 @@ type Level struct {
 //   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child has neither.
 //   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are nested, else the sum so far.
 func (m *Model) Explain(n int32, columns []uint32, values []float32) []Level {
-	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == modelform.Paths || m.Form.Predictor == modelform.Sums, m.Form.Precision != modelform.NoPrecision
+	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == form.Paths || m.Form.Predictor == form.Sums, m.Form.Precision != form.NoPrecision
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)

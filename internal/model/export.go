@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"taxon/internal/fs"
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // TextExporter writes effective weights as text, one line a node:
@@ -36,7 +36,7 @@ func (m *Model) NewTextExporter(threshold float64) (*TextExporter, error) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
 	}
 	e := &TextExporter{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
-	if m.Form.Predictor == modelform.Descent && childCounts(m.Tree)[0] == 1 {
+	if m.Form.Predictor == form.Descent && childCounts(m.Tree)[0] == 1 {
 		e.first = 1
 	}
 	for c := range e.order {
@@ -92,7 +92,7 @@ func (m *Model) CheckMoments(what string) error {
 
 // noMoments says why the model does not hold what is asked for.
 func (m *Model) noMoments(what string) error {
-	if m.Manifest.Pruned != nil && m.Form.Precision != modelform.NoPrecision {
+	if m.Manifest.Pruned != nil && m.Form.Precision != form.NoPrecision {
 		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("was made for predictions by the means alone (export --format model, or train --model-size), and holds no %s: give the model that it was made from, or train again without --model-size", what)}
 	}
 	return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: hierarchical Bayesian ones do", m.Options.Method, what)}
@@ -141,7 +141,7 @@ func (m *Model) appendMoments(b []byte, what string, n int, list []Moment) []byt
 		bits = 32
 	}
 	b = append(append(append(b, m.NodeKind(n)...), ' '), m.LineName(n)...)
-	if what == Precision && m.Form.Precision != modelform.ByFeature {
+	if what == Precision && m.Form.Precision != form.ByFeature {
 		return append(strconv.AppendFloat(append(b, ' '), list[0].Value, 'g', -1, bits), '\n')
 	}
 	slices.SortFunc(list, func(x, y Moment) int { return m.inputIndex(x.Column) - m.inputIndex(y.Column) })

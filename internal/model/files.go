@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"taxon/internal/data/taxonomy"
+	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
-	textlines "taxon/internal/lines"
-	"taxon/internal/taxonomy"
 )
 
 // Names of a model's files beside its weight shards.

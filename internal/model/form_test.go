@@ -15,10 +15,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
-var descent = modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent}
+var descent = form.Form{Weights: form.Whole, Predictor: form.Descent}
 
 // wholeVectors are the records as whole vectors, the dumb way.
 func wholeVectors(m Meta, weights []nodeWeights) [][]float32 {
@@ -124,7 +124,7 @@ func TestForms(t *testing.T) {
 			}
 		}
 		meta.Form = descent
-		meta.Form.Predictor = rapid.SampledFrom([]string{modelform.Linear, modelform.Descent, modelform.Greedy, modelform.Sums}).Draw(rt, "predictor")
+		meta.Form.Predictor = rapid.SampledFrom([]string{form.Linear, form.Descent, form.Greedy, form.Sums}).Draw(rt, "predictor")
 		name := filepath.Join(dir, fmt.Sprint(k))
 		writeModel(t, name, meta, weights, 0)
 		m, err := Open(name)
@@ -166,9 +166,9 @@ func TestForms(t *testing.T) {
 		for i, x := range rows {
 			want, _ := naive(meta, vectors, x)
 			switch meta.Form.Predictor {
-			case modelform.Descent, modelform.Greedy:
+			case form.Descent, form.Greedy:
 				want = naiveDescent(meta, vectors, x)
-			case modelform.Sums:
+			case form.Sums:
 				want, _ = naive(meta, pathSums(meta, vectors), x)
 			}
 			var set []Scored
@@ -211,7 +211,7 @@ func TestExportEdges(t *testing.T) {
 // TestSoftmax: probabilities of all classes add up to one, in the order of the scores.
 func TestSoftmax(t *testing.T) {
 	meta := tinyMeta()
-	meta.Form = modelform.Form{Link: modelform.Softmax}
+	meta.Form = form.Form{Link: form.Softmax}
 	dir := filepath.Join(t.TempDir(), "m")
 	writeModel(t, dir, meta, tinyWeights(), 0)
 	full := openModel(t, dir)
@@ -240,14 +240,14 @@ func TestSoftmax(t *testing.T) {
 			}
 		}
 	}
-	if got := (&Result{link: modelform.Logistic}).Shown(0, Scored{Score: math.Log(3)}); math.Abs(got-0.75) > 1e-12 {
+	if got := (&Result{link: form.Logistic}).Shown(0, Scored{Score: math.Log(3)}); math.Abs(got-0.75) > 1e-12 {
 		t.Errorf("logistic link: %v", got)
 	}
 }
 
 // TestFormRefused: words of a newer program, and versions that do not fit.
 func TestFormRefused(t *testing.T) {
-	for _, f := range []modelform.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: modelform.Descent}, {Predictor: modelform.Nested}} {
+	for _, f := range []form.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: form.Descent}, {Predictor: form.Nested}} {
 		meta := tinyMeta()
 		meta.Form = f
 		if _, err := NewWriter(filepath.Join(t.TempDir(), "m"), meta); err == nil || !strings.Contains(err.Error(), "form") {
@@ -297,7 +297,7 @@ func TestDraws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, bias := range []float64{0, 1.5} {
 		meta, _ := randomModel(rng, shape{nodes: 12, branch: 3, features: 6, bias: bias, overrides: 4})
-		meta.Form = modelform.Form{Weights: modelform.Whole, Link: modelform.Softmax, Draws: 7}
+		meta.Form = form.Form{Weights: form.Whole, Link: form.Softmax, Draws: 7}
 		w := meta.columns()
 		const draws = 5 // of the seven
 		dense := make([][]float32, 12)

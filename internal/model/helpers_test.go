@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
 )
 
 // tinyMeta is a hand-made model of a tree with every kind of node:

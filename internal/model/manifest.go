@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // The versions of the format. Version: a model as it was trained. PrunedVersion: a pruned one.
@@ -58,7 +58,7 @@ type Manifest struct {
 	Counts   Counts   `json:"counts"`
 	Pruned   *Pruned  `json:"pruned,omitempty"` // of a pruned model
 
-	Form modelform.Form `json:"form,omitzero"` // version 3 only
+	Form form.Form `json:"form,omitzero"` // version 3 only
 
 	Report Report `json:"report"`
 	Files  []File `json:"files"`
@@ -67,7 +67,7 @@ type Manifest struct {
 // version is the version of a manifest with these contents.
 func (m *Manifest) version() int {
 	switch {
-	case m.Form != modelform.Form{}:
+	case m.Form != form.Form{}:
 		return FormVersion
 	case m.Pruned != nil:
 		return PrunedVersion

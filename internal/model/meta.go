@@ -9,11 +9,11 @@ import (
 	"reflect"
 	"strings"
 
-	"taxon/internal/calibration"
-	"taxon/internal/labelset"
-	"taxon/internal/modelform"
-	"taxon/internal/table"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/table"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/calibration"
+	"taxon/internal/model/form"
+	"taxon/internal/model/labelset"
 )
 
 // Options are the options of the training. Own holds those that only the method and the trainer
@@ -137,7 +137,7 @@ type Text struct {
 // Meta is everything in a model except its weights and its report.
 type Meta struct {
 	Options     Options
-	Form        modelform.Form // what the records hold and how they predict; the method sets it
+	Form        form.Form // what the records hold and how they predict; the method sets it
 	Data        DataInfo
 	Tree        *taxonomy.Tree      // the trained tree
 	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden model")
@@ -354,7 +354,7 @@ func TestGolden(t *testing.T) {
 	openModel(t, packed)
 
 	meta := tinyMeta() // of another form
-	meta.Form = modelform.Form{Weights: modelform.Whole, Predictor: modelform.Descent, Link: modelform.Softmax}
+	meta.Form = form.Form{Weights: form.Whole, Predictor: form.Descent, Link: form.Softmax}
 	formed, dir := filepath.Join("testdata", "form"), filepath.Join(t.TempDir(), "m")
 	if *rewrite {
 		os.RemoveAll(formed)

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // cutRest splits records that hold more than a mean: recs keeps the mean, rest gets what follows.
@@ -22,11 +22,11 @@ func (m *Model) cutRest(first int, recs []record, rest []record) {
 func (m *Model) HasMoments() bool { return m.moments != nil }
 
 // ByFeature says whether there is a precision for each feature.
-func (m *Model) ByFeature() bool { return m.Form.Precision == modelform.ByFeature }
+func (m *Model) ByFeature() bool { return m.Form.Precision == form.ByFeature }
 
 // Own says whether a node's precision is that of its own distance from its parent, not that of
 // its children's distances from it.
-func (m *Model) Own() bool { return m.Form.Precision == modelform.Own }
+func (m *Model) Own() bool { return m.Form.Precision == form.Own }
 
 // Moment is a column with its value.
 type Moment struct {
@@ -37,9 +37,9 @@ type Moment struct {
 // Precisions are those that belong to node n: one a column, or one for all at column 0.
 func (m *Model) Precisions(n int) (list []Moment) {
 	r, w := m.moments[n], m.columns()
-	first, _ := slices.BinarySearch(r.columns, uint32(modelform.PrecisionColumn(w, 0)))
+	first, _ := slices.BinarySearch(r.columns, uint32(form.PrecisionColumn(w, 0)))
 	for i := first; i < len(r.columns); i++ {
-		c, x := int(r.columns[i])-modelform.PrecisionColumn(w, 0), float64(r.values[i])
+		c, x := int(r.columns[i])-form.PrecisionColumn(w, 0), float64(r.values[i])
 		if c%2 == 0 {
 			list = append(list, Moment{c / 2, x})
 		} else { // the part that rounding left of the precision before
@@ -66,10 +66,10 @@ func (m *Model) Occurring() (columns []int) {
 func (m *Model) leafVariances(n int) (list []Moment) {
 	r, w := m.moments[n], m.columns()
 	for i, c := range r.columns {
-		if int(c) >= modelform.PrecisionColumn(w, 0) {
+		if int(c) >= form.PrecisionColumn(w, 0) {
 			break
 		}
-		list = append(list, Moment{int(c) - modelform.VarianceColumn(w, 0), float64(r.values[i])})
+		list = append(list, Moment{int(c) - form.VarianceColumn(w, 0), float64(r.values[i])})
 	}
 	return list
 }
@@ -107,12 +107,12 @@ func (m *Model) precision(n int, columns []int) []float64 {
 	out := make([]float64, len(columns))
 	list := []Moment{{0, 1}}
 	if p := m.Tree.Parent[n]; p >= 0 {
-		if list = m.Precisions(n); m.Form.Precision != modelform.Own {
+		if list = m.Precisions(n); m.Form.Precision != form.Own {
 			list = m.Precisions(int(p))
 		}
 	}
 	for i := range out {
-		if out[i] = list[0].Value; m.Form.Precision == modelform.ByFeature && m.Tree.Parent[n] >= 0 {
+		if out[i] = list[0].Value; m.Form.Precision == form.ByFeature && m.Tree.Parent[n] >= 0 {
 			out[i] = list[i].Value
 		}
 	}

@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"taxon/internal/calibration"
+	"taxon/internal/data/taxonomy"
+	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
-	"taxon/internal/labelset"
-	textlines "taxon/internal/lines"
-	"taxon/internal/modelform"
-	"taxon/internal/sparse"
-	"taxon/internal/taxonomy"
+	"taxon/internal/linalg/sparse"
+	"taxon/internal/model/calibration"
+	"taxon/internal/model/form"
+	"taxon/internal/model/labelset"
 )
 
 // Model is an opened model. Its weights are in mapped, read-only memory until Close.
@@ -216,7 +216,7 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 // parseShards finds all records, several shards at a time.
 func (m *Model) parseShards(data [][]byte) error {
 	m.records = make([]record, m.Tree.Len())
-	if m.Form.Precision != modelform.NoPrecision {
+	if m.Form.Precision != form.NoPrecision {
 		m.moments = make([]record, m.Tree.Len())
 	}
 	if m.Form.Draws > 0 {
@@ -315,7 +315,7 @@ func (m *Model) LineName(n int) string {
 // LineName.
 func (m *Model) VectorName(n int) (kind, name string) {
 	kind, name = m.NodeKind(n), m.NodeName(n)
-	if m.Form.Predictor != modelform.Descent {
+	if m.Form.Predictor != form.Descent {
 		return kind, name
 	}
 	if p := m.Tree.Parent[n]; p >= 0 {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"taxon/internal/table"
+	"taxon/internal/data/table"
 )
 
 // A packed shard holds the differences of a pruned model column by column: a header of 32 bytes,

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/calibration"
-	"taxon/internal/modelform"
+	"taxon/internal/model/calibration"
+	"taxon/internal/model/form"
 )
 
 // maxSingleLabel: data with at most this many labels an instance are single-label data. Their
@@ -87,8 +87,8 @@ type Predictor struct {
 	packed *packedPlan // if the model is pruned; else nil
 	rank   ranker      // nil: by the terminals' own scores
 
-	predictive modelform.Predictive // nil: scores are x.w
-	average    *average             // if the model has draws; else nil
+	predictive form.Predictive // nil: scores are x.w
+	average    *average        // if the model has draws; else nil
 
 	link        string                   // "": the calibration decides, if there is one
 	calibration *calibration.Calibration // nil: none
@@ -129,7 +129,7 @@ func (m *Model) NewPredictor(o PredictOptions) (*Predictor, error) {
 		if c.Sums() || c.Kind == calibration.Levels {
 			p.keep = m.Terminals()
 		}
-	case p.link == modelform.Softmax:
+	case p.link == form.Softmax:
 		p.scale = 1
 	}
 	var err error
@@ -294,7 +294,7 @@ func (s *Scorer) score(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		s.add(records[n], scores)
-		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
+		if !m.Tree.Leaf[n] && m.Form.Weights == form.Overrides {
 			s.path.override(int32(n), records[n].columns, records[n].values)
 		}
 		s.scored(int32(n), scores)

@@ -3,7 +3,7 @@ package model
 import (
 	"math"
 
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // packedPlan scores a model row by row and by column. A pruned model is scored straight from the
@@ -256,7 +256,7 @@ func (m *Model) eachDifference(visit func(node int32, column uint32, d float64))
 		for i, c := range rec.columns {
 			visit(int32(n), c, float64(rec.values[i])-float64(at.current[c]))
 		}
-		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
+		if !m.Tree.Leaf[n] && m.Form.Weights == form.Overrides {
 			at.override(int32(n), rec.columns, rec.values)
 		}
 	}

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // fewColumns: with at most this many different columns, a batch is scored by looking up each of
@@ -65,7 +65,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 			copy(scores, s.levels[level-1])
 		}
 		var frame *fewFrame
-		if !m.Tree.Leaf[n] && m.Form.Weights == modelform.Overrides {
+		if !m.Tree.Leaf[n] && m.Form.Weights == form.Overrides {
 			frame = f.push(int32(n))
 		}
 		s.addFew(records[n], scores, frame)

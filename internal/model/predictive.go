@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"taxon/internal/fs"
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // predictive returns the function that gives the model's predictive distribution.
-func (m *Model) predictive() (modelform.Predictive, error) {
-	if m.moments == nil || m.Form.Link == modelform.Identity {
+func (m *Model) predictive() (form.Predictive, error) {
+	if m.moments == nil || m.Form.Link == form.Identity {
 		return nil, m.noMoments("variances for --predictive")
 	}
 	inference := ""
@@ -21,9 +21,9 @@ func (m *Model) predictive() (modelform.Predictive, error) {
 		}
 	}
 	if inference == "variational" {
-		return modelform.Variational, nil
+		return form.Variational, nil
 	}
-	return modelform.Laplace, nil
+	return form.Laplace, nil
 }
 
 // widen turns scores of terminal n into those of its predictive distribution.
@@ -39,7 +39,7 @@ func (s *Scorer) widen(n int32, scores []float64) {
 func (s *Scorer) setVariance(n int32, scores []float64) {
 	s.variance = append(s.variance[:0], make([]float64, len(scores))...)
 	width := len(s.cols.begin) - 1
-	r, first := s.p.m.moments[n], modelform.VarianceColumn(s.p.m.columns(), 0)
+	r, first := s.p.m.moments[n], form.VarianceColumn(s.p.m.columns(), 0)
 	for i, c := range r.columns {
 		c, variance := int(c)-first, float64(r.values[i])
 		if c >= s.p.m.columns() {
@@ -60,7 +60,7 @@ func (s *Scorer) setVariance(n int32, scores []float64) {
 // jointly says whether the predictive distribution is over all terminals together: under the
 // soft-max.
 func (p *Predictor) jointly() bool {
-	return p.predictive != nil && p.m.Form.Link == modelform.Softmax
+	return p.predictive != nil && p.m.Form.Link == form.Softmax
 }
 
 // keepTerminal keeps scores and variances of terminal n.
@@ -83,7 +83,7 @@ func (s *Scorer) offerJoint(rows int) {
 		for k, t := range s.joint {
 			score[k], variance[k] = t.scores[row], t.variance[row]
 		}
-		modelform.Joint(score, variance)
+		form.Joint(score, variance)
 		for k := range s.joint {
 			s.joint[k].scores[row] = score[k]
 		}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/table"
+	"taxon/internal/data/table"
 )
 
 // pruner walks the tree as a sequence of differences from the parent, and leaves out small ones:

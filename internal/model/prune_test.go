@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/table"
+	"taxon/internal/data/table"
 )
 
 func pruned(t testing.TB, m *Model, o PruneOptions, threads int) *Model {

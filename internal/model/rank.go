@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/calibration"
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/calibration"
+	"taxon/internal/model/form"
 )
 
 // ranker ranks the terminals for a row, given x.w_n of every node n in node order. It offers them
@@ -17,12 +17,12 @@ type ranker func(s *Scorer, row int, score []float64)
 // rankers has the ranker for each predictor that a model's form may name. The linear predictor
 // needs none: a terminal's score is offered as it comes.
 var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
-	modelform.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
-	modelform.Descent: newDescent,
-	modelform.Nested:  newNested,
-	modelform.Paths:   newBestPaths,
-	modelform.Greedy:  newDescent,
-	modelform.Sums:    newSums,
+	form.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
+	form.Descent: newDescent,
+	form.Nested:  newNested,
+	form.Paths:   newBestPaths,
+	form.Greedy:  newDescent,
+	form.Sums:    newSums,
 }
 
 // newSums ranks by the sum of x.w over the nodes from the root to a terminal.
@@ -186,9 +186,9 @@ func (r *Result) Shown(i int, label Scored) float64 {
 		return c.Raw(score, norm) / total
 	}
 	switch r.link {
-	case modelform.Logistic:
+	case form.Logistic:
 		return 1 / (1 + math.Exp(-score))
-	case modelform.Softmax:
+	case form.Softmax:
 		return math.Exp(score - r.norm[i])
 	}
 	return score
@@ -196,7 +196,7 @@ func (r *Result) Shown(i int, label Scored) float64 {
 
 // HasProbabilities says whether scores can be shown as probabilities.
 func (m *Model) HasProbabilities() bool {
-	return m.Form.Link != modelform.Identity || m.Calibration != nil
+	return m.Form.Link != form.Identity || m.Calibration != nil
 }
 
 // Scored is a terminal with its score x.w.

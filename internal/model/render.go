@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
-	"taxon/internal/modelform"
+	"taxon/internal/model/form"
 )
 
 // renderChunk is how many nodes a goroutine renders at once. With more, the path to the first one
@@ -28,7 +28,7 @@ func (m *Model) Render(ctx context.Context, w io.Writer, first, last, threads in
 // paths, the sums of the vectors on them.
 func (m *Model) RenderRows(ctx context.Context, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
 	walk := m.WalkVectors
-	if m.Form.Predictor == modelform.Sums {
+	if m.Form.Predictor == form.Sums {
 		walk = m.walkSums
 	}
 	return m.render(ctx, w, first, last, threads, walk, render)

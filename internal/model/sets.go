@@ -3,7 +3,7 @@ package model
 import (
 	"math"
 
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
 )
 
 // Predictors that give sets of labels themselves. A set is a union of partial paths from a root

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
 )
 
 // ownScores are x.w of all nodes by dense sums.
@@ -123,7 +123,7 @@ func TestSets(t *testing.T) {
 				weights[n] = nodeWeights{}
 			}
 		}
-		meta.Form = modelform.Form{Weights: modelform.Whole, Predictor: rapid.SampledFrom([]string{modelform.Nested, modelform.Paths}).Draw(rt, "predictor")}
+		meta.Form = form.Form{Weights: form.Whole, Predictor: rapid.SampledFrom([]string{form.Nested, form.Paths}).Draw(rt, "predictor")}
 		name := filepath.Join(dir, fmt.Sprint(k))
 		writeModel(t, name, meta, weights, 0)
 		m, err := Open(name)
@@ -154,7 +154,7 @@ func TestSets(t *testing.T) {
 			score := ownScores(meta, vectors, x)
 			var want []bool
 			var gain map[int32]float64
-			if meta.Form.Predictor == modelform.Nested {
+			if meta.Form.Predictor == form.Nested {
 				want = naiveNested(meta.Tree, score)
 			} else {
 				want, gain = naivePaths(meta.Tree, score)
@@ -189,7 +189,7 @@ func TestOwnRefused(t *testing.T) {
 	if _, err := openModel(t, dir).NewPredictor(PredictOptions{Rule: Own, Top: 1}); err == nil {
 		t.Error("a linear model predicts sets of its own")
 	}
-	if f := (modelform.Form{Predictor: modelform.Paths}); f.Check() == nil {
+	if f := (form.Form{Predictor: form.Paths}); f.Check() == nil {
 		t.Error("paths without whole weights")
 	}
 }

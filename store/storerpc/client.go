@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -337,7 +337,7 @@ func (p *patience) spent(share float64) bool {
 func (p *patience) pause(ctx context.Context) error {
 	d := p.wait
 	p.wait = min(2*d, lastWait)
-	return pause.For(ctx, d)
+	return retry.For(ctx, d)
 }
 
 // away says whether an error means that a shard is away for a while: it can't be reached, or it

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 	"taxon/store"
 )
 
@@ -227,5 +227,5 @@ func (r *repair) throttle(ctx context.Context) error {
 		return ctx.Err()
 	}
 	due := time.Duration(float64(r.Bytes) / float64(r.options.BytesPerSecond) * float64(time.Second))
-	return pause.For(ctx, due-time.Since(r.start))
+	return retry.For(ctx, due-time.Since(r.start))
 }

@@ -14,9 +14,9 @@ import (
 // built is this taxon as another release.
 func built(t *testing.T, version, protocol string) string {
 	t.Helper()
-	flags := "-X taxon/internal/release.version=" + version
+	flags := "-X taxon/internal/cluster/release.version=" + version
 	if protocol != "" {
-		flags += " -X taxon/internal/release.protocol=" + protocol
+		flags += " -X taxon/internal/cluster/release.protocol=" + protocol
 	}
 	path, err := command.Build(t.TempDir(), "-ldflags", flags)
 	if err != nil {

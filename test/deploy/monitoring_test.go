@@ -38,7 +38,7 @@ metadata:
 spec:
 `
 
-// figures are the names that docs/observability.md lists, which a test of internal/metrics keeps
+// figures are the names that docs/observability.md lists, which a test of internal/cluster/metrics keeps
 // complete, and those that all processes have.
 func figures(t *testing.T) map[string]bool {
 	t.Helper()

@@ -24,7 +24,7 @@ func corrmnlOptions(t *testing.T, own map[string]string) *taxonv1.Options {
 
 // TestChains: chains run as tasks of their own, and threads and programs change no bit; another
 // seed gives other draws; caps end the chains, and the report says what there is. That the draws
-// are the posterior's is checked in mapper/corrmnl.
+// are the posterior's is checked in internal/methods/corrmnl/solver.
 func TestChains(t *testing.T) {
 	seen := map[string]bool{}
 	for n, own := range []map[string]string{

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/coordinator/method/recursive"
-	"taxon/internal/dataset"
-	"taxon/internal/engine"
+	"taxon/internal/app/engine"
+	"taxon/internal/data/dataset"
 	"taxon/internal/jobspec"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
@@ -63,7 +63,7 @@ func TestReplayChecks(t *testing.T) {
 	j := jobs.Small(1, 100, 20)
 	r, _ := recorded(t, j, j.Spec(jobs.Defaults()))
 	steps := r.Steps()
-	steps[2][0].Sums.Values[recursive.SumVisits]++
+	steps[2][0].Sums.Values[rr.SumVisits]++
 	replay, err := New(r.Job(), j.Set)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
-	"taxon/internal/sparse"
-	"taxon/mapper/hblr"
+	"taxon/internal/linalg/sparse"
+	hblr "taxon/internal/methods/hblr/solver"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )

@@ -7,9 +7,9 @@ import (
 	"math"
 	"testing"
 
-	"taxon/coordinator/method/hblr"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
+	hblr "taxon/internal/methods/hblr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )

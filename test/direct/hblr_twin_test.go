@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
@@ -453,7 +453,7 @@ func (w *hblrTwin) compare(nodes *jobs.Nodes, columns int, tolerance float64) (e
 			}
 		}
 		precision := func(f int) float64 {
-			c := modelform.PrecisionColumn(columns, f)
+			c := form.PrecisionColumn(columns, f)
 			return at[c] + at[c+1]
 		}
 		owns := !w.tree.Leaf[n]
@@ -463,7 +463,7 @@ func (w *hblrTwin) compare(nodes *jobs.Nodes, columns int, tolerance float64) (e
 		for i, f := range w.column {
 			check("mean", i, at[f], w.mu[n][i], largest)
 			if w.tree.Leaf[n] {
-				check("variance", i, at[modelform.VarianceColumn(columns, f)], w.psi[n][i], w.psi[n][i])
+				check("variance", i, at[form.VarianceColumn(columns, f)], w.psi[n][i], w.psi[n][i])
 			}
 			if owns && w.variant == "m2" {
 				check("precision", i, precision(f), w.alpha[n][i], w.alpha[n][i])

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPaths: H-M3 on a forest with labels at inner nodes and several labels reaches its gap by
-// sweeps, each loss another optimum; threads and programs change no bit. mapper/hm3 holds the
+// sweeps, each loss another optimum; threads and programs change no bit. internal/methods/hm3/solver holds the
 // optimum against other solvers.
 func TestPaths(t *testing.T) {
 	j := jobs.Small(70, 80, 14)

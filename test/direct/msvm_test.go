@@ -19,7 +19,7 @@ func msvmOptions(change func(*taxonv1.Options)) *taxonv1.Options {
 
 // TestMultiClass: the objective reported is that of the weights written, the dual never falls, and
 // tasks run by programs of three workers, or by more threads, give the same bits. The optimum
-// itself is checked in mapper/msvm.
+// itself is checked in internal/methods/msvm/solver.
 func TestMultiClass(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
@@ -173,7 +173,7 @@ func (w *treeTwin) objective(name string, margin bool, alpha float64, v [][]floa
 
 // TestTreeMachines: the objective reported is that of the weights written, but for rounding where
 // that is what a node misses its gap by, the gap holds, and tasks run by programs of three workers, or by more threads, give the same bits. That D bounds P is
-// checked in mapper/msvm, for hiermult here: per node the figures add up.
+// checked in internal/methods/msvm/solver, for hiermult here: per node the figures add up.
 func TestTreeMachines(t *testing.T) {
 	for n, c := range []struct {
 		name string

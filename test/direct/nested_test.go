@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method/registry"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )

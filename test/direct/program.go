@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"

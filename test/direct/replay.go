@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"taxon/coordinator/method/recursive"
-	"taxon/internal/coupling"
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
-	"taxon/internal/taxonomy"
+	"taxon/internal/linalg/contribution"
+	rr "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -24,7 +24,7 @@ import (
 
 // Replay is a training under way without the machine.
 type Replay struct {
-	plan     *recursive.Plan
+	plan     *rr.Plan
 	set      *dataset.Set
 	tree     *taxonomy.Tree
 	forest   *reducer.Forest
@@ -43,7 +43,7 @@ type Replay struct {
 type solved struct {
 	at    taxonv1.Place
 	state *mapper.State
-	in    []coupling.Contribution
+	in    []contribution.Contribution
 }
 
 // made is what a task leaves, to be committed behind its step.
@@ -64,7 +64,7 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := recursive.Detail(job.GetPlan().GetDetail())
+	plan, err := rr.Detail(job.GetPlan().GetDetail())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 
 // number gives the internals their numbers, in depth-first order.
 func (r *Replay) number(o *taxonv1.Options) {
-	sets, _ := recursive.NodeSets(r.tree, o)
+	sets, _ := rr.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)
 	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n), Set: make([]int32, n)}
@@ -153,16 +153,16 @@ func (r *Replay) commit(tasks []Task, results []made) {
 	for k, t := range tasks {
 		m := results[k]
 		switch l := t.Lease; l.GetOp() {
-		case recursive.OpMap:
+		case rr.OpMap:
 			r.blocks[l.GetItem()] = m.solved
-		case recursive.OpReduce:
+		case rr.OpReduce:
 			r.x[place(l)] = m.vectors
-		case recursive.OpEmitMap:
+		case rr.OpEmitMap:
 			emitted = true
 			for lane, n := range r.plan.Block(int(l.GetItem())) {
 				emit.Columns[n], emit.Values[n] = m.weights[lane].Feature, m.weights[lane].Value
 			}
-		case recursive.OpEmitReduce:
+		case rr.OpEmitReduce:
 			for p, n := range r.tree.Internals() {
 				a, b := m.vectors.Begin[p], m.vectors.Begin[p+1]
 				emit.Columns[n] = append(emit.Columns[n], m.vectors.Feature[a:b]...)
@@ -224,7 +224,7 @@ func (r *Replay) internals(l *taxonv1.Lease, back uint32) (*reducer.Internals, e
 // vectors are the internals' vectors that a lease names, in their last version or the one before.
 func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, error) {
 	var out []*reducer.Vectors
-	for _, at := range reads(l, recursive.X, back) {
+	for _, at := range reads(l, rr.X, back) {
 		v := r.zero
 		if at.Step != 0 {
 			if v = r.x[at]; v == nil {
@@ -237,8 +237,8 @@ func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, err
 }
 
 // contributions cuts the blocks' contributions down to [lo, hi), without copying.
-func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []coupling.Contribution, err error) {
-	for b, at := range reads(l, recursive.V, 0) {
+func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []contribution.Contribution, err error) {
+	for b, at := range reads(l, rr.V, 0) {
 		if at != r.blocks[b].at {
 			return nil, fmt.Errorf("block %d was solved by %+v, not %+v", b, r.blocks[b].at, at)
 		}
@@ -246,7 +246,7 @@ func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []coupling.C
 			from := sort.Search(len(c.Feature), func(i int) bool { return c.Feature[i] >= lo })
 			to := from + sort.Search(len(c.Feature)-from, func(i int) bool { return c.Feature[from+i] >= hi })
 			if from < to {
-				in = append(in, coupling.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Curvature: c.Curvature[from:to]})
+				in = append(in, contribution.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Curvature: c.Curvature[from:to]})
 			}
 		}
 	}

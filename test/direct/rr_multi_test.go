@@ -87,7 +87,7 @@ func (w *treeTwin) figures(name string, c float64, v [][]float64) (primal, dual 
 
 // TestRecursiveMultiClass: P and D of rr-msvm and rr-mlr are those of the weights written, by their
 // definitions, the gap holds, and threads and programs change no bit. rr-msvm's D is checked in
-// mapper/msvm. On a tree of one level they are msvm and mlr.
+// internal/methods/msvm/solver. On a tree of one level they are msvm and mlr.
 func TestRecursiveMultiClass(t *testing.T) {
 	for n, name := range []string{"rr-msvm", "rr-mlr", "rr-msvm", "rr-mlr"} {
 		t.Run(fmt.Sprint(name, n), func(t *testing.T) {

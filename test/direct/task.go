@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
-	"taxon/internal/coupling"
+	"taxon/internal/linalg/contribution"
+	rr "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
@@ -30,25 +30,25 @@ func (r *Replay) newBench() *bench {
 func (b *bench) run(ctx context.Context, t Task) (m made, err error) {
 	got := make(method.Sums, len(t.Sums.GetValues()))
 	l := t.Lease
-	var solve recursive.Map
-	var move recursive.Reduce
-	var emit recursive.Emit
+	var solve rr.Map
+	var move rr.Reduce
+	var emit rr.Emit
 	switch l.GetOp() {
-	case recursive.OpMap:
+	case rr.OpMap:
 		if err = method.Decode(l.GetParams(), &solve); err == nil {
 			m.solved, err = b.solve(ctx, l, &solve, got)
 		}
-	case recursive.OpReduce:
+	case rr.OpReduce:
 		if err = method.Decode(l.GetParams(), &move); err == nil {
 			m.vectors, err = b.reduce(l, &move, got)
 		}
-	case recursive.OpEmitMap:
+	case rr.OpEmitMap:
 		if err = method.Decode(l.GetParams(), &emit); err == nil {
 			m.weights, err = b.emit(l, emit.Beta)
 		}
-	case recursive.OpEmitReduce:
+	case rr.OpEmitReduce:
 		if err = method.Decode(l.GetParams(), &emit); err == nil {
-			m.vectors, err = b.reduce(l, &recursive.Reduce{Rule: "emit", Beta: emit.Beta}, make(method.Sums, len(got)))
+			m.vectors, err = b.reduce(l, &rr.Reduce{Rule: "emit", Beta: emit.Beta}, make(method.Sums, len(got)))
 		}
 	default:
 		err = fmt.Errorf("operation %q has no direct twin", l.GetOp())
@@ -62,7 +62,7 @@ func (b *bench) run(ctx context.Context, t Task) (m made, err error) {
 	return m, err
 }
 
-func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *recursive.Map, sums method.Sums) (solved, error) {
+func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *rr.Map, sums method.Sums) (solved, error) {
 	block, parents, err := b.block(l, m.Beta)
 	if err != nil {
 		return solved{}, err
@@ -82,11 +82,11 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *recursive.Map, s
 				c.Sum[i] = float64(float32(v))
 			}
 		}
-		out.in = append(out.in, coupling.Contribution{Parent: parents[c.Parent], Feature: c.Feature, Sum: c.Sum, Curvature: c.Curvature})
+		out.in = append(out.in, contribution.Contribution{Parent: parents[c.Parent], Feature: c.Feature, Sum: c.Sum, Curvature: c.Curvature})
 	}
 	copy(sums, method.Sums{
-		recursive.SumPrimal: r.Sums.Primal, recursive.SumDual: r.Sums.Dual, recursive.SumInnerGap: r.Sums.InnerGap,
-		recursive.SumSupport: float64(r.Sums.Support), recursive.SumWorking: float64(r.Sums.Working), recursive.SumVisits: float64(r.Sums.Visits),
+		rr.SumPrimal: r.Sums.Primal, rr.SumDual: r.Sums.Dual, rr.SumInnerGap: r.Sums.InnerGap,
+		rr.SumSupport: float64(r.Sums.Support), rr.SumWorking: float64(r.Sums.Working), rr.SumVisits: float64(r.Sums.Visits),
 	})
 	return out, nil
 }
@@ -105,7 +105,7 @@ func (b *bench) emit(l *taxonv1.Lease, beta float64) ([]mapper.Override, error) 
 
 // block lays out the lanes, slots in order of their first lane.
 func (b *bench) block(l *taxonv1.Lease, beta float64) (*mapper.Block, []int32, error) {
-	if at := reads(l, recursive.Dual, 0); len(at) != 1 || at[0] != b.blocks[l.GetItem()].at {
+	if at := reads(l, rr.Dual, 0); len(at) != 1 || at[0] != b.blocks[l.GetItem()].at {
 		return nil, nil, fmt.Errorf("block %d was solved by %+v, not %+v", l.GetItem(), b.blocks[l.GetItem()].at, at)
 	}
 	x, err := b.internals(l, 0)
@@ -151,7 +151,7 @@ func (b *bench) positives(n uint32) []uint32 {
 	return b.set.PosRows[b.set.PosBegin[l]:b.set.PosBegin[l+1]]
 }
 
-func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) (*reducer.Vectors, error) {
+func (b *bench) reduce(l *taxonv1.Lease, r *rr.Reduce, sums method.Sums) (*reducer.Vectors, error) {
 	rule, err := reducer.ParseRule(r.Rule)
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (b *bench) reduce(l *taxonv1.Lease, r *recursive.Reduce, sums method.Sums) 
 	}
 	next, s := b.reducer.Run(t, in, x[0], prev[0])
 	copy(sums, method.Sums{
-		recursive.SumPrimal: s.Primal, recursive.SumDual: s.Dual, recursive.SumRestart: s.Restart,
-		recursive.SumMoved: s.Moved, recursive.SumVisits: float64(s.Entries),
+		rr.SumPrimal: s.Primal, rr.SumDual: s.Dual, rr.SumRestart: s.Restart,
+		rr.SumMoved: s.Moved, rr.SumVisits: float64(s.Entries),
 	})
 	return next, nil
 }

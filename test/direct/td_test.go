@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"taxon/coordinator/method/registry"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
-	"taxon/internal/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/export"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
+	"taxon/internal/model/export"
 )
 
 // python is the interpreter with the readers: TAXON_FORMATS_PYTHON, else the environment

@@ -11,9 +11,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"taxon/internal/dataset"
-	"taxon/internal/sparse"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/linalg/sparse"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )

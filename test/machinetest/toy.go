@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -15,8 +15,8 @@ type Figures struct{ Primal, Dual, Restart, Visits float64 }
 
 // Sums are the figures as a task of method recursive reports them.
 func (f Figures) Sums() method.Sums {
-	out := make(method.Sums, recursive.SumVisits+1)
-	out[recursive.SumPrimal], out[recursive.SumDual], out[recursive.SumRestart], out[recursive.SumVisits] = f.Primal, f.Dual, f.Restart, f.Visits
+	out := make(method.Sums, rr.SumVisits+1)
+	out[rr.SumPrimal], out[rr.SumDual], out[rr.SumRestart], out[rr.SumVisits] = f.Primal, f.Dual, f.Restart, f.Visits
 	return out
 }
 
@@ -26,10 +26,10 @@ func LeaseID(l *taxonv1.Lease) *taxonv1.LeaseId {
 }
 
 // Params are the parameters of a lease, of the one kind or the other.
-func Params(l *taxonv1.Lease) (m recursive.Map, r recursive.Reduce) {
+func Params(l *taxonv1.Lease) (m rr.Map, r rr.Reduce) {
 	var err error
 	switch l.Op {
-	case recursive.OpMap, recursive.OpEmitMap:
+	case rr.OpMap, rr.OpEmitMap:
 		err = method.Decode(l.Params, &m)
 	default:
 		err = method.Decode(l.Params, &r)
@@ -49,7 +49,7 @@ func Sums(l *taxonv1.Lease) method.Sums {
 		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
 		f.Primal, f.Dual = 1+eps, 1-eps
 	}
-	if l.Op == recursive.OpReduce || l.Op == recursive.OpEmitReduce {
+	if l.Op == rr.OpReduce || l.Op == rr.OpEmitReduce {
 		f.Restart = -1
 		if l.Sweep%5 == 0 {
 			f.Restart = 1

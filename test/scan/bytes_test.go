@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 )
 
 // preface opens an HTTP/2 connection, with empty settings behind it.

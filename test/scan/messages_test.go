@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 )
 
 // quick is enough for a call that is refused.

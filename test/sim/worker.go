@@ -7,7 +7,7 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/recursive"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -281,17 +281,17 @@ func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
 // sums is a training whose gap halves with every sweep; its last digits depend on the
 // values.
 func sums(l *taxonv1.Lease, hash uint64) method.Sums {
-	s := make(method.Sums, recursive.SumVisits+1)
-	s[recursive.SumVisits] = 1
-	var m recursive.Map
-	var r recursive.Reduce
+	s := make(method.Sums, rr.SumVisits+1)
+	s[rr.SumVisits] = 1
+	var m rr.Map
+	var r rr.Reduce
 	var err error
 	switch l.Op {
-	case recursive.OpMap:
+	case rr.OpMap:
 		err = method.Decode(l.Params, &m)
-	case recursive.OpReduce:
+	case rr.OpReduce:
 		err = method.Decode(l.Params, &r)
-		s[recursive.SumRestart] = float64(int(hash%7) - 4)
+		s[rr.SumRestart] = float64(int(hash%7) - 4)
 	}
 	if err != nil {
 		panic(err)
@@ -299,7 +299,7 @@ func sums(l *taxonv1.Lease, hash uint64) method.Sums {
 	if m.Price || r.Certify {
 		eps := 1 / float64(uint64(1)<<min(l.Sweep, 60))
 		noise := float64(hash%1000) / 1e6
-		s[recursive.SumPrimal], s[recursive.SumDual] = 1+float64(eps*(1+noise)), 1-eps
+		s[rr.SumPrimal], s[rr.SumDual] = 1+float64(eps*(1+noise)), 1-eps
 	}
 	return s
 }

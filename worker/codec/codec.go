@@ -11,7 +11,7 @@ import (
 	"math"
 	"slices"
 
-	"taxon/internal/sparse"
+	"taxon/internal/linalg/sparse"
 )
 
 // ErrBroken says that a value's bytes are not what its name promises. The store has verified the

@@ -1,7 +1,7 @@
 package program
 
 import (
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 

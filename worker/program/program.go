@@ -14,8 +14,8 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
-	"taxon/internal/dataset"
-	"taxon/internal/taxonomy"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )

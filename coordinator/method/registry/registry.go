@@ -7,22 +7,22 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
-	"taxon/coordinator/method/corrmnl"
-	"taxon/coordinator/method/hblr"
-	"taxon/coordinator/method/hm3"
-	"taxon/coordinator/method/mlr"
-	"taxon/coordinator/method/msvm"
-	"taxon/coordinator/method/recursive"
-	"taxon/coordinator/method/td"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
-	"taxon/internal/modelform"
-	"taxon/internal/taxonomy"
+	corrmnl "taxon/internal/methods/corrmnl/plan"
+	hblr "taxon/internal/methods/hblr/plan"
+	hm3 "taxon/internal/methods/hm3/plan"
+	mlr "taxon/internal/methods/mlr/plan"
+	msvm "taxon/internal/methods/msvm/plan"
+	rr "taxon/internal/methods/rr/plan"
+	td "taxon/internal/methods/td/plan"
+	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // methods are all of them: a new one is a line here.
 var methods = slices.Concat(
-	recursive.Methods,
+	rr.Methods,
 	td.Methods,
 	[]method.Method{mlr.Method{}, mlr.Method{OnTree: true}},
 	msvm.Methods,
@@ -31,7 +31,7 @@ var methods = slices.Concat(
 )
 
 // searched are those that a search tries unless others are named, baselines left out.
-var searched = slices.Concat(recursive.Methods, []method.Method{td.Method, mlr.Method{}}, hblr.Methods)
+var searched = slices.Concat(rr.Methods, []method.Method{td.Method, mlr.Method{}}, hblr.Methods)
 
 // Add lists one more method, of a program's own, until remove is called. Not for use while
 // another goroutine looks methods up.
@@ -65,13 +65,13 @@ func Lookup(name string) (method.Method, error) {
 }
 
 // Form is that of the models of a job with such options.
-func Form(o *taxonv1.Options) modelform.Form {
+func Form(o *taxonv1.Options) form.Form {
 	if m, err := Lookup(o.GetMethod()); err == nil {
 		if f, ok := m.(method.Modeller); ok {
 			return f.Form(o)
 		}
 	}
-	return modelform.Form{}
+	return form.Form{}
 }
 
 // Precise lists the methods whose models hold precisions beside the weights, or those of them with
@@ -79,7 +79,7 @@ func Form(o *taxonv1.Options) modelform.Form {
 func Precise(byFeature bool) (names []string) {
 	for _, m := range methods {
 		o := &taxonv1.Options{Method: m.Name()}
-		if p := Form(o).Precision; p != modelform.NoPrecision && (!byFeature || p == modelform.ByFeature) {
+		if p := Form(o).Precision; p != form.NoPrecision && (!byFeature || p == form.ByFeature) {
 			names = append(names, m.Name())
 		}
 	}

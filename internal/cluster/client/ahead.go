@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"taxon/coordinator/machine"
-	"taxon/internal/tell"
+	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -58,7 +58,7 @@ func (h *ahead) start(ctx context.Context, st *taxonv1.JobStatus) {
 
 // take waits for the model of the end that a status describes, shows progress, and returns it;
 // nil: there is none. A model of another end is removed.
-func (h *ahead) take(st *taxonv1.JobStatus, line tell.Progress) *gathered {
+func (h *ahead) take(st *taxonv1.JobStatus, line progress.Progress) *gathered {
 	if h == nil || h.of == nil {
 		return nil
 	}

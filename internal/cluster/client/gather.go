@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 
 	"taxon/internal/cluster"
-	"taxon/internal/dataset"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/jobs"
 	"taxon/internal/model"
-	"taxon/internal/tell"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker"
@@ -39,11 +39,11 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	report := jobs.ReportOf(st)
 	switch {
 	case st.GetState().Ended() && report == nil:
-		return nil, exit.Usagef("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
+		return nil, exitcode.Usagef("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
 	case report == nil:
-		return nil, exit.Usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)
+		return nil, exitcode.Usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)
 	case len(r.GetPlan().GetItems()) == 0:
-		return nil, exit.Usagef("%s: job %s has no weights (any more): it was discarded", c.Verb, job)
+		return nil, exitcode.Usagef("%s: job %s has no weights (any more): it was discarded", c.Verb, job)
 	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
 		return nil, fmt.Errorf("%s: %s", c.Verb, st.GetError())
 	}
@@ -136,11 +136,11 @@ func lostOf(job string, err error) error {
 type values struct {
 	worker.Store
 	done atomic.Int64
-	line atomic.Pointer[tell.Progress] // nil: not shown
+	line atomic.Pointer[progress.Progress] // nil: not shown
 }
 
 // show shows the count from now on.
-func (v *values) show(line tell.Progress) {
+func (v *values) show(line progress.Progress) {
 	v.line.Store(&line)
 	line.Set(v.done.Load())
 }

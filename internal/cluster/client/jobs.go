@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/human"
-	"taxon/internal/jobs"
-	"taxon/internal/pause"
-	"taxon/internal/tell"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/retry"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -72,7 +72,7 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 // coordinator goes away it is called again.
 func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*taxonv1.LogLine) error) error {
 	after := uint64(0)
-	return pause.Retry(ctx, c.Patience, func() error {
+	return retry.Retry(ctx, c.Patience, func() error {
 		stream, err := c.Jobs.Logs(ctx, &taxonv1.LogsRequest{Job: job, Follow: follow, After: after})
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (c *Client) follow(ctx context.Context, job string, see func(*taxonv1.JobSt
 }
 
 // showProgress puts sweep, tasks, gap and time left on the progress line.
-func showProgress(p tell.Progress, st *taxonv1.JobStatus) {
+func showProgress(p progress.Progress, st *taxonv1.JobStatus) {
 	var extra []string
 	if n := st.GetQueuePosition(); n > 0 {
 		extra = append(extra, fmt.Sprintf("%d in the queue", n))
@@ -165,13 +165,13 @@ func showProgress(p tell.Progress, st *taxonv1.JobStatus) {
 		}
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		extra = append(extra, fmt.Sprintf("gap %s of %.0e", human.Gap(c.GetGap()), st.GetOptions().GetGap()))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), st.GetOptions().GetGap()))
 	}
 	if n := st.GetWorkersLost(); n > 0 {
-		extra = append(extra, human.Counted(int64(n), "worker lost", "workers lost"))
+		extra = append(extra, format.Counted(int64(n), "worker lost", "workers lost"))
 	}
 	if w := st.GetWaitsFor(); w != "" {
-		extra = append(extra, "waits for "+human.OneLine(w))
+		extra = append(extra, "waits for "+format.OneLine(w))
 	} else if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)
 	}

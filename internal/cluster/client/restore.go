@@ -12,9 +12,9 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
-	"taxon/internal/exit"
-	"taxon/internal/human"
-	"taxon/internal/jobs"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/storerpc"
@@ -37,9 +37,9 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 	})
 	switch {
 	case errors.Is(err, os.ErrNotExist) && job != "":
-		return nil, exit.Usagef("restore: %s holds no snapshot of job %s", human.QuoteIfNeeded(from), job)
+		return nil, exitcode.Usagef("restore: %s holds no snapshot of job %s", format.QuoteIfNeeded(from), job)
 	case errors.Is(err, store.ErrSnapshot), errors.Is(err, store.ErrCorrupt):
-		return nil, exit.Usagef("restore: %w", err)
+		return nil, exitcode.Usagef("restore: %w", err)
 	}
 	return r, err
 }
@@ -48,7 +48,7 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
 	state, err := machine.ReadState(saved.State)
 	if err != nil {
-		return nil, exit.Usagef("restore: %s: %w", human.QuoteIfNeeded(from), err)
+		return nil, exitcode.Usagef("restore: %s: %w", format.QuoteIfNeeded(from), err)
 	}
 	if err := c.wantRestored(ctx, saved.Job); err != nil {
 		return nil, err
@@ -99,11 +99,11 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetResumable(): // its weights are lost
 		return nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && !st.GetKept().GetDropped():
-		return exit.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
+		return exitcode.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // it was discarded
 		return nil
 	case !st.GetState().Ended():
-		return exit.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
+		return exitcode.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends
 		}
 	}
 	if len(ids) < replicas {
-		return nil, nil, exit.Usagef("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer --replicas",
-			replicas, human.Counted(int64(len(ids)), "is", "are"))
+		return nil, nil, exitcode.Usagef("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer --replicas",
+			replicas, format.Counted(int64(len(ids)), "is", "are"))
 	}
 	return ids, ends, nil
 }

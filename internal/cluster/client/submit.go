@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/cluster"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
-	"taxon/internal/jobs"
 	"taxon/internal/model"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
+	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -70,7 +70,7 @@ func (c *Client) uploadAndSubmit(ctx context.Context, s *Submission, id string) 
 	if err := c.upload(ctx, s); err != nil {
 		return nil, err
 	}
-	err = pause.Retry(ctx, c.Patience, func() (err error) {
+	err = retry.Retry(ctx, c.Patience, func() (err error) {
 		r, err = c.Jobs.Submit(ctx, &taxonv1.SubmitRequest{Spec: s.Spec, Job: id, Name: s.Name, Replicas: uint32(s.Replicas)})
 		return err
 	}, func(err error) bool { return status.Code(err) == codes.FailedPrecondition }) // not enough shards are up yet
@@ -117,8 +117,8 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	}
 	st, err := c.follow(ctx, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
 	if err != nil {
-		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exit.ErrInterrupted) {
-			return nil, exit.Interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
+		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
+			return nil, exitcode.Interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
 		}
 		if errors.As(err, new(*awayError)) {
 			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s --watch` follows it then", err, job, job)
@@ -129,7 +129,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	case taxonv1.JobState_JOB_STATE_FAILED:
 		return nil, fmt.Errorf("job %s failed in sweep %d: %s", job, st.GetSweep()+1, st.GetError())
 	case taxonv1.JobState_JOB_STATE_CANCELLED:
-		return nil, exit.Interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
+		return nil, exitcode.Interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
 	}
 	report := jobs.ReportOf(st)
 	if report.WeightsSHA256 == "" && st.GetError() != "" {

@@ -17,13 +17,13 @@ import (
 	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
-	"taxon/internal/cluster/folderjournal"
+	"taxon/internal/cluster/fsjournal"
+	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/page"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/human"
-	"taxon/internal/metrics"
-	"taxon/internal/secure"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -54,13 +54,13 @@ const snapshotPatience = 20 * time.Second
 // Run runs the coordinator until ctx ends.
 func (o *Coordinator) Run(ctx context.Context) (err error) {
 	if o.Lease < 100*time.Millisecond {
-		return exit.Usagef("coordinator: --lease %v: must be 100ms or more", o.Lease)
+		return exitcode.Usagef("coordinator: --lease %v: must be 100ms or more", o.Lease)
 	}
 	if o.Keep <= 0 {
-		return exit.Usagef("coordinator: --keep-data %v: must be above 0", o.Keep)
+		return exitcode.Usagef("coordinator: --keep-data %v: must be above 0", o.Keep)
 	}
 	if o.Pause < time.Millisecond {
-		return exit.Usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.Pause)
+		return exitcode.Usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.Pause)
 	}
 	if err := cluster.CoordinatorFolder(o.Dir); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	o.Name = "coordinator"
 	roots, err := cluster.MakeRoots(o.Roots)
 	if err != nil {
-		return exit.Usagef("coordinator: %w", err)
+		return exitcode.Usagef("coordinator: %w", err)
 	}
 	cluster.NameServers(&o.Security, o.Announce)
 	yieldCores()
@@ -78,7 +78,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	}
 	if o.Announce != "" {
 		if err := o.Security.CheckServes(reachable(p.addr)); err != nil {
-			return errors.Join(exit.Usagef("coordinator: %w", err), p.listen.Close())
+			return errors.Join(exitcode.Usagef("coordinator: %w", err), p.listen.Close())
 		}
 	}
 	if err := fs.MkdirMode(o.Dir, 0o700); err != nil { // on disk, as what the journal acknowledges is
@@ -128,7 +128,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	rest.Go(func() { collector.Refill(collecting) })
 	err = p.serve(ctx, server.Healthy, func(ctx context.Context) error {
 		return o.announced(ctx, p, journal, func(ctx context.Context) error {
-			p.ready(", " + human.Counted(int64(len(records)), "record", "records") + " in the journal")
+			p.ready(", " + format.Counted(int64(len(records)), "record", "records") + " in the journal")
 			return server.Wait(ctx)
 		})
 	})
@@ -214,7 +214,7 @@ func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Jo
 	if o.Journal == "" {
 		return journal.Open(dir)
 	}
-	j, snapshot, records, err = folderjournal.Open(ctx, o.Journal)
+	j, snapshot, records, err = fsjournal.Open(ctx, o.Journal)
 	return j, snapshot, records, err
 }
 
@@ -228,7 +228,7 @@ func (o *Coordinator) announced(ctx context.Context, p *process, j journal.Journ
 	if p.page != nil {
 		a.Page = strings.TrimSuffix(p.page.URL, "metrics")
 	}
-	if f, ok := j.(*folderjournal.Folder); ok {
+	if f, ok := j.(*fsjournal.Folder); ok {
 		a.Epoch = f.Epoch()
 	}
 	if err := a.Announce(ctx); err != nil {

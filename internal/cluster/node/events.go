@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"taxon/coordinator/machine"
-	"taxon/internal/secure"
+	"taxon/internal/cluster/secure"
 )
 
 // levels are those of the machine's notices.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"taxon/coordinator"
-	"taxon/internal/jobs"
-	"taxon/internal/metrics"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/cluster/metrics"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/storerpc"
 )

@@ -12,10 +12,10 @@ import (
 
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
-	"taxon/internal/exit"
+	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
-	"taxon/internal/metrics"
-	"taxon/internal/pause"
+	"taxon/internal/retry"
+	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
@@ -35,7 +35,7 @@ type Store struct {
 // Run runs the shard until ctx ends.
 func (o *Store) Run(ctx context.Context) (err error) {
 	if err := sizeFrom("store", "memory", o.Memory, 1<<20); err != nil {
-		return exit.Usagef("%w", err)
+		return exitcode.Usagef("%w", err)
 	}
 	if err := o.identify(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		o.Advertise = reachable(p.addr)
 	}
 	if err := o.Security.CheckServes(o.Advertise); err != nil {
-		return errors.Join(exit.Usagef("store: %w", err), p.listen.Close())
+		return errors.Join(exitcode.Usagef("store: %w", err), p.listen.Close())
 	}
 	shard, err := o.open(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.Coordinator)
 	if err != nil {
-		return exit.Usagef("store: %w", err)
+		return exitcode.Usagef("store: %w", err)
 	}
 	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
@@ -130,7 +130,7 @@ func (o *Store) identify() error {
 	}
 	id, err := store.ShardID(o.Dir, o.Name)
 	if err != nil {
-		return exit.Usagef("store: %w", err)
+		return exitcode.Usagef("store: %w", err)
 	}
 	o.Name = id
 	return nil
@@ -148,7 +148,7 @@ func (o *Store) open(ctx context.Context) (s store.Shard, err error) {
 	if err := storerpc.ClearInbox(folder); err != nil { // before its room is checked
 		return nil, fs.Explain(folder, err)
 	}
-	err = pause.Retry(ctx, openWait, func() error {
+	err = retry.Retry(ctx, openWait, func() error {
 		var b *badger.Store
 		b, err := badger.Open(badger.Options{Dir: folder, ID: o.Name})
 		s = b

@@ -17,11 +17,11 @@ import (
 	"taxon/coordinator/method"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
-	"taxon/internal/dataset"
-	"taxon/internal/exit"
-	"taxon/internal/human"
-	"taxon/internal/metrics"
-	"taxon/internal/pause"
+	"taxon/internal/cluster/metrics"
+	"taxon/internal/data/dataset"
+	"taxon/internal/retry"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -41,10 +41,10 @@ type Worker struct {
 func (o *Worker) Run(ctx context.Context) (err error) {
 	o.Name = cmp.Or(o.Name, hostName())
 	if len(o.Name) > maxWorkerName {
-		return exit.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
+		return exitcode.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
 	}
 	if err := errors.Join(sizeFrom("worker", "memory", o.Memory, 1<<20), sizeFrom("worker", "cache", o.Cache, 16<<10)); err != nil {
-		return exit.Usagef("%w", err)
+		return exitcode.Usagef("%w", err)
 	}
 	if err := cluster.WorkerFolder(o.Dir); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	cluster.NameServers(&o.Security, o.Coordinator)
 	roots, err := cluster.MakeRoots(o.Roots)
 	if err != nil {
-		return exit.Usagef("worker: %w", err)
+		return exitcode.Usagef("worker: %w", err)
 	}
 	p, err := newProcess(ctx, "worker", &o.Process, false)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.Coordinator)
 	if err != nil {
-		return exit.Usagef("worker: %w", err)
+		return exitcode.Usagef("worker: %w", err)
 	}
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
@@ -100,7 +100,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 		}
 		p.log.Info("registered", "worker", id)
 		registered.Store(true)
-		once.Do(func() { p.ready(fmt.Sprintf(", %s", human.Counted(int64(slots), "slot", "slots"))) })
+		once.Do(func() { p.ready(fmt.Sprintf(", %s", format.Counted(int64(slots), "slot", "slots"))) })
 	}
 	healthy := func() error {
 		if !registered.Load() {
@@ -125,7 +125,7 @@ func (o *Worker) work(ctx context.Context, p *process, agent *worker.Agent, trai
 	trimming, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() {
-		for pause.For(trimming, trimEvery) == nil {
+		for retry.For(trimming, trimEvery) == nil {
 			trainer.Trim(trimAfter)
 		}
 	})

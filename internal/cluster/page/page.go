@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/jobs"
-	"taxon/internal/metrics"
-	"taxon/internal/secure"
+	"taxon/internal/cluster/jobs"
+	"taxon/internal/cluster/metrics"
+	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"taxon/internal/metrics"
-	"taxon/internal/secure"
+	"taxon/internal/cluster/metrics"
+	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/browser"
 )

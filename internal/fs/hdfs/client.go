@@ -16,7 +16,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 )
 
 const (
@@ -74,7 +74,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		if ctx.Err() != nil || time.Since(began) >= wait || pause.For(ctx, longPause/4) != nil {
+		if ctx.Err() != nil || time.Since(began) >= wait || retry.For(ctx, longPause/4) != nil {
 			f.Close()
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (f *FS) retry(call func(c *hdfs.Client) error) error {
 				f.client = nil
 			}
 		}
-		if pause.For(f.ctx, wait) != nil {
+		if retry.For(f.ctx, wait) != nil {
 			return f.ctx.Err()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 )
 
 const putBuffer = 1 << 20
@@ -73,7 +73,7 @@ func (w *Writer) put(write func(out io.Writer) (int64, error)) error {
 			w.drop()
 			return explain(err)
 		}
-		if pause.For(f.ctx, min(longPause, firstPause<<w.tries)) != nil {
+		if retry.For(f.ctx, min(longPause, firstPause<<w.tries)) != nil {
 			return f.ctx.Err()
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
-	"taxon/internal/pause"
+	"taxon/internal/retry"
 )
 
 // fullTries is how often a file is begun with all its replicas. Each further try asks for one
@@ -90,7 +90,7 @@ func (w *Writer) rewrite(n int, err error) (int, error) {
 		if settled(err) || w.fs.lastTry(err, time.Since(began)) {
 			return 0, explain(err)
 		}
-		if pause.For(w.fs.ctx, wait) != nil {
+		if retry.For(w.fs.ctx, wait) != nil {
 			return 0, w.fs.ctx.Err()
 		}
 		if err = w.begin(); err != nil {
@@ -133,7 +133,7 @@ func (w *Writer) finish() error {
 		if err == nil || !hdfs.IsErrReplicating(err) || time.Since(began) > w.fs.wait {
 			return err
 		}
-		if pause.For(w.fs.ctx, wait) != nil {
+		if retry.For(w.fs.ctx, wait) != nil {
 			return w.fs.ctx.Err()
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
-	"taxon/internal/taxonomy"
 )
 
 // Animals makes a small model by hand and returns its folder. Its columns are features 7, 2 and

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of mapper/hblr's lineLoop; vectors of lanes follow from lineSlope on.
+// Fields of internal/methods/hblr/solver's lineLoop; vectors of lanes follow from lineSlope on.
 const (
 	lineN = 8 * iota
 	lineStride
@@ -121,7 +121,7 @@ func (k *walk) prior() (own, d, a reg.VecVirtual) {
 	return own, d, a
 }
 
-// pull is u and A + D, of a column that no near row has, as near.pull in mapper/hblr, with A (w-m).
+// pull is u and A + D, of a column that no near row has, as near.pull in internal/methods/hblr/solver, with A (w-m).
 func (k *walk) pull() (u, precision, own reg.VecVirtual) {
 	own, _, precision = k.prior()
 	u = k.read(lineGradient)
@@ -138,7 +138,7 @@ func (k *walk) pull() (u, precision, own reg.VecVirtual) {
 	return u, precision, own
 }
 
-// columnLoops writes the loops of mapper/hblr over the columns.
+// columnLoops writes the loops of internal/methods/hblr/solver over the columns.
 func columnLoops(g isa) {
 	for _, far := range []bool{false, true} {
 		name, fields := "differentiate", []int{linePrecision, lineW, lineAbove, lineGradient, lineH}

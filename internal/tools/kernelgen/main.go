@@ -1,11 +1,11 @@
-// Command kernelgen writes the kernels in assembly of mapper, mapper/hblr and mapper/msvm, by avo (pinned in
+// Command kernelgen writes the kernels in assembly of mapper, internal/methods/hblr/solver and internal/methods/msvm/solver, by avo (pinned in
 // this nested module so that it stays out of taxon's go.mod).
 //
 //	go -C internal/tools/kernelgen run . -root ../../..
 //
 // With -check it writes nothing and fails if a file would change. What the kernels do
 // is told by their twins in Go: mapper/visit.go, mapper/loops.go, mapper/lanes.go,
-// mapper/hblr/loops.go and kernel.go, and mapper/msvm/kernel.go.
+// internal/methods/hblr/solver/loops.go and kernel.go, and internal/methods/msvm/solver/kernel.go.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	for _, f := range []struct {
 		folder, pkg string
 		kernels     func(*build.Context)
-	}{{"mapper", "mapper", kernels}, {"mapper/hblr", "hblr", smooth}, {"mapper/msvm", "msvm", multiclass}} {
+	}{{"mapper", "mapper", kernels}, {"internal/methods/hblr/solver", "solver", smooth}, {"internal/methods/msvm/solver", "solver", multiclass}} {
 		if err := run(filepath.Join(*root, f.folder, "kernel_amd64.s"), f.pkg, f.kernels, *check); err != nil {
 			fmt.Fprintln(os.Stderr, "kernelgen:", err)
 			os.Exit(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of mapper/msvm's rowArgs.
+// Fields of internal/methods/msvm/solver's rowArgs.
 const (
 	classIdx = 8 * iota
 	classVal
@@ -21,7 +21,7 @@ const (
 	classBias
 )
 
-// multiclass writes the kernels of mapper/msvm, whose twins are in its kernel.go.
+// multiclass writes the kernels of internal/methods/msvm/solver, whose twins are in its kernel.go.
 func multiclass(c *build.Context) {
 	for _, width := range []int{64, 32} {
 		scoreClasses(isa{c, width, 8, 8})
@@ -48,7 +48,7 @@ func (g isa) float(m operand.Mem) reg.VecVirtual {
 	return g.widened(m)
 }
 
-// scoreClasses writes mapper/msvm's scoreLines: four lines at a time, then those that are left.
+// scoreClasses writes internal/methods/msvm/solver's scoreLines: four lines at a time, then those that are left.
 func scoreClasses(g isa) {
 	arg := g.open("score", "scoreLines")
 	w, last, out := load(g.Context, arg, classW), load(g.Context, arg, classLast), load(g.Context, arg, classOut)
@@ -101,7 +101,7 @@ func scoreClasses(g isa) {
 	}
 }
 
-// addClasses writes mapper/msvm's addLine.
+// addClasses writes internal/methods/msvm/solver's addLine.
 func addClasses(g isa) {
 	arg := g.open("add", "addLine")
 	idx, val, left := load(g.Context, arg, classIdx), load(g.Context, arg, classVal), load(g.Context, arg, classN)

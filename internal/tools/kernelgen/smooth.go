@@ -10,10 +10,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The kernels of mapper/hblr, in AVX2 and AVX-512 and float64. Their twins in Go are in its kernel.go
+// The kernels of internal/methods/hblr/solver, in AVX2 and AVX-512 and float64. Their twins in Go are in its kernel.go
 // and loops.go. Lanes don't mix, so the width of a register changes no bit.
 
-// Fields of mapper/hblr's pass.
+// Fields of internal/methods/hblr/solver's pass.
 const (
 	passBegin = 8 * iota
 	passN
@@ -31,7 +31,7 @@ const (
 	passBias2
 )
 
-// Fields of mapper/hblr's weighing.
+// Fields of internal/methods/hblr/solver's weighing.
 const (
 	weighScore = 8 * iota
 	weighMove
@@ -47,7 +47,7 @@ const (
 	weighLoss = weighLength + 8*lanes
 )
 
-// smooth writes all kernels of mapper/hblr.
+// smooth writes all kernels of internal/methods/hblr/solver.
 func smooth(c *build.Context) {
 	constantsSmooth(c)
 	for _, width := range []int{32, 64} {
@@ -116,7 +116,7 @@ func (g isa) named(name string) string {
 	return fmt.Sprint(name, g.lanes, map[int]string{64: "w"}[g.width])
 }
 
-// scoreSmooth writes mapper/hblr's scoreLines.
+// scoreSmooth writes internal/methods/hblr/solver's scoreLines.
 func scoreSmooth(g isa) {
 	name := g.named("scores")
 	arg := begin(g.Context, name, fmt.Sprintf("%s is scoreLines of %d lanes in %s.", name, g.lanes, g.set()))
@@ -174,7 +174,7 @@ type gathering struct {
 	both  bool
 }
 
-// gatherSmooth writes one of mapper/hblr's gatherLines.
+// gatherSmooth writes one of internal/methods/hblr/solver's gatherLines.
 func gatherSmooth(g isa, k gathering) {
 	name := g.named(k.name)
 	arg := begin(g.Context, name, fmt.Sprintf("%s is gatherLines of %d lanes in %s, %s.", name, g.lanes, g.set(),
@@ -255,7 +255,7 @@ func gatherSmooth(g isa, k gathering) {
 	g.RET()
 }
 
-// constants are the numbers of mapper/hblr's kernels, by name, eight copies each.
+// constants are the numbers of internal/methods/hblr/solver's kernels, by name, eight copies each.
 var constants = []struct {
 	name string
 	bits uint64
@@ -336,7 +336,7 @@ func (g isa) only(mask reg.Register, m operand.Mem) reg.VecVirtual {
 	return y
 }
 
-// weighSmooth writes mapper/hblr's weighLines: a register of lanes at a time.
+// weighSmooth writes internal/methods/hblr/solver's weighLines: a register of lanes at a time.
 func weighSmooth(g isa) {
 	name := map[int]string{32: "weigh", 64: "weighw"}[g.width]
 	arg := begin(g.Context, name, fmt.Sprintf("%s is weighLines in %s.", name, g.set()))
@@ -428,7 +428,7 @@ func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
 	return y
 }
 
-// exponential is mapper/hblr's expNegative.
+// exponential is internal/methods/hblr/solver's expNegative.
 func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
 	m, k := g.reg(), g.reg()
 	var whole reg.VecVirtual = g.XMM()
@@ -474,7 +474,7 @@ func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// logarithm is log(1+x) as mapper/hblr's weighLines has it, u being 1+x and q 1/u.
+// logarithm is log(1+x) as internal/methods/hblr/solver's weighLines has it, u being 1+x and q 1/u.
 func (g isa) logarithm(x, u, q reg.VecVirtual) reg.VecVirtual {
 	rest := g.reg()
 	g.VSUBPD(doubles("one"), u, rest)

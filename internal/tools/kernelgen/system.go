@@ -8,10 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The kernels of mapper/hblr's systems, in AVX2 and float32 with sums in float64. Their twins in
+// The kernels of internal/methods/hblr/solver's systems, in AVX2 and float32 with sums in float64. Their twins in
 // Go are in its loops.go.
 
-// Fields of mapper/hblr's product.
+// Fields of internal/methods/hblr/solver's product.
 const (
 	productBegin = 8 * iota
 	productN
@@ -25,7 +25,7 @@ const (
 	productSum
 )
 
-// Fields of mapper/hblr's columnLoop.
+// Fields of internal/methods/hblr/solver's columnLoop.
 const (
 	columnN = 8 * iota
 	columnTile
@@ -83,7 +83,7 @@ func (g isa) addProduct(x, y reg.VecVirtual, sums []reg.VecVirtual) {
 	g.VADDPD(a, sums[1], sums[1])
 }
 
-// productRows writes mapper/hblr's productRows.
+// productRows writes internal/methods/hblr/solver's productRows.
 func productRows(g isa) {
 	name := fmt.Sprintf("product%d", g.lanes)
 	arg := begin(g.Context, name, fmt.Sprintf("%s is productRows of %d lanes in AVX2.", name, g.lanes))
@@ -221,7 +221,7 @@ func (g isa) columns(name, twin string, at []int, far int, body func(tile, z ope
 	g.RET()
 }
 
-// turnColumns writes mapper/hblr's turnColumns.
+// turnColumns writes internal/methods/hblr/solver's turnColumns.
 func turnColumns(g isa, far int) {
 	g.columns("turn", "turnColumns", []int{columnResidual, columnInverse, columnDiagonal}, far,
 		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {
@@ -241,7 +241,7 @@ func turnColumns(g isa, far int) {
 		})
 }
 
-// advanceColumns writes mapper/hblr's advanceColumns.
+// advanceColumns writes internal/methods/hblr/solver's advanceColumns.
 func advanceColumns(g isa, far int) {
 	g.columns("advance", "advanceColumns", []int{columnStep, columnResidual, columnInverse}, far,
 		func(tile, z operand.Mem, line func(int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual) {

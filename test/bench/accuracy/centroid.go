@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"taxon/internal/dataset"
-	"taxon/internal/eval"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/model/measure"
 )
 
 // row is an instance as it stands in the file.
@@ -44,7 +44,7 @@ func read(ctx context.Context, path string) (rows []row, err error) {
 
 // centroid measures the nearest centroid on a set's test data: the class c whose mean m_c
 // has the largest cosine x.m_c / ||m_c||. The bar that any training must clear.
-func centroid(ctx context.Context, dir string) (*eval.Result, error) {
+func centroid(ctx context.Context, dir string) (*measure.Result, error) {
 	train, err := read(ctx, filepath.Join(dir, "train.svm.xz"))
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func centroid(ctx context.Context, dir string) (*eval.Result, error) {
 		return nil, err
 	}
 	c := newCentroids(train)
-	acc, err := eval.NewAccumulator(eval.Options{Classes: c.names, Ranked: true})
+	acc, err := measure.NewAccumulator(measure.Options{Classes: c.names, Ranked: true})
 	if err != nil {
 		return nil, err
 	}

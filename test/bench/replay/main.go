@@ -26,12 +26,12 @@ import (
 	"sync"
 	"time"
 
-	"taxon/coordinator/method/recursive"
-	"taxon/internal/dataset"
-	"taxon/internal/engine"
+	"taxon/internal/app/engine"
+	follow "taxon/internal/cluster/jobs"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
-	follow "taxon/internal/jobs"
-	"taxon/internal/taxonomy"
+	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/test/jobs"
@@ -122,7 +122,7 @@ func (r *recorder) Get(ctx context.Context, keys []store.Key) ([][]byte, error) 
 	defer r.mu.Unlock()
 	for i, d := range data {
 		v := r.value(keys[i], d)
-		v.shared = v.shared && r.now.item.list == recursive.Blocks
+		v.shared = v.shared && r.now.item.list == rr.Blocks
 		r.now.read = append(r.now.read, v)
 	}
 	return data, err
@@ -147,7 +147,7 @@ func (r *recorder) value(k store.Key, data []byte) value {
 		r.numbers[k] = n
 	}
 	family, group, _ := strings.Cut(k.Name, "/")
-	internals := family == recursive.X
+	internals := family == rr.X
 	r.groups = r.groups || internals && group != "0"
 	return value{number: n, bytes: uint64(len(data)), kept: !internals || !r.groups, shared: internals}
 }

@@ -4,7 +4,7 @@
 //	go run ./test/bench/scaling -scales 0.001,0.003,0.01 [-write]
 //
 // A scale is a share of LWIKI (taxon generate --like lwiki). Each is trained on one thread
-// with rr-svm to a gap of 1e-2. The last lines give the constants for internal/planinfo.
+// with rr-svm to a gap of 1e-2. The last lines give the constants for internal/app/estimate.
 package main
 
 import (

@@ -27,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"taxon/internal/dataset"
+	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/test/command"
 )

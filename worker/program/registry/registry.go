@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"slices"
 
+	corrmnl "taxon/internal/methods/corrmnl/program"
+	hblr "taxon/internal/methods/hblr/program"
+	hm3 "taxon/internal/methods/hm3/program"
+	mlr "taxon/internal/methods/mlr/program"
+	msvm "taxon/internal/methods/msvm/program"
+	rr "taxon/internal/methods/rr/program"
+	td "taxon/internal/methods/td/program"
 	"taxon/worker/program"
-	"taxon/worker/program/corrmnl"
-	"taxon/worker/program/hblr"
-	"taxon/worker/program/hm3"
-	"taxon/worker/program/mlr"
-	"taxon/worker/program/msvm"
-	"taxon/worker/program/recursive"
-	"taxon/worker/program/td"
 )
 
 var methods = []program.Method{
-	recursive.Method("rr-svm"),
-	recursive.Method("rr-lr"),
-	recursive.Method("bsvm"),
-	recursive.Method("blr"),
+	rr.Method("rr-svm"),
+	rr.Method("rr-lr"),
+	rr.Method("bsvm"),
+	rr.Method("blr"),
 	td.Method("td"),
 	td.Method("h-svm"),
 	td.Method("h-rls"),

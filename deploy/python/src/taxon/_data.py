@@ -1,6 +1,6 @@
 """Data for the binary: a folder that it maps, as ``taxon ingest`` writes it, and structure files.
 
-The bytes are described in ``internal/dataset/FORMAT.md`` of the sources. A folder written here has
+The bytes are described in ``internal/data/dataset/FORMAT.md`` of the sources. A folder written here has
 the same bytes as one that ``taxon ingest`` makes of the same rows.
 """
 
@@ -18,7 +18,7 @@ from ._text import field, is_missing, label_name
 
 __all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "write_dataset", "write_edges", "edges_of", "structure_of", "quote"]
 
-# Positive weights lie within these bounds, as internal/dataset/weights.go has them.
+# Positive weights lie within these bounds, as internal/data/dataset/weights.go has them.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-15, 1e15
 
 _SHARD_ROWS = 1 << 16

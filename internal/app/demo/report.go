@@ -1,0 +1,303 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model"
+	"taxon/internal/model/measure"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/progress"
+)
+
+// Report is what the demo found, `taxon demo --json`. Shares are fractions.
+type Report struct {
+	Licence   string            `json:"licence"`
+	Keep      string            `json:"keep,omitempty"`
+	Training  int               `json:"training_documents"`
+	Test      int               `json:"test_documents"`
+	Classes   int               `json:"classes"`
+	Levels    int               `json:"levels"` // nodes on the longest path from the root
+	Runs      []Trained         `json:"runs"`   // bsvm, rr-svm
+	BySize    []Size            `json:"by_size"`
+	Agreement Agreement         `json:"agreement"`
+	SignTest  *measure.SignTest `json:"sign_test"` // rr-svm first
+	Wilcoxon  *measure.Wilcoxon `json:"wilcoxon"`
+	Examples  []Example         `json:"examples"`
+	structure *taxonomy.Closure // of the demo's hierarchy
+	documents []document        // for the test, in file order
+	guesses   [2][]guess        // by run and document
+}
+
+// Trained is one model: how its training went, how it did on the test.
+type Trained struct {
+	Method string         `json:"method"`
+	Report *model.Report  `json:"report"`
+	Eval   measure.Result `json:"eval"`
+}
+
+// Size compares macro-F1 over the classes of From to To training documents.
+type Size struct {
+	From    int     `json:"from"`
+	To      *int    `json:"to"` // null: no upper end
+	Classes int     `json:"classes"`
+	Flat    float64 `json:"bsvm"`
+	Tree    float64 `json:"rr-svm"`
+}
+
+// Agreement counts test documents by which model ranks a true class first.
+type Agreement struct {
+	Both    int `json:"both"`
+	Tree    int `json:"rr_svm_alone"`
+	Flat    int `json:"bsvm_alone"`
+	Neither int `json:"neither"`
+}
+
+// Example is a test document with the paths of its class and of the predictions.
+type Example struct {
+	Text  string   `json:"text"`
+	Truth []string `json:"truth"`
+	Flat  []string `json:"bsvm"`
+	Tree  []string `json:"rr-svm"`
+	// FlatRight and TreeRight say whether the first class is a true one.
+	FlatRight bool `json:"bsvm_right"`
+	TreeRight bool `json:"rr_svm_right"`
+}
+
+type document struct {
+	labels []string
+	text   string
+}
+
+// guess is a model's prediction for one document, best first.
+type guess struct {
+	labels []string // predicted
+	ranked []string
+}
+
+func (d document) has(label string) bool { return slices.Contains(d.labels, label) }
+
+// describe fills in the counts and reads the test documents and the hierarchy.
+func (r *Report) describe(train, test, hierarchy []byte) error {
+	s, _, err := taxonomy.Read(bytes.NewReader(hierarchy), hierarchyFile)
+	if err != nil {
+		return err
+	}
+	if r.structure, err = taxonomy.NewClosure(s); err != nil {
+		return err
+	}
+	for _, n := range r.structure.Order() {
+		r.Levels = max(r.Levels, int(r.structure.Depth(n))+1)
+	}
+	docs, err := readText(train, trainFile)
+	if err != nil {
+		return err
+	}
+	classes := map[string]bool{}
+	for _, d := range docs {
+		for _, l := range d.labels {
+			classes[l] = true
+		}
+	}
+	r.Training, r.Classes = len(docs), len(classes)
+	r.documents, err = readText(test, testFile)
+	r.Test = len(r.documents)
+	return err
+}
+
+func readText(text []byte, name string) ([]document, error) {
+	in := dataset.NewReader(bytes.NewReader(text), dataset.ReaderOptions{Name: name, Text: true})
+	var docs []document
+	for {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		d := document{text: string(row.Text)}
+		for _, l := range row.Labels {
+			d.labels = append(d.labels, string(l))
+		}
+		docs = append(docs, d)
+	}
+}
+
+// evaluate lets both models predict the test documents and compares them.
+func (r *Report) evaluate(ctx context.Context, dir string, threads int) error {
+	options := measure.Options{Structure: r.structure, Ranked: true, BySize: true}
+	for i := range r.Runs {
+		m, err := model.Open(filepath.Join(dir, r.Runs[i].Method))
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			options.Classes = m.Labels
+			for _, n := range m.LabelCounts {
+				options.TrainSizes = append(options.TrainSizes, int(n))
+			}
+		}
+		r.guesses[i], err = predictTest(ctx, m, filepath.Join(dir, testFile), threads)
+		if err = errors.Join(err, m.Close()); err != nil {
+			return err
+		}
+	}
+	c, err := measure.NewComparison(options)
+	if err != nil {
+		return err
+	}
+	output := func(g guess) measure.Output {
+		return measure.Output{Predicted: c.IDs(nil, g.labels), Ranked: c.IDs(nil, g.ranked)}
+	}
+	for i, d := range r.documents {
+		c.Add(c.IDs(nil, d.labels), output(r.guesses[1][i]), output(r.guesses[0][i]))
+		r.Agreement.count(d.has(r.guesses[0][i].labels[0]), d.has(r.guesses[1][i].labels[0]))
+	}
+	tree := c.Result()
+	flat := *tree.Other
+	r.SignTest, r.Wilcoxon = tree.SignTest, tree.Wilcoxon
+	tree.SignTest, tree.Wilcoxon, tree.Other = nil, nil, nil
+	for i, s := range tree.BySize {
+		r.BySize = append(r.BySize, Size{s.From, s.To, s.Classes, flat.BySize[i].MacroF1, s.MacroF1})
+	}
+	r.Runs[0].Eval, r.Runs[1].Eval = flat, tree
+	r.Examples = r.examples()
+	return nil
+}
+
+func (a *Agreement) count(flat, tree bool) {
+	switch {
+	case flat && tree:
+		a.Both++
+	case tree:
+		a.Tree++
+	case flat:
+		a.Flat++
+	default:
+		a.Neither++
+	}
+}
+
+// predictTest predicts the test documents in their order.
+func predictTest(ctx context.Context, m *model.Model, test string, threads int) ([]guess, error) {
+	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: measure.RankedPlaces})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := predict.Open(ctx, m, predict.Input{Path: test, Text: true}, progress.Silent{})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names := func(best []model.Scored) []string {
+		var s []string
+		for _, b := range best {
+			s = append(s, m.Tree.Name[b.Node])
+		}
+		return s
+	}
+	var guesses []guess
+	err = predict.Score(ctx, "", p, rows, threads, progress.Silent{}, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			guesses = append(guesses, guess{names(r.Set(i)), names(r.Best(i))})
+		}
+		return nil
+	})
+	return guesses, err
+}
+
+// textWidth is the longest text an example may have: two lines of the terminal.
+const textWidth = 140
+
+// examples chooses documents to show: two that only rr-svm got right, those where bsvm was
+// farthest off; one that only bsvm got right, where rr-svm was farthest off; a deep one that both
+// got right; and one that both got wrong, where rr-svm came closer by most. Ties go to the first
+// in the file.
+func (r *Report) examples() []Example {
+	var out []Example
+	take := func(flat, tree bool, rank func(outcome) int) {
+		best, bestRank := -1, 0
+		for i, d := range r.documents {
+			c := r.judge(i)
+			if len([]rune(d.text)) > textWidth || c.flat != flat || c.tree != tree || r.shows(out, d.labels[0]) {
+				continue
+			}
+			if n := rank(c); best < 0 || n > bestRank {
+				best, bestRank = i, n
+			}
+		}
+		if best >= 0 {
+			out = append(out, r.example(best))
+		}
+	}
+	take(false, true, func(c outcome) int { return c.flatOff })
+	take(false, true, func(c outcome) int { return c.flatOff })
+	take(true, false, func(c outcome) int { return c.treeOff })
+	take(true, true, func(c outcome) int { return c.depth })
+	take(false, false, func(c outcome) int { return c.flatOff - c.treeOff })
+	return out
+}
+
+// outcome compares both models on one document.
+type outcome struct {
+	flat, tree       bool // right
+	flatOff, treeOff int  // edges to the nearest true class
+	depth            int  // of the first true class
+}
+
+func (r *Report) judge(i int) outcome {
+	d := r.documents[i]
+	flat, tree := r.guesses[0][i].labels[0], r.guesses[1][i].labels[0]
+	return outcome{d.has(flat), d.has(tree), r.distance(d, flat), r.distance(d, tree), len(r.path(d.labels[0]))}
+}
+
+// shows says whether an example has the class already; each shows another one.
+func (r *Report) shows(examples []Example, label string) bool {
+	return slices.ContainsFunc(examples, func(e Example) bool { return e.Truth[len(e.Truth)-1] == label })
+}
+
+func (r *Report) example(i int) Example {
+	d, c := r.documents[i], r.judge(i)
+	return Example{
+		Text: d.text, Truth: r.path(d.labels[0]),
+		Flat: r.path(r.guesses[0][i].labels[0]), Tree: r.path(r.guesses[1][i].labels[0]),
+		FlatRight: c.flat, TreeRight: c.tree,
+	}
+}
+
+// distance counts the edges from a label to the nearest of a document's classes.
+func (r *Report) distance(d document, label string) int {
+	best := -1
+	at, ok := r.structure.Node(label)
+	for _, l := range d.labels {
+		truth, known := r.structure.Node(l)
+		if !ok || !known {
+			continue
+		}
+		if n := r.structure.Distance(at, truth); best < 0 || n < best {
+			best = n
+		}
+	}
+	return best
+}
+
+// path lists the names from the root to a label.
+func (r *Report) path(label string) []string {
+	n, ok := r.structure.Node(label)
+	if !ok {
+		return []string{label}
+	}
+	var up []string
+	for ; n >= 0; n = r.structure.First(n) {
+		up = append(up, r.structure.Name(n))
+	}
+	slices.Reverse(up)
+	return up
+}

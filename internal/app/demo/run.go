@@ -1,0 +1,131 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/progress"
+)
+
+// The two methods that the demo compares: without the hierarchy, and with it.
+const (
+	flatMethod = "bsvm"
+	treeMethod = "rr-svm"
+)
+
+// Files of a kept demo; the models lie in folders named after their methods.
+const (
+	trainFile     = "train.txt"
+	testFile      = "test.txt"
+	hierarchyFile = "hierarchy.txt"
+	noticeFile    = "LICENSE.wordnet"
+)
+
+// Training is one training that the demo asks for.
+type Training struct {
+	Method    string
+	Data      string // labelled text
+	Hierarchy string
+	Out       string // where the model goes; an existing whole one with the same data and options is kept
+	Gap       float64
+	Threads   int // 0: all cores
+}
+
+// Options say how the demo runs.
+type Options struct {
+	Keep    string // folder for texts, hierarchy and models; "": a temporary one
+	Gap     float64
+	Threads int // 0: all cores
+	// Train trains as the verb train does.
+	Train func(context.Context, Training) (*model.Report, error)
+	// Began is called before the work begins, with what will be done; may be nil.
+	Began func(*Report)
+}
+
+// Run trains, tests and reports. The report is the same on every machine, except for the seconds.
+func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+	train, test, hierarchy, notice, err := Files()
+	if err != nil {
+		return nil, err
+	}
+	dir, done, err := folder(o.Keep)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := keepFiles(dir, []file{{trainFile, train}, {testFile, test}, {hierarchyFile, hierarchy}, {noticeFile, []byte(notice)}}); err != nil {
+		return nil, err
+	}
+	r := &Report{Keep: o.Keep, Licence: Credit(notice)}
+	if err := r.describe(train, test, hierarchy); err != nil {
+		return nil, err
+	}
+	if o.Began != nil {
+		o.Began(r)
+	}
+	for i, method := range []string{flatMethod, treeMethod} {
+		ui.Note("training %s (%d of 2)", method, i+1)
+		rep, err := o.Train(ctx, Training{
+			Method: method, Data: filepath.Join(dir, trainFile), Hierarchy: filepath.Join(dir, hierarchyFile),
+			Out: filepath.Join(dir, method), Gap: o.Gap, Threads: o.Threads,
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.Runs = append(r.Runs, Trained{Method: method, Report: rep})
+	}
+	return r, r.evaluate(ctx, dir, o.Threads)
+}
+
+// folder is the folder to work in: keep, or a temporary one that done removes. If keep was made
+// here and is empty in the end it is removed, too.
+func folder(keep string) (dir string, done func(), err error) {
+	if keep == "" {
+		dir, err = os.MkdirTemp("", "taxon-demo-")
+		return dir, func() { os.RemoveAll(dir) }, err
+	}
+	done, err = fs.MakeParents(filepath.Join(keep, trainFile))
+	return keep, done, fs.Explain(keep, err)
+}
+
+// file is a file of a kept demo.
+type file struct {
+	name string
+	text []byte
+}
+
+// keepFiles writes the demo's files, or none of them.
+func keepFiles(dir string, files []file) (err error) {
+	var made []string
+	defer func() {
+		for _, path := range made {
+			if err != nil {
+				os.Remove(path)
+			}
+		}
+	}()
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		old, err := os.ReadFile(path)
+		switch {
+		case err == nil && bytes.Equal(old, f.text):
+			continue
+		case err == nil: // the user's file, with other content, stays
+			return exitcode.Usagef("%s: exists already and is not the demo's: choose another folder for --keep", path)
+		case !errors.Is(err, iofs.ErrNotExist):
+			return fs.Explain(path, err)
+		}
+		if err := fs.WriteFile(path, f.text); err != nil {
+			return err
+		}
+		made = append(made, path)
+	}
+	return nil
+}

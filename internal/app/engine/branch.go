@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"taxon/coordinator/machine"
+	"taxon/internal/data/dataset"
+	"taxon/internal/fs"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+	"taxon/worker/program"
+	"taxon/worker/program/registry"
+)
+
+// Save writes what later jobs need of a finished job as a checkpoint in dir: its duals and
+// internals, without sums and weights. See Branch.
+func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
+	state, steps, err := e.server.State(job)
+	if err != nil {
+		return err
+	}
+	saved, err := machine.ReadState(state)
+	if err != nil {
+		return err
+	}
+	from, err := carrier(saved.Spec)
+	if err != nil {
+		return err
+	}
+	var infos []store.Info
+	err = e.Store.List(ctx, job, func(i store.Info) error {
+		if slices.Contains(steps, i.Key.Step) && carries(from, i.Key.Name) {
+			infos = append(infos, i)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("save job %s: %w", job, err)
+	}
+	slices.SortFunc(infos, func(a, b store.Info) int { return a.Key.Compare(b.Key) })
+	out, err := fs.CreateDir(dir, true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			out.Abort()
+		}
+	}()
+	if err := writeState(out.Join(stateFile), state, 0); err != nil {
+		return fs.Explain(dir, err)
+	}
+	f, err := os.Create(out.Join(valuesFile))
+	if err != nil {
+		return fs.Explain(dir, err)
+	}
+	if err := errors.Join(store.SnapshotListed(ctx, f, e.Store, infos), f.Sync(), f.Close()); err != nil {
+		return fs.Explain(dir, err)
+	}
+	return out.Commit()
+}
+
+// carrier is the method of a specification, if its jobs can begin where others ended.
+func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
+	m, err := registry.Lookup(spec.GetOptions().GetMethod())
+	if err != nil {
+		return nil, err
+	}
+	c, ok := m.(program.Carrier)
+	if !ok {
+		return nil, fmt.Errorf("method %s: a training can't begin where another one has ended", m.Name())
+	}
+	return c, nil
+}
+
+// CanBranch says whether a method's trainings can begin where others ended.
+func CanBranch(method string) bool {
+	_, err := carrier(&taxonv1.JobSpec{Options: &taxonv1.Options{Method: method}})
+	return err == nil
+}
+
+// carries says whether a value belongs to a family with which a branch begins.
+func carries(c program.Carrier, name string) bool {
+	family, _, _ := strings.Cut(name, "/")
+	return slices.Contains(c.Carried(), family)
+}
+
+// Branch starts a job that begins where the checkpoint's job stands. machine.Branch says in what
+// the two may differ. The method's Carry converts the values.
+func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
+	to, err := carrier(spec)
+	if err != nil {
+		return err
+	}
+	state, err := machine.Branch(c.State, job, spec, to.Carried())
+	if err != nil {
+		return err
+	}
+	saved, err := machine.ReadState(c.State)
+	if err != nil {
+		return err
+	}
+	path := fs.Join(c.dir, valuesFile)
+	f, err := fs.OpenRaw(path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	defer f.Close()
+	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Summed) error {
+		if !carries(to, v.Key.Name) {
+			return nil
+		}
+		data, err := to.Carry(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
+		if err != nil {
+			return err
+		}
+		key := v.Key
+		key.Job = job
+		return e.Store.Put(ctx, []store.Value{{Key: key, Data: data}})
+	})
+	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
+		return damaged(path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = e.server.SubmitCheckpoint(state)
+	return err
+}
+
+// Discard frees what is kept of an ended job: its values, and the worker's caches.
+func (e *Engine) Discard(ctx context.Context, job string) error {
+	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
+	e.trainer.Forget(job)
+	return err
+}
+
+// Begin starts a job at given weights, possibly of other data, C or structure. The method decides
+// what it takes from them (program.WarmStarter).
+func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.InitialWeights) error {
+	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)
+	if err != nil {
+		return err
+	}
+	values, families, err := worker.WarmStart(ctx, job, &taxonv1.JobResult{Spec: spec, Plan: plan}, set, from)
+	if err != nil {
+		return err
+	}
+	state, _, err := machine.WarmStart(job, spec, program.SeedStep, families)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(values, 64) {
+		if err := e.Store.Put(ctx, chunk); err != nil {
+			return fmt.Errorf("begin job %s: %w", job, err)
+		}
+	}
+	_, err = e.server.SubmitCheckpoint(state)
+	return err
+}

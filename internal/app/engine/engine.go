@@ -1,0 +1,262 @@
+// Package engine runs a whole cluster inside one process: a coordinator, store shards and a
+// worker. They use the same gRPC services as a cluster of processes, over an in-memory transport.
+// `taxon train` is a client of it.
+//
+// Callers must call Close, and must not use a checkpoint folder for two jobs.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"taxon/coordinator"
+	"taxon/coordinator/machine"
+	"taxon/internal/data/dataset"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/store/badger"
+	"taxon/store/memory"
+	"taxon/store/storerpc"
+	"taxon/worker"
+)
+
+// ErrEarlyStop ends a job with the weights that Config.Show was called with.
+var ErrEarlyStop = coordinator.ErrEarlyStop
+
+// Config of an engine.
+type Config struct {
+	Slots      int    // tasks that run at a time
+	Shards     int    // store shards
+	ShardBytes uint64 // memory for a shard's values; 0: the store's default
+	BadgerDir  string // durable shards in this folder; empty: in memory
+	NoCache    bool   // tasks keep nothing decoded: less memory, more time
+	Scratch    string // folder for the file that final weights lie in meanwhile; empty: the system's
+	// Checkpoints returns the folder for a job's checkpoints; nil: none are written.
+	Checkpoints func(job string) (dir string)
+	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
+	CheckpointEvery time.Duration
+	// Spent returns the CPU seconds of the training so far, for checkpoints; nil: they do not
+	// record it.
+	Spent func() float64
+	// Show is called with the weights of every options.eval_every-th sweep. It ends the job by
+	// returning ErrEarlyStop; see coordinator.Config.
+	Show func(ctx context.Context, st *taxonv1.JobStatus) error
+	// Open opens a job's data.
+	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
+	// Failed is called for each failure, retried or not; nil: not called.
+	Failed func(error)
+	// Wrap wraps the worker's executor, for tests and measurements; nil: it does not.
+	Wrap func(worker.Executor) worker.Executor
+	// Backend replaces shards, checkpoints and the worker's executor; nil: none.
+	Backend Backend
+}
+
+// Backend is where a job's values are and what runs its tasks, if that is not this process. The
+// engine closes it.
+type Backend interface {
+	store.Shard // of all values, which outlive the process
+	coordinator.Checkpointer
+	// Executor runs tasks. ahead tells what follows the step to which they belong.
+	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
+	// Resumed is called before a checkpoint is continued from, with the steps that it refers to.
+	Resumed(keep []uint32) error
+}
+
+// Engine is a running embedded cluster.
+type Engine struct {
+	Jobs  taxonv1.JobsClient
+	Store *storerpc.Client
+
+	server  *coordinator.Server
+	trainer *worker.Trainer
+	weights *worker.Spool // nil: the store has them
+	shards  []store.Shard
+	backend Backend
+	scratch string
+	stop    context.CancelFunc
+	agent   sync.WaitGroup
+	failed  func(error)
+	full    atomic.Bool // the store, and that was told
+	unsaved atomic.Bool // a checkpoint did not fit on the disk, and that was told
+	err     error       // of the agent, after agent.Wait
+}
+
+// maxOutage is how long the engine waits for a store without room. Nobody else frees memory in
+// this process, and a user with a full disk wants to know.
+const maxOutage = machine.Tick(4 * time.Second)
+
+// Start brings up the cluster.
+func Start(c Config) (*Engine, error) {
+	e := &Engine{scratch: c.Scratch}
+	e.failed = func(err error) {
+		// Each task says that the store is full, and each checkpoint that the disk is.
+		again := errors.Is(err, store.ErrFull) && e.full.Swap(true) || errors.Is(err, coordinator.ErrOlderKept) && e.unsaved.Swap(true)
+		if c.Failed != nil && !again {
+			c.Failed(err)
+		}
+	}
+	if c.Backend == nil {
+		e.weights = worker.NewSpool(c.Scratch)
+	}
+	if err := e.openShards(c); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	var err error
+	if e.Store, err = storerpc.Embedded(e.shards, store.Limits{}); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	config := coordinator.Config{Store: keeper{e.Store, e.weights}, Evaluate: c.Show, Failed: e.failed}
+	if c.Backend == nil {
+		config.Limits.MaxOutage = maxOutage
+	}
+	switch {
+	case c.Backend != nil: // its checkpoints are cheap: one a sweep
+		config.Checkpointer = c.Backend
+		config.Limits.CheckpointEvery, config.Limits.CheckpointSweeps, config.Limits.KeepInputs = 1, 1, true
+	case c.Checkpoints != nil:
+		config.Checkpointer = &checkpointer{dir: c.Checkpoints, store: e.Store, spent: c.Spent}
+		config.Limits.CheckpointEvery = machine.Tick(c.CheckpointEvery)
+	}
+	if e.server, err = coordinator.NewServer(config); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	channel := storerpc.NewChannel()
+	e.server.Register(channel)
+	e.Jobs = taxonv1.NewJobsClient(channel)
+	e.startAgent(c, taxonv1.NewTasksClient(channel))
+	return e, nil
+}
+
+func (e *Engine) openShards(c Config) error {
+	if e.backend = c.Backend; e.backend != nil {
+		e.shards = []store.Shard{e.backend}
+		return nil
+	}
+	for i := range max(c.Shards, 1) {
+		if c.BadgerDir == "" {
+			e.shards = append(e.shards, memory.New(memory.Options{MaxBytes: c.ShardBytes}))
+			continue
+		}
+		s, err := badger.Open(badger.Options{Dir: filepath.Join(c.BadgerDir, fmt.Sprintf("shard-%d", i))})
+		if err != nil {
+			return err
+		}
+		e.shards = append(e.shards, s)
+	}
+	return nil
+}
+
+func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	e.trainer = &worker.Trainer{Store: e.Store, Weights: e.weights, Open: c.Open, NoCache: c.NoCache}
+	var executor worker.Executor = e.trainer
+	batch := uint32(worker.Batch)
+	if e.backend != nil { // it gathers tasks itself
+		executor, batch = e.backend.Executor(e.server.Lookahead), 1
+	}
+	if c.Wrap != nil {
+		executor = c.Wrap(executor)
+	}
+	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Batch: batch, Tasks: tasks, Failed: e.failed, Executor: executor}
+	e.agent.Add(1)
+	go func() {
+		defer e.agent.Done()
+		e.err = agent.Run(ctx)
+	}()
+}
+
+// Close gives tasks back, ends the coordinator and closes the shards.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.stop != nil {
+		e.stop()
+		e.agent.Wait()
+		errs = append(errs, e.err)
+	}
+	if e.server != nil {
+		errs = append(errs, e.server.Close())
+	}
+	for _, s := range e.shards {
+		errs = append(errs, s.Close())
+	}
+	if e.weights != nil {
+		errs = append(errs, e.weights.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// StreamWeights yields the final weights of a finished job, node by node: see
+// worker.StreamWeights.
+func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+	if e.weights != nil {
+		return e.weights.Stream(ctx, nodes, st, yield)
+	}
+	return worker.StreamWeights(ctx, e.Store, nodes, st, e.scratch, yield)
+}
+
+// Resume puts a checkpoint's values back into the store and continues its job.
+func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
+	if e.backend == nil {
+		err = c.restore(ctx, e.Store)
+	} else {
+		var saved *machine.SavedState
+		if saved, err = machine.ReadState(c.State); err == nil {
+			err = e.backend.Resumed(saved.Keep)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return e.server.SubmitCheckpoint(c.State)
+}
+
+// RegisterJobs adds the users' service to a gRPC server. Workers can't join through it.
+func (e *Engine) RegisterJobs(g grpc.ServiceRegistrar) { e.server.Register(jobsAlone{g}) }
+
+// jobsAlone registers the users' service only.
+type jobsAlone struct{ to grpc.ServiceRegistrar }
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
+	if d.ServiceName == taxonv1.Jobs_ServiceDesc.ServiceName {
+		j.to.RegisterService(d, impl)
+	}
+}
+
+// keeper is the store and the final weights beside it, as the coordinator uses them.
+type keeper struct {
+	*storerpc.Client
+	weights *worker.Spool
+}
+
+// Drop implements coordinator.Store.
+func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint32) error {
+	what := store.DropSpec{Job: job, Keep: keep, Before: before}
+	_, err := k.Client.Drop(ctx, what)
+	if k.weights != nil {
+		err = errors.Join(err, k.weights.Drop(what))
+	}
+	return err
+}
+
+// StripStatus removes the transport's wording from a service's error. A cancellation stays one.
+func StripStatus(err error) error {
+	s, ok := status.FromError(err)
+	switch {
+	case err == nil || !ok:
+		return err
+	case s.Code() == codes.Canceled:
+		return context.Canceled
+	}
+	return errors.New(s.Message())
+}

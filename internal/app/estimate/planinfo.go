@@ -1,0 +1,229 @@
+// Package estimate estimates what a training will take, from its plan alone: tasks, bytes,
+// memory, CPU time, and how far more cores help. It is pure.
+//
+// What depends on the method comes from its method.Estimate. Links and latencies of a cluster are
+// assumed, and reported with the numbers. Estimates are right within a factor of two or three;
+// CPU times below some 20 s are upper bounds.
+package estimate
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+)
+
+// taskSeconds is the cost of a task without work: lease, run, commit.
+const taskSeconds = 300e-6
+
+// Assumptions about a cluster, not measurements.
+const (
+	linkBytes       = 1.25e9 // bytes a second of each worker's and each store's link (10 Gbit/s)
+	stepSeconds     = 0.01   // between the last commit of a step and the first task of the next
+	coordinatorTask = 100e-6 // coordinator's seconds a task; there is one coordinator
+)
+
+// Cluster is the cluster on which the training will run.
+type Cluster struct {
+	Workers int   // processes; 0: as many as needed for the cores, with Slots each
+	Slots   int   // tasks that a worker runs at a time
+	Stores  int   // shards of the store
+	Memory  int64 // bytes of a worker; 0: not known
+}
+
+// Info is the estimate. Bytes are on the large side.
+type Info struct {
+	Terminals    int       `json:"terminals"`
+	Nodes        int       `json:"nodes"`
+	Blocks       int       `json:"blocks,omitempty"`
+	Ranges       int       `json:"ranges,omitempty"`
+	Items        []Items   `json:"items"`
+	TasksSweep   int       `json:"tasks_sweep"`
+	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
+	Sweeps       int       `json:"sweeps"`             // assumed, until the training stops
+	Until        string    `json:"until"`              // where the training stops, in words
+	BytesSweep   int64     `json:"bytes_sweep"`        // between workers and store
+	StoredSweep  int64     `json:"stored_sweep"`       // written by a sweep
+	WorkerMemory int64     `json:"worker_bytes"`       // most that a worker takes
+	WorkerLeast  int64     `json:"worker_least_bytes"` // least, if a worker is given a limit
+	StoreMemory  int64     `json:"store_bytes"`        // of each shard
+	Fits         *bool     `json:"fits,omitempty"`
+	CPUSeconds   float64   `json:"cpu_seconds"` // whole training
+	Speedup      []Speedup `json:"speedup"`
+}
+
+// Items is how many items of a kind the plan has.
+type Items struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+}
+
+// Speedup is a point of the curve.
+type Speedup struct {
+	Cores      int     `json:"cores"`
+	Workers    int     `json:"workers"`
+	Seconds    float64 `json:"seconds"` // whole training
+	Speedup    float64 `json:"speedup"` // against one core without a cluster
+	Bottleneck string  `json:"bottleneck"`
+}
+
+// Of estimates a training on a cluster.
+func Of(j *registry.Job, c Cluster, cores []int) *Info {
+	plan, e := j.Plan, j.Estimate
+	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
+	i := &Info{
+		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, Until: Until(j), BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
+	}
+	for _, list := range plan.Items {
+		switch list.Kind {
+		case method.Terminals:
+			i.Blocks += list.Count
+		case method.Ranges:
+			i.Ranges += list.Count
+		}
+		i.Items = append(i.Items, Items{list.Kind.String(), list.Count})
+		i.TasksSweep += list.Count
+		for _, v := range list.Cost {
+			i.Visits += v
+		}
+	}
+	workers := c.Workers
+	if workers <= 0 && len(cores) > 0 {
+		workers = (cores[0] + c.Slots - 1) / c.Slots
+	}
+	all := uint32(min(max(workers, 1)*c.Slots, math.MaxUint32))
+	i.WorkerMemory, i.WorkerLeast = int64(e.Process(uint32(c.Slots), all)), int64(e.Needs(uint32(c.Slots)))
+	i.StoreMemory = int64(e.Store(uint32(c.Stores), all))
+	if c.Memory > 0 {
+		fits := i.WorkerLeast <= c.Memory
+		i.Fits = &fits
+	}
+	m := newModel(plan, e)
+	one := m.sweep(1)
+	i.CPUSeconds = one * float64(e.Sweeps)
+	for _, n := range cores {
+		i.Speedup = append(i.Speedup, m.on(n, c, one))
+	}
+	return i
+}
+
+// Seconds estimates the time of a training in one process with so many threads, within a factor
+// of three.
+func Seconds(j *registry.Job, threads int) float64 {
+	return newModel(j.Plan, j.Estimate).sweep(threads) * float64(j.Estimate.Sweeps)
+}
+
+// Until is where such a training stops, in words.
+func Until(j *registry.Job) string {
+	if !registry.Has(j.Method.Name(), method.GapWanted.Name) {
+		return "its default tolerance"
+	}
+	return "a gap of 1e-2 at C = 1"
+}
+
+// model holds the seconds of a sweep's tasks by step, longest first.
+type model struct {
+	steps  [][]float64
+	sweeps int
+	tasks  int
+	bytes  float64
+}
+
+// newModel takes a sweep as one step for each list of items. Items of unknown cost are assumed to
+// be equal.
+func newModel(plan *method.Plan, e method.Estimate) *model {
+	m := &model{bytes: float64(e.TrafficSweep), sweeps: e.Sweeps}
+	for n, work := range e.SecondsSweep {
+		list, all := plan.Items[n], 0.0
+		for _, cost := range list.Cost {
+			all += cost
+		}
+		seconds := slices.Repeat([]float64{taskSeconds + work/float64(max(list.Count, 1))}, list.Count)
+		for i, cost := range list.Cost {
+			if all > 0 {
+				seconds[i] = taskSeconds + work*cost/all
+			}
+		}
+		slices.SortFunc(seconds, func(a, b float64) int { return cmp.Compare(b, a) })
+		m.steps = append(m.steps, seconds)
+		m.tasks += list.Count
+	}
+	return m
+}
+
+// sweep is the time of a sweep on n cores, if each free core takes the longest task left.
+func (m *model) sweep(n int) (seconds float64) {
+	for _, tasks := range m.steps {
+		seconds += makespan(tasks, n)
+	}
+	return seconds
+}
+
+// on estimates a training on n cores. The bottleneck is what takes longest beside the cores'
+// work, if it takes more than a tenth of a sweep.
+func (m *model) on(n int, c Cluster, one float64) Speedup {
+	workers := c.Workers
+	if workers <= 0 {
+		workers = (n + c.Slots - 1) / c.Slots
+	}
+	busy := min(n, workers*c.Slots)
+	work := m.sweep(busy)
+	parts := []struct {
+		name    string
+		seconds float64
+	}{
+		{"too few or too uneven tasks for the cores", work - one/float64(busy)},
+		{"the stores' links: start more stores", max(0, m.bytes/(linkBytes*float64(c.Stores))-work)},
+		{"the workers' links", max(0, m.bytes/(linkBytes*float64(min(workers, n)))-work)},
+		{"the coordinator: too many small tasks", max(0, coordinatorTask*float64(m.tasks)-work)},
+		{"waiting between steps", float64(len(m.steps)) * stepSeconds},
+		{fmt.Sprintf("the workers' slots, %d in all: give more workers", busy), one/float64(busy) - one/float64(n)},
+	}
+	total, worst := work, 0
+	lag := 0.0 // links and coordinator work at the same time
+	for p, part := range parts {
+		if p >= 1 && p <= 3 {
+			lag = max(lag, part.seconds)
+		}
+		if part.seconds > parts[worst].seconds {
+			worst = p
+		}
+	}
+	total += lag + float64(len(m.steps))*stepSeconds
+	s := Speedup{Cores: n, Workers: workers, Seconds: total * float64(m.sweeps), Speedup: one / total, Bottleneck: "none"}
+	if parts[worst].seconds > total/10 {
+		s.Bottleneck = parts[worst].name
+	}
+	return s
+}
+
+// makespan is when the last of n cores is done, if each free core takes the next task.
+func makespan(tasks []float64, n int) float64 {
+	free := make(coresFree, max(n, 1))
+	last := 0.0
+	for _, t := range tasks {
+		free[0] += t
+		last = max(last, free[0])
+		heap.Fix(&free, 0)
+	}
+	return last
+}
+
+// coresFree is a heap of the times at which the cores become free.
+type coresFree []float64
+
+func (f coresFree) Len() int           { return len(f) }
+func (f coresFree) Less(a, b int) bool { return f[a] < f[b] }
+func (f coresFree) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
+
+// Push and Pop complete heap.Interface; the number of cores does not change.
+func (f *coresFree) Push(x any) { *f = append(*f, x.(float64)) }
+func (f *coresFree) Pop() any {
+	last := (*f)[len(*f)-1]
+	*f = (*f)[:len(*f)-1]
+	return last
+}

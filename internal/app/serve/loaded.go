@@ -1,0 +1,285 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"taxon/internal/data/dataset"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/explain"
+	"taxon/internal/model/predict"
+)
+
+// loaded is a model in use. Its weights stay mapped until its last request is done.
+type loaded struct {
+	name string
+	m    *model.Model
+	p    *dataset.Projection
+	path []string // node -> names from the root, joined
+
+	users sync.WaitGroup
+
+	failed atomic.Pointer[string] // why its files can't be read any more; nil: they can
+
+	mu    sync.Mutex
+	rules map[int]*ready // by how many labels are ranked; 0: the model's cut-off
+}
+
+// ready has the scorers for one number of labels.
+type ready struct {
+	predictor *model.Predictor
+	scorers   sync.Pool // of *scorer
+}
+
+// scorer is the memory of one request's scoring.
+type scorer struct {
+	rule   *predict.Rule
+	scorer *model.Scorer
+	batch  model.Batch
+	result model.Result
+	vector vector
+}
+
+// vector is an instance in the model's columns, and the memory for making it.
+type vector struct {
+	dataset.Vector
+	given []feature
+	row   dataset.Row
+	json  jsontext.Decoder
+	in    bytes.Buffer
+}
+
+// feature is a feature of an instance, numbered as in the training data.
+type feature struct {
+	index uint32
+	value float64
+}
+
+// load opens a model and prepares what its first request would wait for.
+func load(name, dir string) (_ *loaded, err error) {
+	defer fs.CatchFault(&err)()
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded{name: name, m: m, rules: map[int]*ready{}, path: predict.Paths(m)}
+	if l.p, err = predict.ProjectionOf(m); err == nil {
+		_, err = l.ready(0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return l, nil
+}
+
+// retire closes the model when no request uses it any more.
+func (l *loaded) retire() error {
+	l.users.Wait()
+	return l.m.Close()
+}
+
+// reading calls do, which reads the model's mapped files. Once one of them can't be read any more, as
+// it was cut short in place, each call is an error until the folder is opened anew: what was read
+// half way stays in the model.
+func (l *loaded) reading(do func() error) error {
+	if why := l.failed.Load(); why != nil {
+		return refuse(http.StatusServiceUnavailable, "%s", *why)
+	}
+	err := fs.Guarded(do)()
+	if errors.Is(err, fs.ErrFault) {
+		why := err.Error()
+		l.failed.Store(&why)
+		return refuse(http.StatusServiceUnavailable, "%s", why)
+	}
+	return err
+}
+
+// ready returns the scorers that rank this many labels or somewhat more; 0: as the model's cut-off
+// wants.
+func (l *loaded) ready(top int) (*ready, error) {
+	if top > 0 {
+		top = min(1<<bits.Len(uint(top-1)), l.m.Terminals())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.rules[top]; r != nil {
+		return r, nil
+	}
+	rule, err := l.rule(top)
+	if err != nil {
+		return nil, err
+	}
+	r := &ready{}
+	if r.predictor, err = l.m.NewPredictor(rule.Options); err != nil {
+		return nil, err
+	}
+	r.scorers.New = func() any {
+		rule, _ := l.rule(top) // it was made before
+		return &scorer{rule: rule, scorer: r.predictor.NewScorer()}
+	}
+	l.rules[top] = r
+	return r, nil
+}
+
+func (l *loaded) rule(top int) (*predict.Rule, error) {
+	var c predict.Cutoff
+	if top > 0 {
+		c = predict.Best(top)
+	}
+	rule, err := c.Rule(l.m, 1)
+	if err == nil {
+		rule.Options.RowByRow = true
+	}
+	return rule, err
+}
+
+// most is the number of labels asked for; 0: as many as the model's cut-off gives.
+func (l *loaded) most(q *question) int { return min(or(q.top, 0), l.m.Terminals()) }
+
+// pieceBytes is about how much memory the lists take of the instances that are scored together.
+const pieceBytes = 256 << 10
+
+// predictStep is kind.step of predict.
+func (l *loaded) predictStep(q *question) (int, error) {
+	r, err := l.ready(l.most(q))
+	if err != nil {
+		return 0, err
+	}
+	return max(1, int(pieceBytes/r.predictor.RowBytes())), nil
+}
+
+// predict is kind.answer: labels and their scores.
+func (l *loaded) predict(q *question, first, last int, a *answers) error {
+	r, err := l.ready(l.most(q))
+	if err != nil {
+		return err
+	}
+	s := r.scorers.Get().(*scorer)
+	s.batch.Reset()
+	for i := first; i < last; i++ {
+		wrong := ""
+		if err := q.rows.vector(l, i, &s.vector); err != nil {
+			wrong = err.Error()
+		} else {
+			s.batch.Add(s.vector.Index, s.vector.Value)
+		}
+		a.wrong = append(a.wrong, wrong)
+	}
+	if s.batch.Rows() > 0 {
+		if err := s.scorer.Predict(&s.batch, &s.result); err != nil {
+			return err
+		}
+	}
+	row := 0
+	for _, wrong := range a.wrong {
+		if wrong == "" {
+			set := s.rule.Of(&s.result, row)
+			if q.top != nil {
+				set = set[:min(*q.top, len(set))]
+			}
+			for _, c := range set {
+				a.labels = append(a.labels, label{Node: c.Node, Score: s.result.Shown(row, c)})
+			}
+			row++
+		}
+		a.ends = append(a.ends, len(a.labels))
+	}
+	if s.vector.bytes() <= keptBytes && 8*len(s.batch.Column) <= keptBytes && r.predictor.RowBytes() <= pieceBytes {
+		r.scorers.Put(s)
+	}
+	return nil
+}
+
+// bytes is the memory of the vector's buffers.
+func (v *vector) bytes() int {
+	return cap(v.row.Text) + 8*(cap(v.given)+cap(v.row.Index)+cap(v.Index))
+}
+
+// named is a label as it is shown.
+func (l *loaded) named(n label) Label { return Label{l.m.Tree.Name[n.Node], n.Score, l.path[n.Node]} }
+
+// vector maps a text, if there is one, and v.given, if there are features, to the model's
+// columns, and sorts them. The numbers of a table are columns already.
+func (l *loaded) vector(text *string, features bool, v *vector) error {
+	both := l.m.Data.Table.Both()
+	switch {
+	case text == nil && !features, text != nil && features && !both:
+		return errors.New(`give either "text" or "features"`)
+	case l.m.Text == nil && text != nil:
+		return errors.New(`the model was trained on vectors: give "features"`)
+	case l.m.Text != nil && !both && text == nil:
+		return errors.New(`the model was trained on texts: give "text"`)
+	}
+	if v.row.Text = v.row.Text[:0]; text != nil {
+		v.row.Text = append(v.row.Text, *text...)
+	}
+	first := uint32(1)
+	if l.m.Data.ZeroBased {
+		first = 0
+	}
+	slices.SortFunc(v.given, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
+	v.row.Index, v.row.Value = v.row.Index[:0], v.row.Value[:0]
+	for i, f := range v.given {
+		switch {
+		case f.index < first || f.index >= math.MaxInt32+first:
+			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
+		case i > 0 && f.index == v.given[i-1].index:
+			return fmt.Errorf("feature %d stands twice", f.index)
+		}
+		f.index += 1 - first
+		value := l.m.Data.Table.Standardise(f.index, f.value)
+		if value-value != 0 {
+			return fmt.Errorf("feature %d: its value is not finite in float32", v.given[i].index)
+		}
+		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, value)
+	}
+	l.p.Row(&v.row, &v.Vector)
+	return nil
+}
+
+// explainStep is kind.step of explain.
+func (l *loaded) explainStep(*question) (int, error) { return 1, nil }
+
+// explain is kind.answer.
+func (l *loaded) explain(q *question, first, last int, a *answers) error {
+	o := explain.Options{Label: q.label, Top: min(or(q.top, 5), l.m.Terminals()), Words: or(q.words, 5)}
+	var v vector
+	for i := first; i < last; i++ {
+		var e explanation
+		err := q.rows.vector(l, i, &v)
+		if err == nil {
+			e.Explanation, err = o.Explain(l.m, v.Index, v.Value)
+		}
+		if err != nil {
+			e.Error = err.Error()
+		}
+		a.explained = append(a.explained, e)
+	}
+	return nil
+}
+
+// stampOf says what is in a model's folder: names, sizes and times of its files, or why it can't be
+// read. It changes with each of them.
+func stampOf(dir string) string {
+	files, err := fs.ReadDir(dir)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&b, "%s: %d bytes, %d\n", f.Name(), f.Size(), f.ModTime().UnixNano())
+	}
+	return b.String()
+}

@@ -1,0 +1,299 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model"
+	"taxon/internal/model/labelset"
+	"taxon/internal/ui/exitcode"
+)
+
+// Numbers of held-out rows: enough for a regression of a dozen coefficients and for the
+// thresholds of frequent classes, and few enough that scoring them is quick.
+const (
+	heldShare = 0.2
+	maxHeld   = 2000
+	MinHeld   = 20
+)
+
+// Bounds of the profiles' length, which is twice the most labels that an instance has.
+const (
+	minDepth = 16
+	maxDepth = 256
+)
+
+// wantsCutoffs says whether cut-offs are to be fitted.
+func (t *Training) wantsCutoffs() bool {
+	switch t.o.Cutoff {
+	case "fit":
+		return true
+	case "none":
+		return false
+	}
+	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
+}
+
+// goal is the measure at which the cut-offs aim.
+func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
+
+// lacksCutoffs says whether a finished model lacks the cut-offs that the options ask for. Those
+// of an earlier version have no goal; they aimed at the mean.
+func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
+	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
+}
+
+// complete fits what a model in the working folder still lacks, and then publishes it in one
+// step. If it fails, the same command does it again, without training.
+func (t *Training) complete(ctx context.Context, report *model.Report, have model.Meta) (*model.Report, error) {
+	whole := t.work.finished()
+	report, err := t.fitRest(ctx, whole, report, have)
+	if err != nil {
+		return nil, err
+	}
+	return t.keep(ctx, whole, report)
+}
+
+// fitCutoffs fits the cut-offs of the model in dir on rows held out of trainings, and adds them
+// to the model. Its weights do not depend on them.
+func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
+	began, cpu := time.Now(), cpuSeconds()
+	h := &holdOut{Training: t, trained: report.Sweeps}
+	if !h.plan() {
+		t.ui.Warn("too few instances to fit a cut-off on: each instance gets all classes with a score above 0")
+		return report, nil
+	}
+	c, err := h.fit(ctx)
+	if ctx.Err() != nil {
+		return nil, exitcode.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
+	}
+	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
+}
+
+// fit trains on the rest of each part, scores its held-out rows, and fits.
+func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
+	p, err := h.profiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return labelset.Fit(p, labelset.Options{Goal: h.goal(), Tree: GroupsOf(h.Tree, len(h.Set.Labels))})
+}
+
+// profiles are those of all held-out rows, part by part.
+func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
+	dir := filepath.Join(h.scratch, "holdout")
+	defer os.RemoveAll(dir)
+	for _, part := range h.parts {
+		if err := h.train(ctx, part.rest, dir); err != nil {
+			return nil, err
+		}
+		if p, err = h.score(ctx, dir, part.held, p); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// score adds the profiles of rows, by the model in dir, to p; nil: makes p first.
+func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if p == nil {
+		if p, err = labelset.NewProfiles(ProfileDepth(m, h.Set), len(m.Labels)); err != nil {
+			return nil, err
+		}
+	}
+	p.NextPart()
+	add := Profiler(m, h.Set, p)
+	line := h.ui.Start("score the held-out instances", int64(len(rows)))
+	defer line.Done()
+	return p, Rank(ctx, m, h.Set, rows, p.Depth(), h.o.slots(), func(i int, best, _ []model.Scored) error {
+		line.Set(int64(i) + 1)
+		return add(rows[i], best)
+	})
+}
+
+// ProfileDepth is the number of scores in a profile.
+func ProfileDepth(m *model.Model, set *dataset.Set) int {
+	return min(m.Terminals(), max(minDepth, min(maxDepth, 2*int(set.Stats.MaxLabels))))
+}
+
+// GroupsOf are the groups of the classes in a tree: its internal nodes below the root. Graphs
+// have none.
+func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
+	if t.IsGraph() {
+		return out
+	}
+	group := make([]int32, t.Len())
+	out.Of = slices.Repeat([]int32{-1}, labels)
+	for n := range t.Len() {
+		above, p := int32(-1), t.Parent[n]
+		if p >= 0 {
+			above = group[p]
+		}
+		switch {
+		case t.Leaf[n]:
+			if l := t.Label[n]; l >= 0 {
+				out.Of[l] = above
+			}
+		case p < 0: // the threshold for all
+			group[n] = -1
+		default:
+			group[n] = int32(len(out.Above))
+			out.Above = append(out.Above, above)
+		}
+	}
+	return out
+}
+
+// Profiler returns a function that adds a row of set to p, with its best terminals by m: at least
+// as many as p's depth. Classes that m was trained without come last, with the lowest of these
+// scores.
+func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []model.Scored) error {
+	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
+	var without []int32
+	if m.Terminals() < len(classes) {
+		for l := range set.Labels {
+			without = append(without, int32(l))
+		}
+		for _, n := range m.Tree.Terminals() {
+			without = slices.DeleteFunc(without, func(l int32) bool { return l == m.Tree.Label[n] })
+		}
+	}
+	return func(row uint32, best []model.Scored) error {
+		for k := range scores {
+			if k < len(best) {
+				scores[k], classes[k] = best[k].Score, m.Tree.Label[best[k].Node]
+			} else {
+				scores[k], classes[k] = scores[k-1], without[k-len(best)]
+			}
+		}
+		var truth []int32
+		for _, l := range set.LabelsOf(row) {
+			truth = append(truth, int32(l))
+		}
+		weight := 1.0
+		if set.Weight != nil {
+			weight = set.Weight[row]
+		}
+		return p.Add(weight, scores, classes, truth)
+	}
+}
+
+// Rank calls each with the depth best terminals of every row by m, in order, from one goroutine.
+// The last argument is the set that m itself predicts, if it predicts sets, else the best
+// terminals again. Slices are valid during the call.
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []model.Scored) error) error {
+	rule := model.TopK
+	if m.Form.Sets() {
+		rule = model.Own
+	}
+	predictor, err := m.NewPredictor(model.PredictOptions{Rule: rule, Top: depth})
+	if err != nil {
+		return err
+	}
+	next := 0
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(rows) {
+				return io.EOF
+			}
+			b.Add(set.Matrix.Row(int(rows[next])))
+		}
+		return nil
+	}
+	return predictor.Stream(ctx, threads, fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			if err := each(int(b.First)+i, r.Best(i), r.Set(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Prior shift. Each class is trained by itself against all others. The fewer losses it has, the
+// more it is regularised. So classes with few instances score too low beside those with many.
+// --prior-shift T adds to the score of class c
+//
+//	T ln(n_max / n_c),   n_c: its training instances, n_max: those of the largest class
+//
+// (post-hoc logit adjustment, A. Menon et al.: Long-tail learning via logit adjustment, ICLR
+// 2021). It is added to the weight of the bias feature when the model is written, so all that
+// read the weights predict the same labels. The certificate is about the weights without it.
+
+// PriorShift is what is added to each terminal's score; nil: nothing.
+func (t *Training) PriorShift(by float64) []float64 {
+	if by == 0 {
+		return nil
+	}
+	counts := t.Spec.GetData().GetLabelInstances()
+	most := float64(slices.Max(append([]uint32{1}, counts...)))
+	shift := make([]float64, t.Tree.Len())
+	for _, n := range t.Tree.Terminals() {
+		if l := t.Tree.Label[n]; l >= 0 {
+			shift[n] = by * math.Log(most/max(float64(counts[l]), 1))
+		}
+	}
+	return shift
+}
+
+// nodeWriter takes the nodes' overrides in order, as model.Writer.WriteNode does.
+type nodeWriter func(n int, columns []uint32, values []float32) error
+
+// shifted returns a nodeWriter that adds the shift and passes the weights on to write.
+func (t *Training) shifted(write nodeWriter) nodeWriter {
+	shift := t.PriorShift(t.o.Shift)
+	if shift == nil {
+		return write
+	}
+	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols), bias: make([]float32, t.Tree.Len())}
+	return s.node
+}
+
+// shifter writes bias weights that are shifted at the terminals.
+type shifter struct {
+	tree    *taxonomy.Tree
+	write   nodeWriter
+	shift   []float64 // of the score, by node
+	perUnit float64   // weight of the bias feature that raises a score by 1
+	column  uint32    // column of the bias feature
+	bias    []float32 // weight of the bias feature without the shift, by node
+	columns []uint32
+	values  []float32
+}
+
+func (s *shifter) node(n int, columns []uint32, values []float32) error {
+	if p := s.tree.Parent[n]; p >= 0 {
+		s.bias[n] = s.bias[p]
+	}
+	last := len(columns) - 1
+	own := last >= 0 && columns[last] == s.column
+	if own {
+		s.bias[n] = values[last]
+	}
+	if s.shift[n] == 0 {
+		return s.write(n, columns, values)
+	}
+	s.columns, s.values = append(s.columns[:0], columns...), append(s.values[:0], values...)
+	if !own {
+		s.columns, s.values = append(s.columns, s.column), append(s.values, 0)
+	}
+	s.values[len(s.values)-1] = float32(float64(s.bias[n]) + s.shift[n]*s.perUnit)
+	return s.write(n, s.columns, s.values)
+}

@@ -1,0 +1,313 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+)
+
+// smallLoss is how many points of micro-F1 a model that was to be small may lose, one standard error of
+// the loss included: of thresholds whose true losses differ, those that measure well by luck would be chosen.
+const smallLoss = 0.1
+
+// keep publishes the model in dir, or one of at most Options.ModelSize bytes in its place.
+func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
+	if t.o.ModelSize == 0 || fs.FolderBytes(dir) <= t.o.ModelSize {
+		return report, model.Publish(dir, t.o.Out)
+	}
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	s := &shrink{Training: t, whole: m}
+	o, err := s.options(ctx, report.Sweeps)
+	if ctx.Err() != nil {
+		return nil, exitcode.Interruptedf("interrupted while the model was made small: the training is done and kept; to go on: %s", t.o.Again)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--model-size: %w", err)
+	}
+	man, err := m.WritePruned(ctx, t.o.Out, o, t.o.slots())
+	if err != nil {
+		return nil, err
+	}
+	return &man.Report, nil
+}
+
+// shrink finds out how a model is made small at the least cost. That is measured on rows held out: by models
+// of trainings without them, which are pruned in the same way.
+type shrink struct {
+	*Training
+	whole *model.Model
+	held  []heldModel
+	cost  model.PruneCost
+	base  []hits // of the held rows, model by model
+}
+
+// heldModel is the model of a training without some rows.
+type heldModel struct {
+	*model.Model
+	rows []uint32
+}
+
+// hits counts a row's labels: those predicted rightly, and the true and predicted ones together.
+type hits struct{ right, all float64 }
+
+// options are those of the first way that costs no more than is allowed: float16, else bytes, which take more weights into
+// the same space. If both cost more, they make the model as small as the loss allows, and the user is told.
+func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptions, err error) {
+	ways, err := s.ways(ctx)
+	if err != nil {
+		return best, err
+	}
+	done, err := s.holdOut(ctx, sweeps)
+	if err != nil {
+		return best, err
+	}
+	defer done()
+	if len(s.held) == 0 {
+		s.ui.Warn("too few instances to measure what a small model costs")
+		best = ways[0]
+		best.Cost = &model.PruneCost{Asked: s.o.ModelSize}
+		return best, nil
+	}
+	for _, m := range s.held {
+		if s.base, err = s.measure(ctx, m.Model, m.rows, s.base); err != nil {
+			return best, err
+		}
+	}
+	s.cost = model.PruneCost{MicroF1: microF1(s.base), Instances: len(s.base), HeldOut: true, Asked: s.o.ModelSize}
+	line := s.ui.Start("make the model small: tried", 0)
+	defer line.Done()
+	tried := int64(0)
+	try := func(o model.PruneOptions) error {
+		now, err := s.pruned(ctx, o)
+		if err != nil {
+			return err
+		}
+		s.cost.Pruned, s.cost.StandardError = microF1(now), lossError(s.base, now)
+		tried++
+		line.Set(tried, fmt.Sprintf("threshold %.3g, %s", o.Threshold, o.Values))
+		return nil
+	}
+	best.Cost = &s.cost
+	var asked model.PruneCost
+	for _, o := range ways {
+		if err := try(o); err != nil || s.excess() <= 0 {
+			o.Cost = best.Cost
+			return o, err
+		}
+		asked = s.cost // of the last, which loses least
+	}
+	least := int64(0)
+	var reached model.PruneCost
+	for _, o := range ways {
+		if o.Threshold, err = s.whole.LargestThreshold(func(t float64) (float64, error) {
+			o.Threshold = t
+			err := try(o)
+			return s.excess(), err
+		}); err != nil {
+			return best, err
+		}
+		bytes, err := s.whole.PrunedBytes(ctx, o, s.o.slots())
+		if err != nil {
+			return best, err
+		}
+		if least == 0 || bytes < least {
+			least, reached, best.Threshold, best.Values = bytes, s.cost, o.Threshold, o.Values
+		}
+	}
+	s.cost = reached
+	s.ui.Warn("--model-size %s would cost %s points of micro F1 on instances held out: the model takes %s, where it costs %s; to have it smaller all the same: taxon export --format taxon --model %s --threshold %.3g --values %s",
+		format.Bytes(s.o.ModelSize), asked.Lost(), format.Bytes(least), s.cost.Lost(), format.ShellWord(s.o.Out), ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
+	return best, nil
+}
+
+// excess is how many points the options tried last lose beyond what is allowed.
+func (s *shrink) excess() float64 {
+	return 100*(s.cost.MicroF1-s.cost.Pruned+s.cost.StandardError) - smallLoss
+}
+
+// ways are the options that make the model as small as was asked for, or as they can.
+func (s *shrink) ways(ctx context.Context) (ways []model.PruneOptions, err error) {
+	for _, values := range []string{model.Halves, model.Bytes} {
+		o := model.PruneOptions{Values: values}
+		o.Threshold, _, err = s.whole.SmallestThreshold(s.o.ModelSize, func(t float64) (int64, error) {
+			return s.whole.PrunedBytes(ctx, model.PruneOptions{Threshold: t, Values: values}, s.o.slots())
+		})
+		if err != nil {
+			return nil, err
+		}
+		ways = append(ways, o)
+	}
+	return ways, nil
+}
+
+// holdOut trains without some rows, so that each is held out once if the time allows that; held stays empty
+// where there are too few. done removes what it leaves.
+func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err error) {
+	h := &holdOut{Training: s.Training, trained: sweeps}
+	if !h.plan() {
+		return func() {}, nil
+	}
+	parts := filepath.Join(s.scratch, "parts") // not where cut-offs and calibrations put a single model
+	remove := func() {
+		for _, m := range s.held {
+			m.Close()
+		}
+		_ = os.RemoveAll(parts)
+	}
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	for k, p := range h.parts {
+		dir := filepath.Join(parts, strconv.Itoa(k))
+		if err = h.train(ctx, p.rest, dir); err != nil {
+			return nil, err
+		}
+		if c := s.whole.Cutoffs; c != nil {
+			if _, err = model.AddCutoffs(dir, c, 0, 0); err != nil {
+				return nil, err
+			}
+		}
+		m, err := model.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.held = append(s.held, heldModel{m, p.held})
+	}
+	return remove, nil
+}
+
+// pruned are the hits of the held models, pruned.
+func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (all []hits, err error) {
+	for _, m := range s.held {
+		if all, err = s.prunedOne(ctx, m, o, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o model.PruneOptions, all []hits) ([]hits, error) {
+	dir := filepath.Join(s.scratch, "small")
+	defer os.RemoveAll(dir)
+	if _, err := whole.WritePruned(ctx, dir, o, s.o.slots()); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	return s.measure(ctx, m, whole.rows, all)
+}
+
+// microF1 is that of all rows together.
+func microF1(rows []hits) float64 {
+	right, all := 0.0, 0.0
+	for _, h := range rows {
+		right += h.right
+		all += h.all
+	}
+	return 2 * right / max(all, 1)
+}
+
+// lossError is the standard error of the difference of two micro-F1s of the same rows, by the delta method: a
+// row pulls at 2 sum r / sum a by (2 r - F1 a) / sum a.
+func lossError(base, now []hits) float64 {
+	sum := func(rows []hits) (all float64) {
+		for _, h := range rows {
+			all += h.all
+		}
+		return max(all, 1)
+	}
+	f, g, a, b, square := microF1(base), microF1(now), sum(base), sum(now), 0.0
+	for i := range base {
+		d := (2*base[i].right-f*base[i].all)/a - (2*now[i].right-g*now[i].all)/b
+		square += d * d
+	}
+	return math.Sqrt(square)
+}
+
+// measure adds the hits of a model's labels of rows.
+func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out []hits) ([]hits, error) {
+	rule, err := predict.Cutoff{}.Rule(m, 1)
+	if err != nil {
+		return nil, err
+	}
+	predictor, err := m.NewPredictor(rule.Options)
+	if err != nil {
+		return nil, err
+	}
+	next := 0
+	fill := func(b *model.Batch) error {
+		for ; !b.Full(); next++ {
+			if next == len(rows) {
+				return io.EOF
+			}
+			b.Add(s.Set.Matrix.Row(int(rows[next])))
+		}
+		return nil
+	}
+	err = predictor.Stream(ctx, s.o.slots(), fill, func(b *model.Batch, r *model.Result) error {
+		for i := range b.Rows() {
+			truth := map[string]bool{}
+			for _, l := range s.Set.LabelsOf(rows[int(b.First)+i]) {
+				truth[s.Set.Labels[l]] = true
+			}
+			predicted := rule.Of(r, i)
+			h := hits{all: float64(len(truth) + len(predicted))}
+			for _, p := range predicted {
+				if truth[m.Tree.Name[p.Node]] {
+					h.right++
+				}
+			}
+			out = append(out, h)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// prunedAlike refuses a finished model whose pruning differs from the options.
+func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
+	asked := int64(0)
+	if c := m.Report.Pruned; c != nil {
+		asked = c.Asked
+	}
+	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
+	case asked != t.o.ModelSize && !small:
+		return exitcode.Usagef("%s: holds a model for which --model-size was %s, not %s: choose another --out, or use --force to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
+	case asked > 0 || small:
+		return nil
+	}
+	have := 0.0
+	if m.Pruned != nil {
+		have = m.Pruned.Threshold
+	}
+	if have != t.o.Threshold {
+		return exitcode.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+	}
+	return nil
+}
+
+func sizeWord(bytes int64) string {
+	if bytes == 0 {
+		return "not given"
+	}
+	return format.Bytes(bytes)
+}

@@ -1,0 +1,591 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/app/engine"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/fs"
+	"taxon/internal/jobspec"
+	"taxon/internal/model"
+	"taxon/internal/model/calibration"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/progress"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/worker/program"
+)
+
+// Training is one run, from files to a published model. Callers of Open may read the exported
+// fields.
+type Training struct {
+	Dir       string // of the set
+	Set       *dataset.Set
+	Structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
+	Edges     *taxonomy.Structure // of Options.Graph
+	Spec      *taxonv1.JobSpec
+	Tree      *taxonomy.Tree
+
+	ui      progress.Teller
+	o       *Options
+	work    *Work         // nil: it writes no model
+	thrift  method.Thrift // set by Fit
+	scratch string        // a folder
+	usage   *usage        // never nil if a model is written
+	told    string        // message about the checkpoint that it continues from
+	learned *learned      // nil: nothing was learned
+	warmSum string        // weights_sha256 of Options.Warm
+	scores  *sweepScores
+	left    bool // an engine that was left behind may still read Set
+
+	earlySum string // digest of the data of Options.EarlyStop
+}
+
+// Run makes the model at o.Out, or finds it finished, and returns its report.
+func Run(ctx context.Context, o *Options, ui progress.Teller) (*model.Report, error) {
+	if err := o.Validate("train"); err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		return nil, exitcode.Usagef("train: --out %q: a model is a folder, give its path", o.Out)
+	}
+	if err := model.Replaceable(o.Out); err != nil { // before any work
+		return nil, err
+	}
+	work, err := OpenWork(o.Out, o.Force)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	if o.Elsewhere != nil {
+		if err := work.keepState(o.Elsewhere, o.Force); err != nil {
+			work.abandon()
+			return nil, err
+		}
+	}
+	if o.Threads > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads))
+	}
+	report, err := run(ctx, o, ui, work)
+	if err != nil {
+		err = work.kept(ctx, err)
+		work.abandon()
+		return nil, err
+	}
+	return report, nil
+}
+
+// Open reads structure and data and makes the job's specification. Data that are not ingested yet
+// are ingested in the folder scratch. The caller must call Close.
+func Open(ctx context.Context, o *Options, ui progress.Teller, scratch string) (t *Training, err error) {
+	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage), learned: new(learned)}
+	if err := t.readStructure(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.readWarm(); err != nil {
+		return nil, err
+	}
+	if err := t.openData(ctx); err != nil {
+		return nil, err
+	}
+	if err = t.learn(ctx); err == nil {
+		err = fs.Compute(ctx, t.specify)
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Of is the training of a job that ran on a cluster, without its Set. It serves to describe the
+// model.
+func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
+	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
+	t.takeStructure()
+	t.Tree, _, err = registry.Tree(spec)
+	return t, err
+}
+
+// On is a training with other options on some of the rows. Its tree is that of all data: a class
+// without instances among the rows stays, with negatives only. With alone, and always if the
+// method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
+// rows.
+func (t *Training) On(ui progress.Teller, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
+	o := *t.o
+	o.Job = job
+	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges, learned: t.learned}
+	if err := on.learn(context.Background()); err != nil {
+		return nil, err
+	}
+	described, leaves := t.Set, rows != t.Set && registry.Populated(job.GetMethod())
+	if alone || leaves {
+		described = rows
+	}
+	on.Spec = &taxonv1.JobSpec{Options: job, Data: program.DescribeData(described)}
+	on.Spec.Data.Fingerprint = rows.Fingerprint
+	if leaves {
+		on.Spec.Options = proto.Clone(job).(*taxonv1.Options)
+		on.Spec.Options.Prune = "empty"
+		for l, n := range on.Spec.Data.LabelInstances {
+			if uint64(n) == on.Spec.Data.Instances { // the tree leaves the class out, too
+				on.Spec.Data.LabelInstances[l] = 0
+			}
+		}
+	}
+	if err := on.specifyStructure(); err != nil {
+		return nil, err
+	}
+	on.Tree, _, err = registry.Tree(on.Spec) // warnings were given for the whole data
+	return on, err
+}
+
+// Close releases what Open opened.
+func (t *Training) Close() {
+	if !t.left {
+		_ = t.Set.Close() // nothing was written
+	}
+}
+
+func run(ctx context.Context, o *Options, ui progress.Teller, work *Work) (*model.Report, error) {
+	t, err := Open(ctx, o, ui, work.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	t.work = work
+	if o.Calibrate == calibration.Levels && (!t.joint() || t.Tree.MaxDepth() < 1) {
+		return nil, exitcode.Usagef("train: --calibrate levels needs a hierarchy that the method uses, and one label an instance: choose temperature or isotonic")
+	}
+	for _, path := range []string{o.Test, o.EarlyStop} {
+		if err := t.checkTest(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.checkEarlyStop(); err != nil {
+		return nil, err
+	}
+	if t.earlySum, err = sumOf(o.EarlyStop); err != nil {
+		return nil, err
+	}
+	if r, err := t.finished(ctx); r != nil || err != nil {
+		return r, err
+	}
+	if o.Elsewhere == nil { // with Elsewhere, what is large is stored there
+		if err := fs.Compute(ctx, func() error {
+			_, err := t.Fit(1)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		t.tellThrift()
+	}
+	var asBefore func()
+	if err := fs.Compute(ctx, func() error {
+		asBefore = t.CollectOften(1)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	defer asBefore()
+	if err := t.CheckLengths(); err != nil {
+		return nil, err
+	}
+	checkpoint, err := work.begin(t.Identity())
+	if err != nil {
+		return nil, err
+	}
+	if checkpoint != nil {
+		if t.told, err = t.adoptCheckpoint(checkpoint); err != nil {
+			return nil, err
+		}
+	}
+	work.begun = true
+	report, err := t.train(ctx, checkpoint)
+	if err == nil && t.wantsMore() {
+		report, err = t.complete(ctx, report, model.Meta{})
+	}
+	if err == nil {
+		work.Remove() // not earlier, as the engine's shards may be in the folder
+	}
+	return report, err
+}
+
+// readStructure reads the hierarchy or the graph, and shows its warnings.
+func (t *Training) readStructure(ctx context.Context) (err error) {
+	path, into, read := t.o.Hierarchy, &t.Structure, taxonomy.Read
+	switch {
+	case t.o.Graph != "":
+		path, into, read = t.o.Graph, &t.Edges, taxonomy.ReadGraph
+	case path == "" || path == FromLabels:
+		return nil // it is made from the labels, once they are read
+	case t.o.DAG == "refuse" && !t.o.flat():
+		read = taxonomy.ReadTree
+	}
+	s, warnings, err := taxonomy.ReadFile(ctx, t.o.Files, path, read)
+	for _, w := range warnings {
+		t.ui.Warn("%s", w)
+	}
+	*into = s
+	return err
+}
+
+// openData ingests the data next to the model's place, or opens the folder given.
+func (t *Training) openData(ctx context.Context) (err error) {
+	dir := t.o.Data[0]
+	if !Ingested(t.o.Data) {
+		if dir, err = t.ingest(ctx); err != nil {
+			return err
+		}
+	}
+	t.Dir = dir
+	if t.Set, err = dataset.Open(dir); err != nil {
+		return err
+	}
+	if err := t.structureOfLabels(); err != nil {
+		t.Close()
+		return err
+	}
+	if t.Set.Stats.LabelEntries > 0 { // else an error follows that says everything the warnings would
+		for _, w := range t.Set.Warnings {
+			t.ui.Warn("%s", w)
+		}
+	}
+	return nil
+}
+
+// structureOfLabels makes the hierarchy from labels that are paths.
+func (t *Training) structureOfLabels() (err error) {
+	separator := t.o.Table.PathSeparator
+	if _, yes := learns(t.o.Job); yes {
+		return nil
+	}
+	if separator == "" && t.Set.Table != nil {
+		separator = t.Set.Table.PathSeparator
+	}
+	switch {
+	case t.o.Hierarchy == FromLabels && separator == "":
+		return exitcode.Usagef("train: --hierarchy %s needs --path-separator: say what stands between the parts of a label, as in --path-separator ' > '", FromLabels)
+	case t.o.Hierarchy != FromLabels && (separator == "" || t.o.Hierarchy != "" || t.o.Graph != ""):
+		return nil
+	}
+	t.Structure, err = taxonomy.OfPaths(t.Set.Labels, separator)
+	if err != nil {
+		return fs.Inputf(t.o.Data[0], 0, "%w", err)
+	}
+	return nil
+}
+
+func (t *Training) ingest(ctx context.Context) (string, error) {
+	dir := filepath.Join(t.scratch, "data")
+	progress, end := IngestLines(t.ui)
+	defer end()
+	o := dataset.Options{
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights, Table: t.o.Table,
+		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
+	}
+	if t.o.Memory > 0 {
+		o.MemoryBytes = max(t.o.Memory/4, 1<<20)
+	}
+	_, err := dataset.Ingest(ctx, o)
+	return dir, err
+}
+
+// specify makes the job's specification and the tree, which checks structure and labels against
+// each other.
+func (t *Training) specify() error {
+	t.Spec = &taxonv1.JobSpec{Options: t.o.Job, Data: program.DescribeData(t.Set)}
+	if err := t.specifyStructure(); err != nil {
+		return err
+	}
+	m, err := registry.Lookup(t.o.Job.Method)
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	tree, warnings, err := registry.Tree(t.Spec)
+	if err == nil {
+		err = t.Set.Featureless()
+	}
+	if err == nil {
+		err = jobspec.Learnable(t.Spec.Data, func() bool {
+			more := proto.Clone(t.Spec).(*taxonv1.JobSpec)
+			more.Data.Instances++
+			more.Data.NoLabel++
+			return m.Check(&method.Problem{Spec: more, Tree: tree}) == nil
+		})
+		if err != nil && t.o.Warm != "" && t.Set.Matrix.Cols > 0 {
+			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.Warm)
+		}
+	}
+	if err != nil {
+		return fs.Inputf(t.o.Data[0], 0, "%w", err)
+	}
+	problem := &method.Problem{Spec: t.Spec, Tree: tree}
+	if err := method.Violations(m.Check(problem)); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	if (t.o.Threshold > 0 || t.o.ModelSize > 0) && registry.Form(t.Spec.GetOptions()).Draws > 0 {
+		return exitcode.Usagef("train: --threshold and --model-size: a model of method %s averages draws, which have to be whole: leave them out", t.o.Job.Method)
+	}
+	for _, p := range registry.Of(t.o.Job.Method) {
+		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
+			return exitcode.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
+		}
+	}
+	if c, ok := m.(method.Cautious); ok {
+		warnings = append(warnings, c.Warnings(problem)...)
+	}
+	for _, w := range warnings {
+		t.ui.Warn("%s", w)
+	}
+	t.Tree = tree
+	return nil
+}
+
+// specifyStructure adds the structure to the specification, as it is trained on.
+func (t *Training) specifyStructure() error {
+	s := t.Structure
+	if err := s.CheckLabels(t.o.Hierarchy, t.Set.Labels); err != nil {
+		return err
+	}
+	if err := t.Edges.CheckLabels(t.o.Graph, t.Set.Labels); err != nil {
+		return err
+	}
+	graph := t.Edges != nil
+	switch {
+	case t.o.flat() || s == nil && !graph:
+		return nil
+	case graph:
+		s = t.Edges
+	case !s.IsDAG():
+	case t.o.DAG == "first-parent":
+		s = s.FirstParent()
+	case t.o.DAG != "graph":
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+	default:
+		if err := registry.NeedTree(t.o.Job); err != nil {
+			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: --%w, or add --dag first-parent", method.Violations(err))
+		}
+		if s.IsReversed() {
+			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
+		}
+		t.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.Hierarchy)
+		graph = true
+	}
+	t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: graph}
+	return nil
+}
+
+// finished returns the stored report if the model is already there, or is in the working folder
+// and only lacks its cut-offs. Data and options must be the same.
+func (t *Training) finished(ctx context.Context) (*model.Report, error) {
+	dir := t.o.Out
+	if t.o.Force {
+		return nil, nil
+	}
+	if !model.IsModel(dir) {
+		if dir = t.work.finished(); !model.IsModel(dir) {
+			return nil, nil
+		}
+	}
+	m, err := model.ReadManifest(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	if m.Data.Fingerprint != t.Set.Fingerprint {
+		return nil, exitcode.Usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	if m.Options.Graph != t.graphSum() {
+		return nil, exitcode.Usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	if err := t.otherCaps(m, dir); err != nil {
+		return nil, err
+	}
+	if diff := optionsDiffer(m.Options, t.modelOptions(), true); diff != "" {
+		return nil, exitcode.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
+	}
+	if err := t.prunedAlike(m, dir); err != nil {
+		return nil, err
+	}
+	full, err := model.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use --force to train anew", err)
+	}
+	defer full.Close()
+	if !sameStructure(full.Structure, t.Structure) {
+		return nil, exitcode.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
+	}
+	r := &m.Report
+	switch missing := t.lacksCutoffs(full.Cutoffs) || t.lacksCalibration(full.Calibration); {
+	case missing && dir == t.o.Out:
+		if r, err = t.fitRest(ctx, dir, r, full.Meta); err == nil && t.lacksCalibration(full.Calibration) && r.Calibration != nil && r.Calibration.Kind == t.o.Calibrate {
+			t.ui.Note("%s was finished: a calibration (%s) was added to it, its weights are as they were", dir, r.Calibration.Kind)
+		}
+	case missing:
+		r, err = t.complete(ctx, r, full.Meta)
+	case dir != t.o.Out:
+		r, err = t.keep(ctx, dir, r)
+	default:
+		t.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.Out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.work.Remove()
+	return r, nil
+}
+
+// longRows is the C ||x||^2 from which inner solves converge slowly.
+const longRows = 100
+
+// maxSquaredLength is the largest squared length with which float32 sums of products do not
+// overflow.
+const maxSquaredLength = 1e36
+
+// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
+func (t *Training) CheckLengths() error {
+	longest := 0.0
+	for i := range t.Set.Matrix.Rows {
+		_, values := t.Set.Matrix.Row(i)
+		n := t.o.Job.Bias * t.o.Job.Bias
+		for _, v := range values {
+			n += float64(v) * float64(v)
+		}
+		if n > maxSquaredLength {
+			return fs.Inputf(t.o.Data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
+		}
+		if t.Set.Weight != nil {
+			n *= t.Set.Weight[i]
+		}
+		longest = max(longest, n)
+	}
+	if t.o.Job.C*longest > longRows {
+		of := "the squared length of an instance"
+		if t.Set.Weight != nil {
+			of = "the weight and the squared length of an instance"
+		}
+		t.ui.Warn("C times %s is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", of, t.o.Job.C*longest)
+	}
+	return nil
+}
+
+// train runs the job on an engine in this process and writes the model.
+func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *model.Report, err error) {
+	t.usage.start()
+	t.scores = t.newScores(ctx, from != nil)
+	config, job := t.engineConfig(), "train"
+	if there := t.o.Elsewhere; there != nil {
+		defer func() { there.Ended(report, err) }()
+		if job, err = there.Configure(ctx, t, from, &config); err != nil {
+			return nil, err
+		}
+	}
+	e, err := engine.Start(config)
+	if err != nil {
+		return nil, err
+	}
+	t.scores.engine = e
+	preparing := false // a job, which nothing interrupts
+	defer func() {
+		t.scores.engine = nil // else its store would stay in memory while cut-offs are fitted
+		if preparing && ctx.Err() != nil {
+			t.left = true
+			go func() { _ = e.Close() }() // the process ends first
+			return
+		}
+		if closed := e.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if t.o.Watch != nil {
+		t.o.Watch(e.Jobs, func(st *taxonv1.JobStatus) any { return t.trace(st) })
+		defer t.o.Watch(nil, nil)
+	}
+	if t.o.Elsewhere != nil {
+		if err := t.o.Elsewhere.Started(e); err != nil {
+			return nil, err
+		}
+	}
+	if from != nil {
+		if job, err = e.Resume(ctx, from); err != nil {
+			return nil, err
+		}
+		t.ui.Note("%s", t.told)
+		if t.o.Elsewhere != nil {
+			t.o.Elsewhere.Resumed(job)
+		}
+	} else {
+		preparing = t.o.Warm == "" && t.o.Elsewhere == nil
+		if err = t.submit(ctx, e, job); err != nil {
+			return nil, err
+		}
+		preparing = false
+	}
+	st, err := t.follow(ctx, e, job)
+	if err != nil {
+		return nil, err
+	}
+	t.usage.stop()
+	if t.o.Elsewhere != nil { // its tasks ran elsewhere
+		t.usage.cpuSeconds += st.GetCpuSeconds()
+	}
+	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st)) // the training is over: an interrupt no longer stops it
+}
+
+func (t *Training) engineConfig() engine.Config {
+	c := engine.Config{
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch, Checkpoints: func(string) string { return t.work.checkpoint() },
+		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
+		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
+		Failed: func(err error) { t.ui.Warn("%v", err) },
+	}
+	if t.o.Job.EvalEvery > 0 {
+		c.Show = t.scores.show
+	}
+	if t.o.Store == "badger" || t.thrift == method.OnDisk {
+		c.BadgerDir = t.work.Join("store")
+		_ = fs.Discard(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
+	}
+	if limit := t.o.Memory; limit > 0 {
+		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
+	} else {
+		c.ShardBytes = 1 << 40 // bounded by Fit
+	}
+	return c
+}
+
+// publish writes the model, pruned if --threshold is given. It goes to its place, or to the
+// working folder while something must still be fitted on held-out rows.
+func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+	to := t.o.Out
+	if t.wantsMore() {
+		to = t.work.finished()
+	}
+	if t.o.Threshold == 0 {
+		return t.WriteModel(ctx, to, e, st, trace)
+	}
+	whole := t.work.Join("whole")
+	defer func() { _ = fs.Discard(whole) }()
+	report, err := t.WriteModel(ctx, whole, e, st, trace)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Open(whole)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if _, err := m.WritePruned(ctx, to, model.PruneOptions{Threshold: t.o.Threshold}, t.o.slots()); err != nil {
+		return nil, err
+	}
+	return report, nil
+}

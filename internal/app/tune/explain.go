@@ -1,0 +1,178 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"taxon/coordinator/method"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/format"
+)
+
+// Effect is the change of the goal with another value of one option, all others being as chosen;
+// or with the best point of another method or loss. Both are measured on the same rows.
+type Effect struct {
+	Option        string  `json:"option"` // method, loss, or the option's name
+	Value         string  `json:"value"`  // the other one
+	Difference    float64 `json:"difference"`
+	StandardError float64 `json:"standard_error"` // by the jackknife over groups of rows
+}
+
+// Words are the effect as text.
+func (e *Effect) Words(goal *measure.Measure) string {
+	sign := ""
+	if e.Difference > 0 {
+		sign = "+"
+	}
+	return sign + goal.Text(e.Difference) + " ± " + goal.Text(e.StandardError)
+}
+
+// Border is an option whose chosen value is the smallest or largest that was tried.
+type Border struct {
+	Option string `json:"option"`
+	Value  string `json:"value"`
+	End    string `json:"end"` // smallest, largest
+}
+
+// Runner is a point that is not clearly worse than the chosen one, but far cheaper or smaller.
+type Runner struct {
+	Point Point `json:"point"`
+	Effect
+	Times   float64 `json:"times_cheaper"` // in CPU seconds of a training
+	Smaller float64 `json:"times_smaller"` // in bytes of the model
+}
+
+// Explanation is the outcome in sentences, for people.
+func (r *Table) Explanation() (lines []string) {
+	say := func(head, format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("%-11s "+format, append([]any{head}, args...)...))
+	}
+	for i, e := range r.Effects {
+		head := ""
+		if i == 0 {
+			head = "instead"
+		}
+		say(head, "%s %s: %s", e.Option, e.Value, e.Words(r.Measure))
+	}
+	for _, b := range r.Borders {
+		say("border", "%s %s is the %s value that was tried: others beyond may be better", b.Option, b.Value, b.End)
+	}
+	if u := r.Runner; u != nil {
+		say("runner-up", "%s: %s; its training takes %.2g of the time, its model %.2g of the bytes", u.Point.Name(), u.Words(r.Measure), 1/u.Times, 1/u.Smaller)
+	}
+	methods, points := map[string]bool{}, 0
+	for _, p := range r.Points {
+		methods[p.Method] = true
+	}
+	for _, u := range r.Untried {
+		if methods[u.Method] {
+			points++
+			continue
+		}
+		say("not tried", "%s: %s", u.Name(), u.Why)
+	}
+	if points > 0 {
+		say("not tried", "%s of methods that were, for want of time: see table.json", format.Counted(int64(points), "point", "points"))
+	}
+	if r.Sample {
+		say("measured", "on a sample alone: the time did not last for more")
+	}
+	if r.TimeUp {
+		say("ended by", "the time: the same command goes on")
+	}
+	return lines
+}
+
+// muchCheaper: from this factor on a point is far cheaper or smaller.
+const muchCheaper = 4
+
+// explain adds to the outcome what mattered.
+func (c *climb) explain(t *Table) {
+	at := slices.IndexFunc(c.rungs, func(r *rung) bool { return r.lead.point.Equal(t.Options) })
+	if at < 0 {
+		return
+	}
+	chosen := c.rungs[at]
+	effect := func(option, value string, jack *Jackknife) Effect {
+		d := difference(jack, chosen.first)
+		return Effect{option, value, d[0], d.error()}
+	}
+	for _, f := range c.families {
+		if best := c.bestOf(func(r *rung) bool { return r.family == f }); best != nil && f != chosen.family {
+			option, value := "method", f.start.Method
+			if loss := f.start.Values["loss"]; f.start.Method == chosen.base.Method {
+				option, value = "loss", loss
+			} else if loss != "" {
+				value += " " + loss
+			}
+			t.Effects = append(t.Effects, effect(option, value, best.first))
+		}
+	}
+	slices.SortStableFunc(t.Effects, func(a, b Effect) int {
+		if t.Low {
+			a, b = b, a
+		}
+		return cmp.Compare(b.Difference, a.Difference)
+	})
+	for _, o := range tunable(chosen.base.Method) {
+		if o.Name != "loss" {
+			c.explainOption(t, chosen, &o, effect)
+		}
+	}
+	for _, r := range c.rungs {
+		cheaper, smaller := chosen.cpu/max(r.cpu, 1e-3), float64(chosen.bytes)/float64(max(r.bytes, 1))
+		if r == chosen || cheaper < muchCheaper && smaller < muchCheaper || Out(chosen.first, r.first, 1, t.Low, false) {
+			continue
+		}
+		if t.Runner == nil || Better(r.first[0], t.Runner.Difference+chosen.first[0], t.Low) {
+			t.Runner = &Runner{r.lead.point, effect("point", r.lead.point.Name(), r.first), cheaper, smaller}
+		}
+	}
+}
+
+// explainOption adds the effects of an option's neighbouring values, and whether the chosen one
+// is the last.
+func (c *climb) explainOption(t *Table, chosen *rung, o *method.Option, effect func(option, value string, jack *Jackknife) Effect) {
+	if o.Carried {
+		for _, p := range chosen.points {
+			if p.first != nil && p.point.Values[o.Name] != chosen.lead.point.Values[o.Name] {
+				t.Effects = append(t.Effects, effect(o.Name, p.point.Values[o.Name], p.first))
+			}
+		}
+		return
+	}
+	value := chosen.base.Values[o.Name]
+	least, most := value, value
+	for _, r := range c.rungs {
+		v, ok := r.base.Values[o.Name]
+		if !ok || r.family != chosen.family {
+			continue
+		}
+		if r != chosen && r.base.with(o.Name, value).Equal(chosen.base) {
+			t.Effects = append(t.Effects, effect(o.Name, v, r.first))
+		}
+		if o.Kind != method.Choice {
+			all := Canonical(o, []string{least, v, most})
+			least, most = all[0], all[len(all)-1]
+		}
+	}
+	switch {
+	case least == most:
+	case value == least:
+		t.Borders = append(t.Borders, Border{o.Name, value, "smallest"})
+	case value == most:
+		t.Borders = append(t.Borders, Border{o.Name, value, "largest"})
+	}
+}
+
+// bestOf is the best of the rungs that in selects and that were fully measured; nil: there is
+// none.
+func (c *climb) bestOf(in func(*rung) bool) (best *rung) {
+	for _, r := range c.rungs {
+		if in(r) && (best == nil || Better(r.first[0], best.first[0], c.goal.Low)) {
+			best = r
+		}
+	}
+	return best
+}

@@ -1,0 +1,120 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"taxon/internal/ui/format"
+)
+
+// final compares the best points on the remaining folds, as far as time allows.
+func (c *climb) final(ctx context.Context) error {
+	left := c.clock.left(0)
+	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *rung) bool { return !c.trains(r, left) })
+	slices.SortStableFunc(in, c.better)
+	for _, r := range c.rungs {
+		for _, p := range r.points {
+			p.dropped = p != r.lead
+		}
+	}
+	for f := c.stage.to; f < c.o.tried() && len(in) > 1; f++ {
+		best, limit := in[0].lead, Limit(f, c.o.tried())
+		left = c.clock.left(c.reserve())
+		next := in[:0:0]
+		for _, r := range in {
+			need := c.costs.seconds(r.cpu)
+			if len(next) < maxFinal && need < left && !Out(best.jack, r.lead.jack, limit, c.goal.Low, c.o.OneSE) {
+				next, left = append(next, r), left-need
+			}
+		}
+		if len(next) < 2 { // nothing to compare with, or no time
+			break
+		}
+		kept := make([]candidate, len(next))
+		for i, r := range next {
+			kept[i] = *r.lead
+		}
+		if err := c.trials(ctx, next, f, f+1); err != nil {
+			for i, r := range next { // only folds that all have
+				*r.lead = kept[i]
+			}
+			return err
+		}
+		in, c.stage.to = next, f+1
+		slices.SortStableFunc(in, c.better)
+	}
+	return c.save()
+}
+
+// leader is the best point among those measured on the most folds for which there is time to
+// train; nil: none.
+func (c *climb) leader() *candidate {
+	if r := c.front(); r != nil {
+		return r.lead
+	}
+	return nil
+}
+
+// front is the rung of the leader.
+func (c *climb) front() (best *rung) {
+	left := c.clock.left(0)
+	for _, r := range c.stage.rungs {
+		if len(r.lead.results) < c.stage.count() {
+			continue
+		}
+		in, was := c.trains(r, left), best != nil && c.trains(best, left)
+		if best == nil || in && !was || in == was && Better(r.lead.jack[0], best.lead.jack[0], c.goal.Low) {
+			best = r
+		}
+	}
+	return best
+}
+
+// save writes the job file of the best point so far.
+func (c *climb) save() error {
+	best := c.leader()
+	if best == nil {
+		return nil
+	}
+	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
+		"# %s (standard error unknown until it has ended) on %s", format.Counted(int64(len(c.sampled)+len(c.stage.rungs)), "training", "trainings"),
+		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
+}
+
+// choose takes the best point that there is time to train. Among points that are as good but for
+// chance it takes the quickest, if that is much quicker. With oneSE it takes the smallest C
+// within a standard error, all else equal.
+func (c *climb) choose(t *Table) bool {
+	if !t.choose(false) {
+		return false
+	}
+	front := c.front()
+	if front == nil {
+		return true
+	}
+	chosen, best := front, front.lead
+	for _, r := range c.rungs {
+		if len(r.lead.results) < t.Folds {
+			continue
+		}
+		behind := difference(best.jack, r.lead.jack)
+		switch loss := math.Abs(behind[0]); {
+		case c.o.OneSE && r.lead.point.Path() == best.point.Path() && r.lead.point.C() < chosen.lead.point.C() && loss <= best.jack.error():
+			chosen, t.Rule = r, "one-se"
+		case !c.o.OneSE && chosen.cpu > minPreferSeconds && r.cpu*preferredSpeedup < chosen.cpu && loss <= noise*behind.error():
+			chosen, t.Rule = r, "quickest"
+		}
+	}
+	at := slices.IndexFunc(t.Points, func(p *TablePoint) bool { return p.Equal(chosen.lead.point) && p.Tried == t.Folds })
+	if at < 0 {
+		return true
+	}
+	t.Chosen, t.Options = at, t.Points[at].Point
+	return true
+}
+
+// Of points that are as good but for chance, one is preferred if it trains preferredSpeedup times
+// as fast, and the best takes at least minPreferSeconds.
+const preferredSpeedup, minPreferSeconds = 2, 1

@@ -1,0 +1,325 @@
+package tune
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/app/train"
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/textio"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/measure"
+	"taxon/internal/ui/exitcode"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// record is the folder of a search.
+type record struct{ dir string }
+
+// Names within the folder.
+const (
+	searchFile = "search.json" // what is searched
+	tableFile  = "table.json"
+	jobFile    = "job.yaml"
+	madeFile   = "made.json" // what the model is trained with
+	jobsFile   = "jobs.json" // prefix of the ids of a cluster's jobs
+	pointsDir  = "points"    // a result and predictions for each finished training and point
+	statesDir  = "states"    // final states from which other trainings begin, and checkpoints
+)
+
+func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
+
+// file is the path of a file for a point and fold.
+func (r record) file(p Point, fold int, ext string) string {
+	return r.join(pointsDir, fmt.Sprintf("%s.%d%s", p.Name(), fold, ext))
+}
+
+// state is the folder with the final state of a training without a fold, for the next one on its
+// path.
+func (r record) state(p Point, fold int) string {
+	return r.join(statesDir, fmt.Sprintf("%s.%d", p.Name(), fold))
+}
+
+// checkpoint is the folder of a training's checkpoint.
+func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
+
+// free refuses a folder that holds something other than a search.
+func (r record) free() error {
+	names, err := fs.ReadDirNames(r.dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fs.Explain(r.dir, err)
+	}
+	if _, err := fs.Stat(r.join(searchFile)); err != nil {
+		return exitcode.Usagef("%s: is no folder of a search: choose another --out", r.dir)
+	}
+	return nil
+}
+
+// identity is what must be equal for a search to be continued. The points may differ: finished
+// ones count if they are among those asked for.
+type identity struct {
+	Format  string          `json:"format"`
+	Options train.Identity  `json:"options"`          // those that are no part of the grid
+	Said    registry.Values `json:"said"`             // of them, what the user gave
+	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings alone
+	Losses  bool            `json:"losses,omitempty"` // predictions come with log-losses
+	Places  int             `json:"places,omitempty"` // of rankings that are kept; 0: eval.RankedPlaces
+	Folds   int             `json:"folds"`
+	Text    bool            `json:"text"`
+}
+
+// searchFormat names the folder's layout.
+const searchFormat = "taxon-search-2"
+
+func (id identity) same(other identity) bool {
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
+}
+
+// begin makes the folder, or checks that it holds the same search.
+func (r record) begin(ctx context.Context, id identity, force bool) error {
+	path := r.join(searchFile)
+	var old identity
+	there, err := readJSON(ctx, path, &old)
+	switch {
+	case there && !force && err != nil:
+		return exitcode.Usagef("%s: is damaged: use --force to search anew", path)
+	case there && !force && old.Format != id.Format:
+		return exitcode.Usagef("%s: holds a search of another version of taxon: choose another --out, or use --force to search anew", r.dir)
+	case there && !force && !old.same(id):
+		return exitcode.Usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", r.dir)
+	case there && !force:
+		return r.makeFolders()
+	case !there && err != nil:
+		return err
+	}
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // left by another search
+		if err := fs.RemoveAll(r.join(name)); err != nil {
+			return fs.Explain(r.join(name), err)
+		}
+	}
+	if err := r.makeFolders(); err != nil {
+		return err
+	}
+	return writeJSON(path, id)
+}
+
+func (r record) makeFolders() error {
+	for _, name := range []string{pointsDir, statesDir} {
+		if err := fs.MkdirAll(r.join(name)); err != nil {
+			return fs.Explain(r.join(name), err)
+		}
+	}
+	return nil
+}
+
+// result is what is kept of a point on a fold.
+type result struct {
+	Point
+	outcome
+}
+
+// outcome is the part of a result that is not the point.
+type outcome struct {
+	Fold       int             `json:"fold"`
+	Measures   *measure.Result `json:"measures"`
+	Sweeps     int             `json:"sweeps"` // 0 if the point shares another's training; then both times are 0, too
+	Gap        float64         `json:"gap"`
+	StoppedBy  string          `json:"stopped_by"`
+	CPUSeconds float64         `json:"cpu_seconds"`
+	Seconds    float64         `json:"seconds"`
+	Bytes      int64           `json:"model_bytes"`
+	From       *float64        `json:"from_C,omitempty"` // the C at whose result it began; unset: at zero
+}
+
+// MarshalJSON writes both as one object.
+func (r *result) MarshalJSON() ([]byte, error) { return model.JoinObjects(r.Point, r.outcome) }
+
+// UnmarshalJSON is the way back.
+func (r *result) UnmarshalJSON(data []byte) error {
+	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
+}
+
+// results reads the results of a rung's points on a fold; nil unless all exist.
+func (r record) results(ctx context.Context, points []Point, fold int) ([]*result, error) {
+	var out []*result
+	for _, p := range points {
+		path, one := r.file(p, fold, ".json"), &result{}
+		there, err := readJSON(ctx, path, one)
+		switch {
+		case !there:
+			return nil, err
+		case err != nil || one.Measures == nil || !one.Equal(p):
+			return nil, fs.Inputf(path, 0, "is damaged: delete it, or use --force to search anew")
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// keep writes a result. From then on the training counts as done.
+func (r record) keep(one *result) error { return writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
+
+// finished counts the results.
+func (r record) finished() (n int) {
+	names, _ := fs.ReadDirNames(r.join(pointsDir))
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
+			n++
+		}
+	}
+	return n
+}
+
+// writePredictions writes a line for each row of a fold: its labels, a tab, its best classes, and
+// the two numbers of its log-loss if there are losses.
+func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels, ranked []string)) error {
+	path := r.file(p, fold, ".pred")
+	file, err := fs.CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	w := bufio.NewWriter(file)
+	for i := range rows {
+		labels, ranked := of(i)
+		fmt.Fprintf(w, "%s\t%s", textio.AppendNames(nil, labels...), textio.AppendNames(nil, ranked...))
+		if losses != nil {
+			fmt.Fprintf(w, "\t%g\t%g", losses[i].sum, losses[i].of)
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return fs.Explain(path, err)
+	}
+	return file.Commit()
+}
+
+// predictions reads what writePredictions wrote, row by row.
+func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels, ranked []string)) error {
+	path := r.file(p, fold, ".pred")
+	data, err := fs.ReadFile(ctx, path)
+	if err != nil {
+		return fs.Explain(path, err)
+	}
+	all := strings.Split(string(data), "\n")
+	if len(all) != rows+1 || all[rows] != "" {
+		return fs.Inputf(path, 0, "is damaged: use --force to search anew")
+	}
+	for i, line := range all[:rows] {
+		labels, ranked, _ := strings.Cut(line, "\t")
+		ranked, _, _ = strings.Cut(ranked, "\t")
+		each(i, names(labels), names(ranked))
+	}
+	return nil
+}
+
+func names(s string) (out []string) {
+	for rest := []byte(s); len(rest) > 0; {
+		name, behind, err := textio.CutLabel(rest)
+		if err != nil || len(name) == 0 {
+			return out // a damaged line has too few, which the caller notices
+		}
+		out, rest = append(out, string(name)), bytes.TrimPrefix(behind, []byte(","))
+	}
+	return out
+}
+
+// writeJob writes a point as lines `flag: value`, for train and submit, below a comment that says
+// where it comes from. on is the structure that is trained on.
+func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure, origin string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\ndata:\n", origin)
+	for _, d := range t.Data {
+		fmt.Fprintf(&b, "  - %s\n", anywhere(d))
+	}
+	line := func(wanted bool, flag string, value any) {
+		if wanted {
+			fmt.Fprintf(&b, "%s: %v\n", flag, value)
+		}
+	}
+	line(t.Text, "text", true)
+	for _, w := range t.Words.Flags() {
+		if w[0] == "stop-words" && w[1] != dataset.English {
+			w[1] = anywhere(w[1])
+		}
+		line(true, w[0], w[1])
+	}
+	line(t.ZeroBased, "zero-based", true)
+	c := &t.Table
+	last := ""
+	for _, f := range c.Flags() {
+		if f[0] == "text-column" || strings.HasSuffix(f[0], "-columns") { // a list
+			line(f[0] != last, f[0], "")
+			fmt.Fprintf(&b, "  - %q\n", f[1])
+		} else {
+			line(true, f[0], strconv.Quote(f[1]))
+		}
+		last = f[0]
+	}
+	line(c.Format != "" && c.Format != "auto", "data-format", c.Format)
+	line(c.Labels != "", "labels", anywhere(c.Labels))
+	line(c.SkipBroken > 0, "skip-broken", c.SkipBroken)
+	line(t.Weights != "", "instance-weights", anywhere(t.Weights))
+	line(t.Hierarchy == train.FromLabels, "hierarchy", t.Hierarchy)
+	line(t.Hierarchy != "" && t.Hierarchy != train.FromLabels, "hierarchy", anywhere(t.Hierarchy))
+	line(t.Hierarchy != "", "dag", t.DAG)
+	line(t.Graph != "", "graph", anywhere(t.Graph))
+	line(true, "goal", t.Goal)
+	line(true, "method", j.GetMethod())
+	for _, p := range registry.Of(j.GetMethod()) {
+		capped := p.Effect == method.OnEnd && p.Name != method.GapWanted.Name // a limit for the search's trainings only
+		switch {
+		case p.Name == method.PriorShift.Name:
+			line(shift != 0, p.Name, shift)
+		case p.On == method.Graphs:
+			line(on == method.Graphs && p.With == "", p.Name, p.Of(j))
+		default:
+			line(!p.Carried && !capped && p.Effect != method.OnNothing, p.Name, p.Of(j))
+		}
+	}
+	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
+}
+
+// anywhere turns a path into a quoted one that is valid from any folder.
+func anywhere(path string) string {
+	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
+		path = whole
+	}
+	return strconv.Quote(path)
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fs.WriteFile(path, append(data, '\n'))
+}
+
+// readJSON reads a file. there says whether it exists and could be read, even if its content is
+// invalid. A missing file is no error.
+func readJSON(ctx context.Context, path string, v any) (there bool, err error) {
+	data, err := fs.ReadFile(ctx, path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fs.Explain(path, err)
+	}
+	return true, json.Unmarshal(data, v)
+}

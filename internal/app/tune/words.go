@@ -1,0 +1,215 @@
+package tune
+
+import (
+	"context"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
+	"taxon/internal/app/train"
+	"taxon/internal/data/dataset"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
+)
+
+// groupText is the group of the options of texts.
+const groupText = "Text"
+
+// textOptions are options of data that are texts: another value makes other features of the same
+// rows. A document frequency of 1 or more is a number of rows, below that a share; max-df of 1 is
+// all of them.
+var textOptions = []method.Option{
+	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: dataset.MaxNgrams}, Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
+		Help: "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams"},
+	{Name: "stop-words", Kind: method.Choice, Default: dataset.None, Choices: []string{dataset.None, dataset.English}, Group: groupText, Grid: []string{dataset.None},
+		Help: "text: words that make no feature: english, none, both, or those in a FILE"},
+	{Name: "min-df", Kind: method.Float, Default: "2", Range: method.Above0, Group: groupText, Grid: []string{"2"}, Ladder: []string{"1", "3", "5"},
+		Help: "text: features stand in so many instances at least: a `NUMBER`, or a share below 1"},
+	{Name: "max-df", Kind: method.Float, Default: "1", Range: method.Above0, Group: groupText, Grid: []string{"1"}, Ladder: []string{"0.1", "0.3"},
+		Help: "text: features stand in so many instances at most: a `NUMBER` from 2, or a share up to 1"},
+}
+
+// TextOptions are the options of texts that a search may try values of.
+func TextOptions() []method.Option { return slices.Clone(textOptions) }
+
+// tunable are the options that a search may try values of: those of texts, then a method's.
+func tunable(name string) []method.Option {
+	own := slices.DeleteFunc(slices.Clone(registry.Of(name)), func(o method.Option) bool { return len(o.Grid) == 0 })
+	return slices.Concat(textOptions, own)
+}
+
+// tunable are those that are tried on the data: of texts only where it is texts.
+func (g *Grid) tunable(name string) []method.Option {
+	return slices.DeleteFunc(tunable(name), func(o method.Option) bool { return o.Group == groupText && !g.Text })
+}
+
+// find is one of tunable's; nil: it is none of them.
+func (g *Grid) find(name, option string) *method.Option {
+	all := g.tunable(name)
+	if i := slices.IndexFunc(all, func(o method.Option) bool { return o.Name == option }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// readsText says whether features are made of texts here, so that they may be made in another way.
+func (o *Options) readsText() bool {
+	return (o.Train.Text || len(o.Train.Table.Text) > 0) && !train.Ingested(o.Train.Data)
+}
+
+// checkText says what is wrong with the values for texts.
+func (o *Options) checkText() error {
+	if w := o.Train.Words; w.Check(true) != nil {
+		return exitcode.Usagef("tune: %w", w.Check(true))
+	} else if w.StopWords != "" { // a file, which is no value of the option
+		o.Grid.Values["stop-words"] = []string{dataset.None}
+	}
+	for _, t := range textOptions {
+		values := o.Grid.Values[t.Name]
+		if len(values) > 0 && train.Ingested(o.Train.Data) {
+			return exitcode.Usagef("tune: --%s: the data are ingested already: give the text itself, for the search to try other words", t.Name)
+		}
+		if len(values) > 0 && !o.readsText() {
+			return exitcode.Usagef("tune: --%s is for --text: add that, or leave it out", t.Name)
+		}
+		for _, v := range values {
+			if _, err := t.Parse(v); err != nil {
+				return exitcode.Usagef("tune: --%s %s: %w", t.Name, format.QuoteIfNeeded(v), err)
+			}
+			if x, _ := strconv.ParseFloat(v, 64); x > 1 && x != math.Trunc(x) {
+				return exitcode.Usagef("tune: --%s %s: must be a whole number of instances, or a share of all up to 1", t.Name, v)
+			}
+		}
+	}
+	return nil
+}
+
+// words are those of a point. What it does not name is at its default.
+func (o *Options) words(p Point) dataset.Words {
+	w := o.Train.Words
+	bound := func(b *dataset.Bound, option string, share func(x float64) bool) {
+		x := p.number(option, 0)
+		if t := textOptions[slices.IndexFunc(textOptions, func(t method.Option) bool { return t.Name == option })]; x == 0 || p.Values[option] == t.Default {
+			return
+		}
+		text := strconv.FormatFloat(x, 'f', -1, 64)
+		if share(x) && !strings.Contains(text, ".") {
+			text += ".0"
+		}
+		_ = b.Set(text) // checkText has looked at it
+	}
+	if n := p.number("ngrams", 1); n > 1 {
+		w.Ngrams = int(n)
+	}
+	if v := p.Values["stop-words"]; v != "" && v != dataset.None {
+		w.StopWords = v
+	}
+	bound(&w.MinDF, "min-df", func(x float64) bool { return x < 1 })
+	bound(&w.MaxDF, "max-df", func(x float64) bool { return x <= 1 })
+	return w
+}
+
+// trained are the options of trainings of a point that lie beside the job's.
+func (o *Options) trained(p Point) train.Options {
+	t := o.Train
+	t.Words = o.words(p)
+	return t
+}
+
+// features gives the whole data with the features of a point, which are made if no other point has had
+// them. It is called from one goroutine.
+func (s *search) features(ctx context.Context, p Point) (*train.Training, error) {
+	if !s.o.Grid.Text {
+		return s.whole, nil
+	}
+	words := s.o.words(p)
+	if t := s.vectors[words]; t != nil {
+		return t, nil
+	}
+	began := s.clock.now()
+	o := s.o.trained(p)
+	o.Said, o.Job = nil, s.o.job(p)
+	scratch := s.work.Join("words-" + strconv.Itoa(len(s.vectors)))
+	if err := os.Mkdir(scratch, 0o777); err != nil {
+		return nil, err
+	}
+	t, err := train.Open(ctx, &o, progress.Silent{}, scratch)
+	if err != nil {
+		return nil, err
+	}
+	if s.clock.limit > 0 {
+		s.reading = max(s.reading, s.clock.now().Sub(began).Seconds())
+	}
+	for _, known := range s.vectors {
+		if known.Set.Fingerprint == t.Set.Fingerprint {
+			t.Close()
+			s.vectors[words] = known
+			return known, nil
+		}
+	}
+	if s.o.Cluster == nil {
+		if _, err := t.Fit(1); err != nil {
+			t.Close()
+			return nil, err
+		}
+		s.rememberLargest(t)
+		if err := s.fit(); err != nil {
+			t.Close()
+			return nil, err
+		}
+	}
+	s.vectors[words] = t
+	return t, nil
+}
+
+// vectorsOf is what features has given; nil: nothing yet.
+func (s *search) vectorsOf(p Point) *train.Training {
+	if !s.o.Grid.Text {
+		return s.whole
+	}
+	return s.vectors[s.o.words(p)]
+}
+
+// repeats says whether a point is another one but for words that make the same features.
+func (s *search) repeats(p, of Point) bool {
+	without := func(p Point) registry.Values {
+		values := maps.Clone(p.Values)
+		maps.DeleteFunc(values, func(name, _ string) bool {
+			return slices.ContainsFunc(textOptions, func(t method.Option) bool { return t.Name == name })
+		})
+		return values
+	}
+	return p.Method == of.Method && s.vectorsOf(p) == s.vectorsOf(of) && maps.Equal(without(p), without(of))
+}
+
+// closeFeatures closes what features has opened.
+func (s *search) closeFeatures() {
+	closed := map[*train.Training]bool{}
+	for _, t := range s.vectors {
+		if !closed[t] {
+			closed[t] = true
+			t.Close()
+		}
+	}
+}
+
+// bigramSize is how many times the nonzeros of words alone those of words and word bigrams are taken
+// to be before they are there.
+const bigramSize = 2.5
+
+// size is how much a training on a point's features takes, of one on those that the search began with.
+func (s *search) size(p Point) float64 {
+	switch t := s.vectorsOf(p); {
+	case t != nil:
+		return float64(max(t.Set.Matrix.NNZ, 1)) / float64(max(s.whole.Set.Matrix.NNZ, 1))
+	case p.number("ngrams", 1) > 1:
+		return bigramSize
+	}
+	return 1
+}

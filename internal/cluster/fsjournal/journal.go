@@ -1,0 +1,220 @@
+// Package fsjournal keeps a coordinator's journal in a folder of any file system, in
+// particular HDFS, so that the coordinator can be started again on another host. It implements
+// journal.Journal.
+//
+// HDFS can append to a file, but flushed data are safe only as long as the same data nodes live.
+// So each batch of records is a file of its own, which appears whole:
+//
+//	DIR/epoch-7/3/snapshot    what the coordinator knew when generation 3 began
+//	DIR/epoch-7/3/00000001    records since then, in the format of journal.Decode
+//	DIR/epoch-7/3/00000002
+//
+// Open renames the folder of the last epoch to the next one. A former owner of the journal that
+// still lives, on a host that was cut off, finds no folder for its next record, and ends. So two
+// coordinators never decide at the same time. One process must not open a folder twice.
+package fsjournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"taxon/coordinator/journal"
+	"taxon/internal/fs"
+)
+
+const (
+	epochPrefix  = "epoch-"
+	snapshotName = "snapshot"
+	// segmentBytes is what a file counts in Size, so that the number of files is bounded, too. A
+	// name node copes with a thousand small files, but each costs it something.
+	segmentBytes = 16 << 10
+)
+
+// ErrFenced is wrapped by the errors of a journal that another coordinator has taken over.
+var ErrFenced = errors.New("another coordinator has taken over the journal")
+
+// Folder is a journal in a folder.
+type Folder struct {
+	*journal.Group
+	dir        string // DIR/epoch-N
+	epoch      uint64
+	generation uint64
+	segment    uint64 // of the last file
+	files      fs.Files
+}
+
+// Open takes over the journal in dir, or begins one, and returns its content: a snapshot (nil:
+// none) and the records after it.
+func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
+	j = &Folder{}
+	if err := j.takeOver(dir); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	if snapshot, records, err = j.load(ctx); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	j.Group = journal.NewGroup(journal.Medium{Write: j.write, Replace: j.replace, Close: j.files.Close,
+		Lead: journal.Encode(nil), Cost: segmentBytes}, int64(j.segment)*segmentBytes)
+	return j, snapshot, records, nil
+}
+
+// Epoch is how many coordinators have owned the journal, including this one.
+func (j *Folder) Epoch() uint64 { return j.epoch }
+
+// takeOver renames the last epoch's folder to this one's.
+func (j *Folder) takeOver(dir string) error {
+	last, err := largest(dir, epochPrefix)
+	if err != nil {
+		return err
+	}
+	j.epoch = last + 1
+	j.dir = fs.Join(dir, epochPrefix+strconv.FormatUint(j.epoch, 10))
+	if last == 0 {
+		return fs.MkdirAll(fs.Join(j.dir, "0"))
+	}
+	err = fs.Rename(fs.Join(dir, epochPrefix+strconv.FormatUint(last, 10)), j.dir)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return fmt.Errorf("%s: %w in this moment", dir, ErrFenced)
+	}
+	return err
+}
+
+// largest is the largest number after prefix among the names in dir; 0: there is none.
+func largest(dir, prefix string) (n uint64, err error) {
+	names, err := fs.ReadDirNames(dir)
+	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return 0, err
+	}
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if v, err := strconv.ParseUint(digits, 10, 64); ok && err == nil {
+			n = max(n, v)
+		}
+	}
+	return n, nil
+}
+
+// load reads the newest complete generation and removes the others.
+func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, err error) {
+	names, err := fs.ReadDirNames(j.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var generations []uint64
+	for _, name := range names {
+		if g, err := strconv.ParseUint(name, 10, 64); err == nil {
+			generations = append(generations, g)
+		}
+	}
+	slices.Sort(generations)
+	for _, g := range slices.Backward(generations) {
+		files, err := fs.ReadDirNames(j.folder(g))
+		if err != nil {
+			return nil, nil, err
+		}
+		if g > 0 && !slices.Contains(files, snapshotName) {
+			continue // it was incomplete
+		}
+		j.generation = g
+		if snapshot, records, err = j.read(ctx, files); err != nil {
+			return nil, nil, err
+		}
+		break
+	}
+	for _, g := range generations {
+		if g != j.generation {
+			_ = fs.RemoveAll(j.folder(g)) // only wastes space
+		}
+	}
+	if len(generations) == 0 {
+		return nil, nil, fs.MkdirAll(j.folder(0))
+	}
+	return snapshot, records, nil
+}
+
+func (j *Folder) folder(generation uint64) string {
+	return fs.Join(j.dir, strconv.FormatUint(generation, 10))
+}
+
+// read decodes the files of the generation.
+func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, records [][]byte, err error) {
+	if slices.Contains(files, snapshotName) {
+		if snapshot, _, err = j.readFile(ctx, snapshotName); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, name := range files { // sorted by name, so by number
+		n, err := strconv.ParseUint(name, 10, 64)
+		if err != nil {
+			continue
+		}
+		if n != j.segment+1 {
+			return nil, nil, fmt.Errorf("%s: %w: file %d follows file %d", j.folder(j.generation), journal.ErrDamaged, n, j.segment)
+		}
+		_, more, err := j.readFile(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		records = append(records, more...)
+		j.segment = n
+	}
+	return snapshot, records, nil
+}
+
+// readFile decodes a file, which must be complete.
+func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, records [][]byte, err error) {
+	path := fs.Join(j.folder(j.generation), name)
+	data, err := fs.ReadFile(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot, records, whole, err := journal.Decode(data)
+	if err == nil && (whole != int64(len(data)) || whole == 0) {
+		err = fmt.Errorf("%w: it is cut short", journal.ErrDamaged)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return snapshot, records, nil
+}
+
+// write is the medium's Write: everything that waits becomes one file.
+func (j *Folder) write(entries []byte) error {
+	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
+		return j.explain(err)
+	}
+	j.segment++
+	return nil
+}
+
+// explain tells a folder that another coordinator has renamed from other failures.
+func (j *Folder) explain(err error) error {
+	if errors.Is(err, iofs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", j.dir, ErrFenced)
+	}
+	return err
+}
+
+// replace is the medium's Replace: it begins a generation.
+func (j *Folder) replace(snapshot []byte) error {
+	next := j.generation + 1
+	// MkdirAll alone would recreate the folder of an epoch that is gone.
+	_, err := fs.Stat(j.folder(j.generation))
+	if err == nil {
+		err = fs.MkdirAll(j.folder(next))
+	}
+	if err == nil {
+		err = j.files.Write(fs.Join(j.folder(next), snapshotName), journal.Encode(snapshot))
+	}
+	if err != nil {
+		return j.explain(err)
+	}
+	_ = fs.RemoveAll(j.folder(j.generation)) // only wastes space: Open would remove it, too
+	j.generation, j.segment = next, 0
+	return nil
+}

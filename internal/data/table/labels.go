@@ -1,0 +1,181 @@
+package table
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"taxon/internal/data/textio"
+)
+
+// fillLabels makes labels from the cells of the label column.
+func (r *Reader) fillLabels() error {
+	r.buf = r.buf[:0]
+	var ends []int
+	for _, cell := range r.cells {
+		for cell != "" {
+			one := cell
+			if r.o.LabelSeparator != "" {
+				one, cell, _ = strings.Cut(cell, r.o.LabelSeparator)
+			} else {
+				cell = ""
+			}
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			if err := checkLabel(one); err != nil {
+				return err
+			}
+			name, err := joinPath(one, r.o.PathSeparator)
+			if err != nil {
+				return err
+			}
+			r.buf = append(r.buf, name...)
+			ends = append(ends, len(r.buf))
+		}
+	}
+	at := 0
+	for _, end := range ends {
+		r.row.Labels = append(r.row.Labels, r.buf[at:end:end])
+		at = end
+	}
+	return nil
+}
+
+// joinPath removes the blanks around the parts of a path. label has none around it.
+func joinPath(label, separator string) (string, error) {
+	if separator == "" {
+		return label, nil
+	}
+	path := label
+	if mark := strings.TrimSpace(separator); mark != "" { // a separator at an end has lost its blanks
+		before, after, _ := strings.Cut(separator, mark)
+		path = before + path + after
+	}
+	if !strings.Contains(path, separator) {
+		return label, nil
+	}
+	parts := strings.Split(path, separator)
+	if len(parts) > textio.MaxParts {
+		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all "+
+			"parts before it); is %q the separator of paths?", len(parts), textio.MaxParts, separator)
+	}
+	for i, p := range parts {
+		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
+			return "", fmt.Errorf("the path %q has an empty part", label)
+		}
+	}
+	return strings.Join(parts, separator), nil
+}
+
+func checkLabel(label string) error {
+	if !utf8.ValidString(label) || strings.IndexByte(label, 0) >= 0 {
+		return fmt.Errorf("label %q is not UTF-8 text: convert the file (iconv -t UTF-8)", label)
+	}
+	return nil
+}
+
+// fillIndicators makes labels from columns of 0 and 1, one a label. An empty cell is a 0.
+func (r *Reader) fillIndicators() error {
+	for i, k := range r.labels {
+		if k < 0 {
+			continue
+		}
+		name := r.o.LabelColumns[i]
+		v, list, err := r.in.numbers(k, r.values[:0])
+		r.values = v
+		switch {
+		case err != nil:
+			return fmt.Errorf("column %q: %w", name, err)
+		case list || len(v) != 1 || v[0] != 0 && v[0] != 1 && v[0] == v[0]:
+			return fmt.Errorf("column %q: want 1 in rows with this label, and 0 in others", name)
+		case v[0] != 1:
+			continue
+		}
+		label, err := joinPath(strings.TrimSpace(name), r.o.PathSeparator)
+		if err != nil {
+			return err
+		}
+		r.row.Labels = append(r.row.Labels, []byte(label))
+	}
+	return nil
+}
+
+// fillLevels makes a label from columns of a path's parts, from the top. It ends with the last that
+// is not empty; where all are, there is no label.
+func (r *Reader) fillLevels() (err error) {
+	r.buf = r.buf[:0]
+	above := -1 // the first empty level
+	for i, k := range r.levels {
+		name, part := r.o.LevelColumns[i], ""
+		if r.cells = r.cells[:0]; k >= 0 {
+			if r.cells, err = r.in.texts(k, r.cells); err != nil {
+				return err
+			}
+		}
+		if len(r.cells) > 1 {
+			return fmt.Errorf("column %q: a list where the level of a path has one name", name)
+		}
+		if len(r.cells) == 1 {
+			part = strings.TrimSpace(r.cells[0])
+		}
+		if err := checkLabel(part); err != nil {
+			return err
+		}
+		switch {
+		case part == "" && above < 0:
+			above = i
+		case part == "":
+		case above >= 0:
+			return fmt.Errorf("column %q holds %q below column %q, which is empty: a path has no gap", name, part, r.o.LevelColumns[above])
+		case strings.Contains(part, r.o.PathSeparator):
+			return fmt.Errorf("column %q: %q holds the separator of paths, %q: choose another", name, part, r.o.PathSeparator)
+		default:
+			if i > 0 {
+				r.buf = append(r.buf, r.o.PathSeparator...)
+			}
+			r.buf = append(r.buf, part...)
+		}
+	}
+	if len(r.buf) > 0 {
+		r.row.Labels = append(r.row.Labels, r.buf)
+	}
+	return nil
+}
+
+// ListsMean says what labels that Columns.Lists finds mean.
+const ListsMean = "labels that look like lists, each of which is one class: say --label-separator, as in '|', if " +
+	"a cell holds several labels, --path-separator if it holds a path; lists in brackets are read in JSON lines, " +
+	"Parquet and Arrow"
+
+// Lists are the labels that look like lists of several: in brackets, or with separators between
+// them that the columns do not name. A comma counts where all parts are labels themselves.
+func (c *Columns) Lists(labels []string) (out []string) {
+	if c.Label == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, l := range labels {
+		known[l] = true
+	}
+	apart := func(label, separator string, is func(part string) bool) bool {
+		if c.PathSeparator != "" && strings.Contains(c.PathSeparator, separator) || c.LabelSeparator != "" && strings.Contains(c.LabelSeparator, separator) {
+			return false
+		}
+		parts := strings.Split(label, separator)
+		for _, p := range parts {
+			if p = strings.TrimSpace(p); p == "" || !is(p) {
+				return false
+			}
+		}
+		return len(parts) > 1
+	}
+	any := func(string) bool { return true }
+	for _, l := range labels {
+		inner := len(l) > 2 && strings.ContainsAny(l, `,"'`) && (l[0] == '[' && l[len(l)-1] == ']' || l[0] == '{' && l[len(l)-1] == '}')
+		if inner || apart(l, "|", any) || apart(l, ";", any) || apart(l, ",", func(part string) bool { return known[part] }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}

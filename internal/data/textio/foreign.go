@@ -1,0 +1,65 @@
+package textio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"taxon/internal/fs"
+)
+
+// foreign are the first bytes of files that are no UTF-8 text, and what each is.
+var foreign = []struct{ magic, is string }{
+	{"\xff\xfe\x00\x00", wide32}, {"\x00\x00\xfe\xff", wide32},
+	{"\xff\xfe", wide16}, {"\xfe\xff", wide16},
+	{"PAR1", "is a Parquet file, whatever its name: set data-format to parquet"},
+	{"ARROW1", "is an Arrow file, whatever its name: set data-format to arrow"},
+	{"FEA1", "is a Feather file of version 1, whatever its name: write version 2"},
+	{"\xff\xff\xff\xff", "is a stream of Arrow record batches, whatever its name: write it anew with " +
+		"pyarrow.ipc.new_file"},
+	{"\x93NUMPY", "is a NumPy array, whatever its name: set data-format to npy"},
+	{"PK\x03\x04", "is a zip archive, as workbooks (.xlsx) and SciPy's matrices (.npz) are: unpack it, export " +
+		"the sheet as CSV"},
+	{"\xd0\xcf\x11\xe0", "is an old workbook (.xls) or another Office file: export it as CSV"},
+	{"\x89HDF", "is an HDF5 file: export it as CSV or Parquet"},
+	{"SQLite format 3\x00", "is a SQLite database: export the table as CSV"},
+	{"Obj\x01", "is an Avro file: convert it to Parquet or JSON lines"},
+	{"ORC", "is an ORC file: convert it to Parquet"},
+	{"%PDF-", "is a PDF file"},
+}
+
+const (
+	wide16 = "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
+	wide32 = "is UTF-32: convert it to UTF-8 (iconv -f UTF-32 -t UTF-8)"
+)
+
+// Foreign says what a file is whose first bytes show that it is no UTF-8 text. nil: it may be one.
+func Foreign(head []byte) error {
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) && (f.magic != "PAR1" && f.magic != "ORC" || bytes.ContainsFunc(head, isBinary)) {
+			return errors.New("the file " + f.is)
+		}
+	}
+	if kind := fs.Compression(head); kind != "" {
+		return fmt.Errorf("the file was compressed twice, by %s within: unpack it once", kind)
+	}
+	if len(head) < 2 || bytes.Count(head[:2], []byte{0}) != 1 {
+		return nil
+	}
+	// Every other byte of ASCII text in UTF-16 is 0. This one has no byte order mark.
+	zero, order := 0, "BE"
+	if head[1] == 0 {
+		zero, order = 1, "LE"
+	}
+	for i := range head[:min(len(head), 64)] {
+		if i%2 == zero && head[i] != 0 && i < 8 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16%s -t "+
+		"UTF-8)", order)
+}
+
+// isBinary says whether a character is one of a binary file, not of text.
+func isBinary(c rune) bool { return c < '\t' || c > '\r' && c < ' ' || c == utf8.RuneError }

@@ -1,0 +1,181 @@
+package mapreduce
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"taxon/coordinator/machine"
+	"taxon/internal/app/engine"
+	"taxon/internal/fs"
+	"taxon/internal/retry"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker"
+)
+
+// Config of a Backend.
+type Config struct {
+	Dir    string // state folder; only one process uses it at a time
+	Runner Runner
+	// Maps and Reduces bound the number of map and reduce tasks of a job; 0: as the work
+	// requires.
+	Maps, Reduces int
+	// Note is called with what a user may want to know; nil: not called.
+	Note func(format string, args ...any)
+	// Pause is the pause before a failed job is run again; 0: 10 s.
+	Pause time.Duration
+	// Accepted is called when a job has begun to run elsewhere, or has succeeded; nil: not
+	// called.
+	Accepted func()
+	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
+	// not called.
+	Began func(name, id string)
+	Moved func(id, text string)
+}
+
+// Backend is a state folder, and runs a job's tasks on it. The engine to which it belongs closes
+// it.
+type Backend struct {
+	config Config
+	dir    folder
+	values *values
+	exec   *executor
+	limits store.Limits
+
+	mu      sync.Mutex
+	pinned  []uint32 // steps to which the last checkpoint refers
+	closed  bool
+	written *taxonv1.JobResult // what its file holds
+	seconds map[item]float64   // seconds that an item's task took last time, without tasks that emit
+}
+
+var _ engine.Backend = (*Backend)(nil)
+
+// New opens or makes a state folder. It ends jobs that killed drivers left running.
+func New(ctx context.Context, c Config) (*Backend, error) {
+	if c.Note == nil {
+		c.Note = func(string, ...any) {}
+	}
+	if c.Began == nil {
+		c.Began = func(string, string) {}
+	}
+	if c.Moved == nil {
+		c.Moved = func(string, string) {}
+	}
+	c.Pause = cmp.Or(c.Pause, defaultPause)
+	if c.Accepted == nil {
+		c.Accepted = func() {}
+	}
+	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[item]float64{}}
+	b.values = newValues(b.dir)
+	if err := fs.MkdirAll(b.dir.steps()); err != nil {
+		return nil, fs.Explain(c.Dir, err)
+	}
+	return b, b.endOldRuns(ctx)
+}
+
+// endOldRuns ends the jobs that a killed driver left running, and removes their folders.
+func (b *Backend) endOldRuns(ctx context.Context) error {
+	names, err := fs.ReadDirNames(b.dir.runs())
+	if err != nil {
+		return nil // there is no such folder
+	}
+	for _, n := range names {
+		if id, err := fs.ReadFile(ctx, fs.Join(b.dir.run(n), idFile)); err == nil {
+			if k, ok := b.config.Runner.(Killer); ok {
+				k.Kill(ctx, string(id))
+			}
+		}
+	}
+	return fs.RemoveAll(b.dir.runs())
+}
+
+// Executor implements engine.Backend.
+func (b *Backend) Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor {
+	b.exec = newExecutor(b, ahead)
+	return b.exec
+}
+
+// Refused is the error that ended the job if the user can fix it, such as a queue that does not
+// exist. The coordinator has only its text.
+func (b *Backend) Refused() error {
+	if b.exec == nil {
+		return nil
+	}
+	return b.exec.refusal()
+}
+
+// Close waits for what runs; its context has ended.
+func (b *Backend) Close() error {
+	if b.exec != nil {
+		b.exec.close()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.values.close()
+	return nil
+}
+
+// Checkpoint implements coordinator.Checkpointer. The values stay in place until the next
+// checkpoint refers to others.
+func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []byte, keep []uint32) error {
+	b.mu.Lock()
+	before := b.pinned
+	b.pinned = slices.Concat(before, keep)
+	b.mu.Unlock()
+	for try := 1; ; try++ {
+		err := engine.WriteState(b.dir.state(), state)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || try == maxOutages || fs.IsDiskFull(err) {
+			return err
+		}
+		b.config.Note("%v: tried again", err)
+		retry.For(ctx, b.config.Pause)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pinned = slices.Clone(keep)
+	return nil
+}
+
+// Resumed gets the steps to which the continued checkpoint refers. It removes all others, as they
+// are computed again.
+func (b *Backend) Resumed(keep []uint32) error {
+	b.mu.Lock()
+	b.pinned = slices.Clone(keep)
+	b.mu.Unlock()
+	return b.remove(func(step uint32) bool { return !slices.Contains(keep, step) })
+}
+
+// remove deletes steps.
+func (b *Backend) remove(which func(step uint32) bool) error {
+	steps, err := b.dir.stepNumbers()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range steps {
+		if which(s) {
+			b.values.forget(s)
+			errs = append(errs, fs.RemoveAll(b.dir.step(s)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newID makes a name that no other run has. No result depends on it.
+func newID(prefix string) string {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%s-%s", prefix, hex.EncodeToString(b[:]))
+}

@@ -1,0 +1,249 @@
+package mapreduce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"taxon/coordinator/method/registry"
+	"taxon/internal/fs"
+	"taxon/internal/hadoop/yarn"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Runners by their names.
+const (
+	RunnerAuto      = "auto" // YARN if mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	RunnerProcesses = "processes"
+	RunnerHadoop    = "hadoop"
+	RunnerYARN      = "yarn"
+)
+
+// Options say what runs a training's jobs and how large their tasks are. A zero field leaves the
+// choice to the runner.
+type Options struct {
+	Runner        string   // one of the names above
+	State         string   // folder for what is kept between sweeps; "": next to the model
+	Mapred        string   // Hadoop's command mapred; "": from HADOOP_HOME, else from the PATH
+	Queue         string   // YARN's queue
+	Properties    []string // further properties of the jobs, NAME=VALUE
+	Memory        int64    // bytes of a task's container, without its JVM; 0: estimated
+	Cores         int      // of a task
+	Maps, Reduces int      // tasks of a job
+}
+
+// Given is the flag of an option that was set; "": none.
+func (o *Options) Given() string {
+	for _, f := range []struct {
+		given bool
+		name  string
+	}{
+		{o.Runner != RunnerAuto && o.Runner != "", "runner"}, {o.State != "", "state"}, {o.Mapred != "", "mapred"}, {o.Queue != "", "queue"},
+		{len(o.Properties) > 0, "hadoop-property"}, {o.Memory > 0, "task-memory"}, {o.Cores > 1, "task-cores"},
+		{o.Maps > 0, "map-tasks"}, {o.Reduces > 0, "reduce-tasks"},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// Check refuses what can't work, and resolves auto. Errors that name no path are about options,
+// here and below.
+func (o *Options) Check() error {
+	for _, p := range o.Properties {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return fs.Inputf("", 0, "--hadoop-property %q: give NAME=VALUE", p)
+		}
+	}
+	if o.Runner == RunnerAuto {
+		o.Runner = RunnerProcesses
+		if conf := os.Getenv("HADOOP_CONF_DIR"); conf != "" {
+			framework, err := Property(filepath.Join(conf, "mapred-site.xml"), "mapreduce.framework.name")
+			if err != nil {
+				return err
+			}
+			if framework == RunnerYARN {
+				o.Runner = RunnerYARN
+			}
+		}
+	}
+	if o.Runner != RunnerYARN && o.Queue != "" {
+		return fs.Inputf("", 0, "--queue: only YARN has queues: add --runner yarn")
+	}
+	return nil
+}
+
+// StateDir is the state folder of a training with working folder keep.
+func (o *Options) StateDir(keep string) (string, error) {
+	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
+	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
+		return "", fs.Inputf("", 0, "--runner yarn: the cluster's machines do not see %s: add --state hdfs://host:port/folder, or give --out there", dir)
+	}
+	if fs.IsRemote(dir) {
+		return fs.Clean(dir), nil
+	}
+	return filepath.Abs(dir)
+}
+
+// NewRunner is the chosen runner, for a training with so many threads on this machine, and with
+// its ingested data and its state in the given folders. The tasks run this program.
+func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string, threads int) (Runner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	tasks := max(threads/o.Cores, 1)
+	if o.Runner == RunnerProcesses {
+		return &Local{Threads: tasks, Command: func(kind string, j *Job) []string { return TaskCommand(self, kind, j, data, o.Cores) }}, nil
+	}
+	command, err := o.command()
+	if err != nil {
+		return nil, err
+	}
+	s := &Streaming{Mapred: command, YARN: o.Runner == RunnerYARN, Binary: self, Data: data, Queue: o.Queue,
+		Properties: o.Properties, Memory: uint64(o.Memory), Cores: o.Cores, Tasks: tasks}
+	if s.YARN {
+		s.Tasks, s.User = yarnTasks, hadoopUser(state)
+		if err := CheckBinary(self); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory == 0 {
+		p, err := registry.Prepare(spec)
+		if err != nil {
+			return nil, err
+		}
+		s.Memory = p.Estimate.Needs(uint32(o.Cores))
+	}
+	if s.YARN {
+		return s, s.fits(ctx)
+	}
+	return s, nil
+}
+
+// yarnTasks bounds a job's map tasks if the cluster's size is unknown.
+const yarnTasks = 64
+
+// command is Hadoop's command mapred.
+func (o *Options) command() ([]string, error) {
+	if o.Mapred != "" {
+		return strings.Fields(o.Mapred), nil
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		if path, err := exec.LookPath(filepath.Join(home, "bin", "mapred")); err == nil {
+			return []string{path}, nil
+		}
+	}
+	path, err := exec.LookPath("mapred")
+	if err != nil {
+		return nil, fs.Inputf("", 0, "--runner %s needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with --mapred", o.Runner)
+	}
+	return []string{path}, nil
+}
+
+// hadoopUser is the user as whom the tasks on a cluster act in HDFS.
+func hadoopUser(state string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(state, fs.Scheme), "/")
+	if name, _, ok := strings.Cut(host, "@"); ok {
+		return name
+	}
+	if name := os.Getenv("HADOOP_USER_NAME"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// askLimit bounds the time for questions to the resource manager before the first job.
+const askLimit = 5 * time.Second
+
+// fits refuses a task's container that no host of the cluster can provide, as far as the resource
+// manager's pages tell. Hadoop itself refuses the others later.
+func (s *Streaming) fits(ctx context.Context) error {
+	c, _, err := yarn.NewClient("", s.User)
+	if errors.Is(err, yarn.ErrNotConfigured) {
+		return nil
+	}
+	if err != nil {
+		return fs.Inputf("", 0, "%w", err)
+	}
+	ask, done := context.WithTimeout(ctx, askLimit)
+	defer done()
+	k, err := c.Cluster(ask)
+	if err != nil || k.Nodes == 0 {
+		return ctx.Err()
+	}
+	return checkContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
+}
+
+// Property reads a property from one of Hadoop's configuration files; "": not set, or no such
+// file.
+func Property(path, name string) (string, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fs.Explain(path, err)
+	}
+	conf := yarn.Conf{}
+	if err := conf.Parse(b); err != nil {
+		return "", fs.Inputf(path, 0, "is no Hadoop configuration: %w", err)
+	}
+	return conf[name], nil
+}
+
+// CheckBinary refuses a program whose libraries other machines may lack.
+func CheckBinary(path string) error {
+	if static, err := yarn.IsStatic(path); err != nil || static { // a program for another system: its needs are unknown here
+		return nil
+	}
+	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
+}
+
+// Runner runs MapReduce jobs.
+type Runner interface {
+	// Run runs a job to its end. When ctx ends it returns soon, with nothing of the job left
+	// running. An fs.InputError is for the user to fix.
+	Run(ctx context.Context, j *Job) error
+	// Slots is about how many tasks run at the same time.
+	Slots() int
+	// Fixed is about how long a task takes before it begins to work, in seconds. Jobs are cut
+	// into tasks that take some times as long.
+	Fixed() float64
+}
+
+// Killer is a Runner whose jobs outlive its process.
+type Killer interface {
+	// Kill ends the job with an id that Job.Started got, if it still runs.
+	Kill(ctx context.Context, id string)
+}
+
+// Job is a MapReduce job: a map task for each line of a file, and reducers.
+type Job struct {
+	Name  string
+	State string // the state folder
+	Run   string // its folder in State is "runs/" and this name
+	Lines []string
+	// Keys are the shuffle keys, one for each task of the next step; none: there are only map
+	// tasks.
+	Keys     [][]byte
+	Reducers int
+	// Started is called with the id under which the job runs elsewhere.
+	Started func(id string)
+	// Moved is called with how far the job is, in words: map 40%, reduce 0%. nil: not called.
+	Moved func(text string)
+}
+
+// Input is the path of the file of lines.
+func (j *Job) Input() string { return folder(j.State).join("runs", j.Run, linesFile) }

@@ -1,0 +1,218 @@
+package yarn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"taxon/internal/cluster/client"
+	"taxon/internal/fs"
+	"taxon/internal/retry"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
+)
+
+// Options say which cluster is meant, and how to call it and YARN.
+type Options struct {
+	Verb    string        // prefix of errors of calls to the coordinator
+	Name    string        // of the service
+	Dir     string        // the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
+	Manager string        // URL of the resource manager; "": of the configuration
+	Command string        // Hadoop's command, for resource managers whose service API is closed
+	Wait    time.Duration // how long to wait until things are ready
+	UI      progress.Teller
+}
+
+// Problem is an error that names its subject, but not the verb, which the caller puts before it.
+type Problem struct {
+	error
+	Usage bool // the user can fix it: an option, the folder, or a refusal of YARN's
+}
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.error }
+
+// refuse makes a Problem that the user can fix.
+func refuse(format string, args ...any) error { return &Problem{fmt.Errorf(format, args...), true} }
+
+// refused makes a Problem of a refusal of YARN's, which the user must fix.
+func refused(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Problem{err, true}
+}
+
+// Deployment is a cluster that is a service of YARN, with its folder in HDFS.
+type Deployment struct {
+	Options
+	user     string
+	guessed  bool // Dir was not given
+	manager  *Client
+	services Services
+}
+
+// Open finds a cluster's service and folder. An unusable one is a Problem.
+func Open(ctx context.Context, o Options) (*Deployment, error) {
+	d, err := newDeployment(o)
+	if err == nil {
+		d.manager, _, err = NewClient(o.Manager, d.user)
+	}
+	if err == nil {
+		err = d.findServices(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// newDeployment checks the options and fills in defaults.
+func newDeployment(o Options) (*Deployment, error) {
+	d := &Deployment{Options: o, guessed: o.Dir == ""}
+	if err := CheckName(o.Name); err != nil {
+		return nil, refuse("--name %w", err)
+	}
+	if d.user = os.Getenv("HADOOP_USER_NAME"); d.user == "" {
+		u, err := user.Current()
+		if err != nil {
+			return nil, refuse("this process's user has no name: set HADOOP_USER_NAME")
+		}
+		d.user = u.Username
+	}
+	if d.guessed {
+		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
+	}
+	if !fs.IsRemote(d.Dir) {
+		return nil, refuse("--dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", format.QuoteIfNeeded(d.Dir))
+	}
+	d.Dir = fs.Clean(d.Dir)
+	return d, nil
+}
+
+// confDir is the folder of Hadoop's configuration; "": none.
+func confDir() string {
+	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
+		return dir
+	}
+	if home := os.Getenv("HADOOP_HOME"); home != "" {
+		for _, sub := range []string{"etc/hadoop", "conf"} {
+			if dir := filepath.Join(home, sub); fs.Exists(filepath.Join(dir, "core-site.xml")) {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// NewClient calls the resource manager at url or, if url is "", that of Hadoop's configuration in
+// the environment, which it also returns. If none is known the error is ErrNotConfigured.
+func NewClient(url, user string) (*Client, Conf, error) {
+	conf, err := ReadConf(confDir())
+	if err != nil {
+		return nil, nil, refuse("%w", err)
+	}
+	c := &Client{User: user}
+	if url != "" {
+		if err := CheckURL(url); err != nil {
+			return nil, nil, refuse("--resource-manager %w", err)
+		}
+		c.URLs = []string{url}
+	} else if c.URLs, err = conf.ResourceManagers(); err != nil {
+		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give --resource-manager http://HOST:8088", err)
+	}
+	if conf.Kerberos() {
+		c.Negotiate, c.User = fs.Negotiate, ""
+	}
+	return c, conf, nil
+}
+
+// findServices chooses how the service is managed: by the resource manager's API or, if that is
+// closed, by Hadoop's command.
+func (d *Deployment) findServices(ctx context.Context) error {
+	d.services = d.manager
+	_, err := d.manager.Status(ctx, d.Name)
+	if err == nil || errors.Is(err, ErrNoService) {
+		return nil
+	}
+	if _, err := d.manager.Cluster(ctx); err != nil {
+		return refused(err) // the server is no resource manager
+	}
+	if !errors.Is(err, ErrClosed) {
+		return nil // perhaps only the service's master is away, so do not refuse everything
+	}
+	cli, missing := NewCommand(d.Command, confDir(), d.manager)
+	if missing != nil {
+		return refused(errors.Join(err, missing))
+	}
+	d.services = cli
+	return nil
+}
+
+// status describes the service, and thereby finds the cluster's folder if it was not given. While
+// the service has no master, YARN's own file of it is read.
+func (d *Deployment) status(ctx context.Context) (*Service, error) {
+	s, err := d.services.Status(ctx, d.Name)
+	if errors.Is(err, ErrNoService) || !d.guessed {
+		return s, err
+	}
+	dir := ""
+	if err == nil {
+		dir = s.Folder()
+	}
+	if dir == "" {
+		dir = d.kept(ctx).Folder()
+	}
+	if dir != "" {
+		d.Dir, d.guessed = fs.Clean(dir), false
+	}
+	return s, err
+}
+
+// kept reads YARN's own file of the service, in its user's home; nil if that can't be read.
+func (d *Deployment) kept(ctx context.Context) *Service {
+	s := &Service{}
+	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+d.user+"/.yarn/services/"+d.Name+"/"+d.Name+".json")
+	if err != nil || json.Unmarshal(data, s) != nil {
+		return &Service{}
+	}
+	return s
+}
+
+// needService is the error for a service that does not exist.
+func (d *Deployment) needService(err error) error {
+	if errors.Is(err, ErrNoService) {
+		return refuse("YARN knows no service %s of yours: `taxon yarn up --name %s` starts one", d.Name, d.Name)
+	}
+	return refused(err)
+}
+
+// dial connects to the cluster's coordinator.
+func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{Verb: d.Verb, Coordinator: d.place(), Patience: time.Second})
+}
+
+// pauseEvery is the pause between questions to YARN and the coordinator while waiting.
+const pauseEvery = 300 * time.Millisecond
+
+// await calls done until that is ready or fails, or the time is over. The error then says what is
+// missing.
+func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string, err error)) error {
+	for deadline := time.Now().Add(d.Wait); ; {
+		ready, missing, err := done(ctx)
+		if err != nil || ready {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status --name %s` shows it", d.Wait, missing, d.Name), false}
+		}
+		if err := retry.For(ctx, pauseEvery); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package plan plans and drives the correlated multinomial logit of Shahbaba and Neal (2007),
+// by Markov chain Monte Carlo. It is a soft-max whose classes' coefficients are sums over their
+// paths. internal/methods/corrmnl/solver has the model, its priors and the draws.
+//
+//	sample   chains  some iterations of each chain, from its current point
+//	compare  whole   R-hat and effective sample sizes over all chains
+//	emit     whole   the mean of the draws, and those that are kept, as weights
+//
+// Chains are items, so they run side by side. A sweep is a batch of iterations of each. The first
+// sweeps are the burn-in, in which step sizes are fitted. There is no bound of any error. The job
+// ends after its iterations, and reports how far the chains agree.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"taxon/coordinator/method"
+	"taxon/internal/model/form"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Name is the value of --method.
+const Name = "corrmnl"
+
+// Method is the correlated multinomial logit.
+type Method struct{}
+
+// Name implements method.Method.
+func (Method) Name() string { return Name }
+
+// About implements method.Method.
+func (Method) About() string {
+	return "Bayesian soft-max whose classes share coefficients along their paths, by MCMC; for small problems"
+}
+
+var options = []method.Option{
+	method.Loss("softmax"), method.Bias,
+	{Name: "iterations", Kind: method.Int, Default: "2500", Range: method.Range{Least: 2, Most: 1 << 24}, Group: method.GroupMethod, Report: true,
+		Help: "`N` iterations of each chain, with the burn-in"},
+	{Name: "burn-in", Kind: method.Int, Default: "1000", Range: method.Range{Least: 1, Most: 1 << 24}, Group: method.GroupMethod, Report: true,
+		Help: "the first `N` iterations, which fit the step size and are no draws"},
+	{Name: "chains", Kind: method.Int, Default: "4", Range: method.Range{Least: 4, Most: 256, Why: "fewer say little of how far they agree"}, Group: method.GroupMethod, Report: true,
+		Help: "`N` chains from places far apart, which run side by side"},
+	{Name: "keep-draws", Kind: method.Int, Default: "200", Range: method.Range{Least: 4, Most: 1 << 16}, Group: method.GroupMethod,
+		Help: "predictions average `N` draws, which the model holds, evenly from all chains"},
+	{Name: "leapfrog", Kind: method.Int, Default: "30", Range: method.Range{Least: 1, Most: 1 << 12}, Group: method.GroupPath,
+		Help: "`N` steps of a trajectory at most, each a pass over the data"},
+	method.EvalEvery,
+}
+
+// Options implements method.Method.
+func (Method) Options() []method.Option { return options }
+
+// Settings are the options that the programs go by.
+type Settings struct {
+	Iterations uint32 `option:"iterations"`
+	BurnIn     uint32 `option:"burn-in"`
+	Chains     uint32 `option:"chains"`
+	Keep       uint32 `option:"keep-draws"`
+	Leapfrog   uint32 `option:"leapfrog"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	return s, method.ReadOptions(o, options, &s)
+}
+
+// batches is the number of sweeps that the draws are cut into: the variance of their means needs
+// them.
+const batches = 30
+
+// cut turns the iterations into sweeps: the burn-in, then sweeps of `length` draws each. The last
+// sweep may be shorter.
+func (s Settings) cut() (length, burnIn, sweeps uint32) {
+	draws := s.Iterations - s.BurnIn
+	length = max(draws/batches, 1)
+	burnIn = s.Iterations - draws/length*length
+	return length, burnIn, (burnIn+length-1)/length + draws/length
+}
+
+// kept is the number of a chain's draws that the model holds, one of `every`.
+func (s Settings) kept() (most, every uint32) {
+	length, burnIn, _ := s.cut()
+	draws := (s.Iterations - burnIn) / length * length
+	most = min((s.Keep+s.Chains-1)/s.Chains, draws)
+	return most, draws / most
+}
+
+// Form implements method.Modeller.
+func (Method) Form(o *taxonv1.Options) form.Form {
+	f := form.Form{Weights: form.Whole, Link: form.Softmax}
+	if s, err := SettingsOf(o); err == nil && s.Iterations > s.BurnIn {
+		most, _ := s.kept()
+		f.Draws = int(most * s.Chains)
+	}
+	return f
+}
+
+// Check implements method.Method.
+func (Method) Check(p *method.Problem) error {
+	s, err := SettingsOf(p.Spec.GetOptions())
+	errs := []error{err, OneLabelEach(p.Spec.GetData())}
+	if err == nil && s.Iterations <= s.BurnIn {
+		errs = append(errs, fmt.Errorf("burn-in %d of %d iterations leaves no draw: give fewer, or more --iterations", s.BurnIn, s.Iterations))
+	}
+	switch {
+	case p.Tree.IsGraph():
+		errs = append(errs, fmt.Errorf("method %s sums coefficients along the paths of a tree, which a graph has not: give --hierarchy a tree, or read it as one with --dag first-parent", Name))
+	case p.Spec.GetStructure() == nil:
+		errs = append(errs, fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, mlr is the soft-max)", Name))
+	case len(p.Tree.Terminals()) < 2:
+		errs = append(errs, errors.New("the structure has one class: there is nothing to choose between"))
+	}
+	return errors.Join(errs...)
+}
+
+// OneLabelEach refuses data whose instances do not all have exactly one label.
+func OneLabelEach(d *taxonv1.Data) error {
+	return method.OneLabelEach(d, "method "+Name, "rr-svm, rr-lr, bsvm or blr")
+}
+
+// Plan implements method.Method.
+func (Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d := p.Spec.GetData()
+	if d.GetInstances() == 0 || d.GetFeatures() == 0 && p.Spec.GetOptions().GetBias() == 0 {
+		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), d.GetFeatures())
+	}
+	s, err := SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	cost := make([]float64, s.Chains)
+	for c := range cost {
+		cost[c] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(p.Tree.Terminals()))
+	}
+	return &method.Plan{
+		Items:  []method.Items{Chains: {Kind: method.Chains, Count: int(s.Chains), Cost: cost}, All: {Kind: method.Whole, Count: 1}},
+		Values: []method.Value{{Name: Chain, Items: Chains, Versions: 1}},
+		Sums:   sumNames,
+		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+	}, nil
+}
+
+// Figures of the estimate.
+const (
+	visitSeconds = 2.6e-9 // of a nonzero and a class, in a gradient
+	entrySeconds = 2e-8   // of a coefficient, in a step
+	someSteps    = 10     // of a trajectory
+)
+
+// Estimate implements method.Method. Its unit is a vector of all branches' coefficients.
+func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
+	d := p.Spec.GetData()
+	s, err := SettingsOf(p.Spec.GetOptions())
+	if err != nil || s.Iterations <= s.BurnIn {
+		return method.Estimate{} // Check has refused it
+	}
+	length, _, sweeps := s.cut()
+	most, _ := s.kept()
+	entries := uint64(plan.Nodes) * (d.GetFeatures() + 1)
+	vector, lanes := 8*entries, (uint64(plan.Terminals)+3)/4*4
+	chain := vector*(1+2*batches) + 4*entries*uint64(most)
+	values := uint64(s.Chains) * chain
+	e := method.Estimate{
+		Data: method.DataBytes(d), WorkerShared: method.TreeBytes(plan.Nodes) + vector + 12*d.GetInstances(),
+		WorkerSlot:  6*vector + 8*d.GetInstances()*lanes + 2*chain + 8*32*(d.GetFeatures()+1),
+		Coordinator: method.TreeBytes(plan.Nodes) + 64*uint64(s.Chains),
+		StoreSweep:  values, StoreJob: 2 * values, StoreLocal: 2 * values, TrafficSweep: 2 * values,
+		Dense:     true,
+		SlotHolds: fmt.Sprintf("a chain's draws of the coefficients of %d nodes over %d features", plan.Nodes, d.GetFeatures()),
+		Less:      "--keep-draws",
+		Sweeps:    int(min(sweeps, math.MaxInt32)),
+	}
+	step := visitSeconds*float64(d.GetNonzeros()+d.GetInstances())*float64(plan.Terminals) + entrySeconds*float64(entries)
+	e.SecondsSweep = []float64{float64(s.Chains) * float64(length) * float64(min(s.Leapfrog, someSteps)+1) * step}
+	return e
+}
+
+// Driver implements method.Method.
+func (Method) Driver(spec *taxonv1.JobSpec, _ *method.Plan, s method.State) (method.Driver, error) {
+	return newDriver(spec.GetOptions(), s)
+}

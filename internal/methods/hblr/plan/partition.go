@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"math"
+
+	"taxon/coordinator/method"
+)
+
+// partition is the iteration within a round of a variational soft-max. Leaves are solved with a number for
+// each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
+// they stop changing. The leaves are then at their joint maximum.
+type partition struct {
+	First   bool      `json:"Look,omitempty"` // the job begins: no offset is known yet
+	Mix     []float64 `json:",omitempty"`     // Leaves.Mix of the solve under way
+	Past    int       // number of past offsets that the extrapolation uses, of this round
+	Count   int       // solves that have ended in this round
+	Last    float64   // objective of the last one
+	History history
+}
+
+const (
+	maxSolves   = 300   // most solves of a round; the next round continues where they ended
+	offsetNoise = 1e-13 // rounding error of offsets: no smaller tolerance is asked of them
+	// boundOffset is the loosest tolerance of a variational job. The bound is flat at the best
+	// offset, so an error costs its square only. If the bound falls because of it, goBack
+	// notices.
+	boundOffset = 1e-3
+)
+
+// softmax adds what the leaves of a soft-max read and write.
+func (d *driver) softmax(blocks *method.Tasks) {
+	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, SharesOnly: d.Partition.First}
+	blocks.Params, blocks.Writes = method.Encode(p), []string{Leaf, Share}
+	for back := range p.Mix {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Offset, Back: back, All: true})
+	}
+	if d.plan.Bounded {
+		blocks.Writes = append(blocks.Writes, Sigma)
+	}
+}
+
+// partition is the task that recomputes the offsets.
+func (d *driver) partition(whole method.Tasks) method.Tasks {
+	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Mix: d.Partition.Mix, Past: d.Partition.Past})
+	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset, OffsetF}
+	for back := range d.Partition.Mix {
+		whole.Reads = append(whole.Reads, method.Read{Value: Offset, Back: back, All: true})
+	}
+	for back := range d.Partition.Past {
+		whole.Reads = append(whole.Reads, method.Read{Value: OffsetF, Back: back})
+	}
+	return whole
+}
+
+// contribute is the task of the blocks that ends the leaves' part of a round: it computes what they
+// contribute to their parents.
+func (d *driver) contribute(blocks method.Tasks) method.Tasks {
+	blocks.Op, blocks.Params = OpContribute, method.Encode(struct{}{})
+	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: PreviousMeans}, {Value: Offset, All: true}}
+	if d.plan.Bounded {
+		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
+	}
+	blocks.Writes = []string{Contribution, Trace, PreviousMeans}
+	return blocks
+}
+
+// endSolve ends a solve of the leaves: their contributions come next, or another solve.
+func (d *driver) endSolve(total method.Sums) {
+	t := d.Partition
+	if t.First {
+		*t = partition{Mix: []float64{1}}
+		d.Objective, d.Stage = 0, stageLeaves
+		return
+	}
+	enough := max(d.leafTolerance(), offsetNoise)
+	if d.plan.Bounded {
+		if enough = boundOffset; d.Means > 0 {
+			enough = max(min(leafShare*d.Means, boundOffset), offsetNoise)
+		}
+	}
+	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp && !d.plan.Bounded { // a bound must not fall for want of time
+		d.Stage = stageContribute
+		return
+	}
+	var products [Memory + 1]float64
+	copy(products[:], total[sumProducts:])
+	t.History.accept(products, t.Past, 0)
+	if t.Count > 1 && d.Objective > t.Last+minFall*math.Abs(t.Last) {
+		t.History.Older = 0 // the plain step lowers the objective from any point
+	}
+	t.Mix, t.Last = t.History.mix(runaway), d.Objective
+	t.Past = min(len(t.Mix), OffsetMemory)
+	d.Objective, d.Stage = 0, stageLeaves
+}

@@ -1,0 +1,302 @@
+package solver
+
+import "math"
+
+// The leaves of a soft-max at their joint maximum, by Newton's method over all blocks (partial MAP):
+//
+//	f(W) = sum_n 1/2 (w_n-m_n)' A_n (w_n-m_n) + sum_x [ z_x - w_y.x ],   z_x = log sum_n exp(w_n.x)
+//	f'   : A_n (w_n-m_n) - sum_x (t_nx - p_nx) x,                         p_nx = exp(w_n.x - z_x)
+//	f'' u: A_n u_n + sum_x p_nx (u_n.x - c_x) x,                          c_x = sum_n p_nx u_n.x
+//
+// (a row's terms times its weight). What couples the leaves is one number a row: z for the gradient, c for a product with
+// the Hessian. A task of its own makes them of what all blocks say (LogSums, Couple).
+//
+// Where a row is on the wrong side, p of its class near 0, the curvature p (1-p) is next to nothing, and Newton's step would
+// be far too long. There f'' has other shares than p: that of the row's class is the q with q (1-q) the curvature of Jaakkola
+// and Jordan's parabola, which is above the logistic loss and touches it on either side, and the others are smaller (Soften).
+//
+// A soft-max is the same wherever all leaves move by one vector v, of which only the prior knows. There the curvature is A,
+// next to nothing beside that of other moves, and conjugate gradients would need an iteration for each feature. So W begins
+// where the prior is lowest along all such moves (Follow), sum_n A_n (w_n-m_n) = 0, and every direction has v taken off, so
+// that sum_n A_n u_n = 0 (Couple).
+//
+// Conjugate gradients need one exchange an iteration in the form of Chronopoulos & Gear (J. Comput. Appl. Math. 25, 1989):
+// with u = M r, gamma = r.u and delta = u.Hu
+//
+//	beta = gamma / last gamma,   alpha = gamma / (delta - beta gamma / last alpha)
+//	p = u + beta p,   q = Hu + beta q,   step += alpha p,   r -= alpha q
+
+// Joint is a block's part of Newton's system, in lines of its lanes, padded as in Scratch.
+type Joint struct {
+	H, Residual, Direction, Image, Step []float64 // by column
+	Share, Score                        []float64 // by row: p, and u.x
+}
+
+// NewJoint cuts a vector into a Joint. JointSize is the vector's length.
+func (r Rows) NewJoint(v []float64, lanes int) *Joint {
+	columns, rows := r.Columns()*padded(lanes), r.X.Rows*padded(lanes)
+	cut := func(n int) (part []float64) {
+		part, v = v[:n:n], v[n:]
+		return part
+	}
+	return &Joint{cut(columns), cut(columns), cut(columns), cut(columns), cut(columns), cut(rows), cut(rows)}
+}
+
+// JointSize is described with NewJoint.
+func (r Rows) JointSize(lanes int) int { return padded(lanes) * (5*r.Columns() + 2*r.X.Rows) }
+
+// padded is the length of a line of lanes.
+func padded(lanes int) int { return (lanes + quarter - 1) / quarter * quarter }
+
+// Told is what a block says in a step of Newton's method.
+type Told struct {
+	Rows         []float64 // by row: log sum exp(w.x), or sum p (u.x) over the block's leaves
+	Own          []float64 // by row: w_y.x, where y is in the block; 0 elsewhere
+	Columns      []float64 // by column: sum A (w-m), or A u; after all these, of A
+	Objective    float64   // without the sum of z
+	Slope        float64   // f'.step
+	Gamma, Delta float64   // delta without what Couple takes off
+	Error        float64   // greatest relative error of a leaf, by its bound
+}
+
+// JointStart sets what the leaves at w say to z.
+func (s *Scratch) JointStart(r Rows, w []float64) *Told {
+	out := &Told{Rows: make([]float64, r.X.Rows)}
+	s.lay(w)
+	r.scores(s.w, s.score, s.line)
+	for i := range out.Rows {
+		out.Rows[i] = logSum(s.score[i*s.line:][:s.lanes])
+	}
+	out.Own = s.own(s.score)
+	out.Columns = s.sums(s.w, s.above)
+	return out
+}
+
+// own is w_y.x by row.
+func (s *Scratch) own(score []float64) []float64 {
+	out := make([]float64, len(s.positive))
+	for i, own := range s.positive {
+		for l, x := range score[i*s.line:][:s.lanes] {
+			if own>>l&1 != 0 {
+				out[i] = x
+			}
+		}
+	}
+	return out
+}
+
+// Soften is what the shares of the other classes are multiplied by in the Hessian of a row whose class has the score u, with z.
+func Soften(z, u float64) float64 {
+	p := min(Exp(u-z), 1)
+	if p >= 0.5 {
+		return 1
+	}
+	margin := math.Log1p(-p) - (u - z) // log (1-p)/p > 0
+	_, bend, _ := Jaakkola(margin * margin)
+	q := 2 * bend / (1 + math.Sqrt(max(1-4*bend, 0)))
+	return min((1-q)/(1-p), 1)
+}
+
+// sums are, by column, the sums over the lanes of A (x - less), and of A.
+func (s *Scratch) sums(x, less []float64) []float64 {
+	columns := len(s.precision) / s.line
+	out := make([]float64, 2*columns)
+	for f := range columns {
+		from := f * s.line
+		precision, x := s.precision[from:][:s.lanes], x[from:][:s.lanes]
+		pull, weight := 0.0, 0.0
+		for l, a := range precision {
+			d := x[l]
+			if less != nil {
+				d -= less[from+l]
+			}
+			pull += float64(a * d)
+			weight += a
+		}
+		out[f], out[columns+f] = pull, weight
+	}
+	return out
+}
+
+// JointMove moves w (columns x lanes) by length times a step, and by v.
+func (s *Scratch) JointMove(w, step []float64, length float64, v []float64) {
+	for f, x := range v {
+		for l := range s.lanes {
+			w[f*s.lanes+l] += float64(length*step[f*s.line+l]) + x
+		}
+	}
+}
+
+// JointNewton begins a Newton step at w, where Block.Offset is z, with Soften of each row.
+func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Told {
+	s.lay(w)
+	s.locate(r)
+	clear(j.Share)
+	for i, z := range s.offset {
+		weight, own := r.WeightOf(i), s.positive[i]
+		for l, x := range s.score[i*s.line:][:s.lanes] {
+			p := min(Exp(x-z), 1)
+			if own>>l&1 != 0 {
+				p = 1 - float64(soft[i]*(1-p))
+			} else {
+				p *= soft[i]
+			}
+			j.Share[i*s.line+l], s.curve[i*s.line+l] = p, float64(weight*float64(p*(1-p)))
+		}
+	}
+	s.differentiate(r)
+	var left, size [Lanes]float64
+	for _, v := range [][]float64{j.H, j.Residual, j.Direction, j.Image, j.Step} {
+		clear(v)
+	}
+	for i, a := range s.precision {
+		if l := i % s.line; l < s.lanes {
+			g, d := s.gradient[i], s.w[i]-s.above[i]
+			left[l] += float64(g*g) / a
+			size[l] += float64(a * float64(d*d))
+			j.Residual[i], j.H[i] = -g, s.h[i]
+		}
+	}
+	worst := 0.0
+	for l := range s.lanes {
+		if left[l] > 0 {
+			worst = max(worst, left[l]/max(size[l], math.SmallestNonzeroFloat64))
+		}
+	}
+	out := s.tell(r, j)
+	out.Objective, out.Error = s.Penalty()+r.less(s.own(s.score)), min(math.Sqrt(worst), math.MaxFloat32)
+	return out
+}
+
+// tell sets step to u = M r, and says what it is to the other blocks.
+func (s *Scratch) tell(r Rows, j *Joint) *Told {
+	out := &Told{Rows: make([]float64, r.X.Rows)}
+	s.precondition(j)
+	for from := 0; from < len(s.step); from += s.line {
+		residual, precision := j.Residual[from:][:s.lanes], s.precision[from:][:s.lanes]
+		for l, u := range s.step[from:][:s.lanes] {
+			out.Gamma += float64(residual[l] * u)
+			out.Delta += float64(precision[l] * float64(u*u))
+		}
+	}
+	r.scores(s.step, j.Score, s.line)
+	for i := range out.Rows {
+		curve := 0.0
+		for l, u := range j.Score[i*s.line:][:s.lanes] {
+			pull := float64(j.Share[i*s.line+l] * u)
+			out.Rows[i] += pull
+			curve += float64(pull * u)
+		}
+		out.Delta += float64(r.WeightOf(i) * curve)
+	}
+	out.Columns = s.sums(s.step, nil)
+	return out
+}
+
+// precondition sets step to r/(A + h).
+func (s *Scratch) precondition(j *Joint) {
+	clear(s.step)
+	for from := 0; from < len(s.step); from += s.line {
+		precision, h, step := s.precision[from:][:s.lanes], j.H[from:][:s.lanes], s.step[from:][:s.lanes]
+		for l, x := range j.Residual[from:][:s.lanes] {
+			step[l] = x / (precision[l] + h[l])
+		}
+	}
+}
+
+// JointTurn is an iteration of conjugate gradients, with c by row and v by column.
+func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Told {
+	s.precondition(j)
+	for i, mean := range c {
+		weight := r.WeightOf(i)
+		for at := i * s.line; at < (i+1)*s.line; at++ {
+			s.move[at] = float64(float64(weight*j.Share[at]) * (j.Score[at] - mean))
+		}
+	}
+	clear(s.gradient)
+	r.gather(s.move, s.gradient, s.line)
+	for f, move := range v {
+		from := f * s.line
+		line := func(v []float64) []float64 { return v[from:][:s.lanes] }
+		precision, gradient, step := line(s.precision), line(s.gradient), line(s.step)
+		direction, image, total, residual := line(j.Direction), line(j.Image), line(j.Step), line(j.Residual)
+		for l, u := range step {
+			u -= move
+			p := u + float64(beta*direction[l])
+			q := float64(precision[l]*u) + gradient[l] + float64(beta*image[l])
+			direction[l], image[l] = p, q
+			total[l] += float64(alpha * p)
+			residual[l] -= float64(alpha * q)
+		}
+	}
+	return s.tell(r, j)
+}
+
+// JointSearch is what the leaves say at w + length step. slope asks for the slope at w, where Block.Offset is z.
+func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Told {
+	out := &Told{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
+	s.lay(w)
+	if slope {
+		s.locate(r)
+	} else {
+		r.scores(s.w, s.score, s.line)
+	}
+	r.scores(j.Step, s.move, s.line)
+	for i := range out.Rows {
+		at := i * s.line
+		for l := range s.lanes {
+			s.trial[at+l] = s.score[at+l] + float64(length*s.move[at+l])
+			if slope {
+				out.Slope -= float64(s.coef[at+l] * s.move[at+l])
+			}
+		}
+		out.Rows[i] = logSum(s.trial[at:][:s.lanes])
+	}
+	for i, d := range j.Step {
+		if i%s.line < s.lanes {
+			x, a := s.w[i]-s.above[i], s.precision[i]
+			if slope {
+				out.Slope += float64(a * float64(x*d))
+			}
+			x += float64(length * d)
+			out.Objective += float64(a*float64(x*x)) / 2
+		}
+	}
+	out.Own = s.own(s.trial)
+	out.Objective += r.less(out.Own)
+	return out
+}
+
+// less is -sum of w_y.x.
+func (r Rows) less(own []float64) (sum float64) {
+	for i, x := range own {
+		sum -= float64(r.WeightOf(i) * x)
+	}
+	return sum
+}
+
+// Couple sums up what the blocks say of u: c by row, v by column, and what both take off delta.
+func (r Rows) Couple(rows, columns [][]float64) (c, v []float64, off float64) {
+	c, v = make([]float64, r.X.Rows), make([]float64, r.Columns())
+	for _, part := range rows {
+		for i, x := range part {
+			c[i] += x
+		}
+	}
+	for i, x := range c {
+		off += float64(r.WeightOf(i) * float64(x*x))
+	}
+	for f := range v {
+		pull, weight := sumAt(columns, f), sumAt(columns, len(v)+f)
+		v[f] = pull / weight
+		off += float64(pull * v[f])
+	}
+	return c, v, off
+}
+
+func sumAt(parts [][]float64, i int) (sum float64) {
+	for _, part := range parts {
+		sum += part[i]
+	}
+	return sum
+}

@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package solver
+
+// native are the kernels of this CPU: none but Go's.
+func native() []Kernel { return nil }

@@ -1,0 +1,154 @@
+package solver
+
+import (
+	"math"
+	"slices"
+)
+
+// Scales are [I^-1]_ii, I = sum_x x x', of the features that occur; 0 marks one that does not.
+// Of a leaf that has been solved, I = sum_x p (1-p) x x'.
+
+// DiagonalScales takes the diagonal instead of I: 1/sum_x x_i^2.
+func (r Rows) DiagonalScales() []float64 { return inverse(r.Squares()) }
+
+func inverse(out []float64) []float64 {
+	for i, s := range out {
+		if s > 0 {
+			out[i] = 1 / s
+		}
+	}
+	return out
+}
+
+// FullScales invert I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. false: I has
+// no inverse. Memory: features squared, twice. Cost: features cubed.
+func (r Rows) FullScales() ([]float64, bool) {
+	weight := make([]float64, r.X.Rows)
+	for i := range weight {
+		weight[i] = r.WeightOf(i)
+	}
+	return r.fullScales(weight)
+}
+
+// Scales are those of lane l after Solve; with full, from the whole inverse.
+func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
+	weight := make([]float64, r.X.Rows)
+	for i := range weight {
+		weight[i] = s.curve[i*s.line+l]
+	}
+	if full {
+		return r.fullScales(weight)
+	}
+	return inverse(r.squares(weight)), true
+}
+
+// fullScales are those of rows with these weights.
+func (r Rows) fullScales(weight []float64) ([]float64, bool) {
+	scale := r.squares(weight)
+	var columns []int
+	place := make([]int, len(scale))
+	for f, s := range scale {
+		if s > 0 {
+			place[f] = len(columns)
+			columns = append(columns, f)
+		}
+	}
+	d := len(columns)
+	a := make([]float64, d*d)
+	row := make([]float64, d)
+	for i := range r.X.Rows {
+		clear(row)
+		index, value := r.X.Row(i)
+		for n, f := range index {
+			row[place[f]] += float64(value[n])
+		}
+		if r.Bias > 0 {
+			row[d-1] = r.Bias
+		}
+		for p, x := range row {
+			if x != 0 {
+				add(a[p*d:][:p+1], weight[i]*x, row)
+			}
+		}
+	}
+	for i := range d {
+		for j := range i + 1 {
+			x := a[i*d+j]
+			for k, y := range a[i*d:][:j] {
+				x -= float64(y * a[j*d+k])
+			}
+			switch {
+			case i > j:
+				a[i*d+j] = x / a[j*d+j]
+			case x > singular*scale[columns[i]]:
+				a[i*d+i] = math.Sqrt(x)
+			default:
+				return nil, false
+			}
+		}
+	}
+	inverse := make([]float64, d) // a column of L^-1
+	for i, f := range columns {
+		sum := 0.0
+		for k := i; k < d; k++ {
+			x := 0.0
+			if k == i {
+				x = 1
+			}
+			for j := i; j < k; j++ {
+				x -= float64(a[k*d+j] * inverse[j])
+			}
+			inverse[k] = x / a[k*d+k]
+			sum += float64(inverse[k] * inverse[k])
+		}
+		scale[f] = sum
+	}
+	return scale, true
+}
+
+// Frequencies count, by column, the rows that have it, by their weights.
+func (r Rows) Frequencies() []float64 {
+	out := make([]float64, r.Columns())
+	for i := range r.X.Rows {
+		index, value := r.X.Row(i)
+		for n, f := range index {
+			if value[n] != 0 {
+				out[f] += r.WeightOf(i)
+			}
+		}
+	}
+	if r.Bias > 0 {
+		out[r.X.Cols] = r.Total()
+	}
+	return out
+}
+
+// singular: of a feature's squares at least this share must be left after the features before it
+// have explained theirs.
+const singular = 1e-12
+
+// Occurring counts the features that occur, and returns the mean of their scales, weighted by
+// weight. nil: all weigh 1.
+func Occurring(scale, weight []float64) (d int, mean float64) {
+	sum, total := 0.0, 0.0
+	for i, s := range scale {
+		if s > 0 {
+			w := 1.0
+			if weight != nil {
+				w = weight[i]
+			}
+			d++
+			sum += float64(w * s)
+			total += w
+		}
+	}
+	return d, sum / max(total, math.SmallestNonzeroFloat64)
+}
+
+// Median is the median scale of the features that occur.
+func Median(scale []float64) float64 {
+	all := slices.DeleteFunc(slices.Clone(scale), func(s float64) bool { return s == 0 })
+	slices.Sort(all)
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2
+}

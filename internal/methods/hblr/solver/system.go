@@ -1,0 +1,203 @@
+package solver
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"taxon/internal/linalg/sparse"
+)
+
+// system is Newton's system of the lanes that are still running,
+//
+//	(A + X' D X) step = -gradient,
+//
+// for conjugate gradients in float32. Steps need not be exact, because the gradient is. Each
+// lane's right-hand side has length 1 in the metric A + h, the preconditioner.
+type system struct {
+	lanes                             []int     // place in a line -> lane
+	line                              int       // eight or sixteen
+	curve                             []float32 // by row: D
+	tile                              []float32 // by column two lines: the direction p, and the system times p
+	step, residual, inverse, diagonal []float32 // by column: 1/(A + h), A
+	scale                             []float64 // place -> length of the lane's gradient
+	pull                              []float32 // of a near problem, by column: sqrt(bend) u; empty: no other
+}
+
+// eighth is the number of lanes of a line in one register of float32.
+const eighth = 8
+
+// product is the argument of a kernel that adds X' D X p, for the rows of a shard, to the tile's
+// second lines. p is in the first lines. Its layout is known to assembly.
+type product struct {
+	begin      *uint64        // n+1 bounds of the rows' entries
+	n          int            //
+	idx        *uint32        // the shard's entries
+	val        *float32       //
+	entries    int            //
+	tile, last *float32       // two lines a column, and those of the bias feature
+	curve      *float32       // a line a row
+	bias       float32        //
+	_          float32        //
+	sum        [Lanes]float64 // p' X' D X p is added to it
+}
+
+// columnLoop is the argument of the loops over n columns. Its layout is known to assembly.
+type columnLoop struct {
+	n                                             int
+	tile, step, residual, inverse, diagonal, pull *float32 // pull: nil if there are no far rows
+	factor, share                                 [Lanes]float32
+	sum, along                                    [Lanes]float64 // are added to
+}
+
+// open lays the system out.
+func (y *system) open(s *Scratch, r Rows, running uint32, norm *[Lanes]float64) {
+	y.lanes, y.scale = y.lanes[:0], y.scale[:0]
+	for m := running; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m)
+		y.lanes, y.scale = append(y.lanes, l), append(y.scale, math.Sqrt(norm[l]))
+	}
+	y.line = (len(y.lanes) + eighth - 1) / eighth * eighth
+	columns := r.Columns()
+	y.curve, y.tile = resized(y.curve, r.X.Rows*y.line), resized(y.tile, 2*columns*y.line)
+	for _, v := range []*[]float32{&y.step, &y.residual, &y.inverse, &y.diagonal} {
+		*v = resized(*v, columns*y.line)
+	}
+	if y.pull = y.pull[:0]; s.far != nil {
+		y.pull = resized(y.pull, columns*y.line)
+		for p, l := range y.lanes {
+			root := math.Sqrt(s.far.bend[l])
+			for f := range columns {
+				y.pull[f*y.line+p] = float32(root * s.far.u[f*s.line+l])
+			}
+		}
+	}
+	for i := range r.X.Rows {
+		from, to := s.curve[i*s.line:][:s.line], y.curve[i*y.line:][:y.line]
+		for p, l := range y.lanes {
+			to[p] = float32(from[l])
+		}
+	}
+	for f := range columns {
+		from, to := f*s.line, f*y.line
+		for p, l := range y.lanes {
+			a := s.precision[from+l]
+			y.diagonal[to+p], y.inverse[to+p] = float32(a), float32(1/(a+s.h[from+l]))
+			y.residual[to+p] = float32(-s.gradient[from+l] / y.scale[p])
+		}
+	}
+}
+
+// resized is a vector of n zeros.
+func resized(v []float32, n int) []float32 {
+	if cap(v) < n {
+		return make([]float32, n)
+	}
+	clear(v[:n])
+	return v[:n]
+}
+
+// solve runs conjugate gradients until each lane's residual is at most the share, and copies the
+// lanes' steps into out, whose lines have length `line`.
+func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (passes int) {
+	var rr [Lanes]float64
+	for p := range y.lanes {
+		rr[p] = 1
+	}
+	var beta [Lanes]float32
+	running := uint32(1)<<len(y.lanes) - 1
+	for k := 0; k < conjugateSteps; k++ {
+		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
+		if len(y.pull) > 0 {
+			loop.pull = &y.pull[0]
+		}
+		r.Kernel.turn(loop, y.line)
+		r.multiply(y, &loop.sum)
+		for p, x := range loop.along { // the far rows add v v' to the system
+			loop.share[p] = float32(x)
+			loop.sum[p] += float64(x * x)
+		}
+		passes += 2
+		curvature := loop.sum
+		loop.factor, loop.sum = [Lanes]float32{}, [Lanes]float64{}
+		for p := range y.lanes {
+			if running>>p&1 != 0 && curvature[p] > 0 {
+				loop.factor[p] = float32(rr[p] / curvature[p])
+			}
+		}
+		r.Kernel.advance(loop, y.line)
+		beta = [Lanes]float32{}
+		for p, l := range y.lanes {
+			next := loop.sum[p]
+			if next <= share[l]*share[l] || loop.factor[p] == 0 {
+				running &^= 1 << p
+				continue
+			}
+			beta[p], rr[p] = float32(next/rr[p]), next
+		}
+		if running == 0 {
+			break
+		}
+		if n := bits.OnesCount32(running); y.line > eighth && n <= eighth {
+			y.take(out, line)
+			for q, p := range y.narrow(running) {
+				rr[q], beta[q] = rr[p], beta[p]
+			}
+			running = 1<<n - 1
+		}
+	}
+	y.take(out, line)
+	return passes
+}
+
+// take copies the steps.
+func (y *system) take(out []float64, line int) {
+	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
+		for p, l := range y.lanes {
+			out[to+l] = y.scale[p] * float64(y.step[from+p])
+		}
+	}
+}
+
+// narrow keeps only the running lanes, at most eight, and returns which they were.
+func (y *system) narrow(running uint32) (places []int) {
+	for m := running; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros32(m)
+		y.lanes[len(places)], y.scale[len(places)] = y.lanes[p], y.scale[p]
+		places = append(places, p)
+	}
+	y.lanes, y.scale = y.lanes[:len(places)], y.scale[:len(places)]
+	for _, v := range []*[]float32{&y.curve, &y.tile, &y.step, &y.residual, &y.inverse, &y.diagonal, &y.pull} {
+		w := *v
+		for from, to := 0, 0; from < len(w); from, to = from+y.line, to+eighth {
+			for q, p := range places {
+				w[to+q] = w[from+p]
+			}
+			clear(w[to+len(places) : to+eighth])
+		}
+		*v = w[:len(w)/y.line*eighth]
+	}
+	y.line = eighth
+	return places
+}
+
+// multiply adds X' D X p to the tile's second lines, and p' X' D X p to sum.
+func (r Rows) multiply(y *system, sum *[Lanes]float64) {
+	e := &product{bias: float32(r.Bias)}
+	none := [2 * Lanes]float32{}
+	for k := range r.X.Shards {
+		shard, from := &r.X.Shards[k], k<<sparse.RowShift
+		e.begin, e.n, e.idx, e.val, e.entries = &shard.Begin[0], len(shard.Begin)-1, unsafe.SliceData(shard.Index), unsafe.SliceData(shard.Value), len(shard.Index)
+		if e.n <= 0 {
+			continue
+		}
+		e.tile, e.last, e.curve = &y.tile[0], &none[0], &y.curve[from*y.line]
+		if r.Bias > 0 {
+			e.last = &y.tile[2*r.X.Cols*y.line]
+		}
+		r.Kernel.product(e, y.line)
+	}
+	for p, x := range e.sum {
+		sum[p] += x
+	}
+}

@@ -1,0 +1,130 @@
+// Package plan plans and drives maximum margin hierarchical multilabel models, H-M3 of [JMLR]:
+// a microlabel for each node of the tree, vectors for the labelings of its edges, and a margin
+// of each instance's labeling over all others that grows with their loss. internal/methods/hm3/solver has the
+// problem and its solution.
+//
+// The whole problem is one item that internal/methods/blockwise drives: its value are the
+// marginals of the instances' duals. The root is a microlabel, and 0 for an instance without a
+// label; several roots, or no structure, have a root above them that is no class. An instance
+// may have any number of labels, of internal nodes too; no leaf stands for those.
+package plan
+
+import (
+	"fmt"
+
+	"taxon/coordinator/method"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/methods/blockwise"
+	"taxon/internal/model/form"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Name is the value of --method, Loss the one loss that it has.
+const (
+	Name = "hm3"
+	Loss = "margin"
+)
+
+// Dual is the family of values.
+const Dual = "dual"
+
+// Figures of a task, in the order of method.Sums.
+const (
+	SumMoved  = blockwise.Figures + iota // instances that do not stand at their true labeling
+	SumEpochs                            // passes over the instances
+	SumVisits                            // nonzeros times microlabels
+	Figures
+)
+
+// LabelLoss is what a labeling costs.
+var LabelLoss = method.Option{Name: "label-loss", Kind: method.Choice, Default: "delta", Choices: []string{"delta", "unif", "sibl", "subtree"}, Group: method.GroupMethod,
+	Help: "what a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is right, with equal weights, a parent's shared out among its children, or by the size of the subtree",
+	Grid: []string{"delta"}, Report: true}
+
+// Method is H-M3.
+type Method struct{}
+
+// Name implements method.Method.
+func (Method) Name() string { return Name }
+
+// About implements method.Method.
+func (Method) About() string {
+	return "maximum margin of sets of paths (H-M3): all nodes' labels of an instance together"
+}
+
+// Form implements method.Modeller. Each node's vector adds its score to the paths through the
+// node.
+func (Method) Form(*taxonv1.Options) form.Form {
+	return form.Form{Weights: form.Whole, Predictor: form.Paths}
+}
+
+// Rooted implements method.Rooted.
+func (Method) Rooted() bool { return true }
+
+// Options implements method.Method.
+func (Method) Options() []method.Option {
+	return []method.Option{method.Loss(Loss), LabelLoss, method.Cost, method.Bias, method.Families, method.GapWanted, method.EvalEvery}
+}
+
+// Check implements method.Method.
+func (Method) Check(p *method.Problem) error {
+	switch {
+	case p.Tree.IsGraph():
+		return fmt.Errorf("method %s searches labelings of a tree, which a graph is not: give --hierarchy a tree, or read it as one with --dag first-parent", Name)
+	case len(Microlabels(p.Tree)) < 2:
+		return fmt.Errorf("method %s has vectors of edges, and this structure has none", Name)
+	}
+	return nil
+}
+
+// Microlabels are the nodes that have one: all but spawned leaves, the root first.
+func Microlabels(t *taxonomy.Tree) (nodes []uint32) {
+	for n, k := range t.Kind {
+		if k != taxonomy.Spawned {
+			nodes = append(nodes, uint32(n))
+		}
+	}
+	return nodes
+}
+
+// Plan implements method.Method.
+func (Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d := p.Spec.GetData()
+	return &method.Plan{
+		Items:  []method.Items{blockwise.Problems: {Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * 4 * float64(p.Tree.Len())}}},
+		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
+		Sums:   blockwise.Sums(method.Sum{Name: "moved", Count: true}, method.Sum{Name: "epochs", Count: true}, method.Sum{Name: "visits", Count: true}),
+		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+	}, nil
+}
+
+// Figures of the estimate: an instance has some nonzero marginals a node.
+const (
+	marginals    = 1.5
+	visitSeconds = 4e-9 // of a nonzero and a microlabel
+	epochs       = 15
+	sweeps       = 6
+)
+
+// Estimate implements method.Method.
+func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
+	d, nodes := p.Spec.GetData(), uint64(plan.Nodes)
+	rows := d.GetInstances()
+	duals := uint64(9*marginals*float64(rows*nodes)) + 1
+	vectors := 96 * nodes * (d.GetFeatures() + 1)
+	e := method.Estimate{
+		Data: method.DataBytes(d), WorkerShared: method.TreeBytes(plan.Nodes) + rows*(48+nodes/8),
+		WorkerSlot: vectors + 96*rows*nodes + 3*duals, Coordinator: method.TreeBytes(plan.Nodes),
+		StoreSweep: duals, StoreJob: 2 * duals, StoreLocal: 2 * duals, TrafficSweep: 2 * duals,
+		Dense:     true,
+		SlotHolds: fmt.Sprintf("weights of four labelings of %d edges over %d features, and two changes of them, in float64", nodes, d.GetFeatures()),
+		Sweeps:    sweeps,
+	}
+	e.SecondsSweep = []float64{visitSeconds * epochs * float64(d.GetNonzeros()+rows) * float64(nodes)}
+	return e
+}
+
+// Driver implements method.Method.
+func (Method) Driver(spec *taxonv1.JobSpec, _ *method.Plan, s method.State) (method.Driver, error) {
+	return blockwise.New(spec.GetOptions(), blockwise.Setup{Value: Dual}, s)
+}

@@ -1,0 +1,165 @@
+// Package program runs the tasks of H-M3. internal/methods/hm3/plan has the problem and the steps, and
+// internal/methods/hm3/solver the maths.
+package program
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"taxon/coordinator/method"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/methods/blockwise"
+	params "taxon/internal/methods/hm3/plan"
+	"taxon/internal/methods/hm3/solver"
+	"taxon/mapper"
+	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/store"
+	"taxon/worker/program"
+)
+
+// Method implements program.Method.
+type Method struct{}
+
+// Name implements program.Method.
+func (Method) Name() string { return params.Name }
+
+// Rooted implements method.Rooted.
+func (Method) Rooted() bool { return true }
+
+// job is shared by all tasks. Read-only.
+type job struct {
+	problem *solver.Problem
+	nodes   []uint32  // microlabel -> tree node
+	solvers sync.Pool // *hm3.Solver
+}
+
+// Open implements program.Method.
+func (Method) Open(p *program.Job) (program.Program, error) {
+	if n := len(p.Plan.GetSums()); n != params.Figures {
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+	}
+	o := p.Spec.GetOptions()
+	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
+	rows.Weight = p.Set.Weight
+	j := &job{nodes: params.Microlabels(p.Tree)}
+	at := make([]int32, p.Tree.Len()) // node -> microlabel; of a spawned leaf its parent's
+	parent := make([]int32, len(j.nodes))
+	of := make([]int32, len(p.Set.Labels)) // label -> microlabel
+	for m, n := range j.nodes {
+		at[n], parent[m] = int32(m), -1
+		if up := p.Tree.Parent[n]; up >= 0 {
+			parent[m] = at[up]
+		}
+		if l := p.Tree.Label[n]; l >= 0 {
+			of[l] = int32(m)
+		}
+	}
+	on := make([][]int32, p.Set.Matrix.Rows)
+	for i := range on {
+		for _, l := range p.Set.LabelIndex[p.Set.LabelBegin[i]:p.Set.LabelBegin[i+1]] {
+			for m := of[l]; m >= 0; m = parent[m] {
+				on[i] = append(on[i], m)
+			}
+		}
+	}
+	var own struct {
+		Loss string `option:"label-loss"`
+	}
+	err := method.ReadOptions(o, []method.Option{params.LabelLoss}, &own)
+	if err != nil {
+		return nil, err
+	}
+	if j.problem, err = solver.NewProblem(rows, parent, p.Tree.Kind[0] == taxonomy.Virtual, own.Loss, on); err != nil {
+		return nil, err
+	}
+	j.solvers.New = func() any { return j.problem.NewSolver() }
+	return j, rows.Check()
+}
+
+// Run implements program.Program.
+func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
+	if t.List != blockwise.Problems || t.Item != 0 {
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item, t.List, blockwise.Problems))
+	}
+	switch t.Op {
+	case blockwise.OpSolve:
+		return j.solve(ctx, t)
+	case blockwise.OpEmit:
+		return make(method.Sums, params.Figures), j.emit(ctx, t)
+	}
+	return nil, program.UnknownOperation(t.Op)
+}
+
+// duals are those of the previous sweep. nil: there was none.
+func (j *job) duals(ctx context.Context, t *program.Task) (*solver.State, error) {
+	at := t.Own(params.Dual, 0)
+	if at == (taxonv1.Place{}) {
+		return nil, nil
+	}
+	v, err := t.Get(ctx, []store.Key{t.KeyAt(at, params.Dual)})
+	if err != nil {
+		return nil, err
+	}
+	return decodeState(v[0], len(j.problem.On), len(j.nodes))
+}
+
+// solve runs a sweep.
+func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
+	var p blockwise.Solve
+	if err := method.Decode(t.Params, &p); err != nil {
+		return nil, program.Deterministic(fmt.Errorf("parameters of %s: %w", t.Op, err))
+	}
+	before, err := j.duals(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	s := j.solvers.Get().(*solver.Solver)
+	defer j.solvers.Put(s)
+	var sums solver.Sums
+	var data []byte
+	t.Compute(func() {
+		var after *solver.State
+		if after, sums, err = s.Solve(ctx, before, solver.Options{Gap: p.Gap, MaxEpochs: p.Epochs, Seed: t.Seed}); err == nil {
+			data = encodeState(after)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return method.Sums{
+		blockwise.SumPrimal: sums.Primal, blockwise.SumDual: sums.Dual, params.SumMoved: float64(sums.Moved),
+		params.SumEpochs: float64(sums.Epochs), params.SumVisits: float64(sums.Visits),
+	}, t.Put(ctx, []store.Value{{Key: t.Key(params.Dual), Data: data}}, nil)
+}
+
+// emit writes the vectors that follow from the duals.
+func (j *job) emit(ctx context.Context, t *program.Task) error {
+	st, err := j.duals(ctx, t)
+	if err != nil || st == nil {
+		return err
+	}
+	s := j.solvers.Get().(*solver.Solver)
+	defer j.solvers.Put(s)
+	nodes := make([]program.NodeWeights, len(j.nodes))
+	t.Compute(func() {
+		for m, w := range s.Weights(st) {
+			nodes[m] = program.NodeWeights{Node: j.nodes[m], Columns: w.Feature, Values: w.Value}
+		}
+	})
+	return t.PutWeights(ctx, nodes)
+}
+
+// Carried implements program.Carrier.
+func (Method) Carried() []string { return []string{params.Dual} }
+
+// Carry implements program.Carrier: all marginals are scaled as C is.
+func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
+	s, err := decodeState(data, -1, math.MaxUint32)
+	if err != nil {
+		return nil, err
+	}
+	s.Carry(from.GetC(), to.GetC())
+	return encodeState(s), nil
+}

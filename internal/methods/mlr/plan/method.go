@@ -1,0 +1,166 @@
+// Package plan plans and drives soft-max regression (multinomial logistic regression):
+//
+//	min_W  P(W) = 1/2 ||W||^2 + C sum_i -log softmax_{y_i}(W x_i)
+//
+// over all classes at once, without a structure; every instance has exactly one label y_i. It
+// is solved by L-BFGS whose vectors never meet the driver: row shards give scores, losses and
+// gradients, feature ranges hold W and its history, and the driver sees inner products
+// (Chen, Wang, Zhou 2014, "Large-scale L-BFGS using MapReduce").
+//
+// A sweep is one accepted point:
+//
+//	move     ranges  the trial point W + t d (not in the first sweep, which begins at the start)
+//	score    rows    the trial's losses, and V = C sum_i (e_y - p_i) x_i'
+//	gather   ranges  gradient W - V, and the inner products that the next direction needs
+//
+// If the trial is not good enough, the sweep goes back to move with a smaller t.
+//
+// The certificate is the dual at the current probabilities, D = C sum_i H(p_i) - 1/2 ||V||^2.
+// As C sum_i (loss_i - H(p_i)) = -<W, V>, the gap is P - D = 1/2 ||W - V||^2, half the squared
+// norm of the gradient. It is computed as that, which cancels no digits. The best bound of all
+// sweeps is the one that counts.
+//
+//   - method.go: what is refused, the plan; estimate.go: memory and time
+//   - params.go: what coordinator and worker tell each other
+//   - driver.go: the steps, line search, stopping; direction.go: the two-loop recursion
+package plan
+
+import (
+	"fmt"
+
+	"taxon/coordinator/method"
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Values of --method.
+const (
+	Name     = "mlr"
+	TreeName = "rr-mlr"
+)
+
+// Loss is the one loss that the method has.
+const Loss = "softmax"
+
+// Method is soft-max regression. OnTree: its classes are the leaves of a tree, and R is that of
+// recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent this is 1/2
+// ||U||^2, and a leaf's score is the sum of u_n.x over its path. So the rest is the same with U
+// in the place of W. In V an inner node has the sum of the nodes below it.
+type Method struct{ OnTree bool }
+
+// Name implements method.Method.
+func (m Method) Name() string {
+	if m.OnTree {
+		return TreeName
+	}
+	return Name
+}
+
+// About implements method.Method.
+func (m Method) About() string {
+	if m.OnTree {
+		return "recursive regularisation with the soft-max: classes near their parents, all against each other"
+	}
+	return "soft-max regression of all classes together, without the structure"
+}
+
+// Form implements method.Modeller: scores are margins, and a softmax over all classes makes
+// probabilities of them.
+func (Method) Form(*taxonv1.Options) form.Form { return form.Form{Link: form.Softmax} }
+
+// Unstructured implements method.Unstructured.
+func (m Method) Unstructured() bool { return !m.OnTree }
+
+// Options implements method.Method.
+func (m Method) Options() []method.Option {
+	out := []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift}
+	if m.OnTree {
+		return out
+	}
+	return append(out, method.WarmStart)
+}
+
+// Check implements method.Method.
+func (m Method) Check(p *method.Problem) error {
+	switch {
+	case m.OnTree && p.Tree.IsGraph():
+		return fmt.Errorf("method %s needs a tree: give --hierarchy one, or read a hierarchy in which nodes have several parents as one with --dag first-parent", TreeName)
+	case m.OnTree && p.Spec.GetStructure() == nil:
+		return fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, mlr is the soft-max)", TreeName)
+	case !m.OnTree:
+		if err := method.NoStructure(Name, p); err != nil {
+			return err
+		}
+	}
+	return OneLabelEach(m.Name(), p.Spec.GetData())
+}
+
+// vectors is the number of vectors: classes, or all nodes of the tree.
+func (m Method) vectors(t *taxonomy.Tree) uint64 {
+	if m.OnTree {
+		return uint64(t.Len())
+	}
+	return uint64(len(t.Terminals()))
+}
+
+// OneLabelEach refuses data whose instances do not all have exactly one label.
+func OneLabelEach(name string, d *taxonv1.Data) error {
+	return method.OneLabelEach(d, "method "+name, "rr-svm, rr-lr, bsvm or blr")
+}
+
+const (
+	// rangeEntries is how many weights a range has at most, where a column has fewer: 2 MiB of
+	// each vector.
+	rangeEntries = 1 << 18
+	// minRanges share the work on vectors, where they have rangeColumns columns each.
+	minRanges, rangeColumns = 8, 16
+	// shardVisits is the least work of a row shard: nonzeros times classes.
+	shardVisits = 1 << 18
+	// shardFill is how many nonzeros for each feature a shard has at least: what a shard
+	// writes is dense in the classes, and must be less than what it computes.
+	shardFill = 4
+	maxShards = 64
+)
+
+// Plan implements method.Method.
+func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
+	d, classes := p.Spec.GetData(), m.vectors(p.Tree)
+	columns := d.GetFeatures()
+	if p.Spec.GetOptions().GetBias() > 0 {
+		columns++
+	}
+	if columns == 0 || classes == 0 || d.GetInstances() == 0 {
+		return nil, fmt.Errorf("%d instances with %d features of %d classes: there is nothing to train", d.GetInstances(), columns, classes)
+	}
+	shards := min(d.GetNonzeros()*classes/shardVisits, d.GetNonzeros()/(shardFill*columns), d.GetInstances(), maxShards)
+	ranges := min(max((columns*classes+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns)), maxRanges, columns)
+	detail := Plan{Width: uint32((columns + ranges - 1) / ranges)}
+	return &method.Plan{
+		Items: []method.Items{
+			Rows:   {Kind: method.Rows, Count: int(max(shards, 1))},
+			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
+		},
+		Values: []method.Value{
+			{Name: Trial, Items: Ranges, Versions: 1, Whole: true},
+			{Name: V, Items: Rows, Versions: 1, Whole: true, Cut: true, By: Ranges},
+			{Name: W, Items: Ranges, Versions: Memory + 1, Whole: true},
+			{Name: G, Items: Ranges, Versions: Memory + 1, Whole: true},
+		},
+		Sums:  sumNames(),
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+		Detail: method.Encode(detail),
+	}, nil
+}
+
+// Driver implements method.Method.
+func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
+	d := newDriver(spec.GetOptions(), plan)
+	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
+		return nil, err
+	}
+	if n := d.History.Older; n < 0 || n > Memory || d.Points < 0 {
+		return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", n, d.Points)
+	}
+	return d, nil
+}

@@ -1,0 +1,227 @@
+package solver
+
+import "math"
+
+// Where C is large or labels are noisy, passes settle which duals are above zero long before they
+// settle their values. climb takes over then. With the other duals fixed at zero D is a
+// quadratic, and conjugate gradients find its maximum.
+const (
+	climbFrom  = 60 // passes of a sweep, which most problems do not need
+	climbEvery = 15
+	climbSteps = 300   // conjugate gradients at most
+	climbEnds  = 1e-14 // share of the residual's squared norm at which they end
+	// Except on small problems, a climb takes no longer than the passes before it.
+	smallWeights = 1 << 20
+	smallVisits  = 1 << 24
+	leastSteps   = 10 // conjugate gradients that a climb must have room for
+)
+
+// tight: a row whose sum is this close to C, relatively, can't grow. flat: a direction with less
+// than this share of its parts' own curvature has none.
+const (
+	tight = 1e-11
+	flat  = 1e-13
+)
+
+// face are the duals above zero, row by row.
+type face struct {
+	rows  []int32
+	begin []int // of a row's entries
+	at    []int // place in State.Value
+	class []uint32
+	worth []float64
+	slack []bool // of a row: its duals may grow together
+}
+
+// openFace finds it. worth is s e of each entry.
+func (s *Solver) openFace() *face {
+	f, st := &face{}, s.state
+	for i := range s.p.Class {
+		total, n := 0.0, len(f.at)
+		for k := st.Begin[i]; k < st.Begin[i+1]; k++ {
+			if b := st.Value[k]; b > 0 {
+				total += b
+				scale, e := 1.0, 1.0
+				if s.t != nil {
+					scale, e = s.t.scale(s.p.Class[i], int32(st.Class[k]))
+				}
+				f.at, f.class, f.worth = append(f.at, int(k)), append(f.class, st.Class[k]), append(f.worth, scale*e)
+			}
+		}
+		if len(f.at) > n {
+			f.rows, f.begin, f.slack = append(f.rows, int32(i)), append(f.begin, n), append(f.slack, total < s.p.Rows.RowC(i)*(1-tight))
+		}
+	}
+	f.begin = append(f.begin, len(f.at))
+	return f
+}
+
+// margins sets out to s m of the face's entries at the current vectors.
+func (s *Solver) margins(f *face, out []float64) {
+	for r, i := range f.rows {
+		from, to := f.begin[r], f.begin[r+1]
+		own := s.costs(int(i), f.class[from:to], out[from:to])
+		for k := from; k < to; k++ {
+			if s.t == nil { // costs are 1 + w_m.x, and own is w_y.x
+				out[k] -= own
+			}
+			out[k] = f.worth[k] - out[k]
+		}
+	}
+}
+
+// project takes the mean off the entries of rows whose duals can't grow together.
+func (f *face) project(x []float64) {
+	for r, slack := range f.slack {
+		if slack {
+			continue
+		}
+		part, sum := x[f.begin[r]:f.begin[r+1]], 0.0
+		for _, v := range part {
+			sum += v
+		}
+		sum /= float64(len(part))
+		for k := range part {
+			part[k] -= sum
+		}
+	}
+}
+
+// scaled sets z to r by the rows' squared lengths.
+func (s *Solver) scaled(f *face, r, z []float64) (product float64) {
+	for n, i := range f.rows {
+		a := s.p.Rows.Norm(int(i))
+		for k := f.begin[n]; k < f.begin[n+1]; k++ {
+			z[k] = r[k] / a
+			product += float64(r[k] * z[k])
+		}
+	}
+	return product
+}
+
+// parts is the sum of the curvatures along d's entries, each for itself.
+func (s *Solver) parts(f *face, d []float64) (sum float64) {
+	for r, i := range f.rows {
+		for k := f.begin[r]; k < f.begin[r+1]; k++ {
+			sum += float64(s.p.Rows.Norm(int(i)) * d[k] * d[k])
+		}
+	}
+	return sum
+}
+
+// at sets the duals of the face and makes the vectors that follow.
+func (s *Solver) at(f *face, b []float64) {
+	for k, p := range f.at {
+		s.state.Value[p] = b[k]
+	}
+	s.fill()
+}
+
+// climb raises D over the duals above zero. It goes towards the maximum, and stops where a dual
+// becomes zero or a row's sum becomes C. Then it continues with the duals that are left.
+func (s *Solver) climb(sums *Sums, spent int64) {
+	if len(s.w) <= smallWeights {
+		spent = max(spent, smallVisits)
+	}
+	for end, more := sums.Visits+spent, true; more; {
+		more = s.climbOnce(sums, end)
+	}
+}
+
+// climbOnce is one such step of climb. more: it stopped early.
+func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
+	f := s.openFace()
+	n := len(f.at)
+	each := int64(len(s.w)) / 2 // of a step
+	for r, i := range f.rows {
+		index, _ := s.p.Rows.X.Row(int(i))
+		each += int64(len(index)+1) * int64(f.begin[r+1]-f.begin[r]+1) * 2
+	}
+	if n == 0 || sums.Visits+leastSteps*each > end {
+		return false
+	}
+	b, x, r, z, d, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	for k, p := range f.at {
+		b[k] = s.state.Value[p]
+	}
+	s.at(f, b)
+	s.margins(f, q)
+	for k := range r {
+		r[k] = f.worth[k] - q[k]
+	}
+	f.project(r)
+	rz := s.scaled(f, r, z)
+	first := rz
+	copy(d, z)
+	for step := 0; step < climbSteps && rz > climbEnds*first && rz > still*still && sums.Visits < end; step++ {
+		s.at(f, d)
+		s.margins(f, q)
+		sums.Visits += each
+		curve := 0.0
+		for k, v := range d {
+			curve += float64(v * q[k])
+		}
+		level := float64(flat * s.parts(f, d))
+		ends := !(curve > level) // D goes on rising along d
+		f.project(q)
+		length := rz / max(curve, level)
+		for k := range x {
+			x[k] += float64(length * d[k])
+			r[k] -= float64(length * q[k])
+		}
+		if ends {
+			break
+		}
+		last := rz
+		rz = s.scaled(f, r, z)
+		for k := range d {
+			d[k] = z[k] + float64(rz/last*d[k])
+		}
+		f.project(d) // off what rounding put there
+	}
+	f.project(x)
+	length, hit := f.reach(s, b, x)
+	if more = length < 1; !more {
+		length = 1
+	}
+	for k := range b {
+		b[k] = max(b[k]+float64(length*x[k]), 0)
+	}
+	if more && hit >= 0 {
+		b[hit] = 0
+	}
+	for r, i := range f.rows {
+		part, total, c := b[f.begin[r]:f.begin[r+1]], 0.0, s.p.Rows.RowC(int(i))
+		for _, v := range part {
+			total += v
+		}
+		for k := range part {
+			if total > c { // by rounding
+				part[k] *= c / total
+			}
+		}
+		s.sum(int(i), part, c)
+	}
+	s.at(f, b)
+	return more
+}
+
+// reach is how far b may go along x within all bounds, and the dual that is zero there; -1: a
+// row's sum is C.
+func (f *face) reach(s *Solver, b, x []float64) (far float64, hit int) {
+	far, hit = math.Inf(1), -1
+	for r, i := range f.rows {
+		total, grows := 0.0, 0.0
+		for k := f.begin[r]; k < f.begin[r+1]; k++ {
+			total += b[k]
+			grows += x[k]
+			if x[k] < 0 && -b[k]/x[k] < far {
+				far, hit = -b[k]/x[k], k
+			}
+		}
+		if c := s.p.Rows.RowC(int(i)); f.slack[r] && grows > 0 && (c-total)/grows < far {
+			far, hit = max(c-total, 0)/grows, -1
+		}
+	}
+	return far, hit
+}

@@ -1,0 +1,221 @@
+package solver
+
+import (
+	"math"
+)
+
+// signShare is what the signs may leave of the gap that a solve aims at.
+const signShare = 0.3
+
+// sign sets M to that of the signs S.
+func (t *nodes) sign(signs []float64) {
+	for p, x := range signs {
+		t.m.Entry[p] = float64(t.Alpha * x)
+	}
+}
+
+// turn raises D in the signs at fixed duals b, recomputes w, and returns the gap that the signs
+// leave:
+//
+//	sum over pairs of Alpha (|w_n.w_a| - S_na w_n.w_a)
+//
+// With Gram = v v' the nodes below one of level 1 have D(S) = -1/2 tr(Gram M(S)^-1). It is
+// concave with the gradient Alpha W_na, where W = M^-1 Gram M^-1 holds the products of the w.
+func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
+	s.sumUp()
+	t := s.t
+	n := s.p.Classes
+	gram := make([][]float64, n)
+	pairs := len(t.m.Entry)
+	for k := 1; k < n; k = int(t.end[k]) {
+		if t.end[k] > int32(k)+1 {
+			gram[k] = make([]float64, t.below[k]*t.below[k])
+		}
+	}
+	for f := range s.width {
+		s.eachNode(f, func(v []float64) {
+			for k, g := range gram {
+				for a := 0; len(g) > 0 && a < t.below[k]; a++ {
+					if x := v[k+a]; x != 0 {
+						row := g[a*t.below[k]:][:a+1]
+						for b := range row {
+							row[b] += float64(x * v[k+b])
+						}
+					}
+				}
+			}
+		}, false)
+	}
+	for k, g := range gram {
+		if len(g) > 0 {
+			size := t.below[k]
+			for a := range size {
+				for b := range a {
+					g[b*size+a] = g[a*size+b]
+				}
+			}
+			share := float64(t.m.Begin[t.end[k]]-t.m.Begin[k]) / float64(pairs)
+			left += t.raise(int32(k), g, s.state.Sign, aim*share)
+		}
+	}
+	t.invert()
+	s.solveAll()
+	sums.Visits += s.p.Rows.X.NNZ
+	return left
+}
+
+// pair is a node and an ancestor, both numbered within their tree below level 1, and the pair's
+// index.
+type pair struct{ n, a, at int }
+
+// Steps of the signs of a part of the tree.
+const (
+	maxSignPasses = 60
+	maxHalvings   = 40
+	armijo        = 1e-4
+)
+
+// raise makes projected Newton steps in the signs below node k until they leave less than aim.
+func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64) {
+	size := t.below[k]
+	var pairs []pair
+	for n := k; n < t.end[k]; n++ {
+		a := t.Parent[n]
+		for at := t.m.Begin[n]; at < t.m.Begin[n+1]; at++ {
+			pairs = append(pairs, pair{int(n - k), int(a - k), int(at)})
+			a = t.Parent[a]
+		}
+	}
+	w, half := make([]float64, size*size), make([]float64, size*size)
+	// value is D, with M^-1 and, from it, M^-1 Gram.
+	value := func() float64 {
+		for _, p := range pairs {
+			t.m.Entry[p.at] = float64(t.Alpha * signs[p.at])
+		}
+		t.invertBelow(int(k))
+		trace := 0.0
+		for j, x := range t.g[k] {
+			trace += float64(x * gram[j])
+		}
+		return -trace / 2
+	}
+	d := value()
+	gradient, step, before := make([]float64, len(pairs)), make([]float64, len(pairs)), make([]float64, len(pairs))
+	free := make([]bool, len(pairs))
+	for range maxSignPasses {
+		multiply(half, t.g[k], gram, size)
+		multiply(w, half, t.g[k], size)
+		left = 0
+		for j, p := range pairs {
+			x := w[p.n*size+p.a]
+			gradient[j] = float64(t.Alpha * x)
+			left += float64(t.Alpha * (math.Abs(x) - float64(signs[p.at]*x)))
+			before[j] = signs[p.at]
+			free[j] = !(gradient[j] >= 0 && before[j] >= 1 || gradient[j] <= 0 && before[j] <= -1)
+		}
+		if left <= aim {
+			return left
+		}
+		t.newton(k, pairs, w, gradient, step, free)
+		accepted := false
+		for length := 1.0; length > 1.0/(1<<maxHalvings); length /= 2 {
+			predictedGain := 0.0
+			for j, p := range pairs {
+				signs[p.at] = max(-1, min(1, before[j]+float64(length*step[j])))
+				predictedGain += float64(gradient[j] * (signs[p.at] - before[j]))
+			}
+			if now := value(); predictedGain > 0 && now >= d+float64(armijo*predictedGain) {
+				accepted = now > d
+				d = now
+				break
+			}
+		}
+		if !accepted {
+			for j, p := range pairs {
+				signs[p.at] = before[j]
+			}
+			value()
+			return left
+		}
+	}
+	return left
+}
+
+// newton sets step to the solution of H step = gradient over the free pairs, H being the Hessian
+// of -D, by conjugate gradients with the diagonal as preconditioner. The entry of H of two pairs
+// (i, a) and (j, b) is
+//
+//	Alpha^2 (W_ij G_ab + W_ib G_aj + W_aj G_ib + W_ab G_ij),   G = M^-1
+func (t *nodes) newton(k int32, pairs []pair, w, gradient, step []float64, free []bool) {
+	size, g, n := t.below[k], t.g[k], len(pairs)
+	square := t.Alpha * t.Alpha
+	scale := make([]float64, n)
+	r, z, p, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	clear(step)
+	rz := 0.0
+	for j, e := range pairs {
+		nn, aa, na := e.n*size+e.n, e.a*size+e.a, e.n*size+e.a
+		d := float64(square * (float64(w[nn]*g[aa]) + float64(w[aa]*g[nn]) + float64(2*w[na]*g[na])))
+		if scale[j] = 0; free[j] && d > 0 {
+			scale[j] = 1 / d
+			r[j] = gradient[j]
+		}
+		z[j] = r[j] * scale[j]
+		p[j] = z[j]
+		rz += float64(r[j] * z[j])
+	}
+	first := rz
+	left, right := make([]float64, size*size), make([]float64, size*size)
+	for range min(2*n+10, 400) {
+		if !(rz > 1e-20*first) {
+			return
+		}
+		// E = sum p (e_n e_a' + e_a e_n'); q = G E W at the pairs, and its transpose.
+		clear(left)
+		for j, e := range pairs {
+			if p[j] != 0 {
+				for c := range size {
+					left[e.n*size+c] += float64(p[j] * w[e.a*size+c])
+					left[e.a*size+c] += float64(p[j] * w[e.n*size+c])
+				}
+			}
+		}
+		multiply(right, g, left, size)
+		pq := 0.0
+		for j, e := range pairs {
+			if q[j] = 0; scale[j] > 0 {
+				q[j] = float64(square * (right[e.n*size+e.a] + right[e.a*size+e.n]))
+				pq += float64(p[j] * q[j])
+			}
+		}
+		if !(pq > 0) {
+			return
+		}
+		alpha, next := rz/pq, 0.0
+		for j := range step {
+			step[j] += float64(alpha * p[j])
+			r[j] -= float64(alpha * q[j])
+			z[j] = r[j] * scale[j]
+			next += float64(r[j] * z[j])
+		}
+		for j := range p {
+			p[j] = z[j] + float64(next/rz*p[j])
+		}
+		rz = next
+	}
+}
+
+// multiply is out = a b of square matrices.
+func multiply(out, a, b []float64, n int) {
+	clear(out)
+	for i := range n {
+		row := out[i*n:][:n]
+		for k, x := range a[i*n:][:n] {
+			if x != 0 {
+				for j, y := range b[k*n:][:n] {
+					row[j] += float64(x * y)
+				}
+			}
+		}
+	}
+}

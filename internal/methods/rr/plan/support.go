@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"math"
+
+	"taxon/coordinator/method"
+	"taxon/internal/data/taxonomy"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// Figures of the first sweep, whose duals and working sets are the largest of a training. They are
+// fitted to trainings of titles (YSO), glosses (WordNet), web pages by character n-grams, pages like
+// LWIKI's, and rows of few rare words; docs/deploy.md has the measurements. A class's duals lie on
+//
+//   - rows around its positives, supportPerPositive for each;
+//   - rows that hold one of its positives' words without being positive. Most words are told apart
+//     together: they grow with the square root of the number of words;
+//   - rows of other words. A score there is the bias alone, which no word corrects, so each takes
+//     a dual until as many have one that a row hardly avoids sharing a word with them. With an expected
+//     number of words in common of two rows these are a few times its inverse.
+const (
+	supportPerPositive = 4
+	supportPerWord     = 24
+	supportPerClass    = neighbours
+	strangers          = 5
+	strangersFlat      = 20 // without internals blocks are solved to their end at once
+	workingPerSupport  = 1.5
+	workingFlat        = 3           // at most, as mapper narrows crowded bands
+	sampleRows         = SampledFrom // at most, of a first sweep that sees a sample
+)
+
+// firstSweep holds the sizes of the values that a first sweep's MAP tasks write.
+type firstSweep struct {
+	support float64 // duals
+	rows    float64 // of the blocks' working sets
+	entries float64 // of the blocks' contributions to their parents
+	weights float64 // of the classes at the end, where they differ from their parents'
+}
+
+// firstSweepOf estimates a first sweep.
+func firstSweepOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) (f firstSweep) {
+	d := spec.GetData()
+	rows, voc := float64(d.GetInstances()), newVocabulary(d)
+	seen, alone, perSupport := rows, strangersFlat/wordsInCommon(d), float64(workingFlat)
+	sampled, joint := d.GetInstances() >= SampledFrom, len(tree.Internals()) > 0
+	if sampled {
+		seen = sampleRows
+	}
+	if joint {
+		alone, perSupport = strangers/wordsInCommon(d), workingPerSupport
+	}
+	for b := range len(plan.BlockBegin) - 1 {
+		all, siblings := 0.0, 0.0 // rows with a dual, of the block and below a parent
+		terminals := plan.Block(b)
+		for i, n := range terminals {
+			positives := 0.0
+			if l := tree.Label[n]; l >= 0 && int(l) < len(d.GetLabelInstances()) {
+				positives = float64(d.LabelInstances[l])
+			}
+			support := supportPerClass + supportPerPositive*positives + supportPerWord*math.Sqrt(voc.distinct(positives)) + alone
+			support = min(support, seen+positives, rows)
+			f.support += support
+			f.weights += voc.distinct(support / method.FirstSweeps)
+			all += support
+			if siblings += support; joint && (i == len(terminals)-1 || tree.Parent[n] != tree.Parent[terminals[i+1]]) {
+				f.entries += voc.distinct(siblings)
+				siblings = 0
+			}
+		}
+		if sampled {
+			f.rows += min(perSupport*all, rows)
+		} else {
+			f.rows += rows // nothing is narrowed
+		}
+	}
+	return f
+}
+
+// wordsInCommon is the expected number of features that two rows share, sum_f (count_f / rows)^2.
+func wordsInCommon(d *taxonv1.Data) float64 {
+	sum := 1e-9 // of rows that share none
+	for _, b := range countBuckets(d) {
+		share := b.count / float64(max(d.GetInstances(), 1))
+		sum += float64(b.end-b.begin) * share * share
+	}
+	return sum
+}

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"taxon/internal/jobspec"
+	taxonv1 "taxon/proto/taxon/v1"
+)
+
+// described is a flat job on rows that draw each word with the probability shares have, whose classes
+// have so many positives each.
+func described(rows, classes, positives int, shares []float64) *taxonv1.JobSpec {
+	d := &taxonv1.Data{Instances: uint64(rows), Features: uint64(len(shares))}
+	for range classes {
+		d.Labels = append(d.Labels, string(rune('a'+len(d.Labels)%26))+string(rune('a'+len(d.Labels)/26)))
+		d.LabelInstances = append(d.LabelInstances, uint32(positives))
+	}
+	sum := 0.0
+	for _, s := range shares {
+		sum += s * float64(rows)
+		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(math.Round(sum)))
+	}
+	d.Nonzeros = uint64(math.Round(sum))
+	return &taxonv1.JobSpec{Options: &taxonv1.Options{Method: "bsvm", Loss: "hinge", C: 1, Bias: 1}, Data: d}
+}
+
+func firstOf(t *testing.T, spec *taxonv1.JobSpec) firstSweep {
+	t.Helper()
+	tree, _, err := jobspec.Tree(spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return firstSweepOf(tree, spec, newPlan(tree, spec))
+}
+
+// TestFirstSweep: rows that share a word with most others leave a class with some hundred duals, and
+// rows of rare words leave it with most of what the first sweep sees. Working sets of large data are a
+// few times the duals. Nothing exceeds the rows.
+func TestFirstSweep(t *testing.T) {
+	const classes, positives = 160, 5
+	common := append(slices.Repeat([]float64{0.3}, 10), slices.Repeat([]float64{0.002}, 2000)...)
+	rare := slices.Repeat([]float64{0.0005}, 10000)
+	for _, c := range []struct {
+		name        string
+		rows        int
+		shares      []float64
+		least, most float64 // duals of a class
+	}{
+		{"common words", 10000, common, 150, 400},
+		{"rare words", 10000, rare, 4000, 10000},
+		{"rare words of large data", 200000, rare, 4000, sampleRows + positives},
+		{"fewer rows than that", 100, common, 90, 100},
+	} {
+		f := firstOf(t, described(c.rows, classes, positives, c.shares))
+		if got := f.support / classes; got < c.least || got > c.most {
+			t.Errorf("%s: %g duals a class, want %g to %g", c.name, got, c.least, c.most)
+		}
+		if blocks := float64(classes / blockTerminals); f.rows > blocks*float64(c.rows) || f.rows < f.support/blockTerminals {
+			t.Errorf("%s: %g rows for %g duals", c.name, f.rows, f.support)
+		}
+		if f.entries != 0 || f.weights <= 0 {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+	large, larger := described(100000, classes, positives, common), described(100000, classes, 8*positives, common)
+	if a, b := firstOf(t, large), firstOf(t, larger); b.support <= a.support || b.support > 8*a.support || a.rows > 1.001*workingFlat*a.support {
+		t.Errorf("%+v, with eight times the positives %+v", a, b)
+	}
+}

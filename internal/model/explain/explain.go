@@ -1,0 +1,280 @@
+// Package explain shows why a model gives an instance its label: what each level of the path to
+// the class adds to its score, and which features speak for and against it there.
+//
+// Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
+// speak in terms of `taxon explain`'s flags.
+package explain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
+)
+
+// Options say which instances are explained, and in what detail.
+type Options struct {
+	Model string
+	Texts []string      // the instances; or Data
+	Data  predict.Input // one instance of it
+	Row   int           // of Data, from 1
+	Label string        // the class; "": the one predicted
+	Top   int           // classes to list, at least 1
+	Words int           // features to list for, and as many against, at each level
+}
+
+// Explanation is the explanation of one instance: `taxon explain --json`.
+type Explanation struct {
+	Label string  `json:"label"` // the class that is explained
+	Score float64 `json:"score"`
+	Place int     `json:"place,omitempty"` // among all classes, from 1; left out beyond --top
+	Path  []Level `json:"path"`
+	Best  []Score `json:"best"` // the best classes with their scores
+	Known int     `json:"known_features"`
+}
+
+// Score is a class with its score.
+type Score struct {
+	Label string  `json:"label"`
+	Score float64 `json:"score"`
+}
+
+// Level is one node of the path.
+type Level struct {
+	Kind    string  `json:"kind"`
+	Name    string  `json:"name"`
+	Score   float64 `json:"score"` // of all levels so far
+	Gain    float64 `json:"gain"`  // of this level
+	Bias    float64 `json:"bias"`  // the part of gain that is the bias
+	For     []Term  `json:"for"`
+	Against []Term  `json:"against"`
+
+	// For models that learn precisions. 1/precision is the variance of weights: of this node
+	// around its parent (OfItself), or of its children around it; for all features, or by
+	// feature. Among the instance's features, Shared are those whose precision is furthest above
+	// what the prior expects, Apart those furthest below.
+	Precision float64 `json:"precision,omitempty"`
+	OfItself  bool    `json:"of_itself,omitempty"`
+	Shared    []Trait `json:"shared,omitempty"`
+	Apart     []Trait `json:"apart,omitempty"`
+}
+
+// Trait is the precision of one feature.
+type Trait struct {
+	Feature   uint32  `json:"feature,omitempty"` // index in the input, from 1; 0: the bias
+	Word      string  `json:"word,omitempty"`
+	Precision float64 `json:"precision"`
+	Expected  float64 `json:"expected"` // by the prior
+}
+
+// Term is what one feature adds.
+type Term struct {
+	Feature uint32  `json:"feature"` // index in the input, from 1
+	Word    string  `json:"word,omitempty"`
+	Value   float32 `json:"value"`
+	Gain    float64 `json:"gain"`
+}
+
+// Check refuses options that contradict each other.
+func (o *Options) Check() error {
+	switch {
+	case len(o.Texts) > 0 && o.Data.Path != "":
+		return exitcode.Usagef("explain: --data and the text %q exclude each other", o.Texts[0])
+	case len(o.Texts) > 0 && !o.Data.Text:
+		return exitcode.Usagef("explain: unexpected argument %q: %s", o.Texts[0], TextsAre)
+	case len(o.Texts) == 0 && o.Data.Path == "":
+		return exitcode.Usagef("explain: give an instance: --data FILE and --row N, or --text 'the small dog barked'")
+	}
+	for _, t := range o.Texts {
+		if strings.TrimSpace(t) == "" {
+			return exitcode.Usagef("explain: a text is empty: %s", TextsAre)
+		}
+	}
+	return nil
+}
+
+// TextsAre explains how texts are given.
+const TextsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
+
+// Run explains the instances in their order.
+func Run(ctx context.Context, o Options, ui progress.Teller) ([]*Explanation, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if len(o.Texts) > 0 { // each is a line
+		if m.Text == nil {
+			return nil, exitcode.Usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
+		}
+		var lines strings.Builder
+		for _, t := range o.Texts {
+			fmt.Fprintf(&lines, "\t%s\n", strings.Join(strings.Fields(t), " "))
+		}
+		o.Data.Files.In, o.Data.Path, o.Row = strings.NewReader(lines.String()), fs.Stdin, 1
+	}
+	o.Data.AsTrained = !o.Data.Text
+	batches, err := o.instances(ctx, m, max(len(o.Texts), 1), ui)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Explanation
+	for _, b := range batches {
+		e, err := o.Explain(m, b.Column, b.Value)
+		if err != nil {
+			return nil, err
+		}
+		if e.Known == 0 {
+			ui.Warn("no feature of the instance is known to the model: its scores are those of the bias alone")
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// instances reads n instances from row o.Row on, each into its own batch.
+func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Teller) ([]*model.Batch, error) {
+	rows, err := predict.Open(ctx, m, o.Data, ui)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var b model.Batch
+	var out []*model.Batch
+	for seen := 0; ; {
+		b.Reset()
+		err := rows.Fill(&b)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		for at := range b.Rows() {
+			if seen++; seen >= o.Row {
+				one := new(model.Batch)
+				one.Add(b.Column[b.Begin[at]:b.Begin[at+1]], b.Value[b.Begin[at]:b.Begin[at+1]])
+				if out = append(out, one); len(out) == n {
+					return out, nil
+				}
+			}
+		}
+		if err != nil {
+			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no --row %d", format.Counted(int64(seen), "instance", "instances"), o.Row)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Explain scores a row in the model's columns, and explains the score of the class asked for.
+func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*Explanation, error) {
+	var b model.Batch
+	b.Add(columns, values)
+	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: o.Top})
+	if err != nil {
+		return nil, err
+	}
+	var r model.Result
+	if err := p.NewScorer().Predict(&b, &r); err != nil {
+		return nil, err
+	}
+	node := r.Best(0)[0].Node
+	if o.Label != "" {
+		if node, err = terminalOf(m, o.Label); err != nil {
+			return nil, err
+		}
+	}
+	e := &Explanation{Label: m.Tree.Name[node], Known: len(b.Column)}
+	for i, s := range r.Best(0) {
+		e.Best = append(e.Best, Score{m.Tree.Name[s.Node], s.Score})
+		if s.Node == node {
+			e.Place = i + 1
+		}
+	}
+	for _, l := range m.Explain(node, b.Column, b.Value) {
+		d := describeLevel(m, l, o.Words)
+		d.precisions(m, l.Node, b.Column, o.Words)
+		e.Path = append(e.Path, d)
+		e.Score = l.Score
+	}
+	return e, nil
+}
+
+func terminalOf(m *model.Model, label string) (int32, error) {
+	for n, name := range m.Tree.Name {
+		if name == label && m.Tree.Leaf[n] {
+			return int32(n), nil
+		}
+	}
+	return 0, exitcode.Usagef("explain: --label %s: the model has no such class", format.QuoteIfNeeded(label))
+}
+
+// precisions adds what the model has learned about node n, for an instance with these columns.
+func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int) {
+	if !m.HasMoments() {
+		return
+	}
+	list := m.Precisions(int(n))
+	if !m.ByFeature() {
+		if len(list) > 0 {
+			d.Precision, d.OfItself = list[0].Value, m.Own()
+		}
+		return
+	}
+	list = slices.DeleteFunc(list, func(p model.Moment) bool {
+		return p.Column < len(m.Feature) && !slices.Contains(columns, uint32(p.Column))
+	})
+	var at []int
+	for _, p := range list {
+		at = append(at, p.Column)
+	}
+	var traits []Trait
+	for i, x := range m.Expected(int(n), at) {
+		t := Trait{Precision: list[i].Value, Expected: x.Value}
+		if x.Column < len(m.Feature) {
+			t.Feature, t.Word = m.Feature[x.Column], m.Word(x.Column)
+		}
+		traits = append(traits, t)
+	}
+	ratio := func(t Trait) float64 { return t.Precision / t.Expected }
+	slices.SortStableFunc(traits, func(a, b Trait) int { return cmp.Compare(ratio(b), ratio(a)) })
+	for _, t := range traits {
+		if len(d.Shared) < words && ratio(t) > 1 {
+			d.Shared = append(d.Shared, t)
+		}
+	}
+	for _, t := range slices.Backward(traits) {
+		if len(d.Apart) < words && ratio(t) <= 1 {
+			d.Apart = append(d.Apart, t)
+		}
+	}
+}
+
+// describeLevel names a level, and keeps the strongest words on either side.
+func describeLevel(m *model.Model, l model.Level, words int) Level {
+	d := Level{Kind: m.NodeKind(int(l.Node)), Name: m.NodeName(int(l.Node)), Score: l.Score, Gain: l.Gain, Bias: l.Bias,
+		For: []Term{}, Against: []Term{}}
+	for _, term := range l.Terms {
+		side := &d.For
+		if term.Gain < 0 {
+			side = &d.Against
+		}
+		if len(*side) == words {
+			continue
+		}
+		*side = append(*side, Term{Feature: m.Feature[term.Column], Word: m.Word(int(term.Column)), Value: term.Value, Gain: term.Gain})
+	}
+	return d
+}

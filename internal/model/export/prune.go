@@ -1,0 +1,119 @@
+package export
+
+import (
+	"context"
+	"strings"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/evaluate"
+	"taxon/internal/ui/progress"
+)
+
+// PruneReport describes the pruning.
+type PruneReport struct {
+	Threshold float64 `json:"threshold"`
+	Values    string  `json:"values"`
+	Entries   int64   `json:"entries"`
+	Whole     int64   `json:"-"` // entries before pruning
+	// With --threshold auto: micro F1 on --data before and after.
+	MicroF1       *float64 `json:"micro_f1,omitempty"`
+	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
+}
+
+// ModelDir is the model's folder: one that is empty or missing or, with --force, that holds a
+// model.
+func (o *Options) ModelDir() (string, error) {
+	dir := strings.TrimRight(o.Out, "/")
+	if dir == "" {
+		dir = o.Out
+	}
+	if err := model.Replaceable(dir); err != nil {
+		return "", err
+	}
+	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.Force { // Replaceable could list it
+		return "", fs.Inputf(dir, 0, "exists already: choose another --out, or use --force to replace it")
+	}
+	return dir, nil
+}
+
+// writePruned writes a pruned model.
+func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui progress.Teller) error {
+	dir, err := o.ModelDir()
+	if err != nil {
+		return err
+	}
+	p := model.PruneOptions{Threshold: o.Threshold, Values: o.Values}
+	r.PruneReport = &PruneReport{Values: o.Values, Whole: int64(m.Manifest.Counts.Overrides)}
+	if o.Auto {
+		s := pruneSearch{ui: ui, m: m, o: o, p: p, trial: dir + ".trial"}
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+		p = s.p
+		r.MicroF1, r.MicroF1Pruned = &s.cost.MicroF1, &s.cost.Pruned
+	}
+	man, err := m.WritePruned(ctx, dir, p, model.Threads(o.Threads))
+	if err != nil {
+		return err
+	}
+	r.Threshold, r.Entries = p.Threshold, man.Pruned.Entries
+	r.Bytes = fs.FolderBytes(dir)
+	return nil
+}
+
+// pruneSearch finds the largest threshold whose micro F1 on the data is at most so many points below that
+// of the whole model.
+type pruneSearch struct {
+	ui    progress.Teller
+	m     *model.Model
+	o     *Options
+	p     model.PruneOptions
+	trial string // folder for the models tried
+
+	cost model.PruneCost // of the model tried last
+}
+
+// run leaves the threshold in p, with what it costs.
+func (s *pruneSearch) run(ctx context.Context) (err error) {
+	if s.cost.MicroF1, err = s.microF1(ctx, s.ui, s.m.Dir); err != nil {
+		return err
+	}
+	line := s.ui.Start("prune: thresholds tried", 0)
+	defer line.Done()
+	tried := int64(0)
+	s.p.Threshold, err = s.m.LargestThreshold(func(t float64) (float64, error) {
+		s.cost.Pruned, err = s.try(ctx, t)
+		tried++
+		line.Set(tried)
+		return 100*(s.cost.MicroF1-s.cost.Pruned) - s.o.Loss, err
+	})
+	s.p.Cost = &s.cost
+	return err
+}
+
+// try writes a model pruned at t and measures it.
+func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
+	if fs.Exists(s.trial) {
+		return 0, fs.Inputf(s.trial, 0, "exists, and models are tried there: remove it, or choose another --out")
+	}
+	defer func() { _ = fs.RemoveAll(s.trial) }()
+	p := s.p
+	p.Threshold = t
+	if _, err := s.m.WritePruned(ctx, s.trial, p, model.Threads(s.o.Threads)); err != nil {
+		return 0, err
+	}
+	return s.microF1(ctx, progress.Silent{}, s.trial)
+}
+
+func (s *pruneSearch) microF1(ctx context.Context, ui progress.Teller, dir string) (float64, error) {
+	r, err := evaluate.Run(ctx, evaluate.Options{Model: dir, Data: s.o.Data}, ui)
+	if err != nil {
+		return 0, err
+	}
+	if r.MicroF1 == 0 && dir == s.m.Dir {
+		return 0, fs.Inputf(fs.Clean(s.o.Data.Path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
+	}
+	s.cost.Instances = r.Instances
+	return r.MicroF1, nil
+}

@@ -1,0 +1,346 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	iofs "io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/model/predict"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
+)
+
+// Formats lists the formats there are.
+var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
+
+// Alias gives a format the one name that it has here: taxon is model.
+func (o *Options) Alias() {
+	if o.Format == "taxon" {
+		o.Format = "model"
+	}
+}
+
+// Options say what is exported and where to. Messages use the names of `taxon export`'s flags.
+type Options struct {
+	Model     string // a folder
+	Format    string // one of Formats
+	What      string // model.Mean, model.Variance or model.Precision
+	Out       string // a file, - for Stdout, or a folder that exists or ends in /
+	Stdout    io.Writer
+	MinParts  int  // least number of parts of a folder, if the format can be cut
+	Threads   int  // 0: all cores
+	ForceSize bool // format liblinear: write it however large it is
+
+	Threshold float64 // weights below it are left out or, with format model, become the parent's
+	// The rest is for format model.
+	Auto   bool          // find the largest threshold that Loss allows on Data
+	Loss   float64       // points of micro-F1 that may be lost with Auto
+	Data   predict.Input // labelled instances
+	Values string        // one of model.PrunedValues
+	Force  bool          // replace a model that is there
+}
+
+// WholeModel says whether the model is to be copied unchanged.
+func (o *Options) WholeModel() bool {
+	return o.Format == "model" && !o.Auto && o.Threshold == 0 && o.Values == "float32"
+}
+
+// Report sums up an export: `taxon export --json`.
+type Report struct {
+	Out     string  `json:"out"`
+	Format  string  `json:"format"`
+	Nodes   int     `json:"nodes"`
+	Bytes   int64   `json:"bytes,omitempty"` // of one file, or of a pruned model's folder
+	Seconds float64 `json:"seconds"`
+
+	*PruneReport // format model only
+}
+
+// Check refuses options that contradict each other.
+func (o *Options) Check() error {
+	o.Alias()
+	pruning := o.Format == "model"
+	switch {
+	case o.Out == "":
+		return exitcode.Usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+	case o.What != model.Mean && (o.Format != "text" || o.Threshold != 0):
+		return exitcode.Usagef("export: --what %s goes with --format text, without --threshold", o.What)
+	case o.What != model.Mean && isFolder(o.Out):
+		return exitcode.Usagef("export: --what %s writes one file: name it with --out", o.What)
+	case o.ForceSize && o.Format != "liblinear":
+		return exitcode.Usagef("export: --force-size goes with --format liblinear")
+	case o.Force && !pruning:
+		return exitcode.Usagef("export: --force goes with --format model")
+	case pruning && o.Out == fs.Stdin:
+		return exitcode.Usagef("export: a model is a folder: name it with --out")
+	case !pruning && o.Values != "float32":
+		return exitcode.Usagef("export: --values %s goes with --format model", o.Values)
+	case !pruning && o.Auto:
+		return exitcode.Usagef("export: --threshold auto goes with --format model: give a number")
+	case o.Auto && o.Data.Path == "":
+		return exitcode.Usagef("export: --threshold auto measures what pruning costs: add --data FILE with labelled instances")
+	case o.Data.Path == fs.Stdin:
+		return exitcode.Usagef("export: --data is read several times: give a file instead of standard input")
+	case !o.Auto && o.Data.Path != "":
+		return exitcode.Usagef("export: --data goes with --threshold auto")
+	}
+	return nil
+}
+
+// Run writes the weights of a model, or a smaller model.
+func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if err := predict.RefuseOverwrite("export", "--out", o.Out, o.Data.Path, o.Model); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	r := &Report{Out: o.Out, Format: o.Format, Nodes: m.Tree.Len()}
+	if o.Format == "model" {
+		err = o.writePruned(ctx, m, r, ui)
+	} else {
+		err = o.writeWeights(ctx, m, r, ui)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r, err
+}
+
+// weightFormat is a format for one file or for parts.
+type weightFormat struct {
+	ext    string
+	matrix bool // a matrix of classes x features, with labels next to it
+	whole  bool // it can't be cut into parts
+	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
+}
+
+func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
+	switch name {
+	case "liblinear":
+		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _, threads int) error {
+			return s.Liblinear(ctx, w, threads)
+		}}, nil
+	case "npz":
+		return weightFormat{ext: ".npz", matrix: true, write: s.NPZ}, nil
+	case "safetensors":
+		return weightFormat{ext: ".safetensors", matrix: true, write: s.Safetensors}, nil
+	case "parquet":
+		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
+	}
+	if what != model.Mean {
+		return weightFormat{ext: ".txt", whole: true, write: func(ctx context.Context, w io.Writer, _, _, _ int) error {
+			return m.WriteMoments(ctx, w, what)
+		}}, m.CheckMoments(what)
+	}
+	t, err := m.NewTextExporter(threshold)
+	return weightFormat{ext: ".txt", write: t.WriteRange}, err
+}
+
+// writeWeights writes all formats but a model.
+func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui progress.Teller) error {
+	s, err := NewSource(m, o.Threshold)
+	if err != nil {
+		return err
+	}
+	f, err := formatOf(o.Format, o.What, m, s, o.Threshold)
+	if err != nil {
+		return err
+	}
+	if o.Format == "liblinear" {
+		if err := o.liblinearFits(s, ui); err != nil {
+			return err
+		}
+	}
+	beside := map[string][]byte{}
+	if f.matrix {
+		if err := s.CheckMatrix(); err != nil {
+			return err
+		}
+		beside = s.Features()
+		beside["labels.txt"] = s.Labels(0, m.Tree.Len())
+		if m.Structure != nil {
+			beside["edges.txt"] = m.Structure.Text()
+		}
+	}
+	size, err := o.size(ctx, f, s)
+	if err != nil {
+		return err
+	}
+	if size > noteBytes && o.Format != "liblinear" {
+		ui.Note("the weights take about %s in format %s", format.Bytes(size), o.Format)
+	}
+	line := ui.StartBytes("export", size)
+	defer line.Done()
+	var written atomic.Int64
+	if o.Out != fs.Stdin && isFolder(o.Out) {
+		if names, _ := fs.ReadDirNames(o.Out); len(names) > 0 {
+			return fs.Inputf(o.Out, 0, "exists already: choose another --out")
+		}
+		parts := o.cut(m.Parts())
+		if f.whole {
+			parts = []int{0, m.Tree.Len()}
+		}
+		n := model.Threads(o.Threads)
+		each := max(1, n/(len(parts)-1)) // threads of a part
+		return model.WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
+			return f.write(ctx, &countWriter{w: w, n: &written, line: line}, first, last, each)
+		}, beside)
+	}
+	if err := checkBeside(o.Out, beside); err != nil {
+		return err
+	}
+	if err := fs.WriteOut(o.Out, o.Stdout, func(w *bufio.Writer) error {
+		return f.write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), model.Threads(o.Threads))
+	}); err != nil {
+		return err
+	}
+	r.Bytes = written.Load()
+	return writeBeside(o.Out, beside)
+}
+
+// A sample of so many ranges, which have one node of sampleShare, tells about how large an export is.
+const (
+	sampleRanges = 128
+	sampleShare  = 64
+)
+
+// size is about how many bytes the nodes take in a format. 0: a moment's work, or not known.
+func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, error) {
+	if o.Format == "liblinear" {
+		return s.LiblinearBytes(), nil
+	}
+	nodes := s.m.Tree.Len()
+	each := nodes / sampleRanges / sampleShare
+	if f.whole || each == 0 {
+		return 0, nil
+	}
+	sizeOf := func(first, last int) (int64, error) {
+		var n atomic.Int64
+		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Silent{}}, first, last, 1)
+		return n.Load(), err
+	}
+	random := rand.New(rand.NewPCG(1, 1)) // at no equal distances, as nodes may follow a pattern
+	frame, err := sizeOf(0, 0)
+	sum := int64(0)
+	for i := 0; i < sampleRanges && err == nil; i++ {
+		step, n := nodes/sampleRanges, int64(0)
+		first := i*step + random.IntN(step-each+1)
+		n, err = sizeOf(first, first+each)
+		sum += n - frame
+	}
+	return frame + int64(float64(sum)*float64(nodes)/float64(sampleRanges*each)), err
+}
+
+// Sizes of an export above which it is said beforehand, and of a liblinear file above which there is a
+// warning, and a refusal.
+const (
+	noteBytes   = 8 << 20
+	tellBytes   = 64 << 20
+	refuseBytes = 1 << 30
+)
+
+// liblinearFits warns of a large dense file, and refuses a huge one, as nobody expects it from a
+// sparse model.
+func (o *Options) liblinearFits(s *Source, ui progress.Teller) error {
+	n := s.LiblinearBytes()
+	if n > refuseBytes && !o.ForceSize {
+		return exitcode.Usagef("export: --format liblinear is dense, and would take at least %s: use npz, safetensors or text, or add --force-size", format.Bytes(n))
+	}
+	if n > tellBytes {
+		ui.Note("format liblinear is dense: it takes at least %s", format.Bytes(n))
+	}
+	return nil
+}
+
+// checkBeside refuses to overwrite a file of the user's next to the weights. One with the same
+// content may stay.
+func checkBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for name, content := range files {
+		path := fs.Join(fs.Dir(out), name)
+		if path == fs.Clean(out) {
+			return exitcode.Usagef("export: --out %s is the name of the file that goes beside the weights: choose another", out)
+		}
+		had, err := fs.ReadFile(context.Background(), path)
+		if errors.Is(err, iofs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fs.Explain(path, err)
+		}
+		if !bytes.Equal(had, content) {
+			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an --out in another folder, or a new folder with / at its end", name)
+		}
+	}
+	return nil
+}
+
+// writeBeside writes the files next to the weights.
+func writeBeside(out string, files map[string][]byte) error {
+	if out == fs.Stdin {
+		return nil
+	}
+	for name, content := range files {
+		if err := fs.WriteOut(fs.Join(fs.Dir(out), name), nil, func(w *bufio.Writer) error {
+			_, err := w.Write(content)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFolder says whether a path is a folder: it exists as one, or ends in a slash.
+func isFolder(path string) bool {
+	if strings.HasSuffix(path, "/") {
+		return true
+	}
+	st, err := fs.Stat(path)
+	return err == nil && !errors.Is(err, iofs.ErrNotExist) && st.IsDir()
+}
+
+// cut makes at least MinParts parts. parts are the first nodes of the model's parts, and the
+// number of nodes.
+func (o *Options) cut(parts []int) []int {
+	nodes := parts[len(parts)-1]
+	n := min(o.MinParts, nodes)
+	if n < len(parts) {
+		return parts
+	}
+	out := make([]int, n+1)
+	for i := range out {
+		out[i] = i * nodes / n
+	}
+	return out
+}
+
+// countWriter counts bytes for the progress line and the report.
+type countWriter struct {
+	w    io.Writer
+	n    *atomic.Int64 // of all parts
+	line progress.Progress
+}
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.line.Set(c.n.Add(int64(n)))
+	return n, err
+}

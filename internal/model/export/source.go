@@ -1,0 +1,184 @@
+package export
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"taxon/internal/model"
+	"taxon/internal/model/form"
+)
+
+// Source is what all formats read: a model above the threshold, with columns in input order.
+type Source struct {
+	m         *model.Model
+	threshold float32
+	order     []uint32 // the model's columns by ascending input index
+	width     int      // features of the input: the highest index
+}
+
+// NewSource prepares the weights of m. Weights below threshold in absolute value are left out,
+// the bias never.
+func NewSource(m *model.Model, threshold float64) (*Source, error) {
+	if !(threshold >= 0) || math.IsInf(threshold, 0) {
+		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
+	}
+	s := &Source{m: m, threshold: float32(threshold), order: make([]uint32, len(m.Feature))}
+	for c := range s.order {
+		s.order[c] = uint32(c)
+		s.width = max(s.width, int(m.Feature[c]))
+	}
+	slices.SortFunc(s.order, func(a, b uint32) int { return int(int64(m.Feature[a]) - int64(m.Feature[b])) })
+	return s, nil
+}
+
+// hasBias says whether the matrix has a last column for the bias.
+func (s *Source) hasBias() bool { return s.m.Columns() > len(s.order) }
+
+// columns is the width of a matrix: the features of the input, and the bias if there is one.
+func (s *Source) columns() int {
+	if s.hasBias() {
+		return s.width + 1
+	}
+	return s.width
+}
+
+// CheckMatrix refuses a model that does not predict the class with the greatest product, or sum of
+// products: its vectors make no sense as rows of a matrix.
+func (s *Source) CheckMatrix() error {
+	if p := s.m.Form.Predictor; p != form.Linear && p != form.Sums {
+		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use --format text, parquet or model", p)
+	}
+	return nil
+}
+
+// keeps says whether weight v of a feature is exported.
+func (s *Source) keeps(v float32) bool {
+	return v != 0 && float32(math.Abs(float64(v))) >= s.threshold
+}
+
+// each calls visit with column and weight of every exported entry of a vector, columns ascending.
+func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
+	for _, c := range s.order {
+		if v := vector[c]; s.keeps(v) {
+			visit(s.m.Feature[c]-1, v)
+		}
+	}
+	if s.hasBias() {
+		if v := vector[len(vector)-1]; v != 0 {
+			visit(uint32(s.width), v)
+		}
+	}
+}
+
+// Labels are the names of the terminals among nodes [first, last), one a line: the rows of a
+// matrix.
+func (s *Source) Labels(first, last int) []byte {
+	var b []byte
+	for n := first; n < last; n++ {
+		if s.m.Tree.Leaf[n] {
+			b = append(append(b, s.m.LineName(n)...), '\n')
+		}
+	}
+	return b
+}
+
+// Features are the files that describe the columns of a matrix, without the bias, one line a
+// column. features.txt has the words of texts and the names of table columns; idf.txt the idf of
+// words (1 for numbers beside them); table.json says how numbers are scaled. A line is empty if
+// the model has no such index.
+func (s *Source) Features() map[string][]byte {
+	files := map[string][]byte{}
+	list := func(name string, of func(column uint32) string) {
+		b, line := []byte{}, 0
+		for _, c := range s.order {
+			for ; line < int(s.m.Feature[c])-1; line++ {
+				b = append(b, '\n')
+			}
+			b = append(append(b, of(c)...), '\n')
+			line++
+		}
+		files[name] = b
+	}
+	if s.m.Named() {
+		list("features.txt", func(c uint32) string { return s.m.Word(int(c)) })
+	}
+	if s.m.Text != nil {
+		list("idf.txt", func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
+	}
+	if t := s.m.Data.Table; t != nil && len(t.Mean) > 0 {
+		b, _ := json.MarshalIndent(t, "", "  ") // finite numbers and names can always be encoded
+		files["table.json"] = append(b, '\n')
+	}
+	return files
+}
+
+// rows is a range of nodes whose terminals are the rows of one matrix. begin has the index of
+// each row's first entry, and the number of entries.
+type rows struct {
+	s           *Source
+	first, last int
+	threads     int
+	begin       []int64
+}
+
+// count walks the nodes once to count each row's weights.
+func (s *Source) count(ctx context.Context, first, last, threads int) (*rows, error) {
+	r := &rows{s: s, first: first, last: last, threads: threads}
+	counts := make([]int64, last-first)
+	leaf := s.m.Tree.Leaf
+	if err := s.m.RenderRows(ctx, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
+		if leaf[n] {
+			s.each(vector, func(uint32, float32) { counts[n-first]++ })
+		}
+		return b
+	}); err != nil {
+		return nil, err
+	}
+	r.begin = []int64{0}
+	for i, n := range counts {
+		if leaf[first+i] {
+			r.begin = append(r.begin, r.begin[len(r.begin)-1]+n)
+		}
+	}
+	return r, nil
+}
+
+func (r *rows) len() int       { return len(r.begin) - 1 }
+func (r *rows) entries() int64 { return r.begin[len(r.begin)-1] }
+
+// writeIndices writes the columns of all entries, int32, row by row.
+func (r *rows) writeIndices(ctx context.Context, w io.Writer) error {
+	return r.write(ctx, w, func(b []byte, column uint32, _ float32) []byte { return binary.LittleEndian.AppendUint32(b, column) })
+}
+
+// writeValues writes the weights of all entries, float32, row by row.
+func (r *rows) writeValues(ctx context.Context, w io.Writer) error {
+	return r.write(ctx, w, func(b []byte, _ uint32, v float32) []byte {
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	})
+}
+
+func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, column uint32, v float32) []byte) error {
+	return r.s.m.RenderRows(ctx, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
+		if r.s.m.Tree.Leaf[n] {
+			r.s.each(vector, func(column uint32, v float32) { b = entry(b, column, v) })
+		}
+		return b
+	})
+}
+
+// writeBegin writes where the rows begin, and the end, int64.
+func (r *rows) writeBegin(w io.Writer) error {
+	b := make([]byte, 0, 8*len(r.begin))
+	for _, n := range r.begin {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	_, err := w.Write(b)
+	return err
+}

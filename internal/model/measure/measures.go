@@ -1,0 +1,234 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RankedPlaces is how many places the ranked measures of every result look at (P@5, nDCG@5).
+const RankedPlaces = 5
+
+// Places is how many places of a ranking are looked at for measures at further numbers of places.
+func Places(at []int) int { return slices.Max(append([]int{RankedPlaces}, at...)) }
+
+// Further is Options.At for the measure.
+func (m *Measure) Further() []int {
+	if m.At == 0 {
+		return nil
+	}
+	return []int{m.At}
+}
+
+// Places is how many places of a ranking the measure looks at, or RankedPlaces.
+func (m *Measure) Places() int { return Places(m.Further()) }
+
+// MaxAt bounds k in p@k and ndcg@k.
+const MaxAt = 1 << 20
+
+// Measure is one figure of a Result.
+type Measure struct {
+	Key  string // in JSON
+	Name string // for people; empty: equal to another measure, and not shown
+	Note string // explanation, if the name needs one
+	Low  bool   // lower is better
+	// Percent says that the figure is a share of at most 1, which people read in percent.
+	Percent      bool
+	Ranked       bool // needs rankings
+	Hierarchical bool // needs a class structure
+	Probable     bool // needs probabilities
+	At           int  // of p@k and ndcg@k that not every result has: Options.At must hold it
+
+	of func(r *Result) float64
+}
+
+// Measures lists all figures in the order of eval --json, behind them p@k and ndcg@k that are not among
+// them, for each further number of places.
+func Measures(at ...int) []Measure {
+	flat := func(key, name string, of func(r *Result) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, of: of}
+	}
+	ranked := func(key, name string, of func(r *Ranking) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, Ranked: true, of: func(r *Result) float64 { return of(r.Ranking) }}
+	}
+	loss := func(key, name, note string, of func(h *Hierarchy) float64) Measure {
+		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+	}
+	share := func(key, name string, of func(h *Hierarchy) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+	}
+	probable := func(key, name, note string, of func(p *Probability) float64) Measure {
+		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true, of: func(r *Result) float64 { return of(r.Probability) }}
+	}
+	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
+	zeroOne.Low = true
+	all := []Measure{
+		flat("micro_f1", "micro F1", func(r *Result) float64 { return r.MicroF1 }),
+		flat("macro_f1", "macro F1", func(r *Result) float64 { return r.MacroF1 }),
+		flat("micro_precision", "micro precision", func(r *Result) float64 { return r.MicroPrecision }),
+		flat("micro_recall", "micro recall", func(r *Result) float64 { return r.MicroRecall }),
+		zeroOne,
+		ranked("p@1", "P@1", func(r *Ranking) float64 { return r.P1 }),
+		ranked("p@3", "P@3", func(r *Ranking) float64 { return r.P3 }),
+		ranked("p@5", "P@5", func(r *Ranking) float64 { return r.P5 }),
+		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }),
+		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one", func(h *Hierarchy) float64 { return h.TreeLoss }),
+		loss("sym_diff", "symmetric difference", "classes given but not true, or true but not given, ancestors counted", func(h *Hierarchy) float64 { return h.SymDiff }),
+		loss("l_H_unif", "H-loss, uniform", "mistaken classes whose ancestors are all right, each counted as 1", func(h *Hierarchy) float64 { return h.HUnif }),
+		loss("l_H_sibl", "H-loss, siblings", "the same, each divided by the number of siblings at every level down to it", func(h *Hierarchy) float64 { return h.HSibl }),
+		loss("l_H_subtree", "H-loss, subtree", "the same, each counted as the share of all classes in its subtree", func(h *Hierarchy) float64 { return h.HSubtree }),
+		loss("l_Htilde_unif", "", "", func(h *Hierarchy) float64 { return h.HtildeUnif }),
+		loss("l_Htilde_sibl", "", "", func(h *Hierarchy) float64 { return h.HtildeSibl }),
+		loss("l_Htilde_subtree", "", "", func(h *Hierarchy) float64 { return h.HtildeSubtree }),
+		share("hier_precision", "hierarchical precision", func(h *Hierarchy) float64 { return h.Precision }),
+		share("hier_recall", "hierarchical recall", func(h *Hierarchy) float64 { return h.Recall }),
+		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }),
+		probable("log_loss", "log-loss", "mean of -log p of the true label; where instances have several labels, over instances and classes", func(p *Probability) float64 { return p.LogLoss }),
+		probable("brier", "Brier score", "squared distance of the probabilities from what is true", func(p *Probability) float64 { return p.Brier }),
+		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true", func(p *Probability) float64 { return p.ECE }),
+	}
+	for _, k := range at {
+		for _, m := range placed(k) {
+			if !slices.ContainsFunc(all, func(known Measure) bool { return known.Key == m.Key }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// placed are p@k and ndcg@k.
+func placed(k int) []Measure {
+	one := func(key, name string, of func(p *Place) float64) Measure {
+		text := strconv.Itoa(k)
+		return Measure{Key: key + text, Name: name + text, Percent: true, Ranked: true, At: k, of: func(r *Result) float64 {
+			return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
+		}}
+	}
+	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }), one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
+}
+
+// Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1; micro and
+// macro stand for the F1. The other keys come with it, for those who asked for none.
+func Find(key string) (m *Measure, keys []string) {
+	var at []int
+	if key == "micro" || key == "macro" {
+		key += "_f1"
+	}
+	if _, k, ranked := strings.Cut(key, "@"); ranked {
+		if n, err := strconv.Atoi(k); err == nil && n >= 1 && n <= MaxAt && strconv.Itoa(n) == k {
+			at = []int{n}
+		}
+	}
+	for _, m := range append([]Measure{MeanF1()}, Measures(at...)...) {
+		if m.Key == key {
+			return &m, nil
+		}
+		keys = append(keys, m.Key)
+	}
+	return nil, keys
+}
+
+// MeanF1 is the mean of micro and macro F1. It is a goal, not a figure of Results.
+func MeanF1() Measure {
+	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true, of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
+}
+
+// Of is the measure's value in a result; false: not measured.
+func (m *Measure) Of(r *Result) (value float64, ok bool) {
+	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places, func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
+		return 0, false
+	}
+	return m.of(r), true
+}
+
+// Shown is a value, or a difference, as shown to people: in percent, or as it is.
+func (m *Measure) Shown(x float64) float64 {
+	if m.Percent {
+		return 100 * x
+	}
+	return x
+}
+
+// Text is a value as text: in percent with two decimals, else with four.
+func (m *Measure) Text(x float64) string {
+	if m.Percent {
+		return Percent(x)
+	}
+	return strconv.FormatFloat(x, 'f', 4, 64)
+}
+
+// Title is the name with its unit.
+func (m *Measure) Title() string {
+	if m.Percent {
+		return m.Name + " %"
+	}
+	return m.Name
+}
+
+// Words is the name with a value and its unit.
+func (m *Measure) Words(x float64) string {
+	if m.Percent {
+		return m.Name + " " + m.Text(x) + " %"
+	}
+	return m.Name + " " + m.Text(x)
+}
+
+// Percent is a share in percent, as text.
+func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
+
+// rankingSums adds up the ranked measures.
+type rankingSums struct {
+	at   []int     // numbers of places
+	hits []int64   // at each of them
+	ndcg []float64 // and the sum of nDCG
+}
+
+func newRankingSums(at []int) *rankingSums {
+	s := &rankingSums{at: []int{1, 3, RankedPlaces}}
+	for _, k := range at {
+		if !slices.Contains(s.at[3:], k) {
+			s.at = append(s.at, k)
+		}
+	}
+	s.hits, s.ndcg = make([]int64, len(s.at)), make([]float64, len(s.at))
+	return s
+}
+
+// discount is the weight of a hit at place i, counted from 0: 1/log2(i+2).
+func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
+
+// add takes a ranking without repeats and the set of the row's true labels, whose number is
+// count.
+//
+//	P@k    = (true labels among the first k) / k
+//	nDCG@k = sum over hits at places 1..k of 1/log2(place+1), over the same sum with
+//	         hits at places 1..min(k, count)
+func (s *rankingSums) add(ranked []int32, truth *marks, count int) {
+	if count == 0 {
+		return
+	}
+	for j, k := range s.at {
+		gain, best := 0.0, 0.0
+		for i := range min(k, count) {
+			best += discount(i)
+		}
+		for i, id := range ranked[:min(k, len(ranked))] {
+			if truth.has(id) {
+				gain += discount(i)
+				s.hits[j]++
+			}
+		}
+		s.ndcg[j] += gain / best
+	}
+}
+
+func (s *rankingSums) result(instances int) *Ranking {
+	p := func(j int) float64 { return share(s.hits[j], int64(s.at[j])*int64(instances)) }
+	r := &Ranking{P1: p(0), P3: p(1), P5: p(2), NDCG5: mean(s.ndcg[2], instances)}
+	for j := 3; j < len(s.at); j++ {
+		r.Places = append(r.Places, Place{K: s.at[j], P: p(j), NDCG: mean(s.ndcg[j], instances)})
+	}
+	return r
+}

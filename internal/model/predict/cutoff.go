@@ -1,0 +1,158 @@
+package predict
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"taxon/internal/model"
+	"taxon/internal/model/labelset"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+)
+
+// Cutoff is how an instance's scores become its labels.
+type Cutoff struct {
+	kind  cutKind
+	value float64 // of cutAbove
+	rank  int     // of cutRank; 0: the rank that the model has
+}
+
+type cutKind uint8
+
+const (
+	cutDefault  cutKind = iota // argmax, or what the model has for multi-label data
+	cutArgmax                  // the best class
+	cutAbove                   // all classes above a number
+	cutInstance                // all above the instance's own threshold
+	cutScut                    // all above the class's own threshold
+	cutRank                    // the best k
+)
+
+// cutNames are the values that contain no number.
+var cutNames = map[string]Cutoff{
+	"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "instance": {kind: cutInstance}, "scut": {kind: cutScut}, "rcut": {kind: cutRank},
+}
+
+const cutChoices = "argmax, instance, scut, rcut, rcut=K, top=K, zero or a number"
+
+// ParseCutoff reads argmax, instance, scut, rcut, rcut=K, top=K, zero or a number. Its error says
+// what is allowed.
+func ParseCutoff(s string) (Cutoff, error) {
+	if c, ok := cutNames[s]; ok {
+		return c, nil
+	}
+	name, number, ranked := strings.Cut(s, "=")
+	if ranked && (name == "rcut" || name == "top") {
+		k, err := strconv.Atoi(number)
+		if err != nil || k < 1 || k > math.MaxInt32 {
+			return Cutoff{}, fmt.Errorf("%s=K: K must be a whole number from 1 on", name)
+		}
+		return Cutoff{kind: cutRank, rank: k}, nil
+	}
+	if x, err := strconv.ParseFloat(s, 64); err == nil {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return Cutoff{}, fmt.Errorf("must be a finite number, or one of %s", cutChoices)
+		}
+		return Cutoff{kind: cutAbove, value: x}, nil
+	}
+	if name == "top" {
+		return Cutoff{}, errors.New("give the number of labels: top=K")
+	}
+	if near := format.Nearest(name, []string{"argmax", "instance", "scut", "rcut", "top", "zero"}); near != "" {
+		return Cutoff{}, fmt.Errorf("did you mean %s?", near)
+	}
+	return Cutoff{}, fmt.Errorf("must be %s", cutChoices)
+}
+
+// Rule applies a model's cut-off to its predictions. For one goroutine.
+type Rule struct {
+	kind    cutKind
+	cutoffs *labelset.Cutoffs
+	Options model.PredictOptions // for the predictor
+	rank    int                  // of cutRank
+
+	scores  []float64
+	classes []int32
+	places  []int
+	set     []model.Scored
+	labels  []int32 // node -> label id
+}
+
+// fitted says whether the thresholds were fitted to scores of held-out instances.
+func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
+
+// Predictive makes the rule's scores those of the predictive distribution, or refuses.
+func (r *Rule) Predictive(verb string, m *model.Model) error {
+	if r.fitted() {
+		return exitcode.Usagef("%s: --predictive has scores that the fitted cut-offs of %s are not for: add --cutoff top=K, or --cutoff zero", verb, m.Dir)
+	}
+	r.Options.Predictive = true
+	return nil
+}
+
+// Rule makes the rule for a model; ranked is how many best classes are wanted as well.
+func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
+	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}
+	switch {
+	case r.kind != cutDefault:
+	case m.DefaultRule() == model.Own && r.cutoffs == nil:
+		r.Options.Rule = model.Own
+	case m.DefaultRule() == model.Argmax:
+		r.kind = cutArgmax
+	case r.cutoffs != nil && r.cutoffs.Rule == labelset.RuleScut:
+		r.kind = cutScut
+	case r.cutoffs != nil:
+		r.kind = cutInstance
+	default: // multi-label data, but trained without a fit
+		r.kind = cutAbove
+	}
+	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
+		return nil, exitcode.Usagef("%s has no fitted cut-offs: train with --cutoff fit, or use --cutoff rcut=K or a number", m.Dir)
+	}
+	switch r.kind {
+	case cutAbove:
+		r.Options.Rule, r.Options.Cutoff = model.Threshold, c.value
+	case cutInstance, cutScut:
+		r.Options.Top = max(ranked, r.cutoffs.Depth)
+	case cutRank:
+		if r.rank = c.rank; r.rank == 0 {
+			r.rank = r.cutoffs.Rank
+		}
+		r.Options.Top = max(ranked, r.rank)
+	}
+	return r, nil
+}
+
+// Of gives the labels of row i, best first; valid until the next call.
+func (r *Rule) Of(result *model.Result, i int) []model.Scored {
+	if r.kind == cutRank {
+		best := result.Best(i)
+		return best[:min(r.rank, len(best))]
+	}
+	if r.kind != cutInstance && r.kind != cutScut {
+		return result.Set(i)
+	}
+	best := result.Best(i)[:r.cutoffs.Depth]
+	r.scores, r.classes = r.scores[:0], r.classes[:0]
+	for _, s := range best {
+		r.scores, r.classes = append(r.scores, s.Score), append(r.classes, r.labels[s.Node])
+	}
+	if r.kind == cutInstance {
+		return best[:labelset.Above(r.scores, r.cutoffs.Threshold(r.scores))]
+	}
+	r.places = r.cutoffs.PerClass(r.places[:0], r.scores, r.classes)
+	r.set = r.set[:0]
+	for _, k := range r.places {
+		r.set = append(r.set, best[k])
+	}
+	return r.set
+}
+
+// IsDefault says whether the rule is the model's own.
+func (c Cutoff) IsDefault() bool { return c.kind == cutDefault }
+
+// Best keeps the k best classes.
+func Best(k int) Cutoff { return Cutoff{kind: cutRank, rank: k} }

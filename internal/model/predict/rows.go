@@ -1,0 +1,329 @@
+package predict
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"taxon/internal/data/dataset"
+	"taxon/internal/data/table"
+	"taxon/internal/fs"
+	"taxon/internal/model"
+	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/format"
+	"taxon/internal/ui/progress"
+)
+
+// Input says how instances are read for a model.
+type Input struct {
+	Path      string // a file, a folder made by ingest, or - for standard input
+	Text      bool   // lines are [LABEL]<TAB>text
+	AsTrained bool   // text or not, as the training data were; Text is ignored
+	ZeroBased bool   // feature indices count from 0; used if ZeroGiven, else the model knows
+	ZeroGiven bool
+	Labels    bool          // read true labels, which must be there
+	Keep      bool          // read true labels where there are any
+	Table     table.Options // overrides what the model remembers
+	Rows      bool          // keep ids, and broken rows
+	Live      bool          // rows already read do not wait when the input pauses
+	Threads   int           // threads that score; 0: all cores
+	Files     fs.Local
+}
+
+// Rows fills batches with the instances of a file or an ingested data set.
+type Rows interface {
+	Fill(b *model.Batch) error // io.EOF with or after the last rows
+	Warnings() []string        // about the data, after all are read
+	Close() error
+	progress() (done, total int64)
+}
+
+// Open opens instances for m, which decides how they are mapped to its columns.
+func Open(ctx context.Context, m *model.Model, o Input, ui progress.Teller) (Rows, error) {
+	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
+		return openSetRows(m, o)
+	}
+	columns := o.Table.Over(m.Data.Table)
+	isTable := columns.FormatOf(o.Path, o.Text) != ""
+	saidText := o.Text && !o.AsTrained
+	if o.AsTrained || isTable {
+		o.Text = m.Data.Text
+	}
+	switch {
+	case m.Data.Strings != "":
+		return nil, exitcode.Usagef("%s was trained on sequences: give them as `taxon ingest --strings %s` makes them", m.Dir, m.Data.Strings)
+	case m.Data.Table.HasColumns() && !isTable && !saidText && o.Table.Format != table.Lines:
+		lines := "--data-format lines reads INDEX:VALUE lines, as `taxon vectors` writes them"
+		if m.Data.Text {
+			lines = "or add --text and give LABEL<TAB>text lines"
+		}
+		return nil, exitcode.Usagef("%s was trained on a table, and %s is none by its name: say which it is with "+
+			"--data-format; %s", m.Dir, o.Path, lines)
+	case m.Data.Text && !o.Text:
+		return nil, exitcode.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
+	case !m.Data.Text && o.Text:
+		return nil, exitcode.Usagef("%s was trained on feature vectors: leave out --text", m.Dir)
+	}
+	p, err := ProjectionOf(m)
+	if err != nil {
+		return nil, err
+	}
+	zero := m.Data.ZeroBased
+	if o.ZeroGiven {
+		zero = o.ZeroBased
+	}
+	options := dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns,
+		Use: table.Use{Labels: o.Labels, Features: true, KeepBroken: o.Rows, Schema: m.Data.Table}}
+	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, live: o.Live, names: Names{}}
+	if isTable {
+		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
+			return nil, exitcode.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
+		}
+		if o.Live {
+			options.Use.Pause = rows.paused
+		}
+		rows.file, err = dataset.OpenReader(ctx, o.Files, o.Path, options)
+		return rows, err
+	}
+	if o.Table.Given() {
+		return nil, dataset.NotATable(o.Path)
+	}
+	f, err := fs.Open(ctx, o.Files, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	options.Name = f.Name()
+	if o.Live && f.Waits() {
+		rows.waits = fs.NewCancelReader(ctx, f)
+		options.Pause = func() bool { return rows.paused(rows.waits) }
+	}
+	rows.file = dataset.NewFileReader(f, rows.waits, options)
+	return rows, nil
+}
+
+// Texts for errors: what a model was trained on, and which flags name such columns.
+var (
+	trainedOn   = map[bool]string{true: "text", false: "numbers"}
+	columnFlags = map[bool]string{true: "--text-column", false: "--feature-columns"}
+)
+
+// ProjectionOf maps rows, in the form that the model's training data had, to the model's columns.
+func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
+	if m.Text != nil {
+		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
+	}
+	return dataset.NewProjection(m.Feature, nil, nil, nil)
+}
+
+// LongestWait is how long a row waits until others come that are scored in the same batch. A
+// stream that keeps coming fills its batches in that time, and somebody who types a row hardly
+// notices it.
+const LongestWait = 100 * time.Millisecond
+
+// fileRows reads a stream of instances.
+type fileRows struct {
+	ui         progress.Teller
+	unknown    int64 // instances without any feature of the model
+	file       *dataset.FileReader
+	waits      *fs.CancelReader // what file reads lines from, if a pause ends a batch; else nil
+	live       bool             // a pause ends a batch
+	batch      int              // rows in the batch so far
+	began      time.Time        // when the batch got its first row
+	p          *dataset.Projection
+	v          dataset.Vector
+	told       bool // the user knows that an empty line gets no answer
+	keepLabels bool
+	keepRows   bool
+	names      Names
+	row        []string
+}
+
+func (f *fileRows) Fill(b *model.Batch) error {
+	for f.batch = 0; !b.Full(); f.batch++ {
+		row, err := f.file.Read()
+		if errors.Is(err, dataset.ErrPause) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.live && f.batch == 0 {
+			f.began = time.Now()
+		}
+		f.p.Row(row, &f.v)
+		if len(f.v.Index) == 0 && !row.Broken {
+			f.unknown++
+		}
+		b.Add(f.v.Index, f.v.Value)
+		if f.keepRows {
+			b.IDs = append(b.IDs, row.ID)
+			if row.Broken {
+				b.Broken = append(b.Broken, b.Rows()-1)
+			}
+		}
+		if f.keepLabels {
+			f.row = f.names.Append(f.row[:0], row.Labels)
+			b.AddLabels(f.row...)
+		}
+	}
+	return nil
+}
+
+// paused says whether the rows read so far should wait no longer for more. A user who waits for
+// the answer to an empty line is told at once that there is none.
+func (f *fileRows) paused(in *fs.CancelReader) bool {
+	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
+		f.told = true
+		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
+	}
+	return f.batch > 0 && !in.Within(LongestWait-time.Since(f.began))
+}
+
+// Names keeps one copy of each label, however often it occurs.
+type Names map[string]string
+
+// Append appends the names of labels to dst. The bytes of labels may change afterwards.
+func (n Names) Append(dst []string, labels [][]byte) []string {
+	for _, l := range labels {
+		name, ok := n[string(l)]
+		if !ok {
+			name = string(l)
+			n[name] = name
+		}
+		dst = append(dst, name)
+	}
+	return dst
+}
+
+func (f *fileRows) progress() (done, total int64) {
+	return f.file.BytesRead(), max(0, f.file.Size())
+}
+
+const blankRow = "an instance without labels and features is a line with a blank or tab"
+
+func (f *fileRows) Warnings() []string {
+	return append(PassedOver(f.file), warnUnknown(f.file.Name(), f.unknown)...)
+}
+
+// PassedOver warns of lines that are no instances: empty ones, which shift the lines of the output
+// against those of the input, and broken ones.
+func PassedOver(r *dataset.FileReader) (out []string) {
+	c := r.Counts()
+	if c.EmptyLines > 0 {
+		out = append(out, fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", r.Name(), format.Counted(c.EmptyLines, "empty line", "empty lines"), blankRow))
+	}
+	if c.Broken > 0 {
+		out = append(out, fmt.Sprintf("%s: %s passed over, as --skip-broken allows", r.Name(), format.Counted(c.Broken, "broken row", "broken rows")))
+	}
+	return out
+}
+
+// warnUnknown warns of instances without any feature of the model.
+func warnUnknown(path string, rows int64) []string {
+	if rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path, format.Counted(rows, "instance has", "instances have"))}
+}
+
+func (f *fileRows) Close() error {
+	if f.waits == nil {
+		return f.file.Close()
+	}
+	return f.waits.WhenIdle(f.file.Close) // no read may use a closed decoder
+}
+
+// setRows reads an ingested data set.
+type setRows struct {
+	path       string
+	unknown    int64 // instances without any feature of the model
+	set        *dataset.Set
+	p          *dataset.Projection // nil: the set's columns are the model's
+	v          dataset.Vector
+	row        dataset.Row
+	next       int
+	keepLabels bool
+	names      []string
+}
+
+// openSetRows opens a data set. A set of text is refused unless it is the training data itself:
+// it is weighted by its own idf, not by the model's.
+func openSetRows(m *model.Model, o Input) (Rows, error) {
+	set, err := dataset.Open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &setRows{path: o.Path, set: set, keepLabels: o.Labels || o.Keep}
+	if set.Fingerprint == m.Data.Fingerprint && set.Matrix.Cols == len(m.Feature) {
+		return s, nil
+	}
+	if set.Vocabulary != nil || m.Text != nil {
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
+	}
+	if is, was := set.Source.Strings, m.Data.Strings; is != was {
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "has other features than %s was trained on: %s, not %s", m.Dir, cmp.Or(is, "no strings"), cmp.Or(was, "no strings")), set.Close())
+	}
+	if s.p, err = ProjectionOf(m); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return s, nil
+}
+
+func (s *setRows) Fill(b *model.Batch) error {
+	for ; !b.Full(); s.next++ {
+		if s.next == s.set.Matrix.Rows {
+			return io.EOF
+		}
+		columns, values := s.set.Matrix.Row(s.next)
+		if s.p != nil {
+			s.row.Index, s.row.Value = s.row.Index[:0], values
+			for _, c := range columns {
+				s.row.Index = append(s.row.Index, s.set.Feature[c])
+			}
+			s.p.Row(&s.row, &s.v)
+			columns, values = s.v.Index, s.v.Value
+		}
+		if len(columns) == 0 {
+			s.unknown++
+		}
+		b.Add(columns, values)
+		if s.keepLabels {
+			s.names = s.names[:0]
+			for _, l := range s.set.LabelIndex[s.set.LabelBegin[s.next]:s.set.LabelBegin[s.next+1]] {
+				s.names = append(s.names, s.set.Labels[l])
+			}
+			b.AddLabels(s.names...)
+		}
+	}
+	return nil
+}
+
+func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
+
+func (s *setRows) Warnings() []string { return warnUnknown(s.path, s.unknown) }
+
+func (s *setRows) Close() error { return s.set.Close() }
+
+// Score predicts all instances of rows and passes them to emit in input order, under a progress
+// line named what. threads is as in Input. The caller must report the rows' warnings.
+func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, threads int, ui progress.Teller, emit func(*model.Batch, *model.Result) error) error {
+	_, total := rows.progress()
+	start := ui.StartBytes
+	if _, ok := rows.(*setRows); ok {
+		start = ui.Start
+	}
+	line := start(what, total)
+	defer line.Done()
+	done := int64(0)
+	fill := func(b *model.Batch) error {
+		err := rows.Fill(b)
+		done += int64(b.Rows())
+		at, _ := rows.progress()
+		line.Set(at, format.Count(done)+" instances")
+		return err
+	}
+	return p.Stream(ctx, model.Threads(threads), fill, emit)
+}

@@ -1,0 +1,201 @@
+package predict
+
+import (
+	"cmp"
+	"slices"
+
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model"
+	"taxon/internal/ui/exitcode"
+)
+
+// Sure finds how deep in the hierarchy an instance's probabilities are sure. A class, with
+// everything below it, has the probability
+//
+//	P(n) = sum of p over n and below       where each instance has one label,
+//	P(n) = 1 - product of (1 - p)          else, as if labels were independent of each other.
+//
+// The hierarchy is the user's if no class has several parents, else the one that was trained. A
+// graph has none. For one goroutine.
+type Sure struct {
+	Names, Paths []string // of the places, which are the hierarchy's nodes
+
+	above []int32   // place -> the place above it, which comes before it; -1: none
+	below [][]int32 // place+1 -> places below it; 0: those at the top
+	of    []int32   // node of the model's tree -> place
+	joint bool
+	p     []float64
+	top   model.Scored // the most probable class: its place and its own probability
+	inner []bool
+	set   []model.Scored
+	place map[string]int32
+}
+
+// NewSure prepares it for a model with probabilities.
+func NewSure(m *model.Model) (*Sure, error) {
+	if !m.HasProbabilities() {
+		return nil, exitcode.Usagef("%s gives no probabilities: train with --calibrate temperature, isotonic or levels, or by a method with a logistic loss", m.Dir)
+	}
+	s := &Sure{of: make([]int32, m.Tree.Len()), joint: !m.Data.MultiLabel() && !m.Form.Sets()}
+	place := map[string]int32{}
+	s.place = place
+	add := func(name string, above int32) int32 {
+		at := int32(len(s.Names))
+		s.Names, s.above, place[name] = append(s.Names, name), append(s.above, above), at
+		return at
+	}
+	users := m.Structure != nil && !m.Structure.IsDAG()
+	if users {
+		children, top := childrenOf(m.Structure)
+		for len(top) > 0 {
+			n := top[len(top)-1]
+			top = top[:len(top)-1]
+			above := int32(-1)
+			if n.above != "" {
+				above = place[n.above]
+			}
+			add(n.name, above)
+			top = append(top, children[n.name]...)
+		}
+	}
+	for n, kind := range m.Tree.Kind {
+		above := int32(-1)
+		if p := m.Tree.Parent[n]; p >= 0 {
+			above = s.of[p]
+		}
+		at, there := place[m.Tree.Name[n]]
+		switch {
+		case kind == taxonomy.Virtual:
+			at = -1
+		case kind == taxonomy.Spawned && above >= 0 && !users:
+			at = above
+		case !there && users:
+			at = add(m.Tree.Name[n], -1)
+		case !there:
+			at = add(m.Tree.Name[n], above)
+		}
+		s.of[n] = at
+	}
+	s.p, s.inner = make([]float64, len(s.Names)), make([]bool, len(s.Names))
+	s.below = make([][]int32, len(s.Names)+1)
+	for at, above := range s.above {
+		s.below[above+1] = append(s.below[above+1], int32(at))
+	}
+	paths := Paths(m)
+	s.Paths = make([]string, len(s.Names))
+	for at, above := range s.above {
+		s.Paths[at] = s.Names[at]
+		if separated := m.Data.Table != nil && m.Data.Table.PathSeparator != ""; above >= 0 && !separated {
+			s.Paths[at] = s.Paths[above] + " > " + s.Names[at]
+		}
+	}
+	for n, at := range s.of {
+		if at >= 0 && m.Tree.Leaf[n] {
+			s.Paths[at] = paths[n]
+		}
+	}
+	return s, nil
+}
+
+type placed struct{ name, above string }
+
+// childrenOf returns the children of each class, and the classes at the top.
+func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []placed) {
+	children, below := map[string][]placed{}, map[uint32]bool{}
+	for e, c := range t.Children {
+		above := t.Names[t.Parents[e]]
+		children[above], below[c] = append(children[above], placed{t.Names[c], above}), true
+	}
+	for n, name := range t.Names {
+		if !below[uint32(n)] {
+			top = append(top, placed{name: name})
+		}
+	}
+	return children, top
+}
+
+// Take reads row i of a result. The predictor must have kept all classes.
+func (s *Sure) Take(r *model.Result, i int) {
+	clear(s.p)
+	s.top = model.Scored{Node: -1}
+	total := 0.0
+	for _, c := range r.Best(i) {
+		total += r.Shown(i, c)
+	}
+	join := func(at int32, p float64) {
+		if s.joint {
+			s.p[at] += p
+		} else {
+			s.p[at] += p - float64(s.p[at]*p)
+		}
+	}
+	for _, c := range r.Best(i) {
+		p := r.Shown(i, c)
+		if s.joint && total > 0 {
+			p /= total
+		}
+		if join(s.of[c.Node], p); s.top.Node < 0 || p > s.top.Score {
+			s.top = model.Scored{Node: s.of[c.Node], Score: p}
+		}
+	}
+	for at := len(s.p) - 1; at >= 0; at-- {
+		if up := s.above[at]; up >= 0 {
+			join(up, s.p[at])
+		}
+	}
+}
+
+// Of lists the deepest places with a probability of at least `least`, best first, with their
+// probabilities. Where each instance has one label there is at most one: the place reached from
+// the top by always taking the most probable child. Empty: nothing is sure. Valid until the next
+// call.
+func (s *Sure) Of(least float64) []model.Scored {
+	s.set = s.set[:0]
+	least -= 1e-9 // sums that should be 1 may fall short by rounding
+	if s.joint {
+		for at, deeper := int32(-1), true; deeper; {
+			best := model.Scored{Node: -1}
+			for _, n := range s.below[at+1] {
+				if s.p[n] >= least && (best.Node < 0 || s.p[n] > s.p[best.Node]) {
+					best = model.Scored{Node: n, Score: min(s.p[n], 1)}
+				}
+			}
+			if deeper = best.Node >= 0; deeper {
+				at, s.set = best.Node, append(s.set[:0], best)
+			}
+		}
+		return s.set
+	}
+	clear(s.inner)
+	for n := len(s.p) - 1; n >= 0; n-- {
+		if s.p[n] < least {
+			continue
+		}
+		if up := s.above[n]; up >= 0 {
+			s.inner[up] = true
+		}
+		if !s.inner[n] {
+			s.set = append(s.set, model.Scored{Node: int32(n), Score: min(s.p[n], 1)})
+		}
+	}
+	slices.SortStableFunc(s.set, func(a, b model.Scored) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Node, b.Node))
+	})
+	return s.set
+}
+
+// Class is the place of the most probable class, with its own probability, without what is below
+// it.
+func (s *Sure) Class() model.Scored { return s.top }
+
+// Joint says whether each instance has one label.
+func (s *Sure) Joint() bool { return s.joint }
+
+// Holds says whether a place is the class of this name, or above it.
+func (s *Sure) Holds(place int32, name string) bool {
+	at, known := s.place[name]
+	for known && at >= 0 && at != place {
+		at = s.above[at]
+	}
+	return known && at == place
+}

@@ -1,6 +1,0 @@
-//go:build !amd64 || purego
-
-package hblr
-
-// native are the kernels of this CPU: none but Go's.
-func native() []Kernel { return nil }

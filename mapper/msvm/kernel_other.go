@@ -1,6 +1,0 @@
-//go:build !amd64 || purego
-
-package msvm
-
-// native are the kernels of this CPU: none but Go's.
-func native() map[string]kernel { return nil }
