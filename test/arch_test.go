@@ -34,7 +34,7 @@ var storeys = []storey{
 	{"what verbs call", []string{"internal/app/..."}},
 	{"cluster", []string{"internal/cluster/..."}},
 	{"methods", []string{"internal/methods/..."}},
-	{"runtime", []string{"coordinator", "coordinator/machine", "worker", "store/storerpc", "store/backup", "coordinator/method/registry", "worker/program/registry"}},
+	{"runtime", []string{"coordinator", "coordinator/machine", "worker", "store/storerpc", "store/backup"}},
 	{"seam to methods", []string{"coordinator/method/...", "worker/program", "worker/codec", "internal/jobspec"}},
 	{"maths", []string{"mapper", "reducer"}},
 	{"store", []string{"store/..."}},
@@ -56,7 +56,7 @@ var walls = []struct {
 	{maths,
 		[]string{"proto/...", "coordinator/...", "worker/...", "store/...", "internal/data/...", "internal/model/...", "internal/fs/...", "internal/ui/...", "internal/retry", "internal/jobspec", "internal/methods/*/plan", "internal/methods/*/program"},
 		"maths works on slices, the method's program reads and writes"},
-	{[]string{"store/...", "internal/cluster/...", "internal/app/...", "internal/hadoop/..."}, []string{"internal/methods/*/..."},
+	{[]string{"coordinator/...", "worker/...", "store/...", "internal/cluster/...", "internal/app/...", "internal/hadoop/..."}, []string{"internal/methods/*/..."},
 		"methods register themselves: look them up"},
 }
 
@@ -144,14 +144,16 @@ var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node",
 
 // panics are the places that may panic, and why no input can make them.
 var panics = map[string]string{
-	"internal/fs/fault.go":                 "passes on what it recovered and did not cause",
-	"internal/data/hiercluster/vectors.go": "passes on what a goroutine of its own recovered",
-	"internal/app/serve/http.go":           "http.ErrAbortHandler, which is how net/http has an answer that broke off",
-	"coordinator/method/method.go":         "encoding a struct of our own numbers and strings to JSON",
-	"coordinator/machine/snapshot.go":      "encoding a struct of our own numbers and strings to JSON",
-	"internal/data/table/arrow_bound.go":   "an allocator of Arrow's can't return an error; caught makes it one",
-	"test/machinetest/toy.go":              "reading parameters that the machine under test has just encoded",
-	"test/sim/worker.go":                   "reading parameters that the simulated coordinator has just encoded",
+	"internal/fs/fault.go":                    "passes on what it recovered and did not cause",
+	"internal/data/hiercluster/vectors.go":    "passes on what a goroutine of its own recovered",
+	"internal/app/serve/http.go":              "http.ErrAbortHandler, which is how net/http has an answer that broke off",
+	"coordinator/method/registry/registry.go": "two methods of one name, which every start of the program finds",
+	"worker/program/program.go":               "two methods of one name, which every start of the program finds",
+	"coordinator/method/method.go":            "encoding a struct of our own numbers and strings to JSON",
+	"coordinator/machine/snapshot.go":         "encoding a struct of our own numbers and strings to JSON",
+	"internal/data/table/arrow_bound.go":      "an allocator of Arrow's can't return an error; caught makes it one",
+	"test/machinetest/toy.go":                 "reading parameters that the machine under test has just encoded",
+	"test/sim/worker.go":                      "reading parameters that the simulated coordinator has just encoded",
 }
 
 // file is one parsed Go file that is not a test.

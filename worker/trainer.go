@@ -13,7 +13,6 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
-	"taxon/worker/program/registry"
 )
 
 // Store is what a Trainer needs of the parameter store.
@@ -194,11 +193,11 @@ func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*p
 // for those of open, and of a method that this worker does not know.
 func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set, error)) (*program.Job, program.Program, error) {
 	data := j.Spec.GetData()
-	m, err := registry.Lookup(j.Spec.GetOptions().GetMethod())
+	m, err := program.Lookup(j.Spec.GetOptions().GetMethod())
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.Tree, _, err = jobspec.Tree(j.Spec, program.Rooted(m)); err != nil {
+	if j.Tree, _, err = jobspec.Tree(j.Spec, j.Plan.GetRooted()); err != nil {
 		return nil, nil, program.Deterministic(err)
 	}
 	if j.Set, err = open(ctx, data); err != nil {

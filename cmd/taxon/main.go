@@ -22,6 +22,7 @@ import (
 
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
+	_ "taxon/internal/methods/all" // register themselves
 	"taxon/internal/ui/console"
 	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"

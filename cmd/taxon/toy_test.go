@@ -21,7 +21,6 @@ import (
 	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
-	programs "taxon/worker/program/registry"
 )
 
 // toy is a method with options of its own, which trains as mlr does. No file but this one
@@ -110,13 +109,13 @@ func (r toyRun) Run(ctx context.Context, task *program.Task) (method.Sums, error
 // flags with help, keys of a job file, part of the job and of the model, and compared when a
 // training is continued.
 func TestMethodWithItsOwnOptions(t *testing.T) {
-	base, err := programs.Lookup("mlr")
+	base, err := program.Lookup("mlr")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &toy{}
 	t.Cleanup(registry.Add(m))
-	t.Cleanup(programs.Add(toyProgram{base, m}))
+	t.Cleanup(program.Add(toyProgram{base, m}))
 	t.Chdir(toyFiles(t))
 	run := func(ctx context.Context, line string) (int, string, string) {
 		var stdout, stderr bytes.Buffer

@@ -71,13 +71,15 @@ func (p *prepared) warmStart(id string, step uint32, families []string, at func(
 			j.Values[name][back] = at(v)
 		}
 	}
-	j.driver.WarmStart(families)
+	if d, ok := j.driver.(method.WarmStarter); ok {
+		d.WarmStart(families)
+	}
 	return j.encode()
 }
 
 // message is the plan as workers receive it.
 func (p *prepared) message() *taxonv1.Plan {
-	out := &taxonv1.Plan{Detail: p.plan.Detail}
+	out := &taxonv1.Plan{Detail: p.plan.Detail, Rooted: p.plan.Rooted}
 	for _, list := range p.plan.Items {
 		out.Items = append(out.Items, &taxonv1.Items{Count: uint32(list.Count), Cost: list.Cost})
 	}

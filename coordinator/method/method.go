@@ -6,8 +6,9 @@
 // problem are. Its Driver decides which step comes next. Neither sees vectors: they stay with the
 // workers, whose side of the interface is worker/program.
 //
-// Everything here is pure: the same problem, options and sums give the same steps. A method lives
-// in a package below this one and is listed in method/registry.
+// Everything here is pure: the same problem, options and sums give the same steps. A method is
+// a folder of internal/methods, whose package plan implements Method and registers it with
+// method/registry.
 package method
 
 import (
@@ -38,6 +39,8 @@ type Method interface {
 	// Options are the method's own, in addition to JobOptions. An option with the name of another
 	// method's has the same kind and group.
 	Options() []Option
+	// Traits are those of jobs with such options.
+	Traits(*taxonv1.Options) Traits
 	// Check reports why the problem can't be trained, all reasons joined; nil: it can. The
 	// options are what they are declared to be.
 	Check(*Problem) error
@@ -56,6 +59,8 @@ type Plan struct {
 	Sums   []Sum   // the figures that each task reports, in this order
 
 	Nodes, Terminals, Internals int // of the tree or graph
+	// Rooted is the method's trait, which its workers build the same tree by. registry.Prepare sets it.
+	Rooted bool
 	// Detail is what the method's workers need besides the specification, in the method's own
 	// encoding (Encode).
 	Detail []byte
@@ -221,8 +226,6 @@ type Driver interface {
 	// Resume continues a job that its stopping criteria had ended, if the driver's options allow
 	// it. The options may be others than before. retarget: the tolerance has changed.
 	Resume(retarget bool)
-	// WarmStart says, before the first step, which families begin at given values.
-	WarmStart(families []string)
 	// Progress is the state of the iteration.
 	Progress() Progress
 	State() State
@@ -235,37 +238,35 @@ type Lookahead interface {
 	Ahead() (next Step, again, known bool)
 }
 
-// Modeller is a Method whose models are not of the zero Form.
-type Modeller interface {
-	Form(*taxonv1.Options) form.Form
+// WarmStarter is a Driver whose iteration depends on where it begins.
+type WarmStarter interface {
+	// WarmStart says, before the first step, which families begin at given values.
+	WarmStart(families []string)
 }
 
-// Unstructured is a Method that may train without a structure. A structure given to it is for
-// evaluation only.
-type Unstructured interface {
-	Unstructured() bool
+// Traits are what callers know of a method besides its plans. The zero value is that of a method
+// that trains the nodes of a structure jointly, into models of the zero Form.
+type Traits struct {
+	// Form is what a model's records hold and how it predicts.
+	Form form.Form
+	// Unstructured: the method trains without a structure, too. A structure given to it is for
+	// evaluation only.
+	Unstructured bool
+	// Rooted: the method places the classes below a root even without a structure. The root then
+	// has a vector of its own.
+	Rooted bool
+	// Separate: each class is trained for itself, against all others. One sweep then comes close
+	// to the optimum.
+	Separate bool
+	// Populated: a class is trained only on data with positive and negative instances of it.
+	// Trainings on a subset of the rows leave out a class that does not have both there.
+	Populated bool
+	// Searched: a search for options tries the method where none is named. Baselines are not.
+	Searched bool
 }
 
-// Rooted is a Method that may place the classes below a root even without a structure. The root
-// then has a vector of its own. The worker's program says so too.
-type Rooted interface {
-	Rooted() bool
-}
-
-// Separate is a Method that may train each class for itself, against all others. One sweep then
-// comes close to the optimum.
-type Separate interface {
-	Separate() bool
-}
-
-// Populated is a Method that may train a class only on data with positive and negative instances
-// of it. Trainings on a subset of the rows leave out a class that does not have both there.
-type Populated interface {
-	Populated() bool
-}
-
-// Cautious is a Method that can train some problems only with a reservation.
-type Cautious interface {
+// Warner is a Method that can train some problems only with a reservation.
+type Warner interface {
 	// NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
 	NoGap(*taxonv1.JobSpec) error
 	// Warnings are for the user, before the training of a problem that Check has accepted.

@@ -14,7 +14,6 @@ import (
 	"taxon/store"
 	"taxon/test/jobs"
 	"taxon/worker/program"
-	"taxon/worker/program/registry"
 )
 
 // values are a job's values, in memory.
@@ -53,11 +52,11 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 // programs of the job as if each were another worker's, without coordinator, store and
 // messages. It checks the sums of every task and returns the final weights.
 func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task, workers int) (*jobs.Nodes, error) {
-	m, err := registry.Lookup(job.GetSpec().GetOptions().GetMethod())
+	m, err := program.Lookup(job.GetSpec().GetOptions().GetMethod())
 	if err != nil {
 		return nil, err
 	}
-	tree, _, err := jobspec.Tree(job.GetSpec(), program.Rooted(m))
+	tree, _, err := jobspec.Tree(job.GetSpec(), job.GetPlan().GetRooted())
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"taxon/coordinator/method/registry"
+	_ "taxon/internal/methods/all"
 )
 
 // runner trains and measures by the program that users have.

@@ -3,8 +3,8 @@
 // program knows what a task computes, reads and writes. The coordinator's side of the seam is
 // coordinator/method.
 //
-// A method's program lives in a package below this one and is listed in program/registry. What it
-// writes depends on the task alone, never on which worker ran it or what that worker ran before.
+// A method's program is the package program of its folder in internal/methods, and registers itself
+// here. What it writes depends on the task alone, never on which worker ran it or what that worker ran before.
 // Its caches hold only values that the store would give again.
 package program
 
@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"taxon/coordinator/method"
 	"taxon/internal/data/dataset"
@@ -37,11 +39,41 @@ type Method interface {
 	Open(*Job) (Program, error)
 }
 
-// Rooted says whether a method without a structure hangs the classes below a root: see
-// method.Rooted, which the coordinator's half of it is then.
-func Rooted(m Method) bool {
-	r, ok := m.(method.Rooted)
-	return ok && r.Rooted()
+// methods are those that have registered themselves.
+var methods = map[string]Method{}
+
+// Register adds methods to those whose tasks a worker can run. A method's package calls it in init.
+// It panics if the name of a method is taken.
+func Register(added ...Method) {
+	for _, m := range added {
+		if methods[m.Name()] != nil {
+			panic("two programs have the name " + m.Name())
+		}
+		methods[m.Name()] = m
+	}
+}
+
+// Add lists one more method, of a test's own, until remove is called. Not for use while another
+// goroutine looks methods up.
+func Add(m Method) (remove func()) {
+	before := methods[m.Name()]
+	methods[m.Name()] = m
+	return func() {
+		if methods[m.Name()] = before; before == nil {
+			delete(methods, m.Name())
+		}
+	}
+}
+
+// Names lists the methods, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(methods)) }
+
+// Lookup finds a method by its name. The error is marked by Unfit.
+func Lookup(name string) (Method, error) {
+	if m := methods[name]; m != nil {
+		return m, nil
+	}
+	return nil, Unfit(fmt.Errorf("this worker does not know method %q: it is older than the coordinator; install the same version", name))
 }
 
 // Job is a training as its program sees it. Read-only.

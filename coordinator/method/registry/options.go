@@ -13,7 +13,7 @@ import (
 )
 
 // declared are the methods' own options: help texts ask for them hundreds of times.
-var declared = declare(methods)
+var declared = map[method.Method][]method.Option{}
 
 func declare(methods []method.Method) map[method.Method][]method.Option {
 	out := map[method.Method][]method.Option{}

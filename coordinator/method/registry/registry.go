@@ -1,7 +1,9 @@
-// Package registry lists the methods that a coordinator can train by.
+// Package registry lists the methods that jobs can name: those whose packages are linked into the
+// program (internal/methods/all), as each registers itself.
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,31 +11,32 @@ import (
 	"taxon/coordinator/method"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
-	corrmnl "taxon/internal/methods/corrmnl/plan"
-	hblr "taxon/internal/methods/hblr/plan"
-	hm3 "taxon/internal/methods/hm3/plan"
-	mlr "taxon/internal/methods/mlr/plan"
-	msvm "taxon/internal/methods/msvm/plan"
-	rr "taxon/internal/methods/rr/plan"
-	td "taxon/internal/methods/td/plan"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// methods are all of them: a new one is a line here.
-var methods = slices.Concat(
-	rr.Methods,
-	td.Methods,
-	[]method.Method{mlr.Method{}, mlr.Method{OnTree: true}},
-	msvm.Methods,
-	[]method.Method{hm3.Method{}, corrmnl.Method{}},
-	hblr.Methods,
-)
+// methods are those that have registered themselves, by rank.
+var methods []method.Method
 
-// searched are those that a search tries unless others are named, baselines left out.
-var searched = slices.Concat(rr.Methods, []method.Method{td.Method, mlr.Method{}}, hblr.Methods)
+// ranks are those of methods.
+var ranks = map[method.Method]int{}
 
-// Add lists one more method, of a program's own, until remove is called. Not for use while
+// Register adds methods to those that jobs can name. A method's package calls it in init. Help texts
+// and searches go through the methods by rising rank; methods of one rank keep the order in which
+// they were registered. It panics if the name of a method is taken.
+func Register(rank int, added ...method.Method) {
+	for _, m := range added {
+		if _, err := Lookup(m.Name()); err == nil {
+			panic("two methods have the name " + m.Name())
+		}
+		ranks[m] = rank
+		methods = append(methods, m)
+	}
+	slices.SortStableFunc(methods, func(a, b method.Method) int { return cmp.Compare(ranks[a], ranks[b]) })
+	declared = declare(methods)
+}
+
+// Add lists one more method, of a test's own, until remove is called. Not for use while
 // another goroutine looks methods up.
 func Add(m method.Method) (remove func()) {
 	before := methods
@@ -64,15 +67,20 @@ func Lookup(name string) (method.Method, error) {
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Form is that of the models of a job with such options.
-func Form(o *taxonv1.Options) form.Form {
-	if m, err := Lookup(o.GetMethod()); err == nil {
-		if f, ok := m.(method.Modeller); ok {
-			return f.Form(o)
-		}
+// TraitsOf are those of the jobs with such options; the zero value if their method is unknown.
+func TraitsOf(o *taxonv1.Options) method.Traits {
+	m, err := Lookup(o.GetMethod())
+	if err != nil {
+		return method.Traits{}
 	}
-	return form.Form{}
+	return m.Traits(o)
 }
+
+// traits are those of a method with the defaults of its options.
+func traits(name string) method.Traits { return TraitsOf(&taxonv1.Options{Method: name}) }
+
+// Form is that of the models of a job with such options.
+func Form(o *taxonv1.Options) form.Form { return TraitsOf(o).Form }
 
 // Precise lists the methods whose models hold precisions beside the weights, or those of them with
 // one for each feature.
@@ -87,51 +95,34 @@ func Precise(byFeature bool) (names []string) {
 }
 
 // Unstructured says whether a method trains without a structure.
-func Unstructured(name string) bool {
-	m, _ := Lookup(name)
-	u, ok := m.(method.Unstructured)
-	return ok && u.Unstructured()
-}
+func Unstructured(name string) bool { return traits(name).Unstructured }
 
 // Searched lists the methods that a search tries unless others are named.
 func Searched() (names []string) {
-	for _, m := range searched {
-		names = append(names, m.Name())
+	for _, m := range methods {
+		if traits(m.Name()).Searched {
+			names = append(names, m.Name())
+		}
 	}
 	return names
 }
 
-// Rooted says whether a method without a structure hangs the classes below a root.
-func Rooted(name string) bool {
-	m, _ := Lookup(name)
-	r, ok := m.(method.Rooted)
-	return ok && r.Rooted()
-}
-
 // Tree is jobspec.Tree, as the job's method has it.
 func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
-	return jobspec.Tree(spec, Rooted(spec.GetOptions().GetMethod()))
+	return jobspec.Tree(spec, TraitsOf(spec.GetOptions()).Rooted)
 }
 
 // Separate says whether a method trains each class for itself.
-func Separate(name string) bool {
-	m, _ := Lookup(name)
-	s, ok := m.(method.Separate)
-	return ok && s.Separate()
-}
+func Separate(name string) bool { return traits(name).Separate }
 
 // Populated says whether a method may train only classes that some instances have, and others not.
-func Populated(name string) bool {
-	m, _ := Lookup(name)
-	p, ok := m.(method.Populated)
-	return ok && p.Populated()
-}
+func Populated(name string) bool { return traits(name).Populated }
 
 // NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
 func NoGap(spec *taxonv1.JobSpec) error {
 	m, _ := Lookup(spec.GetOptions().GetMethod())
-	if c, ok := m.(method.Cautious); ok {
-		return c.NoGap(spec)
+	if w, ok := m.(method.Warner); ok {
+		return w.NoGap(spec)
 	}
 	return nil
 }
@@ -177,5 +168,6 @@ func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan.Rooted = m.Traits(spec.GetOptions()).Rooted
 	return &Job{Method: m, Tree: tree, Plan: plan, Estimate: m.Estimate(p, plan)}, nil
 }

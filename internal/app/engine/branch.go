@@ -15,7 +15,6 @@ import (
 	"taxon/store"
 	"taxon/worker"
 	"taxon/worker/program"
-	"taxon/worker/program/registry"
 )
 
 // Save writes what later jobs need of a finished job as a checkpoint in dir: its duals and
@@ -68,7 +67,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 
 // carrier is the method of a specification, if its jobs can begin where others ended.
 func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
-	m, err := registry.Lookup(spec.GetOptions().GetMethod())
+	m, err := program.Lookup(spec.GetOptions().GetMethod())
 	if err != nil {
 		return nil, err
 	}

@@ -341,7 +341,7 @@ func (t *Training) specify() error {
 			return exitcode.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
 		}
 	}
-	if c, ok := m.(method.Cautious); ok {
+	if c, ok := m.(method.Warner); ok {
 		warnings = append(warnings, c.Warnings(problem)...)
 	}
 	for _, w := range warnings {

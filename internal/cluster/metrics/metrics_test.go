@@ -207,7 +207,7 @@ func TestEveryFigureIsDocumented(t *testing.T) {
 	s.Took("m", "predict", 200, 0)
 	s.Answered("m", 1)
 	s.Loaded("m", true)
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "observability.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "observability.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

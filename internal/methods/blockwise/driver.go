@@ -82,9 +82,6 @@ func New(o *taxonv1.Options, setup Setup, s method.State) (method.Driver, error)
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver: the duals are there, and nothing else changes.
-func (d *driver) WarmStart([]string) {}
-
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}

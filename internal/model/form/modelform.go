@@ -1,5 +1,5 @@
 // Package form describes what a model stores and how it predicts, in a few fields of the
-// model's manifest. A method names the form of its models (coordinator/method.Modeller).
+// model's manifest. A method names the form of its models (coordinator/method.Traits).
 // internal/model knows the forms, and no method.
 package form
 

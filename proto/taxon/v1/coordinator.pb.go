@@ -682,6 +682,7 @@ type Plan struct {
 	Sums          []*Sum                 `protobuf:"bytes,9,rep,name=sums,proto3" json:"sums,omitempty"`          // the figures that each task reports, in this order
 	Detail        []byte                 `protobuf:"bytes,10,opt,name=detail,proto3" json:"detail,omitempty"`     // what the method's program needs to know beside, in its own encoding
 	Families      []*Family              `protobuf:"bytes,11,rep,name=families,proto3" json:"families,omitempty"` // of values that are cut into parts by a list of items
+	Rooted        bool                   `protobuf:"varint,12,opt,name=rooted,proto3" json:"rooted,omitempty"`    // without a structure, the classes lie below a root that has a vector
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,6 +743,13 @@ func (x *Plan) GetFamilies() []*Family {
 		return x.Families
 	}
 	return nil
+}
+
+func (x *Plan) GetRooted() bool {
+	if x != nil {
+		return x.Rooted
+	}
+	return false
 }
 
 // Items is a list of like items; a task is about one.
@@ -5139,13 +5147,14 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\aoptions\x18\x01 \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\"\n" +
 	"\x04data\x18\x02 \x01(\v2\x0e.taxon.v1.DataR\x04data\x121\n" +
 	"\tstructure\x18\x03 \x01(\v2\x13.taxon.v1.StructureR\tstructure\x12)\n" +
-	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05givenJ\x04\b\x05\x10\x06\"\x9c\x01\n" +
+	"\x05given\x18\x04 \x01(\v2\x13.taxon.v1.StructureR\x05givenJ\x04\b\x05\x10\x06\"\xb4\x01\n" +
 	"\x04Plan\x12%\n" +
 	"\x05items\x18\b \x03(\v2\x0f.taxon.v1.ItemsR\x05items\x12!\n" +
 	"\x04sums\x18\t \x03(\v2\r.taxon.v1.SumR\x04sums\x12\x16\n" +
 	"\x06detail\x18\n" +
 	" \x01(\fR\x06detail\x12,\n" +
-	"\bfamilies\x18\v \x03(\v2\x10.taxon.v1.FamilyR\bfamiliesJ\x04\b\x01\x10\b\"1\n" +
+	"\bfamilies\x18\v \x03(\v2\x10.taxon.v1.FamilyR\bfamilies\x12\x16\n" +
+	"\x06rooted\x18\f \x01(\bR\x06rootedJ\x04\b\x01\x10\b\"1\n" +
 	"\x05Items\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\rR\x05count\x12\x12\n" +
 	"\x04cost\x18\x02 \x03(\x01R\x04cost\"/\n" +

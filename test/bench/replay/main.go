@@ -31,6 +31,7 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
+	_ "taxon/internal/methods/all"
 	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"

@@ -55,9 +55,6 @@ func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver: there are no values to begin at.
-func (d *driver) WarmStart([]string) {}
-
 // params are those of the current sweep.
 func (d *driver) params() Sample {
 	p := Sample{Iterations: d.length, Leapfrog: d.Leapfrog}

@@ -17,9 +17,12 @@ import (
 	"math"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(60, Method{}) }
 
 // Name is the value of --method.
 const Name = "corrmnl"
@@ -88,14 +91,14 @@ func (s Settings) kept() (most, every uint32) {
 	return most, draws / most
 }
 
-// Form implements method.Modeller.
-func (Method) Form(o *taxonv1.Options) form.Form {
+// Traits implements method.Method.
+func (Method) Traits(o *taxonv1.Options) method.Traits {
 	f := form.Form{Weights: form.Whole, Link: form.Softmax}
 	if s, err := SettingsOf(o); err == nil && s.Iterations > s.BurnIn {
 		most, _ := s.kept()
 		f.Draws = int(most * s.Chains)
 	}
-	return f
+	return method.Traits{Form: f}
 }
 
 // Check implements method.Method.

@@ -18,6 +18,8 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method{}) }
+
 // Method implements program.Method.
 type Method struct{}
 

@@ -110,9 +110,6 @@ func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail 
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver: the first point is there, and nothing else changes.
-func (d *driver) WarmStart([]string) {}
-
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.tolerance, MaxSweeps: d.maxSweeps}

@@ -29,10 +29,13 @@ import (
 	"strings"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(70, Methods...) }
 
 // Method is one of the variants, by its name.
 type Method string
@@ -52,22 +55,17 @@ func (m Method) About() string {
 	}[m.variant()]
 }
 
-// Rooted implements method.Rooted: the papers' "flat" columns are of classes below a root.
-func (m Method) Rooted() bool { return true }
-
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
-// Populated implements method.Populated: a class of no instance, or of all, has no prior.
-func (Method) Populated() bool { return true }
-
-// Form implements method.Modeller.
-func (m Method) Form(o *taxonv1.Options) form.Form {
+// Traits implements method.Method. The papers' "flat" columns are of classes below a root. A class of
+// no instance, or of all, has no prior.
+func (m Method) Traits(o *taxonv1.Options) method.Traits {
 	owners := map[string]string{"m1": form.OfChildren, "m2": form.ByFeature, "m3": form.Own}
 	f := form.Form{Weights: form.Whole, Link: form.Logistic, Precision: owners[m.variant()]}
 	if o.Value("likelihood") == Softmax {
 		f.Link = form.Softmax
 	}
-	return f
+	return method.Traits{Form: f, Rooted: true, Populated: true, Searched: true}
 }
 
 // Schedules that the method has.

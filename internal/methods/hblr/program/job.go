@@ -17,14 +17,13 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")) }
+
 // Method is a variant by its name.
 type Method string
 
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
-
-// Rooted implements method.Rooted.
-func (m Method) Rooted() bool { return params.Method(m).Rooted() }
 
 // job is shared by all tasks. Read-only.
 type job struct {

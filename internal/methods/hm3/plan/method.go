@@ -13,11 +13,14 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/methods/blockwise"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(50, Method{}) }
 
 // Name is the value of --method, Loss the one loss that it has.
 const (
@@ -52,14 +55,10 @@ func (Method) About() string {
 	return "maximum margin of sets of paths (H-M3): all nodes' labels of an instance together"
 }
 
-// Form implements method.Modeller. Each node's vector adds its score to the paths through the
-// node.
-func (Method) Form(*taxonv1.Options) form.Form {
-	return form.Form{Weights: form.Whole, Predictor: form.Paths}
+// Traits implements method.Method. Each node's vector adds its score to the paths through the node.
+func (Method) Traits(*taxonv1.Options) method.Traits {
+	return method.Traits{Form: form.Form{Weights: form.Whole, Predictor: form.Paths}, Rooted: true}
 }
-
-// Rooted implements method.Rooted.
-func (Method) Rooted() bool { return true }
 
 // Options implements method.Method.
 func (Method) Options() []method.Option {

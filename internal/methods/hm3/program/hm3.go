@@ -19,14 +19,13 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method{}) }
+
 // Method implements program.Method.
 type Method struct{}
 
 // Name implements program.Method.
 func (Method) Name() string { return params.Name }
-
-// Rooted implements method.Rooted.
-func (Method) Rooted() bool { return true }
 
 // job is shared by all tasks. Read-only.
 type job struct {

@@ -74,10 +74,6 @@ func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// WarmStart implements method.Driver. The first trial point exists already, and nothing else
-// changes.
-func (d *driver) WarmStart([]string) {}
-
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}

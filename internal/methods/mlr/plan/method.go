@@ -29,10 +29,13 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(30, Method{}, Method{OnTree: true}) }
 
 // Values of --method.
 const (
@@ -65,12 +68,11 @@ func (m Method) About() string {
 	return "soft-max regression of all classes together, without the structure"
 }
 
-// Form implements method.Modeller: scores are margins, and a softmax over all classes makes
+// Traits implements method.Method. Scores are margins, and a softmax over all classes makes
 // probabilities of them.
-func (Method) Form(*taxonv1.Options) form.Form { return form.Form{Link: form.Softmax} }
-
-// Unstructured implements method.Unstructured.
-func (m Method) Unstructured() bool { return !m.OnTree }
+func (m Method) Traits(*taxonv1.Options) method.Traits {
+	return method.Traits{Form: form.Form{Link: form.Softmax}, Unstructured: !m.OnTree, Searched: !m.OnTree}
+}
 
 // Options implements method.Method.
 func (m Method) Options() []method.Option {

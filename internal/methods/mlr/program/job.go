@@ -15,6 +15,8 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method{}, Method{OnTree: true}) }
+
 // Method is soft-max regression, flat or on a tree.
 type Method params.Method
 

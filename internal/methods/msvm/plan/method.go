@@ -30,10 +30,13 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/methods/blockwise"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(40, Methods...) }
 
 // Method is one of them, by the value of --method.
 type Method string
@@ -68,18 +71,20 @@ func (m Method) About() string {
 	}[m]
 }
 
-// Unstructured implements method.Unstructured.
-func (m Method) Unstructured() bool { return m == Flat || m == FlatMean }
+// flat says whether the method trains without the structure.
+func (m Method) flat() bool { return m == Flat || m == FlatMean }
 
-// Form implements method.Modeller.
-func (m Method) Form(*taxonv1.Options) form.Form {
+// Traits implements method.Method.
+func (m Method) Traits(*taxonv1.Options) method.Traits {
+	t := method.Traits{Unstructured: m.flat()}
 	switch {
-	case m.Unstructured(), m == Recursive:
-		return form.Form{}
+	case m.flat(), m == Recursive:
 	case m == Paths:
-		return form.Form{Weights: form.Whole, Predictor: form.Sums}
+		t.Form = form.Form{Weights: form.Whole, Predictor: form.Sums}
+	default:
+		t.Form = form.Form{Weights: form.Whole, Predictor: form.Greedy}
 	}
-	return form.Form{Weights: form.Whole, Predictor: form.Greedy}
+	return t
 }
 
 // Rescaling of hsvm's losses.
@@ -109,7 +114,7 @@ func (m Method) Options() []method.Option {
 
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
-	if m.Unstructured() {
+	if m.flat() {
 		if err := method.NoStructure(string(m), p); err != nil {
 			return err
 		}

@@ -22,6 +22,10 @@ import (
 	"taxon/worker/program"
 )
 
+func init() {
+	program.Register(Method("msvm"), Method("flatmult"), Method("hiermult"), Method("hsvm"), Method("transfer"), Method("ot"), Method("rr-msvm"))
+}
+
 // Method implements program.Method, by its name.
 type Method string
 

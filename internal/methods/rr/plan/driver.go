@@ -205,7 +205,7 @@ func (d *driver) openSweep(sweep uint32) {
 	}
 }
 
-// WarmStart implements method.Driver. A job whose terminals do not begin at duals continues as if
+// WarmStart implements method.WarmStarter. A job whose terminals do not begin at duals continues as if
 // without a warm start.
 func (d *driver) WarmStart(families []string) {
 	d.WarmStarted = d.p.WarmDuals && slices.Contains(families, Dual)

@@ -19,10 +19,13 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(10, Methods...) }
 
 // Methods are the methods of this family: they differ in the loss that they take, and in
 // whether they use the structure.
@@ -44,21 +47,19 @@ func (n named) About() string {
 	}[n]
 }
 
-// Form implements method.Modeller: of the logistic loss, scores are the log-odds of each class.
-func (n named) Form(*taxonv1.Options) form.Form {
+// Traits implements method.Method. With the logistic loss, scores are the log-odds of each class.
+func (n named) Traits(*taxonv1.Options) method.Traits {
+	t := method.Traits{Unstructured: n.flat(), Separate: n.flat(), Searched: true}
 	if n.logistic() {
-		return form.Form{Link: form.Logistic}
+		t.Form.Link = form.Logistic
 	}
-	return form.Form{}
+	return t
 }
 
 func (n named) logistic() bool { return n == "rr-lr" || n == "blr" }
 
-// Unstructured implements method.Unstructured.
-func (n named) Unstructured() bool { return n == "bsvm" || n == "blr" }
-
-// Separate implements method.Separate.
-func (n named) Separate() bool { return n.Unstructured() }
+// flat says whether the method trains without the structure.
+func (n named) flat() bool { return n == "bsvm" || n == "blr" }
 
 // Options implements method.Method.
 func (n named) Options() []method.Option {
@@ -67,7 +68,7 @@ func (n named) Options() []method.Option {
 		loss = method.Loss("logistic")
 	}
 	all := slices.Concat([]method.Option{loss}, options)
-	if n.Unstructured() {
+	if n.flat() {
 		return slices.DeleteFunc(all, func(p method.Option) bool { return slices.Contains(tying, p.Name) })
 	}
 	return all
@@ -115,7 +116,7 @@ func (n named) Check(p *method.Problem) error {
 	return method.NeedTree(p.Spec.GetOptions(), n.Options())
 }
 
-// NoGap implements method.Cautious.
+// NoGap implements method.Warner.
 func (n named) NoGap(spec *taxonv1.JobSpec) error {
 	if uncertified(spec) {
 		return errors.New("anchor 0: must be above 0, as without an anchor there is no gap to train to")
@@ -123,7 +124,7 @@ func (n named) NoGap(spec *taxonv1.JobSpec) error {
 	return nil
 }
 
-// Warnings implements method.Cautious.
+// Warnings implements method.Warner.
 func (n named) Warnings(p *method.Problem) []string {
 	if n.logistic() && uncertified(p.Spec) {
 		return []string{"with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate"}

@@ -18,6 +18,8 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method("rr-svm"), Method("rr-lr"), Method("bsvm"), Method("blr")) }
+
 // Method is a member of the family by its name: the options say what it trains.
 type Method string
 

@@ -155,9 +155,6 @@ func (d *driver) Resume(bool) {
 	d.last, d.report = nil, nil
 }
 
-// WarmStart implements method.Driver: there are no values to begin at.
-func (d *driver) WarmStart([]string) {}
-
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	return method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, Certificate: d.last, Report: d.report}

@@ -27,11 +27,14 @@ import (
 	"slices"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	rr "taxon/internal/methods/rr/plan"
 	"taxon/internal/model/form"
 	taxonv1 "taxon/proto/taxon/v1"
 )
+
+func init() { registry.Register(20, Methods...) }
 
 // Values of --method.
 const (
@@ -66,13 +69,13 @@ func (m td) About() string {
 	return "one-versus-rest among the children of each node; predictions descend from the root"
 }
 
-// Form implements method.Modeller. Each node has a vector of its own. In td it belongs to the
+// Traits implements method.Method. Each node has a vector of its own. In td it belongs to the
 // edge above the node, and the root has none.
-func (m td) Form(*taxonv1.Options) form.Form {
+func (m td) Traits(*taxonv1.Options) method.Traits {
 	if m.nested() {
-		return form.Form{Weights: form.Whole, Predictor: form.Nested}
+		return method.Traits{Form: form.Form{Weights: form.Whole, Predictor: form.Nested}}
 	}
-	return form.Form{Weights: form.Whole, Predictor: form.Descent}
+	return method.Traits{Form: form.Form{Weights: form.Whole, Predictor: form.Descent}, Searched: true}
 }
 
 // Options implements method.Method.

@@ -16,6 +16,8 @@ import (
 	"taxon/worker/program"
 )
 
+func init() { program.Register(Method("td"), Method("h-svm"), Method("h-rls")) }
+
 // Method is one of the methods, by its name.
 type Method string
 

@@ -1,4 +1,4 @@
-package registry
+package all
 
 import (
 	"math"
@@ -8,14 +8,15 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
+	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // TestEveryMethodTellsWhatItTakes: who tells a user, refuses a job or sizes a container knows
 // of a method what its estimate says. So each says all of it, and more for more data.
 func TestEveryMethodTellsWhatItTakes(t *testing.T) {
-	for _, m := range All() {
-		of := func(times uint64) *Job {
+	for _, m := range registry.All() {
+		of := func(times uint64) *registry.Job {
 			spec := methodtest.WordNetLike(200, 50)
 			spec.Data.Instances, spec.Data.Nonzeros = times*spec.Data.Instances, times*spec.Data.Nonzeros
 			for l := range spec.Data.LabelInstances {
@@ -26,8 +27,8 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 			for _, st := range []*taxonv1.Structure{spec.Structure, nil} { // some train without one
 				for _, spec.Options.Loss = range []string{"hinge", ""} { // some have one loss alone
 					spec.Structure = st
-					var j *Job
-					if j, err = Prepare(spec); err == nil {
+					var j *registry.Job
+					if j, err = registry.Prepare(spec); err == nil {
 						return j
 					}
 				}
@@ -62,34 +63,34 @@ func TestUnlearned(t *testing.T) {
 	if err := spec.Options.Set("families", "7"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(spec); err != nil {
+	if _, err := registry.Prepare(spec); err != nil {
 		t.Error(err)
 	}
 	spec.Structure = nil
-	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), "families 7") {
+	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "families 7") {
 		t.Errorf("without a structure: %v", err)
 	}
 }
 
 // TestTraitsOfMethods: what the trainer asks of a method besides its plan.
 func TestTraitsOfMethods(t *testing.T) {
-	if all, each := strings.Join(Precise(false), " "), strings.Join(Precise(true), " "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
+	if all, each := strings.Join(registry.Precise(false), " "), strings.Join(registry.Precise(true), " "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
 		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
 	}
 	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
-	for _, name := range Names() {
+	for _, name := range registry.Names() {
 		free.Options.Method = name
-		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"}, name); (NoGap(free) != nil) != family {
-			t.Errorf("%s on a graph without an anchor: %v", name, NoGap(free))
+		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"}, name); (registry.NoGap(free) != nil) != family {
+			t.Errorf("%s on a graph without an anchor: %v", name, registry.NoGap(free))
 		}
 	}
-	for _, name := range append(Names(), "none") {
+	for _, name := range append(registry.Names(), "none") {
 		separate := name == "bsvm" || name == "blr"
-		if Rooted(name) != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
-			t.Errorf("%s: rooted %t", name, Rooted(name))
+		if registry.TraitsOf(&taxonv1.Options{Method: name}).Rooted != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
+			t.Errorf("%s: is not rooted, or should not be", name)
 		}
-		if Separate(name) != separate || Unstructured(name) != (separate || name == "mlr" || name == "msvm" || name == "flatmult") {
-			t.Errorf("%s: separate %t, unstructured %t", name, Separate(name), Unstructured(name))
+		if registry.Separate(name) != separate || registry.Unstructured(name) != (separate || name == "mlr" || name == "msvm" || name == "flatmult") {
+			t.Errorf("%s: separate %t, unstructured %t", name, registry.Separate(name), registry.Unstructured(name))
 		}
 	}
 }
@@ -109,7 +110,7 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 		"hblr-m1": flat | several | none, "hblr-m2": flat | several | none, "hblr-m3": flat | several | none,
 		"mlr": flat, "msvm": flat, "flatmult": flat, "rr-mlr": 0, "rr-msvm": 0, "hiermult": 0, "hsvm": 0, "transfer": 0, "ot": 0, "corrmnl": 0,
 	}
-	for _, m := range All() {
+	for _, m := range registry.All() {
 		kinds, known := takes[m.Name()]
 		if !known {
 			t.Errorf("%s is not in the table", m.Name())
@@ -123,14 +124,14 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 		} {
 			spec := methodtest.WordNetLike(200, 50)
 			spec.Options.Method, spec.Options.Loss = m.Name(), ""
-			if o := Find(m.Name(), "loss"); o != nil {
+			if o := registry.Find(m.Name(), "loss"); o != nil {
 				spec.Options.Loss = o.Default
 			}
-			if Unstructured(m.Name()) && bit != graphs {
+			if registry.Unstructured(m.Name()) && bit != graphs {
 				spec.Structure = nil
 			}
 			change(spec)
-			_, err := Prepare(spec)
+			_, err := registry.Prepare(spec)
 			if want := kinds&bit == bit; (err == nil) != want || err != nil && (!strings.Contains(err.Error(), m.Name()) || len(err.Error()) < 40) {
 				t.Errorf("%s, %v: taken is to be %v; %v", m.Name(), map[int]string{0: "a tree", graphs: "graph", flat: "no structure", several: "several labels", none: "no label"}[bit], want, err)
 			}

@@ -1,0 +1,3 @@
+package engine
+
+import _ "taxon/internal/methods/all" // what the tests train by

@@ -1,0 +1,3 @@
+package inspect
+
+import _ "taxon/internal/methods/all" // what the tests train by

@@ -1,0 +1,3 @@
+package modellist
+
+import _ "taxon/internal/methods/all" // what the tests train by

@@ -1,0 +1,3 @@
+package driver_test
+
+import _ "taxon/internal/methods/all" // what the tests train by

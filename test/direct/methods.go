@@ -1,0 +1,3 @@
+package direct
+
+import _ "taxon/internal/methods/all" // what is replayed

@@ -1,0 +1,3 @@
+package sim
+
+import _ "taxon/internal/methods/all" // what the simulated cluster trains by

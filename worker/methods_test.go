@@ -1,0 +1,3 @@
+package worker
+
+import _ "taxon/internal/methods/all" // what the tests train by
