@@ -91,7 +91,7 @@ func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, 
 		n.drop(ended)
 		sums.Epochs = max(sums.Epochs, epoch+1)
 		if epoch+1 < max(o.Epochs, o.MaxEpochs) {
-			n.leap(group)
+			n.extrapolate(group)
 		}
 	}
 	for _, x := range n.estimate {
@@ -171,12 +171,12 @@ func (n *laneDescent[T]) pass() {
 	n.order = n.order[:left]
 }
 
-// leap goes on from a pass in the direction from the pass before, as accelerated gradients do
+// extrapolate goes on from a pass in the direction from the pass before, as accelerated gradients do
 // (Beck, Teboulle 2009), within the duals' box. A lane for which the direction has turned begins
 // anew (O'Donoghue, Candes 2015).
 //
 // Rows that the pass dropped stay where they are: they lie at the bound that they have come to.
-func (n *laneDescent[T]) leap(group uint16) {
+func (n *laneDescent[T]) extrapolate(group uint16) {
 	if n.passes < leapFrom {
 		return
 	}

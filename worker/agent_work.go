@@ -88,7 +88,7 @@ func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err e
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
 	r.Unfit = program.IsUnfit(err)
-	r.Lost, r.Unavailable = lost(err), store.Passing(err)
+	r.Lost, r.Unavailable = lost(err), store.IsTransient(err)
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }
 

@@ -46,7 +46,7 @@ func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobSta
 	if err := emitted(st); err != nil {
 		return err
 	}
-	s := &weightSpool{dir: dir}
+	s := &weightBuffer{dir: dir}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.fetch(ctx, src, st); err != nil {
 		return err
@@ -62,12 +62,12 @@ func emitted(st *taxonv1.JobStatus) error {
 	return nil
 }
 
-// Spool keeps the final weights that tasks of this process write, in place of a store: of each
+// WeightBuffer keeps the final weights that tasks of this process write, in place of a store: of each
 // step at most 16 MiB in memory, and the rest in a temporary file. For several goroutines.
-type Spool struct {
+type WeightBuffer struct {
 	dir   string
 	mu    sync.Mutex
-	steps map[jobStep]*weightSpool
+	steps map[jobStep]*weightBuffer
 }
 
 type jobStep struct {
@@ -76,10 +76,12 @@ type jobStep struct {
 }
 
 // NewSpool is a spool whose files lie in dir; "": the system's folder for temporary files.
-func NewSpool(dir string) *Spool { return &Spool{dir: dir, steps: map[jobStep]*weightSpool{}} }
+func NewSpool(dir string) *WeightBuffer {
+	return &WeightBuffer{dir: dir, steps: map[jobStep]*weightBuffer{}}
+}
 
 // put takes in a value of name program.WeightsName.
-func (s *Spool) put(v store.Value) error {
+func (s *WeightBuffer) put(v store.Value) error {
 	words, err := program.DecodeWeights(v.Data)
 	if err != nil {
 		return fmt.Errorf("%v: %w", v.Key, err)
@@ -88,7 +90,7 @@ func (s *Spool) put(v store.Value) error {
 	s.mu.Lock()
 	w := s.steps[at]
 	if w == nil {
-		w = &weightSpool{dir: s.dir}
+		w = &weightBuffer{dir: s.dir}
 		s.steps[at] = w
 	}
 	s.mu.Unlock()
@@ -96,7 +98,7 @@ func (s *Spool) put(v store.Value) error {
 }
 
 // Stream is StreamWeights of a job of this process, without another file.
-func (s *Spool) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
 	if err := emitted(st); err != nil {
 		return err
 	}
@@ -104,13 +106,13 @@ func (s *Spool) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yi
 	w := s.steps[jobStep{st.GetJob(), st.GetFinalStep()}]
 	s.mu.Unlock()
 	if w == nil {
-		w = &weightSpool{}
+		w = &weightBuffer{}
 	}
 	return w.stream(ctx, nodes, st, yield)
 }
 
 // Drop removes the weights of the steps that a store is to drop.
-func (s *Spool) Drop(what store.DropSpec) (err error) {
+func (s *WeightBuffer) Drop(what store.DropSpec) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, w := range s.steps {
@@ -123,7 +125,7 @@ func (s *Spool) Drop(what store.DropSpec) (err error) {
 }
 
 // Close removes all.
-func (s *Spool) Close() (err error) {
+func (s *WeightBuffer) Close() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.steps {
@@ -133,8 +135,8 @@ func (s *Spool) Close() (err error) {
 	return err
 }
 
-// weightSpool keeps the decoded values of a step's tasks: see program.DecodeWeights.
-type weightSpool struct {
+// weightBuffer keeps the decoded values of a step's tasks: see program.DecodeWeights.
+type weightBuffer struct {
 	dir string
 
 	mu     sync.Mutex
@@ -155,7 +157,7 @@ type spooledValue struct {
 }
 
 // fetch reads all values from a store, several at a time.
-func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
+func (s *weightBuffer) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
 	g, all := errgroup.WithContext(ctx)
 	room, takes := semaphore.NewWeighted(weightReaders), int64(1)
 	for task, attempt := range st.GetFinalAttempts() {
@@ -192,7 +194,7 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 }
 
 // keep takes a value in.
-func (s *weightSpool) keep(task, attempt uint32, words []uint32) error {
+func (s *weightBuffer) keep(task, attempt uint32, words []uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := spooledValue{task: task, attempt: attempt}
@@ -215,7 +217,7 @@ func (s *weightSpool) keep(task, attempt uint32, words []uint32) error {
 }
 
 // write appends to the file, a piece at a time.
-func (s *weightSpool) write(words []uint32) (err error) {
+func (s *weightBuffer) write(words []uint32) (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, "taxon-weights-*.part"); err != nil {
 			return err
@@ -232,7 +234,7 @@ func (s *weightSpool) write(words []uint32) (err error) {
 	return nil
 }
 
-func (s *weightSpool) close() error {
+func (s *weightBuffer) close() error {
 	if s.file == nil {
 		return nil
 	}
@@ -245,7 +247,7 @@ func (s *weightSpool) close() error {
 
 // stream reads the nodes of the attempts that count back in order. The values whose next record is
 // a node's form a list.
-func (s *weightSpool) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+func (s *weightBuffer) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
 	values, err := s.of(st)
 	if err != nil {
 		return err
@@ -295,7 +297,7 @@ func (s *weightSpool) stream(ctx context.Context, nodes int, st *taxonv1.JobStat
 }
 
 // of lists the values of a job's final attempts, by task, to be read once.
-func (s *weightSpool) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
+func (s *weightBuffer) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
 	attempts := st.GetFinalAttempts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +323,7 @@ type weightList struct {
 }
 
 // read appends the next record to a list, and reads the head of the one after it, if there is more.
-func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error) {
+func (v *spooledValue) read(s *weightBuffer, l *weightList) (more bool, err error) {
 	m := int(v.count)
 	body, err := v.take(s, l, 2*m)
 	if err != nil {
@@ -347,7 +349,7 @@ func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error
 }
 
 // take gives the next n words, which are there until the next call.
-func (v *spooledValue) take(s *weightSpool, l *weightList, n int) (words []uint32, err error) {
+func (v *spooledValue) take(s *weightBuffer, l *weightList, n int) (words []uint32, err error) {
 	if v.left == 0 {
 		words, v.words = v.words[:n], v.words[n:]
 		return words, nil

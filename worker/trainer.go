@@ -27,7 +27,7 @@ type Trainer struct {
 	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
 	Stores func(job string, r *taxonv1.JobResult) (Store, error)
 	// Weights keeps the final weights of jobs; nil: their store.
-	Weights *Spool
+	Weights *WeightBuffer
 	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
 	// need not come again elsewhere, but those marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
@@ -106,7 +106,7 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 // that have a spool.
 type sink struct {
 	Store
-	weights *Spool
+	weights *WeightBuffer
 }
 
 func (s sink) Put(ctx context.Context, values []store.Value, written func()) error {

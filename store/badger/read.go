@@ -19,7 +19,7 @@ func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 }
 
 // Read yields values one by one; see store.Shard.
-func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
+func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
 			return err
 		}
-		v.Checked = v.Data != nil
+		v.Verified = v.Data != nil
 		if err := yield(i, v); err != nil {
 			return err
 		}
@@ -54,12 +54,12 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 }
 
 // read loads and verifies one value; nil Data: missing.
-func (s *Store) read(k store.Key) (store.Summed, error) {
+func (s *Store) read(k store.Key) (store.Checksummed, error) {
 	if err := s.enter(); err != nil {
-		return store.Summed{}, err
+		return store.Checksummed{}, err
 	}
 	defer s.mu.RUnlock()
-	v := store.Summed{Key: k}
+	v := store.Checksummed{Key: k}
 	var err error
 	if p, inMemory, stored := s.look(k); inMemory {
 		v.CRC32C = p.crc32c
@@ -72,10 +72,10 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 		})
 	}
 	if errors.Is(err, bdg.ErrKeyNotFound) {
-		return store.Summed{Key: k}, nil
+		return store.Checksummed{Key: k}, nil
 	}
 	if err != nil {
-		return store.Summed{}, &store.KeyError{Op: "get", Key: k, Err: err}
+		return store.Checksummed{}, &store.KeyError{Op: "get", Key: k, Err: err}
 	}
 	return v, nil
 }
@@ -185,10 +185,10 @@ func (s *Store) loadChunk(txn *bdg.Txn, key, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// Folder is the shard's folder: see store.Filed.
+// Folder is the shard's folder: see store.FileBacked.
 func (s *Store) Folder() string { return s.dir }
 
-// Locate says where values are; see store.Filed.
+// Locate says where values are; see store.FileBacked.
 func (s *Store) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 		return err
 	}
 	defer s.mu.RUnlock()
-	stale := func(k store.Key) bool { return !store.Counts(attempts, k.Task, k.Attempt) }
+	stale := func(k store.Key) bool { return !store.IsCommitted(attempts, k.Task, k.Attempt) }
 	stored := true
 	if st := s.table.find(job, step); st != nil {
 		var err error
@@ -69,7 +69,7 @@ func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool
 	var records []segment.Record
 	for _, k := range st.keys() {
 		if stale(k) {
-			records = append(records, segment.Record{Value: store.Summed{Key: k}, Deleted: true})
+			records = append(records, segment.Record{Value: store.Checksummed{Key: k}, Deleted: true})
 		}
 	}
 	if len(records) == 0 {

@@ -221,7 +221,7 @@ func (c *getCall) readRepair(ctx context.Context) {
 		return
 	}
 	parts := make([][]int32, len(c.shards))
-	var values []store.Summed
+	var values []store.Checksummed
 	for i, bad := range c.bad {
 		if bad == 0 || c.out[i] == nil {
 			continue

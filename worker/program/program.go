@@ -109,12 +109,12 @@ type WarmStarter interface {
 	WarmStart(ctx context.Context, from InitialWeights) (values []store.Value, families []string, err error)
 }
 
-// Carrier is a Method whose jobs can begin where one of other options stands (engine.Branch).
-type Carrier interface {
-	// Carried names the families that the new job begins with.
-	Carried() []string
-	// Carry turns a value of such a family, of the finished job, into one of the new job.
-	Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error)
+// StateConverter is a Method whose jobs can begin where one of other options stands (engine.Branch).
+type StateConverter interface {
+	// ConvertedFamilies names the families that the new job begins with.
+	ConvertedFamilies() []string
+	// ConvertValue turns a value of such a family, of the finished job, into one of the new job.
+	ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error)
 }
 
 // deterministicError is an error that would come again anywhere.

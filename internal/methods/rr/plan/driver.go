@@ -75,7 +75,7 @@ type state struct {
 	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see stop.go
 	T           float64 // FISTA's t
 	Beta        float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
-	Rises       uint32  // pricing sweeps in a row whose P lay above Accepted
+	RiseCount   uint32  // pricing sweeps in a row whose P lay above Accepted
 	Climbs      uint32  `json:",omitempty"` // certificates in a row whose P lay above the one before
 	Accepted    float64 // P of the last accepted pricing sweep
 	MaxInner    uint32  // bound on inner epochs, once it has been raised
@@ -335,7 +335,7 @@ func (d *driver) Ahead() (next method.Step, again, known bool) {
 // rule is the curvature of twoblock's exact solve.
 func (d *driver) rule() string {
 	switch {
-	case !d.support || d.Rises >= d.p.FullAfter || d.Safeguarded:
+	case !d.support || d.RiseCount >= d.p.FullAfter || d.Safeguarded:
 		return "full"
 	case d.Family:
 		return "family"
@@ -514,7 +514,7 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 func (d *driver) stepAgain(support bool) bool {
 	rose := d.objectiveRose()
 	if d.Anew = support && d.astray(); d.Anew {
-		d.Rises, d.Accepted = 0, 0
+		d.RiseCount, d.Accepted = 0, 0
 	}
 	return support && rose || d.Anew
 }
@@ -540,11 +540,11 @@ func (d *driver) commitSet() method.Outcome {
 // is not counted, because the internals' step did not cause it.
 func (d *driver) objectiveRose() bool {
 	low := d.Last.Objective - d.Inner
-	if d.Rises == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
+	if d.RiseCount == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
 		if d.Accepted == 0 || d.Last.Objective < d.Accepted {
 			d.Accepted = d.Last.Objective
 		}
-		d.Rises = 0
+		d.RiseCount = 0
 		return false
 	}
 	if d.Share > 0 { // the curvature may count for too little: more of it comes first
@@ -553,7 +553,7 @@ func (d *driver) objectiveRose() bool {
 		}
 		return true
 	}
-	d.Rises++
+	d.RiseCount++
 	d.Family = true
 	return true
 }

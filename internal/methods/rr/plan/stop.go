@@ -143,7 +143,7 @@ func (d *driver) climbed() bool { return d.p.Climbs > 0 && d.Climbs >= d.p.Climb
 // of it was proven. What such steps left in the internals shrinks slowly by the curvature of families,
 // and zero is nearer.
 func (d *driver) astray() bool {
-	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.climbed())
+	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.RiseCount > 0 || d.climbed())
 }
 
 // When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
