@@ -104,7 +104,7 @@ type state struct {
 	Climbs uint32 `json:",omitempty"`
 	// Accepted is the least P of an accepted priced sweep; see objectiveRose.
 	Accepted float64
-	// MaxInner bounds the inner epochs once adapt has raised Policy.MaxEpochs. 0: it has not.
+	// MaxInner bounds the inner epochs once adapt has raised Policy.MaxEpochs, and is 0 before.
 	MaxInner uint32
 	// Precise says that descents are in float64.
 	Precise bool
@@ -137,7 +137,8 @@ type state struct {
 	// Certified says that Last is set, and LastSweep is the sweep that it is of.
 	Certified bool
 	LastSweep uint32 `json:",omitempty"`
-	// Aim is the sweep that is expected to reach the tolerance, if that is soon; see aim. 0: none.
+	// Aim is the sweep that is expected to reach the tolerance, if that is soon, and else 0; see
+	// aim.
 	Aim  uint32 `json:",omitempty"`
 	Last method.Certificate
 	// Stationary is the number of priced sweeps in a row that changed neither P nor D.
@@ -167,7 +168,7 @@ type driver struct {
 	pieces    uint32
 	gap       float64
 	maxSweeps uint32
-	// evalEvery is the number of sweeps between two evaluations. 0: there are none.
+	// evalEvery is the number of sweeps between two evaluations. With 0 there are none.
 	evalEvery uint32
 	report    json.RawMessage
 }
