@@ -289,12 +289,14 @@ type laneRow[T real] struct {
 // laneArgs is the argument of a lane kernel: a pass of dual coordinate descent over rows of up to
 // sixteen lanes. Assembly knows its layout, as it does that of visitArgs.
 type laneArgs[T real] struct {
-	order *uint32      // n numbers of rows
-	n     int          //
-	kept  *uint32      // out: those that stay; may be order itself
-	left  int          // out: how many
-	x     *[16]float32 // y_i x_i of each row, then the bias, filled up with zeros
-	lines int          // sixteens of a row
+	order *uint32 // numbers of the n rows
+	n     int
+	// kept gets the numbers of the left rows that stay. It may equal order.
+	kept *uint32
+	left int
+	// x holds y_i x_i of each row and then the bias, filled up with zeros to lines times sixteen.
+	x     *[16]float32
+	lines int
 	rows  *laneRow[T]
 	w     *[16]T // of each lane, as long as a row
 

@@ -10,20 +10,29 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes
-// a row more than the tile, and another 448 a feature and 258 a row for the near rows.
+// logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes a
+// row more than the tile, and another 448 a feature and 258 a row for the near rows.
 type logisticSolver struct {
 	tile
-	loops                     loops
-	v, g, r, dir, h, d        [][Lanes]float32 // tiles: w - y, sum a y x, and Newton's residual, direction, product, step
-	scores, move, coef, curve [][Lanes]float32 // rows: w.x, step.x, y a, C p (1-p)
-	bound                     [][Lanes]float32 // tile: bound of the loss's curvature by feature
-	near                      nearRows
-	add                       *addArgs
-	running                   uint16 // lanes whose inner gap is still too large
-	loss, gradient            [Lanes]float64
-	args                      weighArgs
-	share                     float32 // Options.Share
+	// loops are the loops over tiles and rows for this CPU.
+	loops loops
+	// v is w - y, and g is G = sum a y x. The others are the residual, direction, product and step
+	// of Newton's method. All are tiles.
+	v, g, r, dir, h, d [][Lanes]float32
+	// scores are w.x, move is step.x, coef is y a, and curve is C p (1-p). All are per row.
+	scores, move, coef, curve [][Lanes]float32
+	// bound is the bound of the loss's curvature, feature by feature.
+	bound [][Lanes]float32
+	// near is the block's problem on its near rows.
+	near nearRows
+	add  *addArgs
+	// running is the mask of the lanes whose inner gap is still too large.
+	running uint16
+	// loss is each lane's sum of losses, and gradient its ||f'||^2.
+	loss, gradient [Lanes]float64
+	args           weighArgs
+	// share is Options.Share.
+	share float32
 }
 
 func newLogisticSolver(p *Problem) *logisticSolver {
@@ -39,18 +48,19 @@ func newLogisticSolver(p *Problem) *logisticSolver {
 
 // Newton's method for the logistic loss. Constants change the path, never the optimum.
 const (
-	// conjugateSteps and conjugateShare end the conjugate gradients of a step, by number
+	// conjugateSteps and conjugateShare end the conjugate gradients of a step, by their number
 	// and by the residual's share of the gradient.
 	conjugateSteps = 12
 	conjugateShare = 0.1
-	// sufficient is Armijo's constant; halvings bounds the line search.
+	// sufficient is Armijo's constant, and halvings bounds the line search.
 	sufficient = 1e-4
 	halvings   = 20
-	// below float32's digits a predicted decrease can't be seen in P: the step is taken.
+	// unseen is the share of P below which a predicted decrease is lost in float32's rounding, so
+	// that the line search accepts the step.
 	unseen = 1e-6
-	// smallShare: up to this share of the loss 1/2 ||f'||^2 is small.
+	// smallShare is the share of the loss up to which 1/2 ||f'||^2 is small; see small.
 	smallShare = 0.5
-	// startShare: before any gap is known a lane ends at this share of 1/2 ||G||^2.
+	// startShare is the share of 1/2 ||G||^2 at which a lane ends while no gap is known.
 	startShare = 1e-3
 )
 
@@ -61,7 +71,7 @@ const (
 //	f'(v) = v - G,  G = sum_i a_i y_i x_i,  a_i = C_i / (1 + exp(y_i w.x_i))
 //
 // Sixteen lanes share both products of an iteration, X p and X'(D X p). f is strongly convex, so
-// f - f* <= 1/2 ||f'||^2, which is also the duality gap at the duals a. A lane ends when it is
+// f - f* <= 1/2 ||f'||^2, which is also the duality gap at the duals a. A lane ends when this is
 // small enough.
 func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error) {
 	e.open(b)
@@ -70,7 +80,7 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	res := &Result{}
 	e.running = e.lanes
 	e.fillSmooth()
-	unlooked := false // the last step was taken without a look at the far rows
+	unlooked := false // the far rows were not evaluated
 	if o.Epochs > 0 {
 		e.scoreAll(e.p.X, e.w, e.scores, &res.Sums)
 		e.loss = e.weigh(e.all(), nil)
@@ -133,8 +143,8 @@ func (e *logisticSolver) fillSmooth() {
 	e.loops.along(&e.w[0], &e.v[0], len(e.w), &all)
 }
 
-// gradients sets r = -f' = G - v and decides which lanes continue. It returns the inner gaps that are
-// small enough.
+// gradients sets r = -f' = G - v and stops the lanes whose inner gap is small enough. It returns
+// what is small enough for each lane.
 func (e *logisticSolver) gradients(o Options, epoch int) (small [Lanes]float64) {
 	var norm, size [Lanes]float64
 	e.loops.difference(&e.g[0], &e.v[0], &e.r[0], len(e.g), &norm, &size)
@@ -156,7 +166,8 @@ func (e *logisticSolver) gradients(o Options, epoch int) (small [Lanes]float64) 
 	return small
 }
 
-// newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane to its own end.
+// newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane until its own residual is
+// small.
 func (e *logisticSolver) newtonStep(sums *Sums) {
 	for f := range e.dir {
 		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
@@ -164,11 +175,13 @@ func (e *logisticSolver) newtonStep(sums *Sums) {
 	e.conjugate(e.p.X, system{e.dir, e.h, e.r, e.d, e.move, e.curve}, e.running, e.gradient, e.gradient, nil, sums)
 }
 
-// system is what conjugate gradients work on: tiles, and of each row its product and curvature.
+// system holds the vectors of conjugate gradients: tiles, and of each row its product and
+// curvature.
 type system struct{ dir, h, r, d, move, curve [][Lanes]float32 }
 
-// conjugate adds to d the solution of (I + X' D X) d = r for the active lanes, with far rows or without.
-// rr is r.r, and gradient the squared length that the residual's is compared with.
+// conjugate adds to d the solution of (I + X' D X) d = r for the active lanes. A non-nil far adds
+// the far rows' part of the matrix. rr is r.r, and gradient is the squared length that the
+// residual's is compared with.
 func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr, gradient [Lanes]float64, far *nearRows, sums *Sums) {
 	for l := range rr {
 		if rr[l] <= conjugateShare*conjugateShare*gradient[l] {
@@ -213,8 +226,8 @@ func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr
 	}
 }
 
-// search moves v along d. A lane's step is halved until f falls enough. The scores, duals and
-// curvatures are those of the new point.
+// search moves v along d. It halves a lane's step until f falls enough, and leaves the scores,
+// duals and curvatures of the new point.
 func (e *logisticSolver) search(sums *Sums) {
 	e.scoreAll(e.p.X, e.d, e.move, sums)
 	var vd, dd, slope [Lanes]float64
@@ -226,9 +239,9 @@ func (e *logisticSolver) search(sums *Sums) {
 	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
 }
 
-// small says that f hardly falls any more in any lane. In a sweep that is not priced a step from the near
-// rows is taken then without a look at the others, whose curvature is known along the bias alone. The
-// next priced sweep looks.
+// small reports whether f can hardly fall any more in any running lane. Sweeps without a full pass
+// then accept the step computed from the near rows without evaluating the far ones, whose curvature
+// is known along the bias alone. The next full pass evaluates all.
 func (e *logisticSolver) small() bool {
 	if e.p.Bias == 0 {
 		return false
@@ -241,13 +254,13 @@ func (e *logisticSolver) small() bool {
 	return true
 }
 
-// take moves v along d.
+// take moves v along d by the whole step.
 func (e *logisticSolver) take() {
 	step := ones(e.running)
 	e.loops.along(&e.v[0], &e.d[0], len(e.v), &step)
 }
 
-// ones is 1 in the lanes of a mask.
+// ones returns 1 in the lanes of a mask, and 0 in the others.
 func ones(mask uint16) (one [Lanes]float32) {
 	for l := range one {
 		one[l] = float32(mask >> l & 1)
@@ -255,9 +268,9 @@ func ones(mask uint16) (one [Lanes]float32) {
 	return one
 }
 
-// halve looks for the lanes' steps along a direction: 1, or half of it, and so on, until f falls
-// enough. For a step s, f is s vd + s^2 dd/2 + the loss of the rows; slope is that of f. loss is that
-// at the beginning, and then at the end.
+// halve returns the lanes' steps along a direction: the largest of 1, 1/2, 1/4, ... at which f
+// falls enough. For a step s, f is s vd + s^2 dd/2 + the loss of the rows, and slope is the
+// derivative of f at 0. loss is the loss at the beginning, and on return that at the end.
 func (e *logisticSolver) halve(r rows, running uint16, loss, vd, dd, slope *[Lanes]float64) [Lanes]float32 {
 	before, step := *loss, ones(running)
 	for range halvings {
@@ -311,27 +324,30 @@ func (e *logisticSolver) addAll(x *sparse.Matrix, tile, coef [][Lanes]float32, s
 	sums.Visits += (x.NNZ + int64(x.Rows)) * Lanes
 }
 
-// rows are what is kept of all rows, or of the near ones.
+// rows is what is kept of all rows, or of the near ones.
 type rows struct {
-	scores, move, coef, curve [][Lanes]float32 // w.x, step.x, y a, C p (1-p)
-	sign                      []uint16         // positive lanes
-	number                    []uint32         // of each row; nil: all rows
+	// scores are w.x, move is step.x, coef is y a, and curve is C p (1-p).
+	scores, move, coef, curve [][Lanes]float32
+	// sign is the mask of the positive lanes.
+	sign []uint16
+	// number has the number of each row. A nil number means all rows in order.
+	number []uint32
 }
 
-// all are all rows.
+// all returns what is kept of all rows.
 func (e *logisticSolver) all() rows {
 	return rows{e.scores, e.move, e.coef, e.curve, e.sign, nil}
 }
 
-// weigh sets, at the scores plus step times move (nil: at the scores), the rows' signed duals and
-// curvatures. It returns the lanes' losses. Lanes beyond the block's stay at zero.
+// weigh sets the rows' signed duals and curvatures at the scores plus step times move. A nil step
+// stands for the scores alone. It returns the lanes' losses. Lanes beyond the block's stay at zero.
 func (e *logisticSolver) weigh(r rows, step *[Lanes]float32) (sum [Lanes]float64) {
 	if step == nil {
 		step, r.move = &[Lanes]float32{}, r.scores
 	}
 	atATime := len(r.scores)
 	if e.p.Weight != nil {
-		atATime = 1 // loops know C by lane
+		atATime = 1 // loops take C by lane
 	}
 	for i := 0; i < len(r.scores); i += atATime {
 		w := &e.args
@@ -351,7 +367,7 @@ func (e *logisticSolver) weigh(r rows, step *[Lanes]float32) (sum [Lanes]float64
 	return sum
 }
 
-// sigmoid is, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few
+// sigmoid returns, at margin z, p = 1/(1+exp(z)), q = 1-p and the loss log(1+exp(-z)), to a few
 // units of float32's rounding.
 func sigmoid(z float32) (p, q, loss float32) {
 	u := z
@@ -375,7 +391,7 @@ func sigmoid(z float32) (p, q, loss float32) {
 	return p, q, loss
 }
 
-// expNegative is exp(x) for x <= 0; 0 below -87.
+// expNegative returns exp(x) for x <= 0, and 0 below -87.
 func expNegative(x float32) float32 {
 	if !(x > -87) {
 		return 0
@@ -394,14 +410,15 @@ func expNegative(x float32) float32 {
 	return y * math.Float32frombits(uint32(n+127)<<23)
 }
 
-// price adds up the certificate at the tile's weights. Scores are float64, and a_i = C_i p_i is
-// the best dual for them. There C loss + conjugate equals the product with the margin, so that
+// price adds the sums of the certificate at the tile's weights. Scores are float64, and a_i = C_i
+// p_i is the best dual for them. There C loss + conjugate equals the product with the margin, so
+// that
 //
 //	D(a) = P - 1/2 ||w - y - G||^2
 //
 // holds exactly, and rounding in G counts to second order only.
 func (e *logisticSolver) price(sums *Sums) {
-	w := &priceArgs{score: &e.exact.out} // of lanes beyond the block's C is 0
+	w := &priceArgs{score: &e.exact.out} // lanes beyond the block's have a C of 0
 	for i := range e.p.X.Rows {
 		if i == 0 || e.p.Weight != nil {
 			for l := range e.b.Slot {
@@ -428,7 +445,7 @@ func (e *logisticSolver) price(sums *Sums) {
 // h_f = sum_i C_i p_i (1-p_i) |x_if| ||x_i||_1.
 func (e *logisticSolver) boundCurvature(sums *Sums) {
 	if e.p.negative {
-		return // the rows' sums need |x|: every terminal counts fully
+		return // every terminal counts fully
 	}
 	if len(e.curve) > 0 {
 		e.loops.scaled(&e.move[0], &e.curve[0], &e.p.size[0], len(e.curve))
@@ -436,7 +453,7 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 	e.addAll(e.p.X, e.bound, e.move, sums)
 }
 
-// resume takes the lanes' v from a state.
+// resume sets v to a state's, or to startBias's for a fresh block.
 func (e *logisticSolver) resume(warm *State) {
 	clear(e.v)
 	if warm == nil {
@@ -458,7 +475,8 @@ func (e *logisticSolver) resume(warm *State) {
 	}
 }
 
-// save keeps v at the features where a lane has any; where most have, at all.
+// save returns a state with v at the features where a lane has any. Where most features have, it
+// returns v at all of them.
 func (e *logisticSolver) save() State {
 	s, some, lanes := State{Priced: true}, 0, len(e.b.Slot)
 	for f := range e.v {
@@ -489,7 +507,7 @@ func (e *logisticSolver) save() State {
 	return s
 }
 
-// numbers are a tile's numbers, line by line.
+// numbers returns a tile's numbers, line by line.
 func numbers(tile [][Lanes]float32) []float32 {
 	return unsafe.Slice(&tile[0][0], Lanes*len(tile))
 }

@@ -8,29 +8,44 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// loops are those of the logistic loss over tiles (or rows) of n lines. All implementations give equal
-// bits: products are rounded before they are added, sums are float64 over exact products.
+// loops holds the loops of the logistic loss over tiles (or rows) of n lines. All implementations
+// give equal bits: products are rounded before they are added, and sums are float64 over exact
+// products. The Go functions of the same names show what each computes.
 type loops struct {
-	product    func(p, h *[Lanes]float32, n int, sum *[Lanes]float64)                              // h += p; sum = p.h
-	advance    func(p, h, r, d *[Lanes]float32, n int, alpha *[Lanes]float32, sum *[Lanes]float64) // d += alpha p; r -= alpha h; sum = r.r
-	turn       func(p, r *[Lanes]float32, n int, beta *[Lanes]float32)                             // p = r + beta p
-	times      func(m, c *[Lanes]float32, n int)                                                   // m *= c
-	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)                    // r = g - v; norm = r.r, size = g.g
-	weigh      func(e *weighArgs)
-	price      func(e *priceArgs)
-	along      func(a, b *[Lanes]float32, n int, step *[Lanes]float32)                                    // a += step b
-	mixed      func(d, a, b *[Lanes]float32, n int, share *[Lanes]float32)                                // d = a + share b
-	scaled     func(m, c *[Lanes]float32, size *float32, n int)                                           // m = size c, a size a line
-	slopes     func(d, v, g *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)                        // v.d, d.d, d.(v - g)
-	outside    func(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)                      // g.g and g.r over the lines where at is 0
-	edges      func(w, y, g *[Lanes]float32, n int, edge, rest *[Lanes]float64)                           // (w-y).(w-y), and the same of w - y - g
-	transposed func(from *[Lanes]float32, to *[Lanes][Lanes]float32)                                      // of sixteen lines
-	laneSums   func(from *[Lanes][Lanes]float32, lanes uint64, sum *float32)                              // see laneSums
-	laneCodes  func(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *uint8)                // see laneCodes
-	above      func(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int) // see rowsAbove
+	// product sets h += p and sum = p.h.
+	product func(p, h *[Lanes]float32, n int, sum *[Lanes]float64)
+	// advance sets d += alpha p, r -= alpha h and sum = r.r.
+	advance func(p, h, r, d *[Lanes]float32, n int, alpha *[Lanes]float32, sum *[Lanes]float64)
+	// turn sets p = r + beta p.
+	turn func(p, r *[Lanes]float32, n int, beta *[Lanes]float32)
+	// times sets m *= c.
+	times func(m, c *[Lanes]float32, n int)
+	// difference sets r = g - v, norm = r.r and size = g.g.
+	difference func(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64)
+	// weigh and price are weighRows and priceRow.
+	weigh func(e *weighArgs)
+	price func(e *priceArgs)
+	// along sets a += step b.
+	along func(a, b *[Lanes]float32, n int, step *[Lanes]float32)
+	// mixed sets d = a + share b.
+	mixed func(d, a, b *[Lanes]float32, n int, share *[Lanes]float32)
+	// scaled sets m = size c, with one size a line.
+	scaled func(m, c *[Lanes]float32, size *float32, n int)
+	// slopes sets vd = v.d, dd = d.d and slope = d.(v - g).
+	slopes func(d, v, g *[Lanes]float32, n int, vd, dd, slope *[Lanes]float64)
+	// outside sets gg = g.g and gr = g.r over the lines where at is 0.
+	outside func(g, r *[Lanes]float32, at *uint32, n int, gg, gr *[Lanes]float64)
+	// edges sets edge = (w-y).(w-y), and rest to the same of w - y - g.
+	edges func(w, y, g *[Lanes]float32, n int, edge, rest *[Lanes]float64)
+	// transposed transposes sixteen lines.
+	transposed func(from *[Lanes]float32, to *[Lanes][Lanes]float32)
+	// laneSums, laneCodes and above (rowsAbove) are described at the Go functions.
+	laneSums  func(from *[Lanes][Lanes]float32, lanes uint64, sum *float32)
+	laneCodes func(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *uint8)
+	above     func(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int)
 }
 
-// goLoops is what every other implementation must equal.
+// goLoops is the implementation that every other one must equal to the bit.
 var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow,
 	along, mixed, scaled, slopes, outside, edges, transposed, laneSums, laneCodes, rowsAbove}
 
@@ -95,7 +110,7 @@ func difference(g, v, r *[Lanes]float32, n int, norm, size *[Lanes]float64) {
 	}
 }
 
-// weighArgs is the argument of a weigh loop over n rows. Its layout is known to assembly.
+// weighArgs is the argument of a weigh loop over n rows. Assembly knows its layout.
 type weighArgs struct {
 	score, move, coef, curve *[Lanes]float32
 	pos                      *uint16 // positive lanes
@@ -129,16 +144,18 @@ func weighRows(e *weighArgs) {
 	}
 }
 
-// priceArgs is the argument of a price loop, for one row. Its layout is known to assembly.
+// priceArgs is the argument of a price loop, for one row. Assembly knows its layout.
 type priceArgs struct {
 	score       *[Lanes]float64
 	coef, curve *[Lanes]float32
 	pos         uint64 // positive lanes
 	negC, posC  [Lanes]float64
-	loss        [Lanes]float64 // the row's is added
+	// loss is added to.
+	loss [Lanes]float64
 }
 
-// priceRow is weighRows in float64: to a few units of its rounding, as the certificate needs it.
+// priceRow does what weighRows does for one row in float64, to a few units of its rounding, as the
+// certificate needs it. It adds to the loss.
 func priceRow(e *priceArgs) {
 	for l, z := range e.score {
 		c, y := e.posC[l], e.pos>>l&1
@@ -162,13 +179,14 @@ func priceRow(e *priceArgs) {
 	}
 }
 
-// expOfMinus is exp(-x) for x >= 0, and exp(-708) beyond 708.
+// expOfMinus returns exp(-x) for x >= 0, and exp(-708) beyond 708.
 func expOfMinus(x float64) float64 {
 	u := -x
 	if u < -708 {
 		u = -708
 	}
-	const magic = 3 << 51 // adding it leaves the next whole number in the last digits
+	// Adding magic rounds to the nearest whole number, which is left in the last digits.
+	const magic = 3 << 51
 	t := float64(u*math.Log2E) + magic
 	k := t - magic
 	r := u - float64(k*6.93147180369123816490e-01)
@@ -180,7 +198,7 @@ func expOfMinus(x float64) float64 {
 	return y * math.Float64frombits((math.Float64bits(t)+1023)<<52)
 }
 
-// logOfOnePlus is log(1+x) = 2 artanh(x/(2+x)) for x in [0, 1].
+// logOfOnePlus returns log(1+x) = 2 artanh(x/(2+x)) for x in [0, 1].
 func logOfOnePlus(x float64) float64 {
 	s := x / (2 + x)
 	s2 := float64(s * s)
@@ -290,7 +308,8 @@ func laneSums(from *[Lanes][Lanes]float32, lanes uint64, sum *float32) {
 	}
 }
 
-// laneCodes is the code of the lanes' sum of degrees, h/(1+h), of sixteen features with share of a bound h.
+// laneCodes sets code, at each of sixteen features, to the code of the lanes' sum of degrees
+// h/(1+h), where h is share times a bound.
 func laneCodes(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *uint8) {
 	var all [Lanes]float32
 	for ; lanes != 0; lanes &= lanes - 1 {
@@ -304,8 +323,8 @@ func laneCodes(from *[Lanes][Lanes]float32, lanes uint64, share float32, code *u
 	}
 }
 
-// rowsAbove lists the rows with a lane whose c is above a limit, or with a positive lane. It
-// returns their number, or -1 if there are more than most.
+// rowsAbove lists the rows with a lane whose c is above limit, or with a positive lane. It returns
+// their number, or -1 if there are more than most.
 func rowsAbove(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) (k int) {
 	cs, out := unsafe.Slice(c, n), unsafe.Slice(rows, most)
 	for i, pos := range unsafe.Slice(pos, n) {

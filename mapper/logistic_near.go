@@ -6,13 +6,12 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// startBias begins a fresh block at the best bias while all other weights are zero beside the
-// parent's. Classes are rare: from p = 1/2 in every row the first sweeps would do nothing but
-// find the bias. It solves
+// startBias begins a fresh block at the best bias for weights that are otherwise its parent's.
+// Classes are rare: from p = 1/2 in every row the first sweeps would only find the bias. It solves
 //
 //	b + B (C n- p - C+ n+ (1-p)) = 0,  p = 1/(1+exp(-B (y + b)))
 //
-// n- and n+ are the numbers of negative and positive rows.
+// by bisection. n- and n+ are the numbers of negative and positive rows.
 func (e *logisticSolver) startBias() {
 	bias, last := float64(e.p.Bias), len(e.v)-1
 	if bias == 0 {
@@ -35,46 +34,53 @@ func (e *logisticSolver) startBias() {
 	}
 }
 
-// biasSteps is the number of bisections of startBias: from millions to float32's digits.
+// biasSteps is the number of bisections of startBias: enough to get from millions to float32's
+// digits.
 const biasSteps = 48
 
-// nearRows is a block's problem in the expensive part of f: the rows of which some lane is in doubt,
-// and only their features, as a matrix of its own.
+// nearRows is a block's problem on the rows that dominate f: those for which the sign of a score is
+// not yet certain in some lane, with only their features, as a matrix of its own.
 //
-// The other rows are far. They are negative in all lanes, with small duals a_i and curvatures
-// close to a_i. Together they weigh about as much as the near rows. They stand in with their gradient
+// The other rows are far. They are negative in all lanes, with small duals a_i and curvatures close
+// to a_i. Together they weigh about as much as the near rows. They are modelled by their gradient
 // u = sum a_i x_i and a lower bound of their Hessian sum a_i x_i x_i': u u'/L, L = sum a_i
-// (Cauchy-Schwarz). The bound is exact along the bias and wherever these rows are alike. u is what the
-// near rows leave of -G. So d = v+ - v is to minimise
+// (Cauchy-Schwarz). The bound is exact along the bias and wherever these rows are alike. u is the
+// far rows' part of -G. So d = v+ - v is to minimise
 //
 //	1/2 ||v + d||^2 + sum_near C_i log(1 + exp(-y_i (z_i + d.x_i))) + s + s^2/2L,  s = u.d
 //
-// On the features that no near row has, d = r - u s/L, r = G - v. Let q be the squared length of u on
-// these features, and t = u.r there. Inserted into the function of the other features, with s over
-// these alone, the last part of it becomes
+// On the features that no near row has, d = r - u s/L, r = G - v. Let q be the squared length of u
+// on these features, and t = u.r there. Inserted into the function of the other features, with s
+// over these alone, the last part of it becomes
 //
 //	s + (s + t)^2 / 2(L+q)       and s/L of the whole is sigma = (s + t)/(L+q)
 type nearRows struct {
-	x        sparse.Matrix
-	rows     rows
-	features []uint32 // ascending; the bias last
-	at       []uint32 // feature -> its place in features, from 1; 0: no near row has it
+	x    sparse.Matrix
+	rows rows
+	// features lists the features of near rows, ascending. The bias comes last.
+	features []uint32
+	// at has of each feature its place in features, from 1. It is 0 for a feature that no near row
+	// has.
+	at []uint32
 
+	// v to d are tiles over features. v, g, r, dir, h and d are as in logisticSolver.
 	v, g, u, r, dir, h, d [][Lanes]float32 // tiles over features
-	weight, along, sigma  [Lanes]float64   // 1/(L+q), s + t and sigma
+	// weight is 1/(L+q), along is s + t, and sigma is as above.
+	weight, along, sigma [Lanes]float64
 }
 
 const (
-	// nearShare of C is the curvature from which on a row is near.
+	// nearShare is the share of C above which the curvature of a row makes it near.
 	nearShare = 1e-2
-	// nearMost: at most one row in nearMost may be near. With more, leaving out the others does not
-	// pay.
+	// nearMost limits the near rows to one row in nearMost. With more of them, leaving out the
+	// others does not pay.
 	nearMost = 4
-	// nearSteps bounds Newton's steps in a near problem.
+	// nearSteps bounds the number of Newton's steps in a near problem.
 	nearSteps = 32
 )
 
-// draw finds the near rows, those with a lane in doubt or positive; it reports whether they are few.
+// draw lists the near rows: those that are positive in some lane, or whose curvature there is
+// large. It reports whether they are few enough to be worth a problem of their own.
 func (n *nearRows) draw(e *logisticSolver) bool {
 	most := min(e.p.X.Rows/nearMost, 1<<sparse.RowShift)
 	if most == 0 {
@@ -89,7 +95,7 @@ func (n *nearRows) draw(e *logisticSolver) bool {
 	return k > 0
 }
 
-// cut makes the near rows' matrix, and lays out what is known of them and of their features.
+// cut builds the near rows' matrix, and copies what is known of them and of their features.
 func (n *nearRows) cut(e *logisticSolver) {
 	last := len(e.w) - 1
 	if n.at == nil {
@@ -135,7 +141,7 @@ func (n *nearRows) cut(e *logisticSolver) {
 	}
 }
 
-// apart sets g to the near rows' gradient, and u, 1/(L+q) and t.
+// apart sets g to the near rows' gradient, and u, weight, along and sigma to those at d = 0.
 func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
 	e.addAll(&n.x, n.g, n.rows.coef, sums)
 	var q, outside [Lanes]float64
@@ -158,7 +164,7 @@ func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
 	}
 }
 
-// dot is u.p of each lane.
+// dot returns u.p of each lane.
 func (n *nearRows) dot(p [][Lanes]float32) (sum [Lanes]float64) {
 	for k := range n.u {
 		u, p := &n.u[k], &p[k]
@@ -169,8 +175,8 @@ func (n *nearRows) dot(p [][Lanes]float32) (sum [Lanes]float64) {
 	return sum
 }
 
-// solve sets d to what minimises f with the far rows' stand-in, each lane to the inner gap that is
-// small enough. It reports false, having done nothing, when too many rows are near.
+// solve sets the solver's d to the minimiser of f with the far rows' model, each lane to an inner
+// gap of half of small. It reports false, having done nothing, when too many rows are near.
 func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bool {
 	if !n.draw(e) {
 		return false
@@ -217,7 +223,7 @@ func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bo
 	return true
 }
 
-// search moves n.v along n.d.
+// search moves n.v along n.d, and with it scores, along and sigma.
 func (n *nearRows) search(e *logisticSolver, running uint16, loss *[Lanes]float64, sums *Sums) {
 	e.scoreAll(&n.x, n.d, n.rows.move, sums)
 	var vd, dd, slope [Lanes]float64
@@ -236,7 +242,7 @@ func (n *nearRows) search(e *logisticSolver, running uint16, loss *[Lanes]float6
 	}
 }
 
-// addTo adds u u'/(L+q) p to h, and returns its product with p.
+// addTo adds u u'/(L+q) p to h, and returns p' u u'/(L+q) p of each lane.
 func (n *nearRows) addTo(e *logisticSolver, h, p [][Lanes]float32) (product [Lanes]float64) {
 	up := n.dot(p)
 	var share [Lanes]float32
@@ -248,7 +254,8 @@ func (n *nearRows) addTo(e *logisticSolver, h, p [][Lanes]float32) (product [Lan
 	return product
 }
 
-// boundCurvature is the solver's, the far rows' being that of rows of mean length with their gradient.
+// boundCurvature does what the solver's boundCurvature does, except that the far rows count as rows
+// of mean length with their gradient.
 func (n *nearRows) boundCurvature(e *logisticSolver, sums *Sums) {
 	for k, i := range n.rows.number {
 		c, m := &n.rows.curve[k], &n.rows.move[k]

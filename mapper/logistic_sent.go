@@ -6,8 +6,8 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// contributions gathers v, or G, by parent, and the code of the curvature, the lanes' sum of h/(1+h).
-// Without a bound every lane counts 1.
+// contributions returns by parent the sums of v, or of G, and the codes of the curvature, the
+// lanes' sum of h/(1+h). Without a bound every lane counts 1.
 func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contribution.Contribution {
 	out := make([]contribution.Contribution, len(e.b.Mean))
 	for slot := range out {
@@ -39,8 +39,9 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contr
 	return out
 }
 
-// dense is contributions of all features: of v, with the curvature by the bound or, without one, of all
-// lanes where any has a value; or of G, without curvature.
+// dense returns contributions at all features. With curved they hold v and its curvature: by the
+// bound, or, without one, all lanes wherever a lane has a value. Else they hold G, without
+// curvature.
 func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []contribution.Dense {
 	out := make([]contribution.Dense, len(e.b.Mean))
 	lanes, _ := e.slotLanes()
@@ -81,7 +82,8 @@ func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []contr
 	return out
 }
 
-// full makes the bound of features, of which it has the lanes' values, infinite where any lane has one.
+// full replaces the lanes' values at sixteen features by a bound of the curvature that is infinite
+// in all lanes where any has a value, and else zero.
 func (e *logisticSolver) full(v *[Lanes][Lanes]float32) {
 	for f := range Lanes {
 		bound := float32(0)

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// scoreArgs is the argument of a score kernel: the scores of n rows of a shard that
-// follow each other. Its layout is known to assembly, as visitArgs'.
+// scoreArgs is the argument of a score kernel: the scores of n consecutive rows of a shard.
+// Assembly knows its layout, as it does that of visitArgs.
 type scoreArgs struct {
 	begin    *uint64         // n+1 bounds of the rows' entries
 	n        int             //
@@ -15,7 +15,7 @@ type scoreArgs struct {
 	w        *[Lanes]float32 // the tile, features lines
 	last     *[Lanes]float32 // its last line
 	out      *[Lanes]float32 // out: the scores of each row
-	low      *uint16         // out: per row, the lanes whose score is not below floor
+	low      *uint16         // out: lanes of each row, see scoreRows
 	entries  uint64          // of the shard
 	features int
 	_        [6]int
@@ -42,8 +42,8 @@ func scoreRows(e *scoreArgs) {
 	}
 }
 
-// addArgs is the argument of an add kernel: w_l += coef[i][l] x_i for n rows of a shard
-// that follow each other. Its layout is known to assembly, as visitArgs'.
+// addArgs is the argument of an add kernel: w_l += coef[i][l] x_i for n consecutive rows of a
+// shard. Assembly knows its layout, as it does that of visitArgs.
 type addArgs struct {
 	begin    *uint64         // n+1 bounds of the rows' entries
 	n        int             //
@@ -121,7 +121,7 @@ func scoreTwo[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T,
 	return (l0 + l1) + (l2 + l3), (k0 + k1) + (k2 + k3)
 }
 
-// addRow adds delta[l] * x to the lanes of mask: w[idx[j]][l] += val[j] * delta[l].
+// addRow adds delta[l] x to the lanes of mask: w[idx[j]][l] += val[j] delta[l].
 func addRow[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T, mask uint16, delta *[Lanes]T) {
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros16(mask) & 15
@@ -133,8 +133,8 @@ func addRow[T real](w [][Lanes]T, idx []uint32, val []float32, bias *[Lanes]T, m
 	}
 }
 
-// exactArgs is the argument of an exact kernel: one row's sixteen scores in float64.
-// Products of float32 are exact in it. Its layout is known to assembly, as visitArgs'.
+// exactArgs is the argument of an exact kernel: one row's sixteen scores in float64, in which
+// products of float32 are exact. Assembly knows its layout, as it does that of visitArgs.
 type exactArgs struct {
 	idx      *uint32
 	val      *float32
@@ -147,7 +147,8 @@ type exactArgs struct {
 	out      [Lanes]float64 // out
 }
 
-// exactRow sums the products of each lane from the bias on, in the row's order.
+// exactRow sets out to the scores. It sums each lane's products from the bias on, in the row's
+// order.
 func exactRow(e *exactArgs) {
 	w := unsafe.Slice(e.w, e.features)
 	idx, val := unsafe.Slice(e.idx, e.n), unsafe.Slice(e.val, e.n)
@@ -162,7 +163,7 @@ func exactRow(e *exactArgs) {
 	}
 }
 
-// score64 is one lane's score in float64, as exactRow gives it.
+// score64 returns one lane's score in float64, with the bits that exactRow gives.
 func score64(w [][Lanes]float32, idx []uint32, val []float32, bias float32, l int) float64 {
 	s := float64(bias) * float64(w[len(w)-1][l])
 	for j, c := range idx {
@@ -172,7 +173,7 @@ func score64(w [][Lanes]float32, idx []uint32, val []float32, bias float32, l in
 }
 
 // spreadArgs is the argument of a spread kernel: w[f][l] = y[f] for the lanes l of mask.
-// Its layout is known to assembly, as visitArgs'.
+// Assembly knows its layout, as it does that of visitArgs.
 type spreadArgs struct {
 	w    *[Lanes]float32
 	y    *float32
@@ -180,7 +181,7 @@ type spreadArgs struct {
 	mask uint64
 }
 
-// spreadLine spreads one parent's vector over its lanes.
+// spreadLine copies one parent's vector to its lanes.
 func spreadLine(e *spreadArgs) {
 	w, y := unsafe.Slice(e.w, e.n), unsafe.Slice(e.y, e.n)
 	var lanes []int
@@ -195,19 +196,20 @@ func spreadLine(e *spreadArgs) {
 }
 
 // gatherArgs is the argument of a gather kernel: v_l += sum_i a_il y_il x_i over n listed
-// rows. Its layout is known to assembly, as visitArgs'.
+// rows. Assembly knows its layout, as it does that of visitArgs.
 type gatherArgs struct {
 	rows    *rowRef
 	n       int
-	live    *uint16         // of each row, the lanes with a dual; the duals of others are zero
-	dual    *[Lanes]float64 // of each row
+	live    *uint16         // mask of each row's lanes with a dual
+	dual    *[Lanes]float64 // of each row; zero in other lanes
 	v       *[Lanes]float64 // the tile
 	last    *[Lanes]float64 // its last line, the bias feature's
-	support *uint16         // of each feature but the bias: the lanes of its rows are added
+	support *uint16         // of each feature but the bias: out
 	bias    float64
 }
 
-// gatherRows adds row by row: equal bits whichever lanes it leaves out, as v never holds -0.
+// gatherRows adds row by row, and adds the lanes of a row to the support of its features. It gives
+// equal bits whichever lanes without a dual it skips, as v never holds -0.
 func gatherRows(e *gatherArgs) {
 	rows := unsafe.Slice(e.rows, e.n)
 	live, dual := unsafe.Slice(e.live, e.n), unsafe.Slice(e.dual, e.n)
@@ -240,18 +242,18 @@ func gatherRows(e *gatherArgs) {
 }
 
 // startArgs is the argument of a start kernel: w_l += sum_i a_il y_il x_i over n listed
-// rows, in float32. Its layout is known to assembly, as visitArgs'.
+// rows, in float32. Assembly knows its layout, as it does that of visitArgs.
 type startArgs struct {
 	rows *rowRef
 	n    int
-	live *uint16         // of each row, the lanes with a dual; the duals of others are zero
-	dual *[Lanes]float32 // of each row
+	live *uint16         // mask of each row's lanes with a dual
+	dual *[Lanes]float32 // of each row; zero in other lanes
 	w    *[Lanes]float32 // the tile
 	last *[Lanes]float32 // its last line, the bias feature's
 	bias float32
 }
 
-// startRows adds row by row. Lanes without a dual may get +0 or -0 added.
+// startRows adds row by row. Implementations may add +0 or -0 to lanes without a dual.
 func startRows(e *startArgs) {
 	rows := unsafe.Slice(e.rows, e.n)
 	live, dual := unsafe.Slice(e.live, e.n), unsafe.Slice(e.dual, e.n)

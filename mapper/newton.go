@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// newtonColumns is the greatest number of columns, the bias's among them, at which a
-	// squared hinge is solved by Newton's method: a lane's Hessian stays in the cache, and
-	// its factor costs less than an epoch.
+	// newtonColumns is the number of columns below which a squared hinge is solved by Newton's
+	// method: a lane's Hessian stays in the cache, and its factor costs less than an epoch.
 	newtonColumns = 128
-	// newtonRows is the least number of instances at which it is worth it.
+	// newtonRows is the least number of instances for which Newton's method pays.
 	newtonRows = 1024
-	// newtonAfter is the number of epochs of descent before it, which find out which rows
-	// are within the margin.
+	// newtonAfter is the number of epochs of descent before it, which find the rows within the
+	// margin.
 	newtonAfter = 6
-	// newtonSteps bounds the steps. P is piecewise quadratic and they end after finitely many:
-	// six or so, and where C ||x||^2 is in the thousands a hundred.
+	// newtonSteps bounds the number of steps. P is piecewise quadratic, so Newton's method ends
+	// after finitely many: about six, and about a hundred where C ||x||^2 is in the thousands.
 	newtonSteps = 400
-	// newtonLeast: an estimated gap below this share of a lane's P is as good as none.
+	// newtonLeast is the share of a lane's P below which an estimated gap counts as zero.
 	newtonLeast = 1e-9
 	// newtonCuts bounds the search for the least P along a step, and newtonCutTo is the relative
 	// precision that ends it.
@@ -27,43 +26,55 @@ const (
 	newtonCutTo = 1e-6
 )
 
-// fewColumns says whether a squared hinge is solved by Newton's method once descent has found the
-// rows within the margin. On few columns with few zeros descent takes hundreds of epochs, because
-// every row moves every weight.
+// fewColumns reports whether a squared hinge is solved by Newton's method once descent has found
+// the rows within the margin. On few columns with few zeros descent takes hundreds of epochs,
+// because every row moves every weight.
 func (p *Problem) fewColumns() bool { return p.X.Cols < newtonColumns && p.X.Rows >= newtonRows }
 
 // newton is the memory of Newton's method on the listed rows, for sixteen lanes.
 type newton struct {
-	d        int              // columns, the bias's among them
-	w        [][Lanes]float64 // weights
-	score    [][Lanes]float64 // of listed rows at w
-	next     [][Lanes]float64 // at w + delta
-	held     []uint16         // lanes whose Hessian holds the row
-	hessian  [Lanes][]float64 // d x d, lower triangle; without the unit matrix
-	factor   []float64
-	x        []float64 // a row
+	// d is the number of columns, the bias's among them.
+	d int
+	// w holds the weights.
+	w [][Lanes]float64
+	// score has the listed rows' scores at w, and next those at w + delta.
+	score [][Lanes]float64
+	next  [][Lanes]float64
+	// held is the mask of the lanes whose Hessian holds each row.
+	held []uint16
+	// hessian is each lane's matrix, d x d, as its lower triangle, without the unit matrix.
+	hessian [Lanes][]float64
+	// factor is Cholesky's factor of one lane's matrix.
+	factor []float64
+	// x is a dense row.
+	x []float64
+	// residual is w - y - v, and delta the step.
 	residual [Lanes][]float64
 	delta    [Lanes][]float64
-	primal   [Lanes]float64
-	bound    [Lanes]float64 // estimate of the gap that duals drawn from w leave
+	// primal is P at w over the listed rows.
+	primal [Lanes]float64
+	// bound estimates the gap that the duals drawn from w leave.
+	bound [Lanes]float64
 
-	// The duals that the steps began with.
+	// first are the duals that the steps began with, firstLive their masks, and firstDual the D
+	// at them.
 	first     [][Lanes]float64
 	firstLive []uint16
-	firstDual [Lanes]float64 // D at them
+	firstDual [Lanes]float64
 }
 
-// solveNewton solves lanes' subproblems over the listed rows in the primal:
+// solveNewton solves the lanes' subproblems over the listed rows in the primal:
 //
 //	P(w) = 1/2 ||w-y||^2 + sum_i C_i max(0, 1-z_i)^2
 //	H = I + 2 sum_A C_i x_i x_i^T,  A = {i: z_i < 1};  delta = -H^-1 grad P(w)
 //
 // (Keerthi & DeCoste, JMLR 6, 2005: a step is cut at the least P along it.) The duals are
-// a_i = 2 C_i max(0, 1-z_i), so that the gradient is w - y - v = r; at y + v the gap is
-// about 1/2 r^T H r, which ends a lane at o.InnerGap.
+// a_i = 2 C_i max(0, 1-z_i), so that the gradient is w - y - v = r. At y + v the gap is about
+// 1/2 r^T H r. A lane ends when that is at most o.InnerGap.
 //
-// Duals drawn on the way are far worse than w is, by the curvature 2 C ||x||^2. A lane that does
-// not get to its aim keeps the duals that it began with, unless its new ones have a greater D.
+// Before convergence the duals recovered from w are worse than w by a factor of about 2 C ||x||^2.
+// So a lane that does not reach its aim keeps the duals that it began with, unless the new ones
+// have a greater D.
 func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options, sums *Sums) error {
 	n := t.newton
 	n.open(len(t.rows))
@@ -102,7 +113,7 @@ func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options
 	return nil
 }
 
-// keepBetter restores the duals that lanes began with where theirs are worse.
+// keepBetter restores the duals that the lanes began with where the new ones have a smaller D.
 func (t *squaredSolver) keepBetter(lanes uint16) {
 	if lanes == 0 {
 		return
@@ -122,8 +133,8 @@ func (t *squaredSolver) keepBetter(lanes uint16) {
 	}
 }
 
-// newtonDual sets the lanes' D = sum_i a_i - a_i^2/(4 C_i) - v.y - 1/2 ||v||^2, of the duals that
-// v was built from.
+// newtonDual sets dual to the lanes' D = sum_i a_i - a_i^2/(4 C_i) - v.y - 1/2 ||v||^2, at the
+// duals that v was built from.
 func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
@@ -149,7 +160,7 @@ func newNewton(d int) *newton {
 	return n
 }
 
-// open makes room for this many listed rows.
+// open clears the Hessians and makes room for this many listed rows.
 func (n *newton) open(rows int) {
 	for l := range n.hessian {
 		clear(n.hessian[l])
@@ -158,8 +169,8 @@ func (n *newton) open(rows int) {
 	clear(n.held)
 }
 
-// newtonScores scores the listed rows at the float64 tile, in two parts: at its weights rounded
-// to float32, and at the rounding's remainder, which matters to duals of a large C.
+// newtonScores sets out to the listed rows' scores at the float64 weights, in two parts: at the
+// weights rounded to float32, and at the rounding's remainder, which matters to duals of a large C.
 func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 	for f := range t.newton.w {
 		for l, x := range &t.newton.w[f] {
@@ -183,7 +194,7 @@ func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 	}
 }
 
-// newtonPrimal sets the lanes' P over the listed rows.
+// newtonPrimal sets p to the lanes' P over the listed rows.
 func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
@@ -195,7 +206,7 @@ func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[L
 			}
 			if t.pos[k]>>l&1 != 0 {
 				h := 1 - z
-				h += math.Abs(h) // twice max(0, 1-z), without a branch to guess
+				h += math.Abs(h) // 2 max(0, 1-z), branch-free
 				pos += float64(float64(h*h) * w)
 				continue
 			}
@@ -232,8 +243,8 @@ func (t *squaredSolver) drawDuals(lanes uint16) {
 	}
 }
 
-// holdActive adds rows that came within the margin to the lanes' Hessians, and takes out
-// those that left.
+// holdActive adds rows that came within the margin to the lanes' Hessians, and subtracts those that
+// left.
 func (t *squaredSolver) holdActive(lanes uint16) {
 	n := t.newton
 	for k, i := range t.rows {
@@ -292,7 +303,8 @@ func (n *newton) findResidual(t *squaredSolver, l int) {
 	n.bound[l] = q / 2
 }
 
-// findStep sets delta = -(H + I)^-1 r by Cholesky's factor; false if there is none.
+// findStep sets delta = -(H + I)^-1 r by Cholesky's factorisation. It returns false if a pivot is
+// not above zero.
 func (n *newton) findStep(l int) bool {
 	d, u, x := n.d, n.factor, n.delta[l]
 	copy(u, n.hessian[l])
@@ -320,7 +332,7 @@ func (n *newton) findStep(l int) bool {
 	return true
 }
 
-// inner is x.y over the length of x, in four partial sums.
+// inner returns x.y over the length of x, added up in four partial sums.
 func inner(x, y []float64) float64 {
 	var a, b, c, d float64
 	y = y[:len(x)]
@@ -336,8 +348,8 @@ func inner(x, y []float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// stepNewton moves the lanes by their steps, cut at the least P along them where the whole step
-// raises P. It returns the lanes that moved. The others have no step along which P falls.
+// stepNewton moves the lanes by their steps. Where the whole step raises P, it is cut at the least
+// P along it. It returns the lanes that moved; no step lowers the P of the others any more.
 func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	n := t.newton
 	for m := lanes; m != 0; m &= m - 1 {
@@ -365,7 +377,8 @@ func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 	return lanes &^ risen
 }
 
-// fallen sets the lanes' P at the next scores where it is smaller, and returns the other lanes.
+// fallen sets the lanes' P to that at the next scores where it is smaller, and returns the other
+// lanes.
 func (t *squaredSolver) fallen(lanes uint16) (risen uint16) {
 	var p [Lanes]float64
 	t.newtonPrimal(t.newton.next, lanes, &p)
@@ -380,8 +393,9 @@ func (t *squaredSolver) fallen(lanes uint16) (risen uint16) {
 	return risen
 }
 
-// leastAlong is the share of lane l's step at which P is least. P is convex and piecewise
-// quadratic along it: Newton's method on its slope, within an interval that holds the zero.
+// leastAlong returns the share of lane l's step at which P is least. P is convex and piecewise
+// quadratic along the step, so it runs Newton's method on the slope, within an interval that holds
+// the zero.
 func (t *squaredSolver) leastAlong(l int) (share float64) {
 	n, y := t.newton, t.parent(l)
 	var slope, square float64 // of the edge at share 0

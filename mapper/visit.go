@@ -5,20 +5,27 @@ import (
 	"unsafe"
 )
 
-// rowRef is what a kernel needs to know about a row of the working list.
+// rowRef is a row of the working list as kernels see it.
 type rowRef struct {
-	idx    *uint32
-	val    *float32
-	n      uint32  // nonzeros
-	room   uint16  // entries of the shard from idx on, or the greatest: what may be read ahead
-	moved  uint16  // out: not 0 if a dual of the row has changed
-	scale  float32 // Loss.scale of ||x||^2
-	active uint16  // lanes that still look at the row
-	pos    uint16  // lanes for which it is positive
+	idx *uint32
+	val *float32
+	// n is the number of nonzeros.
+	n uint32
+	// room is the number of entries from idx to the end of the shard, at most 65535: what may be
+	// read ahead.
+	room uint16
+	// moved is set by kernels to a value other than 0 if a dual of the row has changed.
+	moved uint16
+	// scale is Loss.scale of ||x||^2.
+	scale float32
+	// active is the mask of the lanes that still visit the row.
+	active uint16
+	// pos is the mask of the lanes for which the row is positive.
+	pos uint16
 }
 
 // visitArgs is the argument of a visiting kernel: a pass of dual coordinate descent over the rows
-// in order. Kernels in assembly know its layout. The sizes and offsets are in
+// in order. Kernels in assembly know its layout. Its sizes and offsets are repeated in
 // internal/tools/kernelgen, and TestLayout compares both.
 type visitArgs[T real] struct {
 	order    *uint32   // n indices into rows and dual
@@ -32,15 +39,19 @@ type visitArgs[T real] struct {
 	features int
 	_        [7]int
 
-	bias       [Lanes]T // the bias feature's value, in every lane
-	upper      [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient
-	lower      [Lanes]T
-	newUpper   [Lanes]T // this epoch's
-	newLower   [Lanes]T
-	cPos, cNeg [Lanes]T       // C of a positive and of a negative row; the hinge's bounds
-	softPos    [Lanes]T       // 1/(2C) of the squared hinge
-	softNeg    [Lanes]T       //
-	estimate   [Lanes]float64 // sum of InnerGap over the rows as they were visited
+	bias [Lanes]T // the bias feature's value, in every lane
+	// upper and lower are the shrink bounds: the last epoch's largest and smallest projected
+	// gradient.
+	upper    [Lanes]T
+	lower    [Lanes]T
+	newUpper [Lanes]T // this epoch's
+	newLower [Lanes]T
+	// cPos and cNeg are C of a positive and of a negative row, which are the hinge's bounds.
+	cPos, cNeg [Lanes]T
+	softPos    [Lanes]T // 1/(2C) of the squared hinge
+	softNeg    [Lanes]T //
+	// estimate is the sum of InnerGap over the rows as they were visited.
+	estimate [Lanes]float64
 }
 
 // visitRows visits e.n rows:
@@ -78,8 +89,8 @@ func visitRows[T real](e *visitArgs[T], loss Loss) {
 func visitHinge[T real](e *visitArgs[T])   { visitRows(e, Hinge) }
 func visitSquared[T real](e *visitArgs[T]) { visitRows(e, SquaredHinge) }
 
-// step updates the duals a of the lanes in mask at row r, given their scores. It returns which
-// changed. delta gets what is to be added to w per unit of x.
+// step updates the duals a of the lanes in mask at row r, given their scores. It returns the mask
+// of those that changed, and sets delta to what is to be added to w per unit of x.
 func (e *visitArgs[T]) step(r *rowRef, a *[Lanes]T, mask uint16, loss Loss, score, delta *[Lanes]T) (changed uint16) {
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros16(mask) & 15

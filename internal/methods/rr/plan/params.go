@@ -85,8 +85,8 @@ type Reduce struct {
 	Beta    float64 `json:",omitempty"`
 }
 
-// Emit holds the parameters of OpEmitMap and OpEmitReduce: the weights are those at y = x + Beta (x
-// - previous x).
+// Emit holds the parameters of OpEmitMap and OpEmitReduce: the weights are those at
+// y = x + Beta (x - previous x).
 type Emit struct {
 	Beta float64 `json:",omitempty"`
 }
