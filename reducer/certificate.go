@@ -6,10 +6,10 @@ package reducer
 //
 // in float64 over the float32 y. Nodes outside the column add nothing to either.
 //
-// With a smooth loss, and the duals that its gradient gives at W, P - D is the gradient of
-// P in the metric of the inverse Laplacian: 1/2 sum_p R_p^2 / e_p, R_p = e_p (y_p - y_parent(p)) - U_p
-// the gradient's sum over p's subtree. D = P - that has no first-order error from the
-// rounding of V.
+// With a smooth loss and the duals that its gradient gives at W, P - D is half the squared length of
+// P's gradient in the metric of the inverse Laplacian: 1/2 sum_p R_p^2 / e_p, where
+// R_p = e_p (y_p - y_parent(p)) - U_p is the gradient's sum over p's subtree. D computed as P less
+// this has no first-order error from the rounding of V.
 func (r *run) certify() {
 	cells := r.col.cell
 	primal, dual := 0.0, 0.0

@@ -2,34 +2,44 @@ package reducer
 
 // column is one feature's system over an ancestor-closed list of nodes, in preorder.
 type column struct {
-	all  []cell // room for all nodes
-	cell []cell // the list
+	// all has room for all nodes, and cell is the list in it.
+	all  []cell
+	cell []cell
+	// keep is used by emit.
 	keep []bool
 }
 
 // cell is a node of a column.
 type cell struct {
-	node      int32
-	parent    int32   // position of the parent in the column; -1
-	y         float32 // extrapolated
-	x         float32
-	prev      float32
-	next      float32 // x+
-	v         float64 // V_p
+	node int32
+	// parent is the parent's position in the column, or -1.
+	parent int32
+	// y is x + beta (x - prev).
+	y    float32
+	x    float32
+	prev float32
+	// next is x+.
+	next float32
+	// v is V_p.
+	v         float64
 	curvature float64
-	edge      float64 // weight of the edge to the parent
-	u         float64 // V_p, or what the certificate has in its place
-	diag      float64 // of the elimination
-	w         float64 // right-hand side, then solution
+	// edge is the weight of the edge to the parent.
+	edge float64
+	// u is V_p, or with a smooth loss the sum of G, for the certificate.
+	u float64
+	// diag is the pivot of the elimination, then its inverse.
+	diag float64
+	// w is the right-hand side, then the solution.
+	w float64
 }
 
 // reset makes room for n nodes.
 func (c *column) reset(n int) { c.all, c.keep = resize(c.all, n), resize(c.keep, n) }
 
-// layOut lists the nodes of feature lo+f in preorder: all that hold or get a value, and their
-// ancestors; for the dense rules all nodes. It sets x and prev (the parent's value if not
-// overridden), y, V and the curvature. It merges the sorted lists, and inserts missing ancestors
-// before the first node that needs them, which is their place in preorder.
+// layOut lists the nodes of feature Lo+f in preorder: all that have or get a value and their
+// ancestors, or for the dense rules all nodes. It sets x and prev (the parent's value where a node
+// has none of its own), y, V and the curvature. It merges the sorted lists, and inserts missing
+// ancestors before the first node that needs them, which is their place in preorder.
 func (r *run) layOut(f int32) {
 	a, b, g := r.x.ended(f), r.prev.ended(f), r.in.ended(f)
 	d := noInput[:]
@@ -64,7 +74,7 @@ func (r *run) layOut(f int32) {
 			c.prev = b[0].value
 			b = b[1:]
 		}
-		// Whether a node gets something is hard to foresee: there is no branch.
+		// Branch-free: whether a node has an input is unpredictable.
 		e, taken := &g[0], 1
 		if e.parent != p {
 			e, taken = &noInput[0], 0
@@ -88,16 +98,16 @@ func (r *run) layOut(f int32) {
 	}
 }
 
-// mostFollowers is how many followers of a node count. Where a root of 100,000 terminals had them all,
+// mostFollowers is the number of followers of a node that count. If a root counted 100,000 of them,
 // rare words would hardly move there.
 const mostFollowers = 5000
 
-// hold adds the followers' curvature, each at the lowest node above it that anything supported
-// lies below. Where nothing does, nodes still are their parents' and stay off the column.
+// hold adds the followers' curvature, each at its lowest ancestor in the column with support below.
+// Nodes without support below stay equal to their parents and out of the column.
 func (r *run) hold() {
 	cells := r.col.cell
 	for i := range cells {
-		cells[i].diag = 0 // terminals that are counted further below
+		cells[i].diag = 0 // terminals counted further below
 	}
 	for i := len(cells) - 1; i >= 0; i-- {
 		c := &cells[i]
@@ -112,10 +122,10 @@ func (r *run) hold() {
 	}
 }
 
-// noInput is what a node gets to which nothing is sent.
+// noInput is the input of a node to which nothing is sent.
 var noInput = [1]input{{parent: end}}
 
-// position is the index of node p among the first n of the column, or -1.
+// position returns the index of node p among the first n of the column, or -1.
 func (r *run) position(p int32, n int) int32 {
 	if i := r.at[p]; int(i) < n && r.col.all[i].node == p {
 		return i
@@ -123,8 +133,8 @@ func (r *run) position(p int32, n int) int32 {
 	return -1
 }
 
-// place makes c, at position n, the cell of node p, whose parent is at position up. p has no value
-// of its own.
+// place makes c, at position n, the cell of node p, whose parent is at position up, with the
+// parent's values.
 func (r *run) place(c *cell, p, up int32, n int) {
 	r.at[p] = int32(n)
 	c.node, c.parent, c.edge = p, up, r.edges[p]
@@ -135,7 +145,7 @@ func (r *run) place(c *cell, p, up int32, n int) {
 	}
 }
 
-// finish sets what follows from the values of a cell.
+// finish sets the fields of a cell that follow from its values.
 func (r *run) finish(c *cell) {
 	if r.full {
 		c.curvature = float64(r.Forest.Terminals[c.node])
@@ -143,8 +153,8 @@ func (r *run) finish(c *cell) {
 	c.y = Extrapolate(c.x, c.prev, r.Beta)
 }
 
-// ancestors places node p and those above it that are missing, topmost first, from
-// position n on; it returns the number of nodes then.
+// ancestors places node p and its missing ancestors, topmost first, from position n on. It returns
+// the new number of nodes.
 func (r *run) ancestors(p int32, n int) int {
 	r.path = r.path[:0]
 	up := int32(-1)
@@ -165,8 +175,8 @@ func (r *run) ancestors(p int32, n int) int {
 	return n
 }
 
-// emit writes x+ as overrides. A node is kept if it differs from its parent or if a kept node
-// lies below it.
+// emit writes x+ as overrides. A node is kept if it differs from its parent or if a kept node lies
+// below it.
 func (r *run) emit(f int32) {
 	cells := r.col.cell
 	keep := r.col.keep[:len(cells)]

@@ -7,14 +7,14 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// columns is Vectors transposed: feature by feature the overriding nodes, ascending. Behind each
-// feature's there is room for one more, whose node is end.
+// columns is Vectors transposed: feature by feature the overriding nodes, ascending. Each feature's
+// list is followed by a sentinel whose node is end.
 type columns struct {
 	begin []int32
 	entry []override
 }
 
-// end is above all nodes.
+// end is greater than all nodes. It ends lists.
 const end = math.MaxInt32
 
 type override struct {
@@ -22,13 +22,13 @@ type override struct {
 	value float32
 }
 
-// of lists feature lo+f's overrides.
+// of returns the overrides of feature lo+f.
 func (c *columns) of(f int32) []override { return c.entry[c.begin[f] : c.begin[f+1]-1] }
 
-// ended is of and the end.
+// ended returns the overrides of feature lo+f with the sentinel.
 func (c *columns) ended(f int32) []override { return c.entry[c.begin[f]:c.begin[f+1]] }
 
-// transpose by counting; features must lie in [lo, hi).
+// transpose sets c to the columns of v, by a counting sort. v's features must lie in [lo, hi).
 func (s *Scratch) transpose(c *columns, v *Vectors, lo, hi uint32) {
 	c.begin, c.entry = zeroed(c.begin, int(hi-lo)+1), resize(c.entry, len(v.Feature)+int(hi-lo))
 	for _, f := range v.Feature {
@@ -49,11 +49,12 @@ func (s *Scratch) transpose(c *columns, v *Vectors, lo, hi uint32) {
 	}
 }
 
-// inputs are the contributions transposed: per feature the parents, ascending. What several blocks
-// send to one parent is added in the contributions' order. The place behind is as in columns.
+// inputs is the contributions transposed: per feature the parents, ascending. What several blocks
+// send to one parent is added up in the contributions' order. Lists end as those of columns do.
 type inputs struct {
 	begin []int32
-	end   []int32 // of each feature's entries
+	// end has the end of each feature's list, before the sentinel.
+	end   []int32
 	entry []input
 }
 
@@ -63,14 +64,14 @@ type input struct {
 	parent    int32
 }
 
-// of lists what comes in on feature lo+f.
+// of returns the inputs of feature lo+f.
 func (g *inputs) of(f int32) []input { return g.entry[g.begin[f]:g.end[f]] }
 
-// ended is of and the end.
+// ended returns the inputs of feature lo+f with the sentinel.
 func (g *inputs) ended(f int32) []input { return g.entry[g.begin[f] : g.end[f]+1] }
 
-// gather transposes contributions, which are sorted by parent. degrees tells what each value of
-// their curvature counts.
+// gather sets g to contributions transposed, which must be sorted by parent. degrees has what each
+// value of their curvature counts.
 func (s *Scratch) gather(g *inputs, in []contribution.Contribution, lo, hi uint32, degrees *[256]float64) {
 	g.begin = zeroed(g.begin, int(hi-lo)+1)
 	n := int(hi - lo)
@@ -102,8 +103,8 @@ func (s *Scratch) gather(g *inputs, in []contribution.Contribution, lo, hi uint3
 	}
 }
 
-// places turns counts, shifted by one, into the begin of each feature's entries, with one more for
-// the end. It returns a copy, which counts up while the entries are placed.
+// places turns counts, shifted by one, into the beginnings of the features' lists, with room for
+// the sentinels. It returns a copy to count up while the entries are placed.
 func (s *Scratch) places(begin []int32) []int32 {
 	for i := 1; i < len(begin); i++ {
 		begin[i] += begin[i-1] + 1
@@ -112,21 +113,21 @@ func (s *Scratch) places(begin []int32) []int32 {
 	return s.next
 }
 
-// builder collects columns feature by feature, in order, and transposes them back to
-// Vectors.
+// builder collects columns feature by feature, in order, and transposes them back to Vectors.
 type builder struct {
-	begin []int32 // of each feature the number of entries, shifted by one
+	// begin first holds each feature's number of entries, shifted by one.
+	begin []int32
 	entry []override
 	count []int64 // per node
 	spare *Vectors
 }
 
-// reset makes an empty builder for these numbers of nodes and features.
+// reset empties the builder and makes room for these numbers of nodes and features.
 func (b *builder) reset(nodes, features int) {
 	b.begin, b.entry, b.count = zeroed(b.begin, features+1), b.entry[:0], zeroed(b.count, nodes)
 }
 
-// open goes to a feature that has n entries, which are to be set.
+// open moves to feature f and returns memory for its n entries, which the caller sets.
 func (b *builder) open(f int32, n int) []override {
 	b.begin[f+1] = int32(n)
 	from := len(b.entry)
@@ -134,7 +135,7 @@ func (b *builder) open(f int32, n int) []override {
 	return b.entry[from:]
 }
 
-// vectors closes the builder; features begin at lo.
+// vectors returns what was collected. Features begin at lo.
 func (b *builder) vectors(lo uint32) *Vectors {
 	v := b.spare
 	if b.spare = nil; v == nil {
@@ -161,7 +162,8 @@ func (b *builder) vectors(lo uint32) *Vectors {
 	return v
 }
 
-// resize returns a slice of n elements with undefined values, with some room for a larger one.
+// resize returns a slice of n elements with undefined values. New memory has some room for later
+// growth.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n+n/8)[:n]

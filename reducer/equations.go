@@ -5,18 +5,21 @@ import (
 )
 
 // equations solves the internals' system A(s) w = right, one feature after another. s is the
-// curvature of each leaf group.
+// curvature of each leaf group. It is the scratch of one task.
 //
-// Where no terminal has curvature, and where all have it in full, all features have the same
-// matrix and share its factorisation (Graph.withNone, Graph.withAll). Between the two, an LDL'
+// Where no terminal has curvature, and where all have it in full, all features have the same matrix
+// and share its factorisation (Graph.withNone, Graph.withAll). Between the two, an LDL'
 // factorisation of the feature's own is cheap on trees and similar graphs. Where it fills in, the
-// graph is well connected: conjugate gradients with the diagonal as preconditioner converge fast.
-// equations is the scratch of one task.
+// graph is well connected, and conjugate gradients with the diagonal as preconditioner converge
+// fast.
 type equations struct {
-	g         *Graph
-	n         int       // nodes; the leaf groups' means follow as unknowns n, n+1, ...
-	x         []float64 // by position in the factor's order
-	own       *factored // of the feature at hand
+	g *Graph
+	// n is the number of nodes. The leaf groups' means follow as unknowns n, n+1, ...
+	n int
+	// x is by position in the factor's order.
+	x []float64
+	// own is the factorisation of the feature at hand.
+	own       *factored
 	scratch   *numbers
 	conjugate *conjugate
 }
@@ -25,8 +28,8 @@ func newEquations(g *Graph, n int) *equations {
 	return &equations{g: g, n: n, x: make([]float64, n+len(g.LeafGroups))}
 }
 
-// follow is M_g, the number of the leaf group's terminals that follow its mean. With curvature
-// nil it is all of them.
+// follow returns M_g, the number of the leaf group's terminals that follow its mean. With a nil
+// curvature all do.
 func (g *Graph) follow(curvature []float64, group int32) float64 {
 	if curvature == nil {
 		return g.LeafGroups[group].Terminals
@@ -61,7 +64,8 @@ func (g *Graph) mul(curvature []float64, w, out []float64) {
 	}
 }
 
-// solve sets w to the solution of A(curvature) w = right; curvature nil: none. w comes as a guess.
+// solve sets w to the solution of A(curvature) w = right. A nil curvature stands for none. w holds
+// a first guess for the iterative solvers.
 func (s *equations) solve(curvature, right, w []float64) {
 	some, all := false, true
 	for i, v := range curvature {
@@ -81,11 +85,12 @@ func (s *equations) solve(curvature, right, w []float64) {
 	}
 }
 
-// fewSteps: conjugate gradients are tried first if a factorisation costs more than this many of
-// their steps.
+// fewSteps is the number of conjugate gradient steps above which a factorisation is so expensive
+// that conjugate gradients are tried first.
 const fewSteps = 60
 
-// stepsWorth is the number of steps of conjugate gradients that cost as much as a factorisation.
+// stepsWorth returns the number of steps of conjugate gradients that cost as much as a
+// factorisation.
 func (g *Graph) stepsWorth() int {
 	factorisation := 0.75*g.order.work + 12*float64(g.order.fill())
 	product := 5*len(g.degree) + 2*len(g.Edges)
@@ -95,7 +100,7 @@ func (g *Graph) stepsWorth() int {
 	return int(min(factorisation/(1.1*float64(product)), conjugateSteps))
 }
 
-// iterate reports whether conjugate gradients converged within the steps.
+// iterate solves by conjugate gradients. It reports whether they converged within the steps.
 func (s *equations) iterate(curvature, right, w []float64, steps int) bool {
 	if s.conjugate == nil {
 		s.conjugate = newConjugate(s.n)
@@ -115,7 +120,8 @@ func (s *equations) factorise(curvature, right, w []float64) {
 // conjugate is the scratch of the conjugate gradient method.
 type conjugate struct {
 	p, r, z, ap []float64
-	inverse     []float64 // of the diagonal
+	// inverse is that of the diagonal.
+	inverse []float64
 }
 
 func newConjugate(n int) *conjugate {
@@ -172,7 +178,7 @@ func (s *conjugate) solve(g *Graph, curvature, right, w []float64, steps int) (o
 	return true
 }
 
-// prepare inverts the diagonal.
+// prepare sets inverse to the inverse of the diagonal.
 func (s *conjugate) prepare(g *Graph, curvature []float64) {
 	for i := range s.inverse {
 		d := g.degree[i] + g.diagonalShift(int32(i))

@@ -9,20 +9,25 @@ import (
 // fill-reducing order (minimum degree) and the pattern of L, found once (T. Davis, LDL, ACM TOMS
 // 31(4), 2005). factored holds numbers.
 type factor struct {
-	order  []int32 // position -> unknown
-	place  []int32 // unknown -> position
-	parent []int32 // elimination tree, by position; -1: root
-	begin  []int64 // columns of L, by position
-	work   float64 // multiplications of one numeric factorisation
-	dense  bool    // the fill is too large: conjugate gradients instead
+	// order has the unknown at each position, and place the position of each unknown.
+	order []int32
+	place []int32
+	// parent is the elimination tree, by position. A root has -1.
+	parent []int32
+	// begin has the beginnings of the columns of L, by position.
+	begin []int64
+	// work is the number of multiplications of one numeric factorisation.
+	work float64
+	// dense says that the fill is too large, so that conjugate gradients replace the factorisation.
+	dense bool
 }
 
-// maxFill bounds the entries of L. Beyond it a feature's factor costs more than dozens of
+// maxFill bounds the entries of L. Beyond it a feature's factorisation costs more than dozens of
 // products with the matrix.
 const maxFill = 4_000_000
 
-// newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending. unwanted is
-// Prepare's.
+// newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending. unwanted
+// is Prepare's.
 func newFactor(adjacent [][]int32, unwanted func() bool) *factor {
 	f := &factor{}
 	var ok bool
@@ -55,10 +60,10 @@ func newFactor(adjacent [][]int32, unwanted func() bool) *factor {
 	return f
 }
 
-// fill is the number of entries of L below its diagonal.
+// fill returns the number of entries of L below its diagonal.
 func (f *factor) fill() int64 { return f.begin[len(f.begin)-1] }
 
-// degrees is a heap of (degree, unknown) with stale entries.
+// degrees is a heap of (degree, unknown). Its entries may be stale.
 type degrees [][2]int32
 
 func (d degrees) Len() int           { return len(d) }
@@ -71,8 +76,8 @@ func (d *degrees) Pop() any {
 	return last
 }
 
-// minimumDegree eliminates unknowns by least degree, ties by number, and connects the neighbours
-// of each. ok is false when the fill exceeds maxFill, or nobody wants the result.
+// minimumDegree eliminates unknowns by least degree, ties by number, and connects the neighbours of
+// each. ok is false when the fill exceeds maxFill, or when unwanted returns true.
 func minimumDegree(adjacent [][]int32, unwanted func() bool) (order []int32, ok bool) {
 	n := len(adjacent)
 	near := make([]map[int32]struct{}, n)
@@ -130,7 +135,7 @@ type factored struct {
 	diag  []float64
 }
 
-// numbers is the scratch of a factorisation.
+// numbers is the scratch of a numeric factorisation.
 type numbers struct {
 	y                []float64
 	used             []int64
@@ -145,7 +150,8 @@ func newNumbers(unknowns int) *numbers {
 	return &numbers{y: make([]float64, unknowns), used: make([]int64, unknowns), pattern: make([]int32, unknowns), flagged: make([]int32, unknowns)}
 }
 
-// entries calls visit for unknown i's off-diagonal entries and returns its diagonal one.
+// entries calls visit for the off-diagonal entries of unknown i's row, and returns its diagonal
+// entry.
 func (g *Graph) entries(curvature []float64, i int32, visit func(j int32, v float64)) (diagonal float64) {
 	n := int32(len(g.degree))
 	if i >= n {
@@ -168,8 +174,8 @@ func (g *Graph) entries(curvature []float64, i int32, visit func(j int32, v floa
 	return g.degree[i] + g.diagonalShift(i)
 }
 
-// factorise computes L and D row by row, each row by a sparse triangular solve over its
-// pattern in the elimination tree (Davis 2005, ldl_numeric).
+// factorise computes L and D row by row, each row by a sparse triangular solve over its pattern in
+// the elimination tree (Davis 2005, ldl_numeric).
 func (l *factored) factorise(g *Graph, curvature []float64, s *numbers) {
 	for k := range s.flagged {
 		s.flagged[k] = -1
@@ -214,8 +220,8 @@ func (l *factored) factorise(g *Graph, curvature []float64, s *numbers) {
 	}
 }
 
-// substitute solves L D L' w = right over the first n unknowns; the right-hand sides of the
-// others, the means, are zero. x is scratch.
+// substitute sets w to the solution of L D L' w = right over the first n unknowns. The right-hand
+// sides of the others, the means, are zero. x is scratch.
 func (l *factored) substitute(n int, right, w, x []float64) {
 	for k, i := range l.order {
 		x[k] = 0

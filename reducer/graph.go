@@ -14,35 +14,48 @@ package reducer
 // M_g sum_{j in g} w_j = 0, so that the matrix stays as sparse as the graph. It is factored in an
 // order of minimum degree that is found once (see equations).
 type Graph struct {
-	Edges      [][2]int32 // between internal nodes, smaller number first
-	Weight     float64    // b of these edges
+	// Edges lists the edges between internal nodes, the smaller number first.
+	Edges [][2]int32
+	// Weight is b, the weight of these edges.
+	Weight float64
+	// LeafGroups has all terminals by their neighbours.
 	LeafGroups []LeafGroup
-	Anchor     float64
-	Linked     []bool // node has an edge: the anchor holds it
+	// Anchor is the pull of every linked class towards zero. With 0 there is no certificate.
+	Anchor float64
+	// Linked says of each internal node whether it has an edge, so that the anchor holds it.
+	Linked []bool
 
-	degree []float64 // sum of the edge weights, terminals' included
-	near   [][]int32 // node -> internal neighbours
-	at     [][]int32 // node -> leaf groups beside it
-	order  *factor
-	// Factors of the systems without any curvature and with all of it; nil if order.dense.
+	// degree is each node's sum of edge weights, those to terminals included.
+	degree []float64
+	// near lists each node's internal neighbours, and at the leaf groups beside it.
+	near  [][]int32
+	at    [][]int32
+	order *factor
+	// withNone and withAll are the factorisations of the systems without any curvature and with all
+	// of it. They are nil if order.dense.
 	withNone, withAll *factored
-	steps             int // of conjugate gradients that a factorisation is worth
+	// steps is the number of steps of conjugate gradients that cost as much as a factorisation.
+	steps int
 }
 
 // LeafGroup is the terminals that have the same internal neighbours.
 type LeafGroup struct {
-	Nodes     []int32 // ascending
-	Terminals float64 // K_g
-	Pull      float64 // S'_g
+	// Nodes lists these neighbours, ascending.
+	Nodes []int32
+	// Terminals is K_g, their number.
+	Terminals float64
+	// Pull is S'_g, the number of neighbours plus the anchor.
+	Pull float64
 }
 
-// ridge is the weight of a term ridge ||w - y||^2 / 2 that replaces the anchor where there is
-// none. Without it the system of a feature on which a component has no curvature would be
-// singular. At a fixed point w = y, so the solution is unchanged.
+// ridge is the weight of a term ridge ||w - y||^2 / 2 that replaces the anchor where there is none.
+// Without it the system of a feature on which a component has no curvature would be singular. At a
+// fixed point w = y, so the solution is unchanged.
 const ridge = 1e-4
 
-// Prepare computes what all tasks share. nodes is the number of internals. unwanted is asked during
-// what takes long; where it says so, Prepare ends, and the graph is of no use. nil: never.
+// Prepare computes what all tasks share. nodes is the number of internals. unwanted is called
+// during long work. When it returns true, Prepare ends early and the graph is invalid. A nil
+// unwanted is never called.
 func (g *Graph) Prepare(nodes int, unwanted func() bool) {
 	g.degree, g.near, g.at = make([]float64, nodes), make([][]int32, nodes), make([][]int32, nodes)
 	for _, e := range g.Edges {
@@ -71,7 +84,7 @@ func (g *Graph) Prepare(nodes int, unwanted func() bool) {
 	}
 }
 
-// pattern lists the neighbours of each unknown: nodes first, then leaf groups' means.
+// pattern lists the neighbours of each unknown: the nodes first, then the leaf groups' means.
 func (g *Graph) pattern(nodes int) [][]int32 {
 	adjacent := make([][]int32, nodes+len(g.LeafGroups))
 	for p := range nodes {
@@ -87,30 +100,35 @@ func (g *Graph) pattern(nodes int) [][]int32 {
 	return adjacent
 }
 
-// MeanAt is a leaf group's mean vector at one feature. All use this one rounding.
+// MeanAt returns a leaf group's mean at one feature, rounded to float32. All code that needs the
+// mean calls it, so that all have the same bits.
 func MeanAt(sum, pull float64) float32 { return float32(sum/pull) + 0 }
 
-// diagonalShift is what the diagonal has at node p beyond the degree.
+// diagonalShift returns what the diagonal has at node p beyond the degree.
 func (g *Graph) diagonalShift(p int32) float64 {
 	switch {
 	case !g.Linked[p]:
-		return 1 // an internal node without edges stays at zero
+		// An internal node without edges stays at zero.
+		return 1
 	case g.Anchor == 0:
 		return ridge
 	}
 	return g.Anchor
 }
 
-// graphRun is one Task on a graph. Slices are per node, or per leaf group.
+// graphRun is one Task on a graph. Slices are per node or per leaf group.
 type graphRun struct {
 	*run
 	g                *Graph
 	x, prev, y, next []float32
-	v, curvature     []float64 // per group: V_g (Task.Whole: sum of the terminals' w_n) and s_g
-	gradient         []float64 // per group: what the certificate has in V's place
-	right, w, tmp    []float64 // per node
-	dir, back        []float64
-	sys              *equations
+	// v is V_g per group (with Task.Whole the sum of the terminals' w_n), and curvature is s_g.
+	v, curvature []float64
+	// gradient is per group what the certificate has in V's place.
+	gradient []float64
+	// right to back are per node.
+	right, w, tmp []float64
+	dir, back     []float64
+	sys           *equations
 }
 
 // graph runs the task feature by feature. A feature without any entry is zero everywhere.
@@ -135,7 +153,7 @@ func (r *run) graph() {
 	}
 }
 
-// fill scatters the feature's values.
+// fill sets the feature's values per node and group.
 func (q *graphRun) fill(c int32) {
 	clear(q.x)
 	clear(q.prev)
@@ -199,7 +217,7 @@ func (q *graphRun) column(c int32) {
 	}
 }
 
-// sum is the sum of group i's nodes in x.
+// sum returns the sum of x over the group's nodes.
 func (f *LeafGroup) sum(x []float32) float64 {
 	s := 0.0
 	for _, p := range f.Nodes {
@@ -208,7 +226,7 @@ func (f *LeafGroup) sum(x []float32) float64 {
 	return s
 }
 
-// solve is the exact step from the terminals solved at y.
+// solve computes the exact step from the terminals solved at y.
 func (q *graphRun) solve() {
 	clear(q.right)
 	if q.g.Anchor == 0 {

@@ -1,8 +1,8 @@
 package reducer
 
-// mean moves the nodes of one independent set to the mean of their neighbours
-// ([TKDD] eq. 11): parent, internal children at their current vectors, terminals at
-// y_p + v_n. Dense: every node of the column is looked at.
+// mean moves the nodes of one independent set to the mean of their neighbours ([TKDD] eq. 11): the
+// parent and internal children at their current vectors, and terminals at y_p + v_n. The column
+// holds every node.
 func (r *run) mean() {
 	r.neighbours(false)
 	for i := range r.col.cell {
@@ -14,8 +14,8 @@ func (r *run) mean() {
 	}
 }
 
-// jacobi moves all nodes at once towards the mean of the neighbours' last values. The terminals
-// are at prev_p + v_n, where the step before solved them. Undamped it need not converge.
+// jacobi moves all nodes at once towards the mean of their neighbours' last values. The terminals
+// are at prev_p + v_n, where the step before solved them. Without damping it need not converge.
 func (r *run) jacobi() {
 	r.neighbours(true)
 	for i := range r.col.cell {
@@ -25,8 +25,8 @@ func (r *run) jacobi() {
 	}
 }
 
-// degree is S_p, the sum of its edges' weights: parent (zero parent counted), internal
-// children, terminals.
+// degree returns S_p, the sum of the weights of p's edges: to the parent (the zero parent counts),
+// to internal children and to terminals.
 func (r *run) degree(p int32) float64 {
 	if r.Forest.Edge != nil {
 		return r.Forest.Edge[p] + r.Forest.Below[p] + float64(r.Forest.Terminals[p])
@@ -38,8 +38,8 @@ func (r *run) degree(p int32) float64 {
 	return r.Forest.edge(p) + float64(inner*float64(r.Forest.Children[p])) + float64(r.Forest.Terminals[p])
 }
 
-// neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, terminals at
-// x_i + v_n, or where they were solved a step before at prev_i + v_n.
+// neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, and terminals at
+// x_i + v_n, or with before at prev_i + v_n, where the step before solved them.
 func (r *run) neighbours(before bool) {
 	cells := r.col.cell
 	for i := range cells {

@@ -8,21 +8,30 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// Rule says how the internals move.
+// Rule says how the internals move. The package comment has the equations.
 type Rule uint8
 
 const (
-	Support Rule = iota // exact solve with the curvature on the support
-	Family              // exact solve with full curvature of all terminals of a node where anything below it has support
-	Full                // exact solve with the full curvature of all terminals
-	Mean                // parent mean over one independent set
-	Jacobi              // damped mean of all nodes at once
-	None                // no move: certificate only
-	Emit                // no move: the result is y itself
-	ToZero              // the internals are zero again
+	// Support solves exactly with the curvature on the support.
+	Support Rule = iota
+	// Family solves exactly with the full curvature of all terminals of a node where anything below
+	// it has support.
+	Family
+	// Full solves exactly with the full curvature of all terminals.
+	Full
+	// Mean moves the nodes of one independent set to their neighbours' mean.
+	Mean
+	// Jacobi moves all nodes towards their neighbours' mean, damped.
+	Jacobi
+	// None moves nothing: only the certificate's sums are computed.
+	None
+	// Emit moves nothing: the result is y itself.
+	Emit
+	// ToZero makes all internals zero.
+	ToZero
 )
 
-// ParseRule reads the name that tasks use.
+// ParseRule returns the rule with the name that tasks use.
 func ParseRule(name string) (Rule, error) {
 	for r, n := range [...]string{"support", "family", "full", "mean", "jacobi", "none", "emit", "zero"} {
 		if n == name {
@@ -34,62 +43,83 @@ func ParseRule(name string) (Rule, error) {
 
 // Task is one update over the features [Lo, Hi).
 type Task struct {
-	Forest  *Forest
-	Lo, Hi  uint32
-	Rule    Rule
-	Set     int32   // rule Mean: the set that moves
-	Damping float64 // rule Jacobi: weight of the new value, in (0, 1]
+	Forest *Forest
+	Lo, Hi uint32
+	Rule   Rule
+	// Set is the set that rule Mean moves.
+	Set int32
+	// Damping is the share of the way to the mean that rule Jacobi moves, in (0, 1].
+	Damping float64
+	// Certify asks for the sums Primal and Dual.
 	Certify bool
-	Beta    float32
-	// Follower, rule Support on a tree: curvature of a terminal without support. It follows its parent
-	// freely, but only until it is moved so far that rows of its own resist.
+	// Beta is the momentum: y = x + Beta (x - prev).
+	Beta float32
+	// Follower is, for rule Support on a tree, the curvature of a terminal without support. It
+	// follows its parent freely only until it is moved so far that rows of its own resist. With
+	// 0 it counts nothing.
 	Follower float64
-	Degrees  bool // the contributions' curvature is in codes of degrees, else in terminals
-	Smooth   bool // the certificate is that of a smooth loss: see certify
-	Whole    bool // graph: contributions hold the terminals' whole w_n, not their v_n (rules Mean and Jacobi, and the pricing pass of both)
-	// Unwanted is asked before each feature. Where it says so, Run ends, and what it returns is of no
-	// use. nil: it is never asked.
+	// Degrees says that the contributions' curvature is in codes of degrees. Else it is a number of
+	// terminals.
+	Degrees bool
+	// Smooth says that the certificate is that of a smooth loss; see certify.
+	Smooth bool
+	// Whole says, on a graph, that contributions hold the terminals' whole w_n in place of their
+	// v_n, as with the rules Mean and Jacobi and the full pass of both.
+	Whole bool
+	// Unwanted is called before each feature. When it returns true, Run ends early and its result
+	// is invalid. A nil Unwanted is never called.
 	Unwanted func() bool
 }
 
 func (t *Task) unwanted() bool { return t.Unwanted != nil && t.Unwanted() }
 
-// Sums are the range's shares of the joint figures.
+// Sums are the range's shares of the joint figures. Primal and Dual need Task.Certify.
 type Sums struct {
-	Primal  float64 // 1/2 sum over internal edges of ||y_p - y_parent(p)||^2 (Certify)
-	Dual    float64 // -1/2 sum over internals of ||U_p||^2 (Certify)
-	Restart float64 // (y - x+)' M (x+ - x), M the system's matrix
-	Moved   float64 // ||x+ - y||^2 in the edge norm
-	Entries int64   // (node, feature) pairs worked on
+	// Primal is 1/2 the sum over internal edges of ||y_p - y_parent(p)||^2.
+	Primal float64
+	// Dual is -1/2 the sum over internals of ||U_p||^2.
+	Dual float64
+	// Restart is (y - x+)' M (x+ - x), M being the system's matrix. Momentum restarts when the sum
+	// over all ranges is positive.
+	Restart float64
+	// Moved is ||x+ - y||^2 in the norm of the edges.
+	Moved float64
+	// Entries is the number of (node, feature) pairs worked on.
+	Entries int64
 }
 
-// Run updates the internals from the blocks' contributions, which must come in one
-// fixed order: equal parents are added up in it. in is reordered by parent.
+// Run updates the internals from the blocks' contributions. They must come in one fixed order,
+// because those to equal parents are added up in it. Run sorts in by parent. x and prev may be the
+// same.
 func (t Task) Run(in []contribution.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	return new(Scratch).Run(t, in, x, prev)
 }
 
-// Scratch is the memory of one Run at a time, to be used again by the next; the zero value
-// is ready. What Run returns shares nothing with it until Recycle takes it.
+// Scratch is the memory of one Run at a time, for the next one to reuse. The zero value is ready.
+// What Run returns shares no memory with it until Recycle takes it back.
 type Scratch struct {
-	Plain bool // loops are Go's, even if the CPU could run faster ones
+	// Plain makes Run use the loops in Go, even if the CPU supports faster ones.
+	Plain bool
 
 	x, prev  columns
 	in, grad inputs
 	out      builder
-	at       []int32 // node -> its position in the column, if it has one
-	edges    []float64
-	below    []float64 // node -> terminals of its subtree
-	path     []int32
-	next     []int32 // of counting sorts
-	col      column
-	strips   strips
+	// at has the position of each node in the column, if it has one.
+	at    []int32
+	edges []float64
+	// below has the number of terminals in each node's subtree.
+	below []float64
+	path  []int32
+	// next is used by counting sorts.
+	next   []int32
+	col    column
+	strips strips
 }
 
-// Recycle takes back a result that nobody needs any more: the next one has its memory.
+// Recycle takes back a result that nobody needs any more: the next one will have its memory.
 func (s *Scratch) Recycle(v *Vectors) { s.out.spare = v }
 
-// Run is Task.Run with memory to reuse.
+// Run does what Task.Run does with memory to reuse.
 func (s *Scratch) Run(t Task, in []contribution.Contribution, x, prev *Vectors) (*Vectors, Sums) {
 	if t.Rule == ToZero {
 		return Zero(len(t.Forest.Parent)), Sums{}
@@ -132,7 +162,7 @@ func (s *Scratch) Run(t Task, in []contribution.Contribution, x, prev *Vectors) 
 	return s.out.vectors(t.Lo), r.sums
 }
 
-// degreesOf is what each value of a contribution's curvature counts.
+// degreesOf returns what each value of a contribution's curvature counts.
 func (t *Task) degreesOf() (out [256]float64) {
 	for k := range out {
 		out[k] = float64(k)
@@ -146,12 +176,12 @@ func (t *Task) degreesOf() (out [256]float64) {
 	return out
 }
 
-// leastHold is the least curvature of a graph without an anchor. Nothing else holds back a shift of
-// a whole component, and what the inner solves leave would move it far.
+// leastHold is the least curvature of a graph without an anchor, where a contribution has any.
+// Nothing else resists a shift of a whole component, which the inner solves' errors would move far.
 const leastHold = 1.0 / 16
 
-// split separates the contributions of a smooth loss. Those with a parent's number are of v.
-// Those with a parent's number plus the number of nodes are of G, which a priced block sends for
+// split separates the contributions of a smooth loss. Those with a parent's number are v. Those
+// with a parent's number plus the number of nodes are G, which a block sends with a full pass for
 // the certificate.
 func (t Task) split(in []contribution.Contribution) (v, g []contribution.Contribution) {
 	parents := int32(len(t.Forest.Parent))
@@ -173,18 +203,22 @@ func (t Task) split(in []contribution.Contribution) (v, g []contribution.Contrib
 type run struct {
 	*Scratch
 	Task
-	prev    *columns // may be x's
-	grad    *inputs  // smooth losses: G; nil: not sent
-	sums    Sums
-	dense   bool // columns hold all nodes
+	// prev may be the columns of x.
+	prev *columns
+	// grad holds G of smooth losses. It is nil for others.
+	grad *inputs
+	sums Sums
+	// dense says that columns hold all nodes.
+	dense   bool
 	degrees [256]float64
-	full    bool // all terminals have full curvature
+	// full says that all terminals of a listed node have full curvature.
+	full bool
 }
 
-// column solves feature lo+f.
+// column solves feature Lo+f.
 func (r *run) column(f int32) {
 	if r.empty(f) {
-		return // nobody moves it: zero everywhere
+		return // zero everywhere
 	}
 	r.layOut(f)
 	c := &r.col
@@ -212,8 +246,9 @@ func (r *run) column(f int32) {
 	r.emit(f)
 }
 
-// empty says that the feature holds and gets no value anywhere, or that none may move there: the
-// terminals are drawn to zero then, and all of its edges' shares are the blocks'.
+// empty reports whether the feature has no value and gets none at any node. It also reports true
+// for the feature Forest.Apart, at which no internal node may move: its terminals are drawn to
+// zero, and their blocks account for all of its edges.
 func (r *run) empty(f int32) bool {
 	return r.Lo+uint32(f)+1 == r.Forest.Apart || len(r.x.of(f))+len(r.prev.of(f))+len(r.in.of(f)) == 0 && (r.grad == nil || len(r.grad.of(f)) == 0)
 }

@@ -4,9 +4,9 @@ package reducer
 //
 //	(e_i + sum_children e_j + s_i) w_i - e_i w_parent(i) - sum_children e_j w_j = s_i y_i + V_i
 //
-// e_i, the weight of the edge above i, is 1 but for --internal-weight.
-// Nodes outside the column follow their parent and drop out of the equations. Pivots
-// are at least their edges, so it is stable; cost O(nodes).
+// e_i is the weight of the edge above i. Nodes outside the column follow their parent and drop out
+// of the equations. Pivots are at least their edges, so the elimination is stable. It costs
+// O(nodes).
 func (c *column) solve() {
 	cells := c.cell
 	for i := range cells {

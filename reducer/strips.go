@@ -8,30 +8,33 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// stripWidth features are solved together where contributions are dense, as with the logistic loss:
-// a cache line of float32. Nothing is transposed then: a strip reads the values where they lie.
+// stripWidth is the number of features that are solved together where contributions are dense, as
+// with the logistic loss: a cache line of float32. Nothing is transposed, because a strip reads the
+// values in place.
 const stripWidth = 16
 
-// strip is what column has of one node, for the features of a strip. Its layout is known to assembly.
+// strip is what a column holds of one node, for the features of a strip. Assembly knows its layout.
 type strip struct {
-	w, curvature, u [stripWidth]float64 // w: V, then the solution; curvature becomes the inverse of the pivot
+	// w is V, then the solution. curvature becomes the inverse of the pivot.
+	w, curvature, u [stripWidth]float64
 	x, y            [stripWidth]float32
 }
 
 // strips is the scratch of a range that is solved in strips.
 type strips struct {
-	node     []strip // the first is above the roots: zero; node i is node[i+1]
+	// node has the strip of node i at i+1. The first stands above the roots and is zero.
+	node     []strip
 	in, grad lists
 }
 
-// lists are contributions by parent: those of node p are all[begin[p]:begin[p+1]].
+// lists has contributions by parent: those of node p are all[begin[p]:begin[p+1]].
 type lists struct {
 	all   []contribution.Dense
 	begin []int
 }
 
-// RunDense is Run for dense contributions, which need not have one order, and dense vectors.
-// With rule None there is no result.
+// RunDense does what Run does for dense contributions, which may come in any order of parents, and
+// dense vectors. With rule None its first result is nil.
 func (s *Scratch) RunDense(t Task, in []contribution.Dense, x, prev *Grid) (*Grid, Sums) {
 	slices.SortStableFunc(in, func(a, b contribution.Dense) int { return cmp.Compare(a.Parent, b.Parent) })
 	if !t.inStrips() {
@@ -49,8 +52,9 @@ func (s *Scratch) RunDense(t Task, in []contribution.Dense, x, prev *Grid) (*Gri
 	return r.strips(in[:n], in[n:], x, prev), r.sums
 }
 
-// inStrips says whether the range can be solved in strips. They hold all nodes, which is the same
-// problem with all rules but Family, whose curvature depends on which nodes have a value. There are no loops for followers.
+// inStrips reports whether the range can be solved in strips. They hold all nodes, which gives the
+// same problem with all rules but Family, whose curvature depends on which nodes have a value.
+// There are no loops for followers, graphs and weighted edges.
 func (t *Task) inStrips() bool {
 	switch t.Rule {
 	case Mean, Jacobi, Family, Emit, ToZero:
@@ -59,7 +63,7 @@ func (t *Task) inStrips() bool {
 	return t.Follower == 0 && t.Forest.Graph == nil && t.Forest.Edge == nil && (t.Forest.Inner == 0 || t.Forest.Inner == 1)
 }
 
-// listed lists the values of dense contributions, which begin at feature lo.
+// listed converts dense contributions, which begin at feature lo, to lists.
 func listed(in []contribution.Dense, lo uint32) []contribution.Contribution {
 	out := make([]contribution.Contribution, len(in))
 	for k, d := range in {
@@ -78,7 +82,7 @@ func listed(in []contribution.Dense, lo uint32) []contribution.Contribution {
 	return out
 }
 
-// strips solves the range strip by strip.
+// strips solves the range strip by strip. grad holds G for the certificate of a smooth loss.
 func (r *run) strips(in, grad []contribution.Dense, x, prev *Grid) *Grid {
 	s, nodes, width := &r.Scratch.strips, len(r.Forest.Parent), int(r.Hi-r.Lo)
 	loops := fastest()
@@ -129,7 +133,7 @@ func (r *run) strips(in, grad []contribution.Dense, x, prev *Grid) *Grid {
 	return next
 }
 
-// open takes contributions that are sorted by parent, whose numbers begin at first.
+// open sets the lists to contributions that are sorted by parent, whose numbers begin at first.
 func (l *lists) open(in []contribution.Dense, first int32, nodes int) {
 	l.all, l.begin = in, zeroed(l.begin, nodes+1)
 	for _, c := range in {
@@ -140,7 +144,7 @@ func (l *lists) open(in []contribution.Dense, first int32, nodes int) {
 	}
 }
 
-// fill lays out the strip of n features from the range's feature at on.
+// fill sets the nodes' strips for n features, from feature at of the range on.
 func (s *strips) fill(r *run, loops *stripLoops, at, n int, x, prev *Grid) {
 	beta := r.Beta
 	if x == prev {
@@ -175,7 +179,7 @@ func (s *strips) fill(r *run, loops *stripLoops, at, n int, x, prev *Grid) {
 	}
 }
 
-// certify is run.certify for a strip.
+// certify does what run.certify does, for the features of a strip that are in the mask all.
 func (s *strips) certify(r *run, all uint16) {
 	var primal, dual [stripWidth]float64
 	s.node[0] = strip{}
@@ -201,18 +205,22 @@ func (s *strips) certify(r *run, all uint16) {
 	}
 }
 
-// stripLoops are the loops of a strip. All implementations give equal bits. n is the number of its
-// features: what lies beyond is not read, and is zero, or not written.
+// stripLoops are the loops over a strip. All implementations give equal bits. n is the number of
+// features: places beyond it are not read, and are zero or not written.
 type stripLoops struct {
-	open       func(node *strip, x, prev *float32, n int, beta float32)                                 // sets x and y; all else is zero
-	add        func(sum *[stripWidth]float64, x *float32, n int)                                        // sum += x
-	addDegrees func(sum *[stripWidth]float64, code *uint8, n int, degrees *[256]float64)                // sum += degrees[code]
-	begin      func(first *strip, nodes int)                                                            // see beginStrips
-	eliminate  func(all *strip, parent *int32, nodes int)                                               // see eliminateStrips
-	substitute func(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums) // see substituteStrips
+	// open sets x and y, and all else to zero.
+	open func(node *strip, x, prev *float32, n int, beta float32)
+	// add sets sum += x.
+	add func(sum *[stripWidth]float64, x *float32, n int)
+	// addDegrees sets sum += degrees[code].
+	addDegrees func(sum *[stripWidth]float64, code *uint8, n int, degrees *[256]float64)
+	// begin, eliminate and substitute are beginStrips, eliminateStrips and substituteStrips.
+	begin      func(first *strip, nodes int)
+	eliminate  func(all *strip, parent *int32, nodes int)
+	substitute func(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums)
 }
 
-// stripSums are shares of Sums by feature.
+// stripSums are the shares of Sums by feature.
 type stripSums struct{ restart, moved [stripWidth]float64 }
 
 var goLoops = stripLoops{openStrip, addSums, addDegrees, beginStrips, eliminateStrips, substituteStrips}
@@ -237,8 +245,8 @@ func addDegrees(sum *[stripWidth]float64, code *uint8, n int, degrees *[256]floa
 	}
 }
 
-// beginStrips sets up the system of so many nodes, whose edges have weight 1: w = c y + V, the pivots are
-// 1 + c, and u keeps the curvature c.
+// beginStrips sets up the system of some nodes, whose edges have weight 1: w = c y + V, the pivots
+// are 1 + c, and u keeps the curvature c.
 func beginStrips(first *strip, nodes int) {
 	node := unsafe.Slice(first, nodes)
 	for i := range node {
@@ -251,7 +259,7 @@ func beginStrips(first *strip, nodes int) {
 	}
 }
 
-// eliminateStrips goes from the leaves to the roots. all has a strip above the roots first.
+// eliminateStrips eliminates from the leaves to the roots. all begins with a strip above the roots.
 func eliminateStrips(all *strip, parent *int32, nodes int) {
 	node, parents := unsafe.Slice(all, nodes+1), unsafe.Slice(parent, nodes)
 	for i := nodes; i > 0; i-- {
@@ -265,7 +273,8 @@ func eliminateStrips(all *strip, parent *int32, nodes int) {
 	}
 }
 
-// substituteStrips goes from the roots to the leaves. The values of node i begin at next[i width].
+// substituteStrips substitutes from the roots to the leaves. It writes the values of node i from
+// next[i width] on.
 func substituteStrips(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums) {
 	node, parents := unsafe.Slice(all, nodes+1), unsafe.Slice(parent, nodes)
 	out := unsafe.Slice(next, (nodes-1)*width+n)

@@ -4,7 +4,8 @@ package reducer
 
 import "golang.org/x/sys/cpu"
 
-// The assembly in strips_amd64.s: each function is the one of stripLoops that its name says.
+// The assembly is in strips_amd64.s. Each function's name says which field of stripLoops it
+// implements.
 
 //go:noescape
 func open512(node *strip, x, prev *float32, n int, beta float32)
@@ -24,7 +25,7 @@ func eliminate512(all *strip, parent *int32, nodes int)
 //go:noescape
 func substitute512(all *strip, parent *int32, nodes int, next *float32, width, n int, sums *stripSums)
 
-// fastest are the loops for this CPU.
+// fastest returns the loops for this CPU.
 func fastest() stripLoops {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 		return stripLoops{open512, add512, addDegrees512, begin512, eliminate512, substitute512}

@@ -4,22 +4,29 @@ import "math"
 
 // Forest is the tree of internal nodes in depth-first preorder, numbered 0..len-1.
 type Forest struct {
-	Parent    []int32 // -1: the zero vector
-	Terminals []int32 // number of terminal children (K_p)
-	Children  []int32 // number of internal children
-	Set       []int32 // independent set of each node (rule Mean)
-	Inner     float64 // weight of the edges between internal nodes; 0 stands for 1
-	// Edge has a weight for the edge above each node; nil: Inner between internal nodes, and 1
-	// for the pull of the zero vector.
-	Edge  []float64
-	Below []float64 // with Edge: the sum of the edges to the internal children
-	// Apart is a feature whose internals stay at zero, so that terminals are drawn to zero there
-	// and not to one another; plus 1, 0 for none.
+	// Parent is each node's parent. -1 stands for the zero vector.
+	Parent []int32
+	// Terminals is each node's number of terminal children, K_p.
+	Terminals []int32
+	// Children is each node's number of internal children.
+	Children []int32
+	// Set is the independent set of each node, for rule Mean.
+	Set []int32
+	// Inner is the weight of the edges between internal nodes. 0 stands for 1.
+	Inner float64
+	// Edge has a weight for the edge above each node. A nil Edge stands for Inner between internal
+	// nodes, and 1 for the pull of the zero vector.
+	Edge []float64
+	// Below has, where Edge is set, each node's sum of the edges to its internal children.
+	Below []float64
+	// Apart is one more than a feature at which the internals stay zero, so that terminals are
+	// drawn to zero there and not to one another. With 0 there is no such feature.
 	Apart uint32
-	Graph *Graph // the classes form a graph; nil: a tree
+	// Graph is set when the classes form a graph. A nil Graph stands for a tree.
+	Graph *Graph
 }
 
-// edge is the weight of the edge above node p.
+// edge returns the weight of the edge above node p.
 func (f *Forest) edge(p int32) float64 {
 	switch {
 	case f.Edge != nil:
@@ -30,7 +37,7 @@ func (f *Forest) edge(p int32) float64 {
 	return f.Inner
 }
 
-// below counts the terminals of each node's subtree, in the memory of out.
+// below returns the number of terminals in each node's subtree, in the memory of out.
 func (f *Forest) below(out []float64) []float64 {
 	out = zeroed(out, len(f.Parent))
 	for p := len(out) - 1; p >= 0; p-- {
@@ -42,27 +49,28 @@ func (f *Forest) below(out []float64) []float64 {
 	return out
 }
 
-// Vectors are the internals' vectors over a feature range, as overrides: node p's
-// features Feature[Begin[p]:Begin[p+1]] (ascending) have the values Value, every other
-// feature has p's parent's value (a root's parent: 0). A node that overrides a feature
-// has all its ancestors override it too.
+// Vectors are the internals' vectors over a feature range, as overrides: at the features
+// Feature[Begin[p]:Begin[p+1]] (ascending) node p has the values Value, and at every other feature
+// it has its parent's value (a root's parent is zero). A node that overrides a feature has all its
+// ancestors override it too.
 type Vectors struct {
 	Begin   []int64
 	Feature []uint32
 	Value   []float32
 }
 
-// Resize makes room for n nodes and so many values in all, in the memory that is there if it is
-// enough. What is in them is undefined, but Begin[0] is 0.
+// Resize makes room for n nodes and so many values in all. It reuses the present memory if that is
+// enough. Values are undefined afterwards, but Begin[0] is 0.
 func (v *Vectors) Resize(n, values int) {
 	v.Begin, v.Feature, v.Value = resize(v.Begin, n+1), resize(v.Feature, values), resize(v.Value, values)
 	v.Begin[0] = 0
 }
 
-// Zero is the all-zero vectors of n nodes.
+// Zero returns the all-zero vectors of n nodes.
 func Zero(n int) *Vectors { return &Vectors{Begin: make([]int64, n+1)} }
 
-// Extrapolate is y = x + beta (x - prev), in the one rounding that everybody uses.
+// Extrapolate returns y = x + beta (x - prev). All code that needs y calls it, so that all have the
+// same bits.
 func Extrapolate(x, prev, beta float32) float32 {
 	if beta == 0 {
 		return x
@@ -70,23 +78,25 @@ func Extrapolate(x, prev, beta float32) float32 {
 	return x + float32(beta*float32(x-prev))
 }
 
-// same tells bitwise equality, so that pruning a vector is canonical.
+// same reports bitwise equality, so that pruning a vector is canonical.
 func same(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// Grid is the vectors of some nodes over a range of features, value by value: what Vectors is for
-// dense ones.
+// Grid is the vectors of some nodes over a range of features, value by value. It replaces Vectors
+// for dense ones.
 type Grid struct {
 	Width int
-	Value []float32 // node by node
+	// Value holds the values node by node, Width each.
+	Value []float32
 }
 
-// NewGrid is zero.
+// NewGrid returns a grid of zeros.
 func NewGrid(nodes, width int) *Grid { return &Grid{width, make([]float32, nodes*width)} }
 
-// Row is the i-th node's values.
+// Row returns the i-th node's values.
 func (g *Grid) Row(i int) []float32 { return g.Value[i*g.Width : (i+1)*g.Width] }
 
-// Grid lays out overrides over [lo, hi). parent is the place of each node's parent; -1: zero.
+// Grid returns the vectors over [lo, hi) as a grid. parent has the place of each node's parent, or
+// -1 for the zero vector.
 func (v *Vectors) Grid(parent []int32, lo, hi uint32) *Grid {
 	g := NewGrid(len(parent), int(hi-lo))
 	for i, p := range parent {
@@ -102,8 +112,8 @@ func (v *Vectors) Grid(parent []int32, lo, hi uint32) *Grid {
 	return g
 }
 
-// Vectors lists where nodes differ from their parents; see Vectors for their ancestors. The
-// range begins at lo.
+// Vectors returns the overrides where nodes, or nodes below them, differ from their parents. The
+// range begins at feature lo.
 func (g *Grid) Vectors(parent []int32, lo uint32) *Vectors {
 	keep := make([]bool, len(g.Value))
 	zero := make([]float32, g.Width)

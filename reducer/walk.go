@@ -2,18 +2,19 @@ package reducer
 
 import "slices"
 
-// Internals are the internals' override lists over all features, range by range, for the
-// nodes of one block group.
+// Internals are the internals' override lists over all features, range by range, for the nodes of
+// one block group.
 type Internals struct {
 	Nodes []int32 // ascending
 	Parts []*Vectors
-	Grids []*Grid // in place of Parts, where vectors are dense
-	// Number tells vectors apart: other vectors have another one. 0: unknown.
+	// Grids replaces Parts where vectors are dense.
+	Grids []*Grid
+	// Number identifies the vectors: different vectors have different numbers. 0 means unknown.
 	Number uint64
 }
 
-// Place is the index of node p's lists in each part. ok is false for a node outside of the group:
-// it overrides nothing.
+// Place returns the index of node p's lists in each part. ok is false for a node outside of the
+// group, which overrides nothing.
 func (v *Internals) Place(p int32) (int, bool) {
 	if int(p) < len(v.Nodes) && v.Nodes[p] == p { // most groups hold every internal
 		return int(p), true
@@ -21,8 +22,8 @@ func (v *Internals) Place(p int32) (int, bool) {
 	return slices.BinarySearch(v.Nodes, p)
 }
 
-// Dense sets dst to y = x + beta (x - x_prev) of the node at this place, from grids; the rest of it
-// becomes zero.
+// Dense sets dst to y = x + beta (x - x_prev) of the node at this place, from grids. The rest of
+// dst becomes zero.
 func (v *Internals) Dense(prev *Internals, at int, beta float32, dst []float32) {
 	for r, g := range v.Grids {
 		x, before := g.Row(at), prev.Grids[r].Row(at)
@@ -35,7 +36,7 @@ func (v *Internals) Dense(prev *Internals, at int, beta float32, dst []float32) 
 	clear(dst)
 }
 
-// list is the i-th node's overrides.
+// list returns the i-th node's overrides.
 func (v *Vectors) list(i int) ([]uint32, []float32) {
 	lo, hi := v.Begin[i], v.Begin[i+1]
 	return v.Feature[lo:hi], v.Value[lo:hi]
@@ -44,15 +45,20 @@ func (v *Vectors) list(i int) ([]uint32, []float32) {
 // Walk walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev) of the
 // current node. Going down overrides entries and logs their old values. Going up restores them.
 type Walk struct {
-	x, prev *Internals // what the entries come from; nil: nobody moves
-	of      [2]uint64  // their numbers
-	beta    float32
-	nodes   []int32
-	logs    []int // length of undo when the node was entered
-	undo    []walkEntry
-	dense   []walkEntry // by feature
-	y       []float32
-	down    []int32 // scratch of Move
+	// x and prev are where the entries come from. They are nil after Release.
+	x, prev *Internals
+	// of has the numbers of x and prev.
+	of    [2]uint64
+	beta  float32
+	nodes []int32
+	// logs has the length of undo when each node of the path was entered.
+	logs []int
+	undo []walkEntry
+	// dense is by feature.
+	dense []walkEntry
+	y     []float32
+	// down is scratch of Move.
+	down []int32
 }
 
 // walkEntry is one feature of the vectors: in the undo log its old values, in dense its current
@@ -63,8 +69,8 @@ type walkEntry struct {
 	x, prev, y float32
 }
 
-// Reset starts at the zero vector above the roots, unless the path already walks the same vectors.
-// Until Release the walk keeps these.
+// Reset goes to the zero vector above the roots, unless the path already walks the same vectors.
+// The walk keeps x and prev until Release.
 func (w *Walk) Reset(x, prev *Internals, beta float32, features uint32) {
 	of := [2]uint64{x.Number, prev.Number}
 	w.x, w.prev = x, prev
@@ -78,7 +84,7 @@ func (w *Walk) Reset(x, prev *Internals, beta float32, features uint32) {
 	}
 }
 
-// Release lets go of the vectors. The walk goes on from where it is if it is reset to the same.
+// Release drops the vectors. If the walk is reset to the same ones, it continues from where it is.
 func (w *Walk) Release() { w.x, w.prev = nil, nil }
 
 // Move goes to internal node p of the forest.
@@ -127,7 +133,7 @@ func (w *Walk) follow(feature []uint32, value []float32) {
 	}
 }
 
-// merge overrides what either list has; what the other has not stays the parent's.
+// merge overrides what either list has. What the other list lacks stays the parent's.
 func (w *Walk) merge(feature []uint32, value []float32, before []uint32, previous []float32) {
 	value, previous = value[:len(feature)], previous[:len(before)]
 	i, j := 0, 0
@@ -161,7 +167,7 @@ func (w *Walk) set(f uint32, x, prev float32) {
 	*y = Extrapolate(x, prev, w.beta)
 }
 
-// up leaves nodes until n are left.
+// up leaves nodes of the path until n are left.
 func (w *Walk) up(n int) {
 	if n >= len(w.nodes) {
 		return
@@ -175,8 +181,8 @@ func (w *Walk) up(n int) {
 	w.undo, w.nodes, w.logs = w.undo[:w.logs[n]], w.nodes[:n], w.logs[:n]
 }
 
-// CopyTo writes the vector y of the current node to dst, which may be longer; the rest
-// becomes zero.
+// CopyTo writes the vector y of the current node to dst, which may be longer. The rest becomes
+// zero.
 func (w *Walk) CopyTo(dst []float32) {
 	clear(dst[copy(dst, w.y):])
 }

@@ -7,22 +7,32 @@ import "math"
 // Contribution is a block's contribution to one parent: the sum of its terminals' v_n and their
 // curvature, at the features where any of them has support.
 type Contribution struct {
-	Parent    int32    // mapper: index into Block.Mean; reducer: internal node, or leaf group of a graph
-	Feature   []uint32 // ascending
-	Sum       []float64
-	Curvature []uint8 // hinge: number of terminals with support; other losses: the Code of a sum of degrees
+	// Parent is an index into Block.Mean where the mapper makes it, and an internal node (or a leaf
+	// group of a graph) where the reducer reads it.
+	Parent int32
+	// Feature is ascending. Sum and Curvature have a value for each feature.
+	Feature []uint32
+	// Sum is the sum of v_n.
+	Sum []float64
+	// Curvature is, with the hinge, the number of terminals with support. With other losses it is
+	// the Code of a sum of degrees.
+	Curvature []uint8
 }
 
-// Dense is a contribution that has a value at every feature of a range: a smooth loss's, whose duals
-// are all nonzero.
+// Dense is a contribution that has a value at every feature of a range: that of a smooth loss,
+// whose duals are all nonzero.
 type Dense struct {
-	Parent    int32 // as Contribution's
-	Sum       []float32
-	Curvature []uint8 // Codes; nil: none, of G
+	// Parent is as Contribution's.
+	Parent int32
+	// Sum is the sum of v_n, or of G, at every feature.
+	Sum []float32
+	// Curvature has Codes. It is nil in contributions of G.
+	Curvature []uint8
 }
 
-// Code is the least code whose Degree is not below x, a sum of at most 30 terminals' degrees. Numbers
-// of terminals have codes of their own. So no sum is rounded to more than its terminals.
+// Code returns the least code whose Degree is not below x, a sum of at most 30 terminals' degrees.
+// Whole numbers of terminals have codes of their own, so no sum is rounded up to more than its
+// terminals.
 func Code(x float32) uint8 {
 	if !(x > 0) {
 		return 0
@@ -30,7 +40,7 @@ func Code(x float32) uint8 {
 	return uint8(max(int32((math.Float32bits(x)+codeRound)>>codeShift)-codeZero, 1))
 }
 
-// Degree is the value of a code: 0, or four binary digits times a power of two.
+// Degree returns the value of a code: 0, or four binary digits times a power of two.
 func Degree(code uint8) float64 {
 	if code == 0 {
 		return 0
@@ -38,6 +48,7 @@ func Degree(code uint8) float64 {
 	return float64(math.Float32frombits((uint32(code) + codeZero) << codeShift))
 }
 
+// A code is the upper bits of a float32, three of them from the fraction, counted from 2^-27 on.
 const (
 	codeShift = 20
 	codeRound = 1<<codeShift - 1

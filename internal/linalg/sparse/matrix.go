@@ -14,15 +14,16 @@ type Shard struct {
 	Value []float32
 }
 
-// Matrix is an immutable instances x features matrix. The bias is not stored in it.
+// Matrix is an immutable instances x features matrix. The bias feature is not stored in it.
 type Matrix struct {
 	Shards []Shard
-	Rows   int
-	Cols   int
-	NNZ    int64
+	// Rows, Cols and NNZ are the numbers of instances, of features and of stored entries.
+	Rows int
+	Cols int
+	NNZ  int64
 }
 
-// Row returns the indices and values of row i; both alias the matrix.
+// Row returns the indices and values of row i. Both alias the matrix.
 func (m *Matrix) Row(i int) ([]uint32, []float32) {
 	s := &m.Shards[i>>RowShift]
 	i &= 1<<RowShift - 1
@@ -30,7 +31,7 @@ func (m *Matrix) Row(i int) ([]uint32, []float32) {
 	return s.Index[a:b:b], s.Value[a:b:b]
 }
 
-// FromRows makes a matrix in memory from rows of indices and values, for tests and generated
+// FromRows returns a matrix in memory from rows of indices and values, for tests and generated
 // data. Indices must be strictly ascending within a row.
 func FromRows(cols int, index [][]uint32, value [][]float32) *Matrix {
 	m := &Matrix{Rows: len(index), Cols: cols}
@@ -48,8 +49,8 @@ func FromRows(cols int, index [][]uint32, value [][]float32) *Matrix {
 	return m
 }
 
-// Dot is x.y of dense vectors. It keeps four partial sums, in an order that gives the same bits
-// on every machine.
+// Dot returns x.y of dense vectors. It keeps four partial sums, in an order that gives the same
+// bits on every machine. y must be at least as long as x.
 func Dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var a, b, c, d float64

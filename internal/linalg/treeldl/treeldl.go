@@ -8,13 +8,14 @@ package treeldl
 import "math"
 
 // Shape says where entries are stored: that of node n and its k-th ancestor is number Begin[n]+k.
-// The parent is the 0th; the root does not count.
+// The parent is the 0th ancestor, and the root does not count.
 type Shape struct {
 	Parent []int32
-	Begin  []int32 // one more than nodes
+	// Begin has one element more than there are nodes.
+	Begin []int32
 }
 
-// NewShape is the shape of a tree.
+// NewShape returns the shape of the tree whose nodes have these parents.
 func NewShape(parent []int32) *Shape {
 	s := &Shape{Parent: parent, Begin: make([]int32, len(parent)+1)}
 	for n, p := range parent {
@@ -26,21 +27,21 @@ func NewShape(parent []int32) *Shape {
 	return s
 }
 
-// Matrix is a matrix, or its factors L and D.
+// Matrix is a symmetric matrix of a shape, or its factors L and D.
 type Matrix struct {
 	*Shape
 	Diagonal []float64
 	Entry    []float64
 }
 
-// New is a matrix of zeros.
+// New returns a matrix of zeros.
 func (s *Shape) New() *Matrix {
 	return &Matrix{s, make([]float64, len(s.Parent)), make([]float64, s.Begin[len(s.Parent)])}
 }
 
-// Factor sets f to the factors of m - shift I over nodes from..to-1, which must be one or several
+// Factor sets f to the factors of m - shift I over nodes from to to-1, which must be one or several
 // whole subtrees. It returns the number of pivots that are not above zero, which is the number of
-// eigenvalues of m up to the shift.
+// eigenvalues of m that are at most shift.
 func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	for n := from; n < to; n++ {
 		f.Diagonal[n] = m.Diagonal[n] - shift
@@ -69,7 +70,7 @@ func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	return low
 }
 
-// Solve replaces v, over nodes from..to-1, by the solution of the factored system.
+// Solve replaces v, which holds nodes from to to-1, by the solution of the factored system.
 func (f *Matrix) Solve(v []float64, from, to int) {
 	for n := to - 1; n >= from; n-- {
 		x := v[n-from]
@@ -92,7 +93,7 @@ func (f *Matrix) Solve(v []float64, from, to int) {
 	}
 }
 
-// Least is the smallest eigenvalue, up to rounding, by bisection.
+// Least returns the smallest eigenvalue, up to rounding, by bisection.
 func (m *Matrix) Least() float64 {
 	f, n := m.New(), len(m.Parent)
 	low, high := math.Inf(1), math.Inf(1) // Gershgorin's bound, and a diagonal entry

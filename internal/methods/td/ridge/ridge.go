@@ -20,18 +20,23 @@ import (
 	"taxon/mapper"
 )
 
-// tolerance is the residual, relative to the right-hand side, at which a system is solved:
-// beyond it float64 gains nothing.
+// tolerance is the residual, relative to the right-hand side, at which a system counts as solved.
+// Below it float64 gains nothing.
 const tolerance = 1e-13
 
-// Solver is for one goroutine.
+// Solver solves one target after another on the rows of a problem. Only one goroutine may use it at
+// a time.
 type Solver struct {
-	p     *mapper.Problem // rows, C, weights, bias; its Loss is not looked at
-	width int             // the features and the bias
-	m     []float64       // M, row by row; nil: products pass over the rows
+	// p gives rows, C, weights and bias. Its Loss is ignored.
+	p *mapper.Problem
+	// width is the number of features and one for the bias.
+	width int
+	// m is M, row by row. With a nil m, products pass over the rows.
+	m []float64
 }
 
-// New prepares a solver.
+// New returns a solver. It writes M out if a product with it costs less than two passes over the
+// rows.
 func New(p *mapper.Problem) *Solver {
 	s := &Solver{p: p, width: p.X.Cols + 1}
 	if square := int64(s.width) * int64(s.width); square > 2*(p.X.NNZ+int64(p.X.Rows)) {
@@ -59,7 +64,7 @@ func New(p *mapper.Problem) *Solver {
 	return s
 }
 
-// row is row i, the bias last.
+// row returns row i, the bias last.
 func (s *Solver) row(i int) ([]uint32, []float64) {
 	index, value := s.p.X.Row(i)
 	columns, values := make([]uint32, len(index), len(index)+1), make([]float64, len(index), len(index)+1)
@@ -73,7 +78,7 @@ func (s *Solver) row(i int) ([]uint32, []float64) {
 	return columns, values
 }
 
-// score is w.x_i.
+// score returns w.x_i.
 func (s *Solver) score(i int, w []float64) float64 {
 	index, value := s.p.X.Row(i)
 	sum := float64(w[s.width-1] * float64(s.p.Bias))
@@ -83,7 +88,7 @@ func (s *Solver) score(i int, w []float64) float64 {
 	return sum
 }
 
-// add is w += by x_i.
+// add sets w += by x_i.
 func (s *Solver) add(i int, by float64, w []float64) {
 	index, value := s.p.X.Row(i)
 	for k, f := range index {
@@ -106,15 +111,17 @@ func (s *Solver) times(v, out []float64) {
 	}
 }
 
-// Result is a target's weights in float32, the bias last, and its certificate: P at those, D at
-// the duals of the exact ones.
+// Result is a target's weights in float32, the bias last, and its certificate: P at these weights,
+// and D at the duals of the weights before rounding.
 type Result struct {
 	mapper.Override
 	Primal, Dual float64
-	Steps        int // of conjugate gradients
+	// Steps is the number of conjugate gradient steps.
+	Steps int
 }
 
-// Solve finds the weights of the target that is +1 on some rows, ascending, and -1 on the others.
+// Solve returns the weights of the target that is +1 on the rows in positive, ascending, and -1 on
+// the others. The only error is that of a cancelled ctx.
 func (s *Solver) Solve(ctx context.Context, positive []uint32) (*Result, error) {
 	rows := s.p.X.Rows
 	y := make([]float64, rows)
