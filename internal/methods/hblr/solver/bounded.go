@@ -5,20 +5,29 @@ import (
 	"math"
 )
 
-// Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16
-// numbers a column and lane, 12 a row and lane. Each leaf has a normal N(w, diag(sigma^2)).
+// Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16 numbers
+// a column and lane, 12 a row and lane. Each leaf has a normal N(w, diag(sigma^2)).
 type Bounded struct {
-	target, score, variance       []float64 // by row: t, w.x (soft-max: less beta), sum_f sigma_f^2 x_f^2
-	tau, bend, coef, line         []float64 // by row: 2 lambda(xi), (2 lambda - p(1-p))/xi^2, of a gather
-	moveScore, moveCross, moveTwo []float64 // by row, of a step (p, q): p.x, sum sigma q x^2, sum q^2 x^2
+	// target, score and variance are by row: t, w.x (soft-max: less beta), and sum_f sigma_f^2
+	// x_f^2.
+	target, score, variance []float64
+	// tau and bend are by row 2 lambda(xi) and (2 lambda - p(1-p))/xi^2. coef and line are factors
+	// of a gather.
+	tau, bend, coef, line []float64
+	// moveScore to moveTwo are by row, for a step (p, q): p.x, sum sigma q x^2 and sum q^2 x^2.
+	moveScore, moveCross, moveTwo []float64
 	tryScore, tryVariance         []float64
-	above, precision              []float64 // by column
-	h, hMean                      []float64 // by column: sum_x 2 lambda x^2, and the Hessian's diagonal of means
-	mean, sigma                   half      // of gradients and steps
-	column                        []float64
-	offset                        []float64 // of the block
-	lanes                         int
-	loss                          [Lanes]float64
+	// above and precision are by column.
+	above, precision []float64
+	// h is sum_x 2 lambda x^2 by column, and hMean the diagonal of the means' Hessian.
+	h, hMean []float64
+	// mean and sigma hold gradients and steps.
+	mean, sigma half
+	column      []float64
+	// offset is the block's.
+	offset []float64
+	lanes  int
+	loss   [Lanes]float64
 }
 
 // half holds the vectors of Newton's method, once for means and once for sigmas.
@@ -28,7 +37,7 @@ func (v *half) all() []*[]float64 {
 	return []*[]float64{&v.gradient, &v.r, &v.z, &v.step, &v.along}
 }
 
-// Open lays the lanes of a block out.
+// Open lays out the lanes of a block.
 func (s *Bounded) Open(r Rows, b *Block) {
 	columns, lanes := r.Columns(), len(b.Positive)
 	s.lanes, s.offset = lanes, b.Offset
@@ -53,11 +62,11 @@ func (s *Bounded) Open(r Rows, b *Block) {
 	}
 }
 
-// Jaakkola gives of the bound on a logistic at xi^2 ([TKDD] 3.1, binary form)
+// Jaakkola returns the parts of the bound on a logistic at xi^2 ([TKDD] 3.1, binary form):
 //
 //	log(2 cosh(xi/2)),   2 lambda(xi) = tanh(xi/2) / (2 xi),   bend = (2 lambda - p(1-p)) / xi^2
 //
-// p being 1/(1+exp(-xi)). At xi = 0: log 2, 1/4, 1/24.
+// where p = 1/(1+exp(-xi)). At xi = 0 they are log 2, 1/4 and 1/24.
 func Jaakkola(square float64) (value, tau, bend float64) {
 	xi := math.Sqrt(square)
 	y := xi / 2
@@ -107,9 +116,9 @@ func (s *Bounded) Solve(ctx context.Context, r Rows, w, sigma []float64, toleran
 	}
 }
 
-// Locate sets score, variance, and what follows from them. A soft-max's score is w.x - beta. With
-// it the loss of its bound is the binary one's: the betas themselves cancel, because each row has
-// one label.
+// Locate sets score and variance, and the values that depend on them. A soft-max's score is
+// w.x - beta. With it the loss of its bound is the binary one's: the betas themselves cancel,
+// because each row has one label.
 func (s *Bounded) Locate(r Rows, w, sigma []float64) {
 	r.scores(w, s.score, s.lanes)
 	for i, beta := range s.offset {
@@ -166,7 +175,7 @@ func (s *Bounded) differentiate(r Rows, w, sigma []float64) (norm, size [Lanes]f
 	return norm, size
 }
 
-// metric is an upper bound of the Hessian's diagonal for a sigma.
+// metric returns an upper bound of the Hessian's diagonal for a sigma.
 func (s *Bounded) metric(at int, sigma []float64) float64 {
 	v := sigma[at]
 	return s.precision[at] + s.h[at] + 1/float64(v*v)
@@ -256,7 +265,7 @@ func (s *Bounded) direct(r Rows, sigma []float64, running uint32, norm, size [La
 	return passes
 }
 
-// search moves w and sigma along their steps, halving a lane's step until the bound rises enough.
+// search moves w and sigma along their steps. It halves a lane's step until the bound rises enough.
 func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 	r.scores(s.mean.step, s.moveScore, s.lanes)
 	for i, q := range s.sigma.step {
@@ -313,9 +322,9 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 	}
 }
 
-// Negative is a lane's share of the negative lower bound after Solve, over the columns that
-// occur. It is the loss and the prior around the parent's mean, less the entropy. Terms that are
-// the same for every w and sigma are left out, except for the 1/2 of entropies:
+// Negative returns a lane's share of the negative lower bound after Solve, over the columns that
+// occur: the loss and the prior around the parent's mean, less the entropy. Terms that are the same
+// for every w and sigma are left out, except for the 1/2 of entropies:
 //
 //	loss + sum_f [ 1/2 A_f (sigma_f^2 + (w-m)_f^2) - log sigma_f - 1/2 ]
 func (s *Bounded) Negative(w, sigma, scale []float64, l int) float64 {

@@ -1,6 +1,9 @@
 // Package solver is the maths of hierarchical Bayesian logistic regression by partial MAP:
-// the leaves' subproblems, the internals' means, the Gamma step and the priors. Pure: slices
-// in, slices out.
+// the leaves' subproblems, the internals' means, the Gamma step and the priors. It is pure maths on
+// slices.
+//
+// Scratch.Solve (binary) and Joint (soft-max) solve a block of leaves, Bounded and Full do so for the
+// variational form, Tree.Solve solves for the internals, and Tree.Update does the Gamma step.
 //
 // # The model
 //
@@ -13,8 +16,8 @@
 //	alpha ~ Gamma(shape a, rate b)
 //
 // and each leaf a binary logistic likelihood over all instances. The posterior is taken as
-// normals N(mu_n, Psi_n), Psi_n diagonal, times Gammas with means E[alpha]. A fixed point of
-// these updates is looked for, A_n being the expected precisions:
+// normals N(mu_n, Psi_n), Psi_n diagonal, times Gammas with means E[alpha]. The method finds a fixed
+// point of these updates, A_n being the expected precisions:
 //
 //	leaf      mu = argmax  -1/2 (w-mu_parent)' A (w-mu_parent) + sum_x log p(t_x | w)   (eq. 7)
 //	          1/Psi_i = sum_x x_i^2 p (1-p) + A_i
@@ -22,7 +25,7 @@
 //	alpha     E = tau/ups, tau = a + k/2, ups = b + 1/2 sum (Psi_n + Psi_c + (mu_n-mu_c)^2)  (eq. 6)
 //
 // where k counts the terms of the sum: d children for M1, children for M2, d for M3. (The paper's eq. 6
-// lacks the 1/2 of the squares.) d counts the features that occur; the others are left out.
+// lacks the 1/2 of the squares.) d counts the features that occur. The others are left out.
 //
 // # Symbols, paper to code
 //
@@ -39,8 +42,8 @@
 // The Gamma step is not tau/ups itself, which is an EM step and hardly moves where the data
 // say little, but MacKay's form of the same fixed point (Gamma in gamma.go). The internals are
 // solved all at once by elimination (Tree.Solve), and the leaves' contributions are modelled by
-// the curvature of their losses, which moves no fixed point either. What is left is
-// extrapolated (anderson.go).
+// the curvature of their losses, which moves no fixed point either. The driver extrapolates from the
+// last iterates (anderson.go in package plan).
 //
 // Papers: Gopal & Yang, TKDD 9(3), 2015 [TKDD]; Gopal, Yang, Bai, Niculescu-Mizil, NIPS 2012.
 package solver

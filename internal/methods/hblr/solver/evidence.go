@@ -2,8 +2,8 @@ package solver
 
 import "math"
 
-// digamma is the derivative of log Gamma at x > 0: from 12 on its asymptotic series, and below
-// digamma(x) = digamma(x+1) - 1/x.
+// digamma returns the derivative of log Gamma at x > 0. From 12 on it is the asymptotic series, and
+// below digamma(x) = digamma(x+1) - 1/x.
 func digamma(x float64) float64 {
 	sum := 0.0
 	for ; x < 12; x++ {
@@ -17,11 +17,11 @@ func digamma(x float64) float64 {
 	return sum + math.Log(x) - 0.5/x + float64(q*series)
 }
 
-// logMean is E[log alpha] of a Gamma of a shape and a mean.
+// logMean returns E[log alpha] of a Gamma with this shape and mean.
 func logMean(shape, mean float64) float64 { return digamma(shape) - math.Log(shape) + math.Log(mean) }
 
-// relative is E[log q(alpha) - log p(alpha)]: how far q, a Gamma of a shape and a mean, is from the
-// prior Gamma(a, rate b). Entropies and log Gammas are in it.
+// relative returns E[log q(alpha) - log p(alpha)], the divergence of q, a Gamma with this shape and
+// mean, from the prior Gamma(a, rate b).
 func relative(shape, mean, a, b float64) float64 {
 	rate := shape / mean
 	lq, _ := math.Lgamma(shape)
@@ -29,16 +29,16 @@ func relative(shape, mean, a, b float64) float64 {
 	return float64((shape-a)*digamma(shape)) - lq + lp + float64(a*math.Log(rate/b)) + float64(shape*(b-rate)/rate)
 }
 
-// Negative is the precisions' part of the negative lower bound. Penalty, the leaves' shares
-// (Bounded.Negative) and this are all of it; log 2 pi cancels between priors and entropies. Psi_p
+// Negative returns the precisions' part of the negative lower bound. The other parts are Penalty
+// and the leaves' shares (Bounded.Negative). log 2 pi cancels between priors and entropies. Psi_p
 // is the parent's variance, and E is over alpha:
 //
 //	sum over nodes with a parent  1/2 A_n Psi_p - 1/2 E[log A_n]
 //	sum over internals            1/2 A_n Psi_n - 1/2 log Psi_n - 1/2
 //	sum over alphas               E[log q(alpha) - log p(alpha)]
 //
-// For M2 scale has those of the columns of a range, each of one feature. For M1 and M3 it is one
-// scale, for d features.
+// For M2 scale has the scales of the columns of a range, each of one feature. For M1 and M3 it is
+// one scale, for d features.
 func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (sum float64) {
 	k := float64(d)
 	for j, s := range scale {
@@ -65,7 +65,7 @@ func (t *Tree) Negative(v Variant, a Alpha, p Prior, scale []float64, d int) (su
 	return sum
 }
 
-// shape is the shape of the posterior of node n's alpha. An alpha of M1 or M3 belongs to k
+// shape returns the shape of the posterior of node n's alpha. An alpha of M1 or M3 belongs to k
 // features.
 func (t *Tree) shape(v Variant, p Prior, n int32, k float64) float64 {
 	if v != M3 {
@@ -74,7 +74,7 @@ func (t *Tree) shape(v Variant, p Prior, n int32, k float64) float64 {
 	return p.Shape[n] + k/2
 }
 
-// alpha is the one that node n owns, at column j.
+// alpha returns the precision that node n owns, at column j.
 func (t *Tree) alpha(v Variant, a Alpha, n int32, columns, j int) float64 {
 	if v == M2 {
 		return a[int(t.Internal[n])*columns+j]

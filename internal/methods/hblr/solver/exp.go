@@ -2,7 +2,7 @@ package solver
 
 import "math"
 
-// Exp and Log return the same bits on every machine. Those of package math don't: assembly and
+// Exp and Log return the same bits on every machine. Those of package math do not: assembly and
 // fused products round the last bit differently. The error of both is below one unit of it
 // (FreeBSD's e_exp.c and e_log.c).
 
@@ -26,10 +26,10 @@ func Exp(x float64) float64 {
 	return fraction(x, k) * power(k)
 }
 
-// power is 2 to the k, for a normal number.
+// power returns 2 to the k, if that is a normal number.
 func power(k int) float64 { return math.Float64frombits(uint64(k+1023) << 52) }
 
-// fraction is e to the x - k log 2, k being the whole number next to x / log 2.
+// fraction returns e to the x - k log 2, k being the whole number nearest to x / log 2.
 func fraction(x float64, k int) float64 {
 	hi := x - float64(float64(k)*ln2Hi)
 	lo := float64(float64(k) * ln2Lo)
@@ -43,7 +43,7 @@ func fraction(x float64, k int) float64 {
 	return 1 - ((lo - float64(r*c)/(2-c)) - hi)
 }
 
-// Log is the natural logarithm of a positive number.
+// Log returns the natural logarithm of a positive number.
 func Log(x float64) float64 {
 	f, exponent := x, 0
 	if x >= 0x1p-1022 && x <= math.MaxFloat64 { // math.Frexp of a normal number
@@ -59,7 +59,7 @@ func Log(x float64) float64 {
 	return logOf(f-1, float64(exponent))
 }
 
-// logOf is log(1 + f) + k log 2, f being between sqrt(1/2) - 1 and sqrt(2) - 1.
+// logOf returns log(1 + f) + k log 2, f being between sqrt(1/2) - 1 and sqrt(2) - 1.
 func logOf(f, k float64) float64 {
 	s := f / (2 + f)
 	z := float64(s * s)
@@ -73,7 +73,7 @@ func logOf(f, k float64) float64 {
 	return float64(k*ln2Hi) - ((half - (float64(s*(half+t1+t2)) + float64(k*ln2Lo))) - f)
 }
 
-// logarithm is Log of a number from 1 to 2.
+// logarithm returns Log of a number from 1 to 2.
 func logarithm(u float64) float64 {
 	if u >= math.Sqrt2 {
 		return logOf(u/2-1, 1)

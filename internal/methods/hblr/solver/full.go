@@ -9,16 +9,19 @@ import (
 // and columns squared.
 type Full struct {
 	Bounded
-	factor []float64 // L, Psi^-1 = L L', row by row
+	// factor is L, row by row, where Psi^-1 = L L'.
+	factor []float64
 	row    []float64
 	step   []float64
-	logs   []float64 // by column: log L_ff
+	// logs is log L_ff by column.
+	logs []float64
 }
 
 // The solve of one leaf. These constants change the path, never the optimum.
 const (
 	fullRounds = 500
-	settling   = 1e-9 // a change below it that hardly shrinks any more is rounding
+	// settling is the change below which one that hardly shrinks any more is rounding.
+	settling = 1e-9
 )
 
 // SolveOne maximises the lower bound of a block's only leaf, N(w, Psi) with a full Psi. It starts
@@ -158,11 +161,12 @@ func (s *Full) searchMean(r Rows, w []float64, decrement float64) {
 	}
 }
 
-// Negative is as Bounded.Negative.
+// Negative does what Bounded.Negative does, with the determinant of the full Psi.
 func (s *Full) Negative(w, sigma, scale []float64) float64 {
 	sum := s.Bounded.Negative(w, sigma, scale, 0)
 	for f, occurs := range scale {
-		if occurs > 0 { // the logarithm of Psi's determinant in place of the diagonal's
+		if occurs > 0 {
+			// The logarithm of Psi's determinant replaces the diagonal's.
 			sum += math.Log(sigma[f]) + s.logs[f]
 		}
 	}
@@ -202,7 +206,7 @@ func cholesky(a, least []float64) {
 	}
 }
 
-// forward solves L y = x in place, x being 0 before `from`, and gives ||y||^2.
+// forward solves L y = x in place, x being 0 before `from`, and returns ||y||^2.
 func forward(l, x []float64, from int) (square float64) {
 	d := len(x)
 	for i := from; i < d; i++ {
@@ -222,7 +226,7 @@ func backward(l, x []float64) {
 	}
 }
 
-// dot is a.b in four independent sums.
+// dot returns a.b, added up in four independent sums.
 func dot(a, b []float64) (sum float64) {
 	var s [4]float64
 	b = b[:len(a)]

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Gamma updates a precision E[alpha], whose present value is alpha, from the k terms of its sum.
-// variance is the sum of the children's Psi_c, and rest the sum of Psi_n + (mu_n - mu_c)^2. The
-// paper's step (eq. 6, with the 1/2 that it lacks) is
+// Gamma returns the update of a precision E[alpha], whose present value is alpha, from the k terms
+// of its sum. variance is the sum of the children's Psi_c, and rest the sum of
+// Psi_n + (mu_n - mu_c)^2. The paper's step (eq. 6, with the 1/2 that it lacks) is
 //
 //	(a + k/2) / (b + 1/2 (variance + rest))
 //
@@ -21,20 +21,23 @@ func Gamma(a, b, k, alpha, variance, rest float64) float64 {
 	return (a + max(k-float64(alpha*variance), 0)/2) / (b + rest/2)
 }
 
-// GammaEM is the paper's step. It never lowers a variational bound.
+// GammaEM returns the paper's step. It never lowers a variational bound.
 func GammaEM(a, b, k, _, variance, rest float64) float64 {
 	return (a + k/2) / (b + (variance+rest)/2)
 }
 
 const (
+	// slowest and quickest bound Pace's factor, and quicken is what it grows by.
 	slowest, quickest = 0.1, 50
 	quicken           = 1.5
-	farthest          = 1 // the longest step: a factor of e in the precision
+	// farthest is the longest step: a factor of e in the precision.
+	farthest = 1
 )
 
-// Pace returns the factor by which the step of a precision's logarithm is multiplied, and the product. step is this
-// round's step, before the previous one's. The factor grows while steps keep their sign and hardly shrink, as when a
-// precision has far to go. It is halved when the sign changes.
+// Pace returns the factor by which the step of a precision's logarithm is multiplied, and the
+// product. step is that of this round, and before that of the previous one. The factor grows while
+// steps keep their sign and hardly shrink, as when a precision has far to go. It is halved when the
+// sign changes.
 func Pace(pace, step, before float64) (next, move float64) {
 	switch {
 	case step*before < 0:
@@ -46,13 +49,16 @@ func Pace(pace, step, before float64) (next, move float64) {
 }
 
 const (
+	// steepest and flattest bound Secant's slope.
 	steepest, flattest = -8, -1
-	leastMove          = 1e-7 // over a shorter move a residual changes by noise
+	// leastMove is the length of a move below which a residual changes by noise alone.
+	leastMove = 1e-7
 )
 
-// Secant returns the slope of a residual over the last move, within bounds, and the next move: the residual, divided
-// by its slope. Where a precision's step overshoots, its residual falls by more than it moves. slope is that of the
-// move before, -1 at first; no step is longer than the residual.
+// Secant returns the slope of a residual over the last move, within bounds, and the next move: the
+// residual divided by its slope. Where a precision's step overshoots, its residual falls by more
+// than it moves. slope is that of the move before, -1 at first. No step is longer than the
+// residual.
 func Secant(slope, residual, before, move float64) (next, step float64) {
 	if math.Abs(move) > leastMove {
 		slope = max(min((residual-before)/move, flattest), steepest)
@@ -60,7 +66,7 @@ func Secant(slope, residual, before, move float64) (next, step float64) {
 	return slope, -residual / slope
 }
 
-// Rule is Gamma or GammaEM.
+// Rule is the type of Gamma and GammaEM.
 type Rule func(a, b, k, alpha, variance, rest float64) float64
 
 // Prior holds the Gamma priors of the precisions ([TKDD] 3.4). For node n and feature i the shape is
@@ -76,10 +82,12 @@ type Rule func(a, b, k, alpha, variance, rest float64) float64
 // is the rate itself and the scale is 1. M2's rates are then in Rate.
 type Prior struct {
 	Shape, Weight []float64
-	Rate          []float64 // M2, fitted: for each internal node a row over the columns of a range
+	// Rate has, for M2 with fitted priors, a row over the columns of a range for each internal
+	// node.
+	Rate []float64
 }
 
-// rate is the rate of node n at column j. scale has the scales of the columns.
+// rate returns the rate of node n at column j. scale has the scales of the columns.
 func (t *Tree) rate(p Prior, n int32, scale []float64, j int) float64 {
 	if p.Rate != nil {
 		return p.Rate[int(t.Internal[n])*len(scale)+j]
@@ -106,8 +114,8 @@ func (t *Tree) Fitted(p Prior, rate, rows []float64) Prior {
 	return Prior{p.Shape, rate, rows}
 }
 
-// NewPrior returns the prior of a tree. positives is the weight of each leaf's instances, total that
-// of all. No leaf may have weight 0 or all of it.
+// NewPrior returns the prior of a tree. positives is the weight of each leaf's instances, and total
+// that of all instances. No leaf may have weight 0 or all of it.
 func (t *Tree) NewPrior(positives []float64, total float64) Prior {
 	p := Prior{Shape: make([]float64, len(t.Parent)), Weight: make([]float64, len(t.Parent))}
 	for n := len(t.Parent) - 1; n >= 0; n-- {
@@ -123,22 +131,25 @@ func (t *Tree) NewPrior(positives []float64, total float64) Prior {
 	return p
 }
 
-// Start is the mean a/b of the prior of node n's alpha, at a scale.
+// Start returns the mean a/b of the prior of node n's alpha, at a scale.
 func (p Prior) Start(n int32, scale float64) float64 {
 	return p.Shape[n] / float64(p.Weight[n]*scale)
 }
 
 // Below holds what the Gamma step of M1 and M3 needs of each node: sums over the features.
 type Below struct {
-	Variance []float64 // of a leaf: sum_i Psi_n,i
-	Distance []float64 // ||mu_n - mu_parent||^2
+	// Variance is sum_i Psi_n,i of a leaf.
+	Variance []float64
+	// Distance is ||mu_n - mu_parent||^2.
+	Distance []float64
 }
 
-// Update does the Gamma step of M1 and M3 for all nodes that own an alpha. d is the number of
-// features that occur, scale their mean scale.
+// Update does the Gamma step of M1 and M3 for all nodes that own an alpha, and returns the new
+// precisions. d is the number of features that occur, and scale their mean scale.
 func (t *Tree) Update(rule Rule, v Variant, a Alpha, p Prior, b Below, d int, scale float64) Alpha {
 	out, k := make(Alpha, len(a)), float64(d)
-	variance := slices.Clone(b.Variance) // of an internal node once: its children all need it
+	// An internal node's is computed once, because all of its children need it.
+	variance := slices.Clone(b.Variance)
 	for _, n := range t.Nodes {
 		variance[n] = k * t.Variance(v, a, n, 0, 0)
 	}
@@ -192,8 +203,8 @@ func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 
 const minSteps, settled = 100, 1e-14
 
-// UpdateByFeature does the Gamma step of M2 at the columns of a range. scale has the scales of these
-// columns. A feature that does not occur keeps alpha 1.
+// UpdateByFeature does the Gamma step of M2 at the columns of a range, and returns the new
+// precisions. scale has the scales of these columns. A feature that does not occur keeps alpha 1.
 func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, contribution *Contribution, scale []float64) Alpha {
 	out, columns := make(Alpha, len(a)), len(scale)
 	for i, n := range t.Nodes {

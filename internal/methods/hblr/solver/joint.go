@@ -8,31 +8,34 @@ import "math"
 //	f'   : A_n (w_n-m_n) - sum_x (t_nx - p_nx) x,                         p_nx = exp(w_n.x - z_x)
 //	f'' u: A_n u_n + sum_x p_nx (u_n.x - c_x) x,                          c_x = sum_n p_nx u_n.x
 //
-// (a row's terms times its weight). What couples the leaves is one number a row: z for the gradient, c for a product with
-// the Hessian. A task of its own makes them of what all blocks say (LogSums, Couple).
+// (a row's terms times its weight). The leaves are coupled by one number a row: z for the gradient, c for
+// a product with the Hessian. A task of its own computes these from the blocks' messages (LogSums, Couple).
 //
-// Where a row is on the wrong side, p of its class near 0, the curvature p (1-p) is next to nothing, and Newton's step would
-// be far too long. There f'' has other shares than p: that of the row's class is the q with q (1-q) the curvature of Jaakkola
-// and Jordan's parabola, which is above the logistic loss and touches it on either side, and the others are smaller (Soften).
+// Where a row is on the wrong side, with p of its class near 0, the curvature p (1-p) almost vanishes, and
+// Newton's step would be far too long. There f'' has other shares than p. That of the row's class is the q for
+// which q (1-q) is the curvature of Jaakkola and Jordan's parabola, which lies above the logistic loss and
+// touches it on either side. The others are smaller (Soften).
 //
-// A soft-max is the same wherever all leaves move by one vector v, of which only the prior knows. There the curvature is A,
-// next to nothing beside that of other moves, and conjugate gradients would need an iteration for each feature. So W begins
-// where the prior is lowest along all such moves (Follow), sum_n A_n (w_n-m_n) = 0, and every direction has v taken off, so
-// that sum_n A_n u_n = 0 (Couple).
+// A soft-max does not change when all leaves move by one vector v; only the prior does. In that direction
+// the curvature is A, far smaller than in others, and conjugate gradients would need an iteration for each
+// feature. So W begins where the prior is lowest along all such moves (Follow), sum_n A_n (w_n-m_n) = 0, and
+// v is subtracted from every direction, so that sum_n A_n u_n = 0 (Couple).
 //
-// Conjugate gradients need one exchange an iteration in the form of Chronopoulos & Gear (J. Comput. Appl. Math. 25, 1989):
-// with u = M r, gamma = r.u and delta = u.Hu
+// Conjugate gradients need one exchange of messages an iteration in the form of Chronopoulos & Gear
+// (J. Comput. Appl. Math. 25, 1989): with u = M r, gamma = r.u and delta = u.Hu
 //
 //	beta = gamma / last gamma,   alpha = gamma / (delta - beta gamma / last alpha)
 //	p = u + beta p,   q = Hu + beta q,   step += alpha p,   r -= alpha q
 
 // Joint is a block's part of Newton's system, in lines of its lanes, padded as in Scratch.
 type Joint struct {
-	H, Residual, Direction, Image, Step []float64 // by column
-	Share, Score                        []float64 // by row: p, and u.x
+	// H to Step are by column.
+	H, Residual, Direction, Image, Step []float64
+	// Share is p, and Score u.x. Both are by row.
+	Share, Score []float64
 }
 
-// NewJoint cuts a vector into a Joint. JointSize is the vector's length.
+// NewJoint cuts a vector of length JointSize into a Joint.
 func (r Rows) NewJoint(v []float64, lanes int) *Joint {
 	columns, rows := r.Columns()*padded(lanes), r.X.Rows*padded(lanes)
 	cut := func(n int) (part []float64) {
@@ -42,24 +45,32 @@ func (r Rows) NewJoint(v []float64, lanes int) *Joint {
 	return &Joint{cut(columns), cut(columns), cut(columns), cut(columns), cut(columns), cut(rows), cut(rows)}
 }
 
-// JointSize is described with NewJoint.
+// JointSize returns the length of the vector that NewJoint needs.
 func (r Rows) JointSize(lanes int) int { return padded(lanes) * (5*r.Columns() + 2*r.X.Rows) }
 
-// padded is the length of a line of lanes.
+// padded returns the length of a line of lanes.
 func padded(lanes int) int { return (lanes + quarter - 1) / quarter * quarter }
 
-// Told is what a block says in a step of Newton's method.
+// Told is a block's message in a step of Newton's method.
 type Told struct {
-	Rows         []float64 // by row: log sum exp(w.x), or sum p (u.x) over the block's leaves
-	Own          []float64 // by row: w_y.x, where y is in the block; 0 elsewhere
-	Columns      []float64 // by column: sum A (w-m), or A u; after all these, of A
-	Objective    float64   // without the sum of z
-	Slope        float64   // f'.step
-	Gamma, Delta float64   // delta without what Couple takes off
-	Error        float64   // greatest relative error of a leaf, by its bound
+	// Rows is by row log sum exp(w.x) or sum p (u.x), over the block's leaves.
+	Rows []float64
+	// Own is by row w_y.x where y is in the block, and else 0.
+	Own []float64
+	// Columns is by column the sum of A (w-m) or A u, and after all these the sum of A.
+	Columns []float64
+	// Objective lacks the sum of z.
+	Objective float64
+	// Slope is f'.step.
+	Slope float64
+	// Gamma and Delta are shares of gamma and delta. Couple returns what must be subtracted from
+	// delta.
+	Gamma, Delta float64
+	// Error is the greatest bound of a leaf's relative error.
+	Error float64
 }
 
-// JointStart sets what the leaves at w say to z.
+// JointStart returns the leaves' message at w, from which z is computed.
 func (s *Scratch) JointStart(r Rows, w []float64) *Told {
 	out := &Told{Rows: make([]float64, r.X.Rows)}
 	s.lay(w)
@@ -72,7 +83,7 @@ func (s *Scratch) JointStart(r Rows, w []float64) *Told {
 	return out
 }
 
-// own is w_y.x by row.
+// own returns w_y.x by row.
 func (s *Scratch) own(score []float64) []float64 {
 	out := make([]float64, len(s.positive))
 	for i, own := range s.positive {
@@ -85,7 +96,8 @@ func (s *Scratch) own(score []float64) []float64 {
 	return out
 }
 
-// Soften is what the shares of the other classes are multiplied by in the Hessian of a row whose class has the score u, with z.
+// Soften returns the factor of the shares of the other classes in the Hessian of a row whose class
+// has the score u. z is the row's log sum exp.
 func Soften(z, u float64) float64 {
 	p := min(Exp(u-z), 1)
 	if p >= 0.5 {
@@ -97,7 +109,8 @@ func Soften(z, u float64) float64 {
 	return min((1-q)/(1-p), 1)
 }
 
-// sums are, by column, the sums over the lanes of A (x - less), and of A.
+// sums returns, by column, the sums over the lanes of A (x - less), and after these of A. A nil
+// less stands for zero.
 func (s *Scratch) sums(x, less []float64) []float64 {
 	columns := len(s.precision) / s.line
 	out := make([]float64, 2*columns)
@@ -127,7 +140,7 @@ func (s *Scratch) JointMove(w, step []float64, length float64, v []float64) {
 	}
 }
 
-// JointNewton begins a Newton step at w, where Block.Offset is z, with Soften of each row.
+// JointNewton begins a Newton step at w, where Block.Offset is z. soft has Soften of each row.
 func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Told {
 	s.lay(w)
 	s.locate(r)
@@ -168,7 +181,7 @@ func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *To
 	return out
 }
 
-// tell sets step to u = M r, and says what it is to the other blocks.
+// tell sets step to u = M r, and returns the message about it to the other blocks.
 func (s *Scratch) tell(r Rows, j *Joint) *Told {
 	out := &Told{Rows: make([]float64, r.X.Rows)}
 	s.precondition(j)
@@ -204,7 +217,7 @@ func (s *Scratch) precondition(j *Joint) {
 	}
 }
 
-// JointTurn is an iteration of conjugate gradients, with c by row and v by column.
+// JointTurn does one iteration of conjugate gradients, with Couple's c by row and v by column.
 func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Told {
 	s.precondition(j)
 	for i, mean := range c {
@@ -232,7 +245,8 @@ func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float6
 	return s.tell(r, j)
 }
 
-// JointSearch is what the leaves say at w + length step. slope asks for the slope at w, where Block.Offset is z.
+// JointSearch returns the leaves' message at w + length step. With slope it also sets the slope at
+// w, where Block.Offset must be z.
 func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Told {
 	out := &Told{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
 	s.lay(w)
@@ -267,7 +281,7 @@ func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slo
 	return out
 }
 
-// less is -sum of w_y.x.
+// less returns -sum of w_y.x.
 func (r Rows) less(own []float64) (sum float64) {
 	for i, x := range own {
 		sum -= float64(r.WeightOf(i) * x)
@@ -275,7 +289,8 @@ func (r Rows) less(own []float64) (sum float64) {
 	return sum
 }
 
-// Couple sums up what the blocks say of u: c by row, v by column, and what both take off delta.
+// Couple adds up the blocks' messages about u: c by row, v by column, and the number that both
+// subtract from delta.
 func (r Rows) Couple(rows, columns [][]float64) (c, v []float64, off float64) {
 	c, v = make([]float64, r.X.Rows), make([]float64, r.Columns())
 	for _, part := range rows {

@@ -9,30 +9,31 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Kernel has the loops that take the time, in assembly. The zero value is Go's. Both give equal
-// bits: products are rounded before they are added, in the same order.
+// Kernel holds the loops that take the time, in assembly. The zero value uses Go's. Both give equal
+// bits: products are rounded before they are added, in the same order. Fields over float64 are
+// indexed by the number of quarters of a line, and those over float32 by its eighths.
 type Kernel struct {
-	scores                                       [Lanes / quarter]func(*pass) // by the lines' quarters
+	scores                                       [Lanes / quarter]func(*pass)
 	gather, gatherSquare, gatherSize, gatherBoth [Lanes / quarter]func(*pass)
 	weighs                                       [Lanes / quarter]func(*weighing)
 	loops                                        [Lanes / quarter]*loops
-	products                                     [Lanes / eighth]func(*product) // by the lines' eighths
+	products                                     [Lanes / eighth]func(*product)
 	turns, advances, turnsFar, advancesFar       [Lanes / eighth]func(*columnLoop)
 }
 
-// loops are the loops over lines of float64.
+// loops holds the loops over lines of float64.
 type loops struct {
 	differentiate, differentiateFar, slopes, step, eliminate, follow, spans, bends, totals, doubts func(*lineLoop)
 }
 
-// quarter is the number of lanes that assembly takes at a time. Its lines have a multiple of it.
+// quarter is the number of lanes that assembly takes at a time. Lines have a multiple of it.
 const quarter = 4
 
-// Kernels are those that this CPU supports, the fastest first.
+// Kernels returns the kernels that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), Kernel{}) }
 
-// KernelOf is the kernel for a kernel of package mapper: Go's for "go", AVX2's for "avx2", and the fastest for
-// others.
+// KernelOf returns the kernel for the name of a kernel of package mapper: Go's for "go", AVX2's for
+// "avx2", and the fastest for others.
 func KernelOf(name string) Kernel {
 	switch all := Kernels(); {
 	case name == "go":
@@ -44,7 +45,7 @@ func KernelOf(name string) Kernel {
 	}
 }
 
-// of is the kernel for lines of this many lanes. nil: Go's.
+// of returns the kernel for lines of this many lanes. A nil one stands for Go's.
 func (Kernel) of(kernels *[Lanes / quarter]func(*pass), lanes int) func(*pass) {
 	if lanes%quarter != 0 {
 		return nil
@@ -84,7 +85,7 @@ func (k *Kernel) advance(e *columnLoop, line int) {
 	advanceColumns(e, line)
 }
 
-// over are the loops over lines of this many lanes.
+// over returns the loops over lines of this many lanes.
 func (k *Kernel) over(line int) *loops {
 	if f := k.loops[line/quarter-1]; f != nil {
 		return f
@@ -92,7 +93,8 @@ func (k *Kernel) over(line int) *loops {
 	return &loopsGo
 }
 
-// Check refuses rows with a feature beyond the columns, because assembly does not check.
+// Check returns an error if a row has a feature beyond the columns, because assembly does not
+// check.
 func (r Rows) Check() error {
 	for i := range r.X.Rows {
 		if index, _ := r.X.Row(i); len(index) > 0 && int(slices.Max(index)) >= r.X.Cols {
@@ -102,28 +104,35 @@ func (r Rows) Check() error {
 	return nil
 }
 
-// pass is the argument of a kernel over the rows of a shard. Its layout is known to assembly.
+// pass is the argument of a kernel over the rows of a shard. Assembly knows its layout.
 type pass struct {
-	begin               *uint64  // n+1 bounds of the rows' entries
-	n                   int      //
-	idx                 *uint32  // the shard's entries
-	val                 *float32 //
-	entries             int      //
-	tile, last, rows    *float64 // a line a column, the bias feature's line, and a line a row
-	tile2, last2, rows2 *float64 // gatherBoth: of squares
-	size                *float64 // gatherSize: of each row
-	bias, bias2         float64  // factors of the bias feature
+	begin   *uint64  // n+1 bounds of the rows' entries
+	n       int      //
+	idx     *uint32  // the shard's entries
+	val     *float32 //
+	entries int      //
+	// tile has a line for each column, last is the bias feature's line, and rows has a line for
+	// each row.
+	tile, last, rows *float64
+	// tile2, last2 and rows2 are the same for the squares of gatherBoth.
+	tile2, last2, rows2 *float64
+	// size is each row's, for gatherSize.
+	size *float64
+	// bias and bias2 are factors of the bias feature.
+	bias, bias2 float64
 }
 
-// weighing is the argument of weigh, over n rows of quarters*4 lanes. Its layout is known to
-// assembly.
+// weighing is the argument of weigh, over n rows of quarters*4 lanes. Assembly knows its layout.
 type weighing struct {
 	score, move, trial, coef, curve *float64
-	positive                        *uint16  // of each row, the lanes that it is positive in
-	weight                          *float64 // of each row
-	stride                          int      // bytes from one to the next
-	n, quarters                     int
-	length, loss                    [Lanes]float64 // loss is added to
+	// positive is the mask of each row's positive lanes.
+	positive *uint16
+	// weight is each row's, stride bytes from one to the next.
+	weight      *float64
+	stride      int
+	n, quarters int
+	// loss is added to.
+	length, loss [Lanes]float64
 }
 
 // one is the weight of rows without weights.
@@ -131,7 +140,8 @@ var one = 1.0
 
 // run calls a kernel for each shard, set up for a tile of lines and one line a row.
 func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(e *pass, from int)) {
-	none := [Lanes]float64{} // the bias feature's line where there is none
+	// The line of the bias feature where there is none.
+	none := [Lanes]float64{}
 	for k := range r.X.Shards {
 		shard, from := &r.X.Shards[k], k<<sparse.RowShift
 		e := &pass{begin: &shard.Begin[0], n: len(shard.Begin) - 1, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value), entries: len(shard.Index),
@@ -202,7 +212,7 @@ func weighLines(e *weighing) {
 	}
 }
 
-// expNegative is Exp of a number that is not positive; below -690 it is 0.
+// expNegative returns Exp of a number that is not positive, and 0 below -690.
 func expNegative(x float64) float64 {
 	if !(x > -690) {
 		return 0

@@ -9,59 +9,78 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Lanes is how many leaves share a pass over the data, at most.
+// Lanes is the greatest number of leaves that share a pass over the data.
 const Lanes = 16
 
 // Newton's method. These constants change the path, never the optimum.
 const (
 	newtonSteps    = 100
 	conjugateSteps = 200
-	conjugateShare = 0.1  // of the residual, at most: it falls with the gradient, as steps get good
-	finestShare    = 1e-5 // float32's
-	lastShare      = 0.5  // of the tolerance: no step is more exact than what is asked for
-	sufficient     = 1e-4 // Armijo
-	halvings       = 40
-	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken
-	// then, and the gradient decides.
+	// conjugateShare is the greatest share of the residual at which conjugate gradients end. The
+	// share falls with the gradient, as exact steps begin to pay, down to finestShare, the least
+	// that float32 reaches.
+	conjugateShare = 0.1
+	finestShare    = 1e-5
+	// lastShare is the share of the tolerance below which no step's residual need be.
+	lastShare = 0.5
+	// sufficient is Armijo's constant, and halvings bounds the line search.
+	sufficient = 1e-4
+	halvings   = 40
+	// unseen is the share of the objective below which a decrease is lost in rounding. The line
+	// search then accepts the step, and the gradient decides.
 	unseen = 1e-11
-	// stuck: a gradient below this share of the weights that no longer halves is rounding.
+	// stuck is the share of the weights below which a gradient that no longer halves is rounding.
 	stuck = 1e-7
-	// boundShare: where a solve ends by a bound of the error itself, not by the gradient beside h, the error may be this
-	// many times the tolerance.
+	// boundShare is the multiple of the tolerance that the error may have where a solve ends by a
+	// bound of the error itself, and not by the gradient in the metric A + h.
 	boundShare = 10
 )
 
-// Block is up to Lanes leaves.
+// Block is up to Lanes leaves to be solved together. Its slices are by lane.
 type Block struct {
-	Positive  [][]uint32  // lane -> rows of the class, ascending
-	Above     [][]float64 // lane -> mean of the parent; nil: zero
-	Precision []Precision // lane -> A_n
-	Offset    []float64   // soft-max: by row, what stands for all leaves; nil: binary
+	// Positive lists the rows of each lane's class, ascending.
+	Positive [][]uint32
+	// Above has the mean of each lane's parent. A nil mean stands for zero.
+	Above [][]float64
+	// Precision is each lane's A_n.
+	Precision []Precision
+	// Offset is the soft-max's number of each row, by which the block sees the leaves of all
+	// blocks. A nil Offset makes the likelihood binary.
+	Offset []float64
 }
 
 // Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a row
-// and lane. Lines have the length that assembly needs. Lanes beyond the block's are at zero and
-// unused.
+// and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
+// assembly needs it. Lanes beyond the block's are zero and unused.
 type Scratch struct {
-	score, trial, move, coef, curve []float64 // by row: w.x, at a trial point, step.x, t - p, p (1-p)
-	positive                        []uint16  // by row: lanes with t = 1
-	size                            []float64 // by row of sized: ||x||_1
-	sized                           *sparse.Matrix
-	gradient, h, step               []float64 // by column
-	precision, above, w             []float64
-	offset                          []float64 // of the block
-	system                          system
-	near                            *near
-	far                             *far // of a near problem: the rows that are not in it
-	lanes, line                     int
-	loss                            [Lanes]float64
+	// score to curve are by row: w.x, the same at a trial point, step.x, t - p and p (1-p).
+	score, trial, move, coef, curve []float64
+	// positive is by row the mask of the lanes with t = 1.
+	positive []uint16
+	// size is ||x||_1 by row of the matrix sized.
+	size  []float64
+	sized *sparse.Matrix
+	// gradient to w are by column.
+	gradient, h, step   []float64
+	precision, above, w []float64
+	// offset is the block's.
+	offset []float64
+	system system
+	near   *near
+	// far is set in a near problem. It models the rows that are not in it.
+	far         *far
+	lanes, line int
+	loss        [Lanes]float64
 }
 
 // Solved describes the leaves after a block's solve.
 type Solved struct {
-	Objective float64        // sum over leaves of 1/2 (w-m)' A (w-m) - log-likelihood
-	Loss      [Lanes]float64 // of each leaf: the part of the likelihood
-	Passes    int            // over the data
+	// Objective is the sum over the leaves of 1/2 (w-m)' A (w-m) less the log-likelihood.
+	Objective float64
+	// Loss is each leaf's share of the negative log-likelihood.
+	Loss [Lanes]float64
+	// Passes is the number of passes over the data.
+	Passes int
 }
 
 func sized(v []float64, n int) []float64 {
@@ -71,7 +90,7 @@ func sized(v []float64, n int) []float64 {
 	return v[:n]
 }
 
-// Open lays the lanes of a block out.
+// Open lays out the lanes of a block.
 func (s *Scratch) Open(r Rows, b *Block) {
 	columns := r.Columns()
 	s.lanes, s.offset = len(b.Positive), b.Offset
@@ -104,7 +123,7 @@ func (s *Scratch) Open(r Rows, b *Block) {
 	})
 }
 
-// fill sets lines of lanes; if they don't vary, all are as the first one.
+// fill sets lines of lanes. If they do not vary, all are copies of the first one.
 func fill(v []float64, line int, vary bool, at func(f, l int) float64) {
 	for f := 0; f*line < len(v); f++ {
 		if f > 0 && !vary {
@@ -120,7 +139,7 @@ func fill(v []float64, line int, vary bool, at func(f, l int) float64) {
 	}
 }
 
-// lay sets s.w to weights of the block's lanes.
+// lay sets s.w to the weights w, which have the block's lanes side by side.
 func (s *Scratch) lay(w []float64) {
 	clear(s.w)
 	for from, to := 0, 0; from < len(w); from, to = from+s.lanes, to+s.line {
@@ -128,22 +147,22 @@ func (s *Scratch) lay(w []float64) {
 	}
 }
 
-// take copies s.w back into weights.
+// take copies lines back into weights.
 func (s *Scratch) take(from, out []float64) {
 	for at, to := 0, 0; to < len(out); at, to = at+s.line, to+s.lanes {
 		copy(out[to:][:s.lanes], from[at:])
 	}
 }
 
-// Solve maximises each leaf's posterior from w (columns x lanes) on, in place:
+// Solve maximises each leaf's posterior in place, starting from w (columns x lanes):
 //
 //	min_w  f(w) = 1/2 (w-m)' A (w-m) + sum_i log(1 + exp(-y_i w.x_i))
 //	f'(w) = A (w-m) - sum_i (t_i - p_i) x_i,   f''(w) = A + sum_i p_i (1-p_i) x_i x_i'
 //
-// (a row's terms times its weight, if rows have any)
-// by Newton's method with conjugate gradients, preconditioned by the diagonal A + h; if rows are many, by steps from
-// those in doubt (near). A lane ends where what is left of its gradient is within `tolerance` (differentiate). The
-// scratch is open, and then holds h and what the optimum says.
+// (a row's terms times its weight, if rows have any) by Newton's method with conjugate gradients,
+// preconditioned by the diagonal A + h. If rows are many, the steps come from those in doubt
+// (near). A lane ends where the measure of its gradient that differentiate returns is within
+// `tolerance`. The scratch must be open. It then holds h and the other values at the optimum.
 func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance float64) (out Solved, err error) {
 	s.lay(w)
 	s.locate(r)
@@ -168,10 +187,11 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 	return out, nil
 }
 
-// splits says whether steps are sought in near problems. With a bias none of these is without columns.
+// splits reports whether steps are computed from near problems. With a bias each of these has a
+// column.
 func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
 
-// newton solves the running lanes from s.w on, where the scores are known, each to its tolerance.
+// newton solves the running lanes, each to its tolerance, starting from s.w, whose scores are set.
 func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance *[Lanes]float64) (passes int, err error) {
 	var last, before [Lanes]float64 // length of the gradient, and loss
 	split := s.far == nil && s.splits(r)
@@ -213,12 +233,12 @@ func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance 
 }
 
 const (
-	stretches    = 8    // steps of a stretch, at most
-	leastStretch = 1e-2 // shorter ones are left to Newton's method
+	stretches    = 8    // bounds the steps of a stretch
+	leastStretch = 1e-2 // shorter steps are not taken
 )
 
-// stretch sets w to t w, with the t that maximises each posterior, by Newton's method in t. Where
-// a precision has fallen by orders of magnitude, the optimum is far out in the same direction.
+// stretch sets w to t w, with the t that maximises each posterior, by Newton's method in t. Where a
+// precision has fallen by orders of magnitude, the optimum lies far out in the same direction.
 // Newton's method in w would need a step, with all its passes, for each unit of the margins.
 func (s *Scratch) stretch(r Rows) {
 	over, e := r.Kernel.over(s.line), s.loop()
@@ -259,7 +279,7 @@ func (s *Scratch) stretch(r Rows) {
 	}
 }
 
-// locate sets the scores at s.w, and what follows from them.
+// locate sets the scores at s.w, and the values that depend on them.
 func (s *Scratch) locate(r Rows) {
 	r.scores(s.w, s.score, s.line)
 	s.loss = s.weigh(r, s.score, s.score, &[Lanes]float64{})
@@ -272,7 +292,7 @@ func (s *Scratch) locate(r Rows) {
 	}
 }
 
-// addFar adds the far rows' losses at s.
+// addFar adds the far rows' losses at s = at.
 func (s *Scratch) addFar(at [Lanes]float64) {
 	s.far.locate(at, s.lanes)
 	for l, x := range s.far.loss {
@@ -280,7 +300,8 @@ func (s *Scratch) addFar(at [Lanes]float64) {
 	}
 }
 
-// weigh sets trial to score + length move, and what follows from it. It returns the losses.
+// weigh sets trial to score + length move, and coef and curve to their values there. It returns the
+// losses.
 func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [Lanes]float64 {
 	if s.offset != nil {
 		return r.weighShares(s.line, s.score, move, trial, s.coef, s.curve, s.positive, s.offset, length)
@@ -288,14 +309,15 @@ func (s *Scratch) weigh(r Rows, move, trial []float64, length *[Lanes]float64) [
 	return r.weigh(s.line, s.score, move, trial, s.coef, s.curve, s.positive, length)
 }
 
-// differentiate sets gradient and h. It returns the gradient's squared size in the metric 1/(A+h), what is left of it for
-// a solve to end, and the squared size that this is compared with.
+// differentiate sets gradient and h. It returns the gradient's squared size in the metric 1/(A+h),
+// the measure by which a solve ends, and the squared size that this is compared with.
 //
-// These are norm and the weights' size in A + h, or where rows are many the gradient's size in 1/A and that of w - m in A.
-// With Newton's matrix H >= A the distance e from the optimum has e'Ae <= g'(1/A)g, so this bounds the relative error of
-// what the Gamma step and the parent get from a leaf. The diagonal h bounds nothing: where like instances have different
-// labels, the bias's h is large, but together with the features of these instances it moves with hardly any curvature. And
-// in a family of like leaves w - m is far smaller than w.
+// These are norm and the weights' size in A + h, or where rows are many the gradient's size in 1/A
+// and that of w - m in A. With Newton's matrix H >= A the distance e from the optimum has
+// e'Ae <= g'(1/A)g, so this bounds the relative error of what the Gamma step and the parent get
+// from a leaf. The diagonal h bounds nothing: where like instances have different labels, the
+// bias's h is large, but together with the features of these instances it moves with hardly any
+// curvature. And in a family of like leaves w - m is far smaller than w.
 func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 	clear(s.gradient)
 	clear(s.h)
@@ -323,18 +345,18 @@ func (s *Scratch) differentiate(r Rows) (norm, left, size [Lanes]float64) {
 	return norm, norm, size
 }
 
-// loop is the argument of the loops over the columns.
+// loop returns the argument of the loops over the columns.
 func (s *Scratch) loop() *lineLoop {
 	return &lineLoop{n: len(s.w) / s.line, stride: 8 * s.line, precision: &s.precision[0], w: &s.w[0], above: &s.above[0],
 		gradient: &s.gradient[0], h: &s.h[0], step: &s.step[0]}
 }
 
-// rows is the argument of the loops over lines of rows, w being a number of each row and lane.
+// rows returns the argument of the loops over lines of rows, w being a number of each row and lane.
 func (s *Scratch) rows(w []float64) *lineLoop {
 	return &lineLoop{n: len(w) / s.line, stride: 8 * s.line, w: unsafe.SliceData(w), gradient: unsafe.SliceData(s.coef), h: unsafe.SliceData(s.curve)}
 }
 
-// direct sets step to about the solution of f”(w) step = -gradient in the running lanes.
+// direct sets step to an approximate solution of f”(w) step = -gradient in the running lanes.
 func (s *Scratch) direct(r Rows, running uint32, norm, left, size, tolerance *[Lanes]float64) (passes int) {
 	var share [Lanes]float64
 	for l := range s.lanes {
@@ -349,7 +371,7 @@ func (s *Scratch) direct(r Rows, running uint32, norm, left, size, tolerance *[L
 	return y.solve(r, &share, s.step, s.line)
 }
 
-// search moves w along step, halving a lane's step until f falls enough.
+// search moves w along step. It halves a lane's step until f falls enough.
 func (s *Scratch) search(r Rows, running uint32) (passes int) {
 	r.scores(s.step, s.move, s.line)
 	before, over, e := s.loss, r.Kernel.over(s.line), s.loop()
@@ -411,8 +433,11 @@ func (s *Scratch) Evaluate(r Rows, w []float64) {
 	s.differentiate(r)
 }
 
-// Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum, h_f =
-// sum_i p_i (1-p_i) |x_if| ||x_i||_1. As a diagonal matrix they bound it from above.
+// Curvature fills out (columns x lanes) with row sums of the loss's Hessian at the optimum,
+//
+//	h_f = sum_i p_i (1-p_i) |x_if| ||x_i||_1
+//
+// As a diagonal matrix they bound it from above.
 func (s *Scratch) Curvature(r Rows, out []float64) {
 	if s.sized != r.X {
 		s.sized, s.size = r.X, r.sizes()
@@ -422,7 +447,7 @@ func (s *Scratch) Curvature(r Rows, out []float64) {
 	s.take(s.step, out)
 }
 
-// Variance is Psi of lane l at column f after Solve: 1/(h_f + A_f).
+// Variance returns Psi of lane l at column f after Solve: 1/(h_f + A_f).
 func (s *Scratch) Variance(f, l int) float64 {
 	at := f*s.line + l
 	return 1 / (s.h[at] + s.precision[at])

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The loops in Go, which assembly equals. Those over float32 are of lines of eight or sixteen lanes.
+// The loops in Go. Assembly gives the same bits. Those over float32 have lines of eight or sixteen lanes.
 
 // productRows is the product kernel.
 func productRows(e *product, line int) {
@@ -61,8 +61,9 @@ func turnColumns(e *columnLoop, line int) {
 	}
 }
 
-// advanceColumns moves, with alpha the factor, the step by alpha p and the residual by -alpha z, and
-// adds the residual's squared length in the metric 1 / (A + h) to the sum. With v the pull, z is z + share v.
+// advanceColumns moves, with alpha the factor, the step by alpha p and the residual by -alpha z,
+// and adds the residual's squared length in the metric 1 / (A + h) to the sum. With v the pull, z
+// is z + share v.
 func advanceColumns(e *columnLoop, line int) {
 	tile := unsafe.Slice(e.tile, 2*e.n*line)
 	residual, inverse, step := unsafe.Slice(e.residual, e.n*line), unsafe.Slice(e.inverse, e.n*line), unsafe.Slice(e.step, e.n*line)
@@ -83,7 +84,7 @@ func advanceColumns(e *columnLoop, line int) {
 	}
 }
 
-// pulls is the pull; nil: there is none.
+// pulls returns the pull. It is nil if there is none.
 func (e *columnLoop) pulls(line int) []float32 {
 	if e.pull == nil {
 		return nil
@@ -91,16 +92,23 @@ func (e *columnLoop) pulls(line int) []float32 {
 	return unsafe.Slice(e.pull, e.n*line)
 }
 
-// lineLoop is the argument of the loops over n lines of float64. Its layout is known to assembly.
+// lineLoop is the argument of the loops over n lines of float64. Assembly knows its layout.
 type lineLoop struct {
-	n, stride                                 int            // lines, and bytes of one
-	place                                     unsafe.Pointer // of each line: a uint32, lines with one being left out, or a float64 to be set
+	// n is the number of lines, and stride the bytes of one.
+	n, stride int
+	// place has of each line a uint32, where a line with a value other than 0 is skipped, or a
+	// float64 to set.
+	place                                     unsafe.Pointer
 	precision, w, above, gradient, h, step, u *float64
-	slope, bend                               [Lanes]float64 // phi' and phi''
-	length                                    [Lanes]float64 // of a step
-	total                                     [Lanes]float64 // L; 1 where there are no far rows
-	far, running                              [Lanes]float64 // masks of lanes: with far rows, and running
-	sum                                       [3][Lanes]float64
+	// slope and bend are phi' and phi''.
+	slope, bend [Lanes]float64
+	// length is that of a step.
+	length [Lanes]float64
+	// total is L, or 1 where there are no far rows.
+	total [Lanes]float64
+	// far and running are masks of the lanes with far rows, and of the running ones.
+	far, running [Lanes]float64
+	sum          [3][Lanes]float64
 }
 
 // mask sets a lane of a mask.
@@ -110,10 +118,10 @@ func masked(lanes *[Lanes]float64, l int, x float64) float64 {
 	return math.Float64frombits(math.Float64bits(lanes[l]) & math.Float64bits(x))
 }
 
-// loopsGo are those in Go.
+// loopsGo holds the loops in Go.
 var loopsGo = loops{differentiateLines, differentiateFarLines, slopesLines, stepLines, eliminateLines, followLines, spansLines, bendsLines, totalsLines, doubtsLines}
 
-// each calls a function for each place of each line: which it is, and the lane.
+// each calls visit for each place of each line, with the place's index and lane.
 func (e *lineLoop) each(visit func(i, l int)) {
 	for f := range e.n {
 		if e.place != nil && unsafe.Slice((*uint32)(e.place), e.n)[f] != 0 {
@@ -126,11 +134,11 @@ func (e *lineLoop) each(visit func(i, l int)) {
 	}
 }
 
-// of is a field's vector.
+// of returns a field's vector.
 func (e *lineLoop) of(x *float64) []float64 { return unsafe.Slice(x, e.n*e.stride/8) }
 
-// differentiateLines sets gradient, the loss's downwards, to that of the whole, g = A (w-m) - gradient, and adds g^2/(A+h),
-// g^2/A and A (w-m)^2 to the sums.
+// differentiateLines replaces gradient, which is that of the log-likelihood, by the whole
+// objective's, g = A (w-m) - gradient, and adds g^2/(A+h), g^2/A and A (w-m)^2 to the sums.
 func differentiateLines(e *lineLoop) {
 	precision, w, above, gradient, h := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h)
 	e.each(func(i, l int) {
@@ -143,7 +151,7 @@ func differentiateLines(e *lineLoop) {
 	})
 }
 
-// differentiateFarLines is differentiateLines with the far rows' gradient and h.
+// differentiateFarLines does what differentiateLines does, with the far rows' gradient and h.
 func differentiateFarLines(e *lineLoop) {
 	precision, w, above, gradient, h, u := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h), e.of(e.u)
 	e.each(func(i, l int) {
@@ -167,7 +175,8 @@ func spansLines(e *lineLoop) {
 	})
 }
 
-// bendsLines adds gradient w and h w^2 to the sums, of lines of rows: (t - p) z and p (1-p) z^2 of scores z.
+// bendsLines adds gradient w and h w^2 to the sums, for lines of rows: (t - p) z and p (1-p) z^2 of
+// scores z.
 func bendsLines(e *lineLoop) {
 	gradient, h, w := e.of(e.gradient), e.of(e.h), e.of(e.w)
 	e.each(func(i, l int) {
@@ -210,7 +219,7 @@ func stepLines(e *lineLoop) {
 	e.each(func(i, l int) { w[i] += float64(e.length[l] * step[i]) })
 }
 
-// pull is A (w-m) at a place, u and A + D.
+// pull returns A (w-m) at a place, u and A + D.
 func (e *lineLoop) pull(precision, w, above, gradient, h []float64, i, l int) (own, u, more float64) {
 	own = float64(precision[i] * (w[i] - above[i]))
 	u = masked(&e.far, l, gradient[i]-own)

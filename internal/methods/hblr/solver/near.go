@@ -9,58 +9,73 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// near is a block's problem over the rows in doubt and their features alone. A step of the whole block is sought by
-// solving it, which costs little. Gradient, losses and the search along the step are of all rows, so that only the
-// direction is approximate.
+// near is a block's problem over the rows in doubt and their features alone. Solving it costs
+// little and gives a step of the whole block. The gradient, the losses and the search along the
+// step are over all rows, so only the direction is approximate.
 //
-// The other rows are far: they are negative in all lanes, with small p. From w on their loss is about
-// sum_i a_i exp(x_i.d), a_i = p_i. With L = sum a_i and u = sum a_i x_i, by Jensen's inequality,
+// The other rows are far: they are negative in all lanes, with small p. From w on their loss is
+// about sum_i a_i exp(x_i.d), a_i = p_i. With L = sum a_i and u = sum a_i x_i, by Jensen's
+// inequality,
 //
 //	sum_i a_i exp(x_i.d) >= L exp(u.d/L)
 //
-// and equal wherever these rows are alike, along the bias above all. Of their curvature, u u'/L lacks on the diagonal
-// D = sum a_i x_i^2 - u^2/L, which is added to A around w.
+// with equality wherever these rows are alike, above all along the bias. Of their curvature, u u'/L
+// lacks on the diagonal D = sum a_i x_i^2 - u^2/L, which is added to A around w.
 //
-// With t = exp(u.d/L), a feature that no near row has moves to A (w+d-m) + D d + t u = 0. Inserted, the far rows' loss
-// is a function of s = u.d over the near rows' features:
+// With t = exp(u.d/L), a feature that no near row has moves to A (w+d-m) + D d + t u = 0. Inserted,
+// the far rows' loss is a function of s = u.d over the near rows' features:
 //
 //	phi(s) = min_t  b t^2/2 + L exp((s + c - b t)/L),   phi'(s) = t,   phi''(s) = t/(L + b t)
 //
 // where over the other features b = sum u^2/(A+D) and c = -sum u A (w-m)/(A+D).
 type near struct {
 	Scratch
-	x      sparse.Matrix
-	shards []sparse.Shard // memory of x's
+	x sparse.Matrix
+	// shards is the memory of x's.
+	shards []sparse.Shard
 	rows   []uint32
 	weight []float64
-	at     []uint32  // column -> its place among those of the near rows, from 1; 0: none of them has it
-	column []uint32  // place -> column
-	doubt  []float64 // by row: the greatest curvature of a lane, beside the lane's mean
-	drawn  []uint32  // by row: 1 if it is near
+	// at has of each column its place among those of the near rows, from 1, and 0 if none of them
+	// has it.
+	at []uint32
+	// column has the column of each place.
+	column []uint32
+	// doubt is by row the greatest curvature of a lane, relative to the lane's mean.
+	doubt []float64
+	// drawn is by row 1 if the row is near.
+	drawn []uint32
 }
 
 const (
-	nearLeast = 1 << 14 // rows from which on a block's steps are sought in a near problem
-	nearShare = 16      // at most one in nearShare of the rows is near, beside the positive ones
-	// After nearSteps, or when a step has neither halved the gradient of any running lane nor taken its loss down to a
-	// share of nearGain, steps are Newton's over all rows.
+	// nearLeast is the number of rows from which a block's steps come from near problems.
+	nearLeast = 1 << 14
+	// nearShare limits the near rows that are not positive to one in nearShare of all rows.
+	nearShare = 16
+	// nearSteps is the number of steps after which steps are Newton's over all rows. The same
+	// follows when a step neither halved the gradient of any running lane nor took its loss down to a
+	// share of nearGain.
 	nearSteps, nearGain = 8, 0.9
-	// nearTolerance: a near problem is solved to this share of what is left of the gradient.
+	// nearTolerance is the share of the remaining gradient to which a near problem is solved.
 	nearTolerance = 0.01
-	// A smaller L counts as none: below this share of the near rows' sum of |t-p|, u is rounding.
+	// leastFar is the share of the near rows' sum of |t-p| below which u is rounding, so that L
+	// counts as 0. So it does below tiniest.
 	leastFar, tiniest = 1e-12, 1e-200
 )
 
-// far is the loss of the far rows in a near problem, of each lane.
+// far is the model of the far rows' loss in a near problem, for each lane.
 type far struct {
-	u                     []float64 // by column
-	start                 [Lanes]float64
-	total, own, shift     [Lanes]float64 // L, b, c; L = 0: there are no far rows
-	at, loss, slope, bend [Lanes]float64 // s, phi, phi', phi''
-	size                  [Lanes]float64 // differentiate's of the whole problem
+	// u is by column.
+	u     []float64
+	start [Lanes]float64
+	// total, own and shift are L, b and c. With L = 0 there are no far rows.
+	total, own, shift [Lanes]float64
+	// at to bend are s, phi, phi' and phi''.
+	at, loss, slope, bend [Lanes]float64
+	// size is that of the whole problem, as differentiate returns it.
+	size [Lanes]float64
 }
 
-// along is u.v.
+// along returns u.v.
 func (a *far) along(v []float64, line int) (sum [Lanes]float64) {
 	for i := 0; i < len(v); i += line {
 		u, v := a.u[i:][:line], v[i:][:line]
@@ -71,13 +86,14 @@ func (a *far) along(v []float64, line int) (sum [Lanes]float64) {
 	return sum
 }
 
-// phi is phi(s) of lane l, and its derivatives.
+// phi returns phi(s) of lane l, and its derivatives.
 func (a *far) phi(l int, s float64) (value, slope, bend float64) {
 	total, own := a.total[l], a.own[l]
 	if total == 0 {
 		return 0, 0, 0
 	}
-	// y = log t solves L y + b exp(y) = s + c. The left side is convex and rises: Newton's method from the right.
+	// y = log t solves L y + b exp(y) = s + c. The left side is convex and rises, so Newton's method
+	// converges from the right.
 	s += a.shift[l]
 	y := s / total
 	if own > 0 && s > 0 {
@@ -148,7 +164,7 @@ func (n *near) draw(s *Scratch, r Rows, running uint32) {
 	}
 }
 
-// cut makes the near rows' matrix.
+// cut returns the near rows as a matrix of their own.
 func (n *near) cut(r Rows) Rows {
 	if len(n.at) != r.Columns() {
 		n.at = make([]uint32, r.Columns())
@@ -193,7 +209,7 @@ func (n *near) cut(r Rows) Rows {
 	return out
 }
 
-// seek sets s.step to what solves the near problem. s has the gradient and h at s.w.
+// seek sets s.step to the solution of the near problem. s must have the gradient and h at s.w.
 func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, left, size, tolerance *[Lanes]float64) error {
 	n.draw(s, r, running)
 	rows := n.cut(r)
@@ -223,7 +239,7 @@ func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, lef
 	return nil
 }
 
-// loop is the argument of the loops over the columns of s that no near row has.
+// loop returns the argument of the loops over the columns of s that no near row has.
 func (n *near) loop(s *Scratch) *lineLoop {
 	e := s.loop()
 	e.place, e.total = unsafe.Pointer(&n.at[0]), n.far.total
@@ -237,7 +253,7 @@ func (n *near) loop(s *Scratch) *lineLoop {
 	return e
 }
 
-// prior is A (w-m) at place i.
+// prior returns A (w-m) at place i.
 func (s *Scratch) prior(i int) float64 { return float64(s.precision[i] * (s.w[i] - s.above[i])) }
 
 // pull returns u and D at place i of lane l. What the near rows pull there is -sum, and their h is h.
@@ -250,7 +266,7 @@ func (n *near) pull(s *Scratch, i, l int, sum, h float64) (u, more float64) {
 	return u, max(s.h[i]-h-float64(u*u)/total, 0)
 }
 
-// open lays the near problem out.
+// open lays out the near problem.
 func (n *near) open(s *Scratch, rows Rows, running uint32) {
 	columns, line, a := rows.Columns(), s.line, n.far
 	n.lanes, n.line = s.lanes, line

@@ -7,16 +7,18 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Rows are the instances. Unless Bias is 0 they have one more feature of value Bias after the
-// last column.
+// Rows are the instances. Unless Bias is 0 they have one more feature of value Bias after the last
+// column.
 type Rows struct {
-	X      *sparse.Matrix
-	Bias   float64
-	Weight []float64 // of each row, of its likelihood; nil: all are 1
-	Kernel Kernel    // of lines of 4, 8, 12 or 16 lanes
+	X    *sparse.Matrix
+	Bias float64
+	// Weight is that of each row's likelihood. A nil Weight stands for 1 everywhere.
+	Weight []float64
+	// Kernel has the loops over lines of 4, 8, 12 or 16 lanes.
+	Kernel Kernel
 }
 
-// WeightOf is the weight of row i.
+// WeightOf returns the weight of row i.
 func (r Rows) WeightOf(i int) float64 {
 	if r.Weight == nil {
 		return 1
@@ -24,7 +26,7 @@ func (r Rows) WeightOf(i int) float64 {
 	return r.Weight[i]
 }
 
-// Total is the sum of the weights of all rows.
+// Total returns the sum of the weights of all rows.
 func (r Rows) Total() (sum float64) {
 	for i := range r.X.Rows {
 		sum += r.WeightOf(i)
@@ -32,7 +34,7 @@ func (r Rows) Total() (sum float64) {
 	return sum
 }
 
-// TotalOf is the sum of the weights of some rows.
+// TotalOf returns the sum of the weights of some rows.
 func (r Rows) TotalOf(rows []uint32) (sum float64) {
 	for _, i := range rows {
 		sum += r.WeightOf(int(i))
@@ -40,7 +42,7 @@ func (r Rows) TotalOf(rows []uint32) (sum float64) {
 	return sum
 }
 
-// Columns is the length of a vector.
+// Columns returns the length of a vector: the features, and one for the bias if there is one.
 func (r Rows) Columns() int {
 	if r.Bias > 0 {
 		return r.X.Cols + 1
@@ -48,7 +50,8 @@ func (r Rows) Columns() int {
 	return r.X.Cols
 }
 
-// Squares are sum_x x_i^2 by column, rows by their weights; 0: the feature does not occur.
+// Squares returns sum_x x_i^2 by column, with rows by their weights. A feature with 0 does not
+// occur.
 func (r Rows) Squares() []float64 {
 	coef := make([]float64, r.X.Rows)
 	for i := range coef {
@@ -57,7 +60,7 @@ func (r Rows) Squares() []float64 {
 	return r.squares(coef)
 }
 
-// squares are sum_x weight x_i^2 by column.
+// squares returns sum_x weight x_i^2 by column.
 func (r Rows) squares(weight []float64) []float64 {
 	out := make([]float64, r.Columns())
 	r.gatherSquare(weight, out, 1)
@@ -85,10 +88,10 @@ func (r Rows) scores(w, out []float64, lanes int) {
 	}
 }
 
-// Scores sets out[i] = w x_i of all lanes, Gather adds sum_i coef[i] x_i of all lanes to out.
+// Scores sets out[i] = w x_i of all lanes.
 func (r Rows) Scores(w, out []float64, lanes int) { r.scores(w, out, lanes) }
 
-// Gather is described with Scores.
+// Gather adds sum_i coef[i] x_i of all lanes to out.
 func (r Rows) Gather(coef, out []float64, lanes int) { r.gather(coef, out, lanes) }
 
 // gather adds sum_i coef[i] x_i of all lanes to out.
@@ -109,7 +112,7 @@ func (r Rows) gatherSquare(coef, out []float64, lanes int) {
 	r.raise(coef, out, lanes, func(x, _ float64) float64 { return x * x })
 }
 
-// gatherBoth is gather of coef into out, and gatherSquare of coef2 into out2.
+// gatherBoth does gather of coef into out, and gatherSquare of coef2 into out2.
 func (r Rows) gatherBoth(coef, out, coef2, out2 []float64, lanes int) {
 	kernel := r.Kernel.of(&r.Kernel.gatherBoth, lanes)
 	if kernel == nil {
@@ -126,7 +129,7 @@ func (r Rows) gatherBoth(coef, out, coef2, out2 []float64, lanes int) {
 	})
 }
 
-// gatherSize adds sum_i coef[i] |x_i| ||x_i||_1, entry by entry; size are the rows' ||x_i||_1.
+// gatherSize adds sum_i coef[i] |x_i| ||x_i||_1, entry by entry. size has the rows' ||x_i||_1.
 func (r Rows) gatherSize(coef, size, out []float64, lanes int) {
 	kernel := r.Kernel.of(&r.Kernel.gatherSize, lanes)
 	if kernel == nil {
@@ -136,7 +139,7 @@ func (r Rows) gatherSize(coef, size, out []float64, lanes int) {
 	r.run(kernel, lanes, out, coef, func(e *pass, from int) { e.size = &size[from] })
 }
 
-// sizes are ||x_i||_1 of all rows.
+// sizes returns ||x_i||_1 of all rows.
 func (r Rows) sizes() []float64 {
 	out := make([]float64, r.X.Rows)
 	for i := range out {
@@ -145,7 +148,7 @@ func (r Rows) sizes() []float64 {
 	return out
 }
 
-// size is ||x_i||_1.
+// size returns ||x_i||_1.
 func (r Rows) size(i int) float64 {
 	_, value := r.X.Row(i)
 	sum := r.Bias
@@ -170,7 +173,7 @@ func (r Rows) raise(coef, out []float64, lanes int, factor func(x, size float64)
 	}
 }
 
-// add is y += a x. Products are rounded before they are added, for equal bits on every machine.
+// add sets y += a x. Products are rounded before they are added, for equal bits on every machine.
 func add(y []float64, a float64, x []float64) {
 	if len(y) == Lanes && len(x) >= Lanes {
 		y, x := (*[Lanes]float64)(y), (*[Lanes]float64)(x)

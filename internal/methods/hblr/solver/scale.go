@@ -20,8 +20,9 @@ func inverse(out []float64) []float64 {
 	return out
 }
 
-// FullScales invert I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. false: I has
-// no inverse. Memory: features squared, twice. Cost: features cubed.
+// FullScales inverts I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. It returns
+// false if I has no inverse. It takes memory of twice the features squared, and time of the
+// features cubed.
 func (r Rows) FullScales() ([]float64, bool) {
 	weight := make([]float64, r.X.Rows)
 	for i := range weight {
@@ -30,7 +31,7 @@ func (r Rows) FullScales() ([]float64, bool) {
 	return r.fullScales(weight)
 }
 
-// Scales are those of lane l after Solve; with full, from the whole inverse.
+// Scales returns the scales of lane l after Solve. With full they come from the whole inverse.
 func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
 	weight := make([]float64, r.X.Rows)
 	for i := range weight {
@@ -42,7 +43,7 @@ func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
 	return inverse(r.squares(weight)), true
 }
 
-// fullScales are those of rows with these weights.
+// fullScales returns the scales of rows with these weights.
 func (r Rows) fullScales(weight []float64) ([]float64, bool) {
 	scale := r.squares(weight)
 	var columns []int
@@ -123,12 +124,12 @@ func (r Rows) Frequencies() []float64 {
 	return out
 }
 
-// singular: of a feature's squares at least this share must be left after the features before it
-// have explained theirs.
+// singular is the least share of a feature's squares that must be left after the features before it
+// have explained theirs. Below it I has no inverse.
 const singular = 1e-12
 
-// Occurring counts the features that occur, and returns the mean of their scales, weighted by
-// weight. nil: all weigh 1.
+// Occurring returns the number of features that occur, and the mean of their scales, weighted by
+// weight. A nil weight stands for 1 everywhere.
 func Occurring(scale, weight []float64) (d int, mean float64) {
 	sum, total := 0.0, 0.0
 	for i, s := range scale {
@@ -145,7 +146,7 @@ func Occurring(scale, weight []float64) (d int, mean float64) {
 	return d, sum / max(total, math.SmallestNonzeroFloat64)
 }
 
-// Median is the median scale of the features that occur.
+// Median returns the median scale of the features that occur.
 func Median(scale []float64) float64 {
 	all := slices.DeleteFunc(slices.Clone(scale), func(s float64) bool { return s == 0 })
 	slices.Sort(all)

@@ -2,18 +2,19 @@ package solver
 
 import "math"
 
-// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Partial MAP takes them to their joint
-// maximum (joint.go). The variational form has a bound that separates them by one number a row, made by a task of its own
-// from the shares of all blocks of leaves. Then the leaves are solved again, until both stop changing:
+// The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Partial MAP takes
+// them to their joint maximum (joint.go). The variational form has a bound that separates them by one
+// number a row, which a task of its own computes from the shares of all blocks of leaves. Then the leaves
+// are solved again, until both stop changing:
 //
 //	log sum_n exp(f_n) <= beta + sum_n [ (f_n-beta-xi_n)/2
 //	+ lambda(xi_n) ((f_n-beta)^2 - xi_n^2) + log(1+exp(xi_n)) ]   (Bouchard; [TKDD] 3.1)
 //	best at beta = (1/2 (|T|/2 - 1) + sum_n lambda(xi_n) mu_n.x) / sum_n lambda(xi_n)
 //
-// Block.Offset is beta of each row; of partial MAP, z = log sum_n exp(w_n.x).
+// Block.Offset is beta of each row, or in partial MAP z = log sum_n exp(w_n.x).
 
-// weighShares is weigh of the soft-max: with p = exp(s - z) at the trial score s = score + length move, coef is t - p, curve
-// p (1-p).
+// weighShares does what weigh does, for the soft-max: with p = exp(s - z) at the trial score
+// s = score + length move, it sets coef to t - p and curve to p (1-p).
 func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64, length *[Lanes]float64) (loss [Lanes]float64) {
 	for i, own := range positive {
 		weight, z := r.WeightOf(i), offset[i]
@@ -30,7 +31,7 @@ func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, 
 	return loss
 }
 
-// Penalty is 1/2 (w-m)' A (w-m), of all leaves.
+// Penalty returns 1/2 (w-m)' A (w-m), summed over all leaves.
 func (s *Scratch) Penalty() (sum float64) {
 	for _, x := range s.penalty() {
 		sum += x
@@ -38,8 +39,8 @@ func (s *Scratch) Penalty() (sum float64) {
 	return sum
 }
 
-// A soft-max is the same wherever all leaves have moved by one vector. Only the prior says where they lie. Center, Drift and
-// Follow find it in one step.
+// A soft-max does not change when all leaves move by one vector, so only the prior determines where they
+// lie. Center, Drift and Follow find the best place in one step.
 
 // Center moves all means, at the columns of a range, so that the root's is 0, as it is at the joint maximum.
 func Center(mu []float64, columns int) {
@@ -49,7 +50,7 @@ func Center(mu []float64, columns int) {
 	clear(mu[:columns])
 }
 
-// Drift has, by column, the sums over the block's leaves of A (w-m) and, after all these, of A.
+// Drift returns, by column, the sums over the block's leaves of A (w-m) and, after all these, of A.
 func (b *Block) Drift(w []float64) []float64 {
 	lanes := len(b.Positive)
 	columns := len(w) / lanes
@@ -67,8 +68,8 @@ func (b *Block) Drift(w []float64) []float64 {
 	return out
 }
 
-// Follow returns the vector by which all leaves move to lower their priors most, and adds to the offsets what they change
-// by. drift has that of each block.
+// Follow returns the vector by which all leaves must move to minimise their priors, and adds the
+// change that the move makes to the offsets. drift has Drift of each block.
 func (r Rows) Follow(offset []float64, drift [][]float64) []float64 {
 	move, score := make([]float64, r.Columns()), make([]float64, len(offset))
 	for f := range move {
@@ -81,7 +82,7 @@ func (r Rows) Follow(offset []float64, drift [][]float64) []float64 {
 	return move
 }
 
-// logSum is the logarithm of the sum of exp(x).
+// logSum returns the logarithm of the sum of exp(x).
 func logSum(x []float64) float64 {
 	most, sum := math.Inf(-1), 0.0
 	for _, v := range x {
@@ -117,7 +118,7 @@ func (s *Bounded) Share(tau, pull []float64) {
 	}
 }
 
-// Beta is the best beta of a row, given the last one and the sums of Share over all leaves.
+// Beta returns the best beta of a row, given the last one and the sums of Share over all leaves.
 func Beta(beta, tau, pull float64, leaves int) float64 {
 	return beta + (float64(leaves)/2-1+pull)/tau
 }

@@ -15,42 +15,53 @@ import (
 // for conjugate gradients in float32. Steps need not be exact, because the gradient is. Each
 // lane's right-hand side has length 1 in the metric A + h, the preconditioner.
 type system struct {
-	lanes                             []int     // place in a line -> lane
-	line                              int       // eight or sixteen
-	curve                             []float32 // by row: D
-	tile                              []float32 // by column two lines: the direction p, and the system times p
-	step, residual, inverse, diagonal []float32 // by column: 1/(A + h), A
-	scale                             []float64 // place -> length of the lane's gradient
-	pull                              []float32 // of a near problem, by column: sqrt(bend) u; empty: no other
+	// lanes has the lane of each place in a line.
+	lanes []int
+	// line is eight or sixteen.
+	line int
+	// curve is D by row.
+	curve []float32
+	// tile has two lines for each column: the direction p, and the system times p.
+	tile []float32
+	// step to diagonal are by column. inverse is 1/(A + h), and diagonal A.
+	step, residual, inverse, diagonal []float32
+	// scale is the length of each lane's gradient, by place.
+	scale []float64
+	// pull is, in a near problem, sqrt(bend) u by column, and empty in others.
+	pull []float32
 }
 
 // eighth is the number of lanes of a line in one register of float32.
 const eighth = 8
 
 // product is the argument of a kernel that adds X' D X p, for the rows of a shard, to the tile's
-// second lines. p is in the first lines. Its layout is known to assembly.
+// second lines. p is in the first lines. Assembly knows its layout.
 type product struct {
-	begin      *uint64        // n+1 bounds of the rows' entries
-	n          int            //
-	idx        *uint32        // the shard's entries
-	val        *float32       //
-	entries    int            //
-	tile, last *float32       // two lines a column, and those of the bias feature
-	curve      *float32       // a line a row
-	bias       float32        //
-	_          float32        //
-	sum        [Lanes]float64 // p' X' D X p is added to it
+	begin   *uint64  // n+1 bounds of the rows' entries
+	n       int      //
+	idx     *uint32  // the shard's entries
+	val     *float32 //
+	entries int      //
+	// tile has two lines for each column, and last is the bias feature's.
+	tile, last *float32
+	curve      *float32 // a line a row
+	bias       float32  //
+	_          float32  //
+	// sum has p' X' D X p added.
+	sum [Lanes]float64
 }
 
-// columnLoop is the argument of the loops over n columns. Its layout is known to assembly.
+// columnLoop is the argument of the loops over n columns. Assembly knows its layout.
 type columnLoop struct {
-	n                                             int
-	tile, step, residual, inverse, diagonal, pull *float32 // pull: nil if there are no far rows
+	n int
+	// pull is nil if there are no far rows.
+	tile, step, residual, inverse, diagonal, pull *float32
 	factor, share                                 [Lanes]float32
-	sum, along                                    [Lanes]float64 // are added to
+	// sum and along are added to.
+	sum, along [Lanes]float64
 }
 
-// open lays the system out.
+// open lays out the system.
 func (y *system) open(s *Scratch, r Rows, running uint32, norm *[Lanes]float64) {
 	y.lanes, y.scale = y.lanes[:0], y.scale[:0]
 	for m := running; m != 0; m &= m - 1 {
@@ -88,7 +99,7 @@ func (y *system) open(s *Scratch, r Rows, running uint32, norm *[Lanes]float64) 
 	}
 }
 
-// resized is a vector of n zeros.
+// resized returns a vector of n zeros.
 func resized(v []float32, n int) []float32 {
 	if cap(v) < n {
 		return make([]float32, n)
@@ -150,7 +161,7 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	return passes
 }
 
-// take copies the steps.
+// take copies the steps to lines of length `line`.
 func (y *system) take(out []float64, line int) {
 	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
 		for p, l := range y.lanes {

@@ -1,26 +1,32 @@
 package solver
 
-// Variant says who owns the precisions.
+// Variant says which nodes have precisions of their own.
 type Variant uint8
 
 // Variants of [TKDD] 3.
 const (
-	M1 Variant = 1 + iota // an internal node: of all its children
-	M2                    // an internal node and feature
-	M3                    // each node but the root: its own
+	// M1 has one precision for each internal node, that of all its children.
+	M1 Variant = 1 + iota
+	// M2 has one for each internal node and feature.
+	M2
+	// M3 has one for each node but the root, its own.
+	M3
 )
 
-// Tree is the tree of all nodes, parents before children. A node without a parent is below the
-// zero vector, with precision 1.
+// Tree is the tree of all nodes. Parents come before their children. A node without a parent is
+// below the zero vector, with precision 1.
 type Tree struct {
-	Parent   []int32
-	Leaf     []bool
-	Internal []int32   // node -> its place among the internals; -1: a leaf
-	Nodes    []int32   // place among the internals -> node
-	Children [][]int32 // of each node
+	// Parent is each node's parent, or -1.
+	Parent []int32
+	Leaf   []bool
+	// Internal is each node's index among the internals, or -1 for a leaf. Nodes is its inverse.
+	Internal []int32
+	Nodes    []int32
+	// Children lists the children of each node.
+	Children [][]int32
 }
 
-// NewTree is the tree of these parents.
+// NewTree returns the tree with these parents.
 func NewTree(parent []int32, leaf []bool) *Tree {
 	t := &Tree{Parent: parent, Leaf: leaf, Internal: make([]int32, len(parent)), Children: make([][]int32, len(parent))}
 	for n, p := range parent {
@@ -36,7 +42,7 @@ func NewTree(parent []int32, leaf []bool) *Tree {
 	return t
 }
 
-// above is the index of node n's parent among the internals. -1: the zero vector.
+// above returns the index of node n's parent among the internals, or -1 for the zero vector.
 func (t *Tree) above(n int32) int32 {
 	if p := t.Parent[n]; p >= 0 {
 		return t.Internal[p]
@@ -44,7 +50,7 @@ func (t *Tree) above(n int32) int32 {
 	return -1
 }
 
-// Owns says whether node n has precisions of its own.
+// Owns reports whether node n has precisions of its own.
 func (t *Tree) Owns(v Variant, n int32) bool {
 	if v == M3 {
 		return t.Parent[n] >= 0
@@ -52,7 +58,7 @@ func (t *Tree) Owns(v Variant, n int32) bool {
 	return !t.Leaf[n]
 }
 
-// owner is the node whose alpha is the precision of node n; -1: the precision is 1.
+// owner returns the node whose alpha is the precision of node n. With -1 the precision is 1.
 func (t *Tree) owner(v Variant, n int32) int32 {
 	if v == M3 && t.Parent[n] >= 0 {
 		return n
@@ -60,23 +66,24 @@ func (t *Tree) owner(v Variant, n int32) int32 {
 	return t.Parent[n]
 }
 
-// Alpha are expected precisions. M1 and M3 have one for each node that owns one, by node. M2 has
-// a row for each internal node, by index.
+// Alpha holds expected precisions. M1 and M3 have one for each node that owns one, by node. M2 has
+// a row for each internal node, by its index among the internals.
 type Alpha []float64
 
-// Precision is A_n at the columns of a range: entry j is Value[j*Step].
+// Precision is A_n at the columns of a range: entry j is Value[j*Step]. With a Step of 0 all are
+// alike.
 type Precision struct {
 	Value []float64
 	Step  int
 }
 
-// At is the precision of column j.
+// At returns the precision of column j.
 func (p Precision) At(j int) float64 { return p.Value[j*p.Step] }
 
-// Unit is that of a node below the zero vector.
+// Unit is the precision of a node below the zero vector: 1.
 var Unit = Precision{Value: []float64{1}}
 
-// Precision is A_n. columns is the width of M2's rows.
+// Precision returns A_n. columns is the width of M2's rows.
 func (t *Tree) Precision(v Variant, a Alpha, n int32, columns int) Precision {
 	o := t.owner(v, n)
 	switch {
@@ -89,7 +96,7 @@ func (t *Tree) Precision(v Variant, a Alpha, n int32, columns int) Precision {
 	return Precision{Value: a[o : o+1]}
 }
 
-// Variance is Psi_n of an internal node at column j: 1/(A_n + sum over children of A_c).
+// Variance returns Psi_n of an internal node at column j: 1/(A_n + sum over children of A_c).
 func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 	sum := t.Precision(v, a, n, columns).At(j)
 	if v == M3 {
@@ -111,13 +118,17 @@ func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 // Contribution is what the leaves contribute to their parents' update at the columns of a range. It
 // has a row for each internal node, or for each parent of a block's leaves.
 type Contribution struct {
-	Slope     []float64 // sum over leaf children c of A_c (mu_c - mu_n), at the mu_n that the leaves were solved with
-	Curvature []float64 // sum of A_c h_c/(A_c + h_c), where h_c bounds the loss's Hessian
-	Variance  []float64 // M2: sum of Psi_c
-	Square    []float64 // M2: sum of (mu_c - mu_n)^2
+	// Slope is the sum over leaf children c of A_c (mu_c - mu_n), at the mu_n that the leaves were
+	// solved with.
+	Slope []float64
+	// Curvature is the sum of A_c h_c/(A_c + h_c), where h_c bounds the loss's Hessian.
+	Curvature []float64
+	// Variance is the sum of Psi_c, and Square that of (mu_c - mu_n)^2. Only M2 has them.
+	Variance []float64
+	Square   []float64
 }
 
-// NewContribution is the contribution of no leaves, with n entries.
+// NewContribution returns a contribution of no leaves, with n entries.
 func NewContribution(v Variant, n int) *Contribution {
 	p := &Contribution{Slope: make([]float64, n), Curvature: make([]float64, n)}
 	if v == M2 {
@@ -137,7 +148,7 @@ func (p *Contribution) Add(at int, a, distance, h, variance float64) {
 	}
 }
 
-// Fields are the contribution's parts, in the order in which they are stored.
+// Fields returns the contribution's parts, in the order in which they are stored.
 func (p *Contribution) Fields() [][]float64 {
 	if p.Variance == nil {
 		return [][]float64{p.Slope, p.Curvature}
@@ -193,8 +204,9 @@ func (t *Tree) Solve(v Variant, a Alpha, m []float64, p *Contribution, share flo
 	return r
 }
 
-// Average sets the means of the internal nodes in a set to Psi (A_n mu_parent + sum_c A_c mu_c), in
-// mu, with the others fixed. Slope is from leaves that were solved at the present mu.
+// Average sets the means of the internal nodes for which holds returns true to Psi (A_n
+// mu_parent + sum_c A_c mu_c), in mu, with the others fixed. Slope must be from leaves that were
+// solved at the present mu.
 func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Contribution, columns int, holds func(n int32) bool) {
 	for i, n := range t.Nodes {
 		if !holds(n) {
@@ -218,7 +230,7 @@ func (t *Tree) Average(v Variant, a Alpha, mu []float64, p *Contribution, column
 	}
 }
 
-// Penalty is 1/2 sum over internals of A_n ||mu_n - mu_parent||^2 at the columns of a range.
+// Penalty returns 1/2 sum over internals of A_n ||mu_n - mu_parent||^2 at the columns of a range.
 func (t *Tree) Penalty(v Variant, a Alpha, mu []float64, columns int) (sum float64) {
 	for i, n := range t.Nodes {
 		prec, up := t.Precision(v, a, n, columns), t.above(n)
@@ -232,8 +244,8 @@ func (t *Tree) Penalty(v Variant, a Alpha, mu []float64, columns int) (sum float
 	return sum / 2
 }
 
-// Squares are, of each internal node, ||mu_n - mu_parent||^2 and ||mu_n||^2 at the columns of a
-// range.
+// Squares returns, for each internal node, ||mu_n - mu_parent||^2 and ||mu_n||^2 at the columns of
+// a range.
 func (t *Tree) Squares(mu []float64, columns int) (distance, norm []float64) {
 	distance, norm = make([]float64, len(t.Nodes)), make([]float64, len(t.Nodes))
 	for i, n := range t.Nodes {
