@@ -9,18 +9,21 @@ import (
 	"taxon/mapper"
 )
 
-// A solve ends when the duals' gap is as small as wanted, or at a share of the gap that it began
-// with.
+// A solve aims at a gap of the duals.
 const (
-	aimShare   = 0.1
-	aimOfGap   = 0.3
-	firstShare = 0.05 // of P at zero
+	// aimShare is the aim's share of the gap that the solve began with, and aimOfGap that of the gap
+	// to reach. The greater of both aims counts.
+	aimShare = 0.1
+	aimOfGap = 0.3
+	// firstShare is the aim's share of P at zero, while no gap is known.
+	firstShare = 0.05
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 33
 )
 
-// Solve improves the duals by passes over the working sets, and prices the result. warm nil is a
-// fresh start. Only ctx's cancellation is an error. The result shares no memory with warm.
+// Solve improves the duals by passes over the working sets, and ends with a full pass. A nil warm
+// is a fresh start. The only error is that of a cancelled ctx. The result shares no memory with
+// warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	if warm == nil {
@@ -38,7 +41,8 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value), Sign: slices.Clone(warm.Sign)}
 	s.open()
 	s.rebuild()
-	climbed, whole := int64(0), true // visits then; the pass looks at all
+	// climbed is the visits at the last climb, and whole says that the pass visits all classes.
+	climbed, whole := int64(0), true
 	for epoch := 0; epoch < o.MaxEpochs; epoch++ {
 		if err := ctx.Err(); err != nil {
 			return nil, sums, err
@@ -64,7 +68,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	return next, sums, err
 }
 
-// open looks at all classes of the working sets again.
+// open makes all classes of the working sets live again.
 func (s *Solver) open() {
 	n := s.p.Rows.X.Rows
 	s.live, s.total, s.order = resized(s.live, n), resized(s.total, n), s.order[:0]
@@ -85,12 +89,14 @@ func (s *Solver) open() {
 
 // candidate is a class in an instance's problem.
 type candidate struct {
-	at    int     // its place among the instance's classes; -1: the instance's own
-	score float64 // G, without the effect of the present duals
+	// at is the class's place among the instance's classes, or -1 for the instance's own.
+	at int
+	// score is G without the effect of the present duals.
+	score float64
 }
 
-// pass visits every instance with live classes once, in order. It returns the sum of the gaps
-// that it found on the way.
+// pass visits every instance with live classes once, in order. It returns the sum of the gaps that
+// it found.
 func (s *Solver) pass(sums *Sums) (estimate float64) {
 	left := 0
 	for _, row := range s.order {
@@ -108,7 +114,8 @@ func (s *Solver) pass(sums *Sums) (estimate float64) {
 // still is the violation below which an instance's duals stay as they are.
 const still = 1e-12
 
-// visit solves an instance's problem over its live classes.
+// visit solves an instance's problem over its live classes. It returns the instance's gap, and
+// whether it has live classes left.
 func (s *Solver) visit(i int, sums *Sums) (gap float64, stays bool) {
 	from, c := s.state.Begin[i], s.p.Rows.RowC(i)
 	n := int(s.live[i])
@@ -131,7 +138,7 @@ func (s *Solver) visit(i int, sums *Sums) (gap float64, stays bool) {
 	for k := 0; k < n; k++ {
 		if b[k] > 0 {
 			gap += float64(b[k] * (most - g[k]))
-		} else if g[k] < least { // it stays at zero: look at it no more
+		} else if g[k] < least { // it stays at zero
 			n--
 			g[k], g[n] = g[n], g[k]
 			class[k], class[n] = class[n], class[k]
@@ -203,7 +210,7 @@ func (s *Solver) improve(i int, mine float64, g []float64, class []uint32, b []f
 	s.moves = moves
 }
 
-// sum adds the duals of instance i up.
+// sum sets the sum of the duals of instance i.
 func (s *Solver) sum(i int, b []float64, c float64) {
 	total := 0.0
 	for _, x := range b {

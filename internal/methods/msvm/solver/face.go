@@ -3,37 +3,47 @@ package solver
 import "math"
 
 // Where C is large or labels are noisy, passes settle which duals are above zero long before they
-// settle their values. climb takes over then. With the other duals fixed at zero D is a
-// quadratic, and conjugate gradients find its maximum.
+// settle their values. Then a climb takes over: with the other duals fixed at zero D is a quadratic,
+// and conjugate gradients find its maximum.
 const (
-	climbFrom  = 60 // passes of a sweep, which most problems do not need
+	// climbFrom is the number of passes of a solve before the first climb, which most problems do
+	// not need, and climbEvery the number between two climbs.
+	climbFrom  = 60
 	climbEvery = 15
-	climbSteps = 300   // conjugate gradients at most
-	climbEnds  = 1e-14 // share of the residual's squared norm at which they end
-	// Except on small problems, a climb takes no longer than the passes before it.
+	// climbSteps bounds the conjugate gradient steps, and climbEnds is the share of the residual's
+	// squared norm at which they end.
+	climbSteps = 300
+	climbEnds  = 1e-14
+	// A climb takes no longer than the passes before it. With vectors of up to smallWeights
+	// numbers it may take smallVisits in any case.
 	smallWeights = 1 << 20
 	smallVisits  = 1 << 24
-	leastSteps   = 10 // conjugate gradients that a climb must have room for
+	// leastSteps is the number of steps that a climb must have time for.
+	leastSteps = 10
 )
 
-// tight: a row whose sum is this close to C, relatively, can't grow. flat: a direction with less
-// than this share of its parts' own curvature has none.
+// tight is the relative distance of a row's sum from C below which the row's duals cannot grow
+// together. flat is the share of its entries' own curvature below which a direction has none.
 const (
 	tight = 1e-11
 	flat  = 1e-13
 )
 
-// face are the duals above zero, row by row.
+// face is the set of duals above zero, row by row.
 type face struct {
-	rows  []int32
-	begin []int // of a row's entries
-	at    []int // place in State.Value
+	rows []int32
+	// begin has the beginning of each row's entries.
+	begin []int
+	// at is each entry's place in State.Value.
+	at    []int
 	class []uint32
+	// worth is s e of each entry.
 	worth []float64
-	slack []bool // of a row: its duals may grow together
+	// slack says of each row whether its duals may grow together.
+	slack []bool
 }
 
-// openFace finds it. worth is s e of each entry.
+// openFace returns the face of the present duals.
 func (s *Solver) openFace() *face {
 	f, st := &face{}, s.state
 	for i := range s.p.Class {
@@ -56,7 +66,7 @@ func (s *Solver) openFace() *face {
 	return f
 }
 
-// margins sets out to s m of the face's entries at the current vectors.
+// margins sets out to s m of the face's entries, at the current vectors.
 func (s *Solver) margins(f *face, out []float64) {
 	for r, i := range f.rows {
 		from, to := f.begin[r], f.begin[r+1]
@@ -70,7 +80,7 @@ func (s *Solver) margins(f *face, out []float64) {
 	}
 }
 
-// project takes the mean off the entries of rows whose duals can't grow together.
+// project subtracts the mean from the entries of rows whose duals cannot grow together.
 func (f *face) project(x []float64) {
 	for r, slack := range f.slack {
 		if slack {
@@ -87,7 +97,7 @@ func (f *face) project(x []float64) {
 	}
 }
 
-// scaled sets z to r by the rows' squared lengths.
+// scaled sets z to r divided by the rows' squared lengths, and returns r.z.
 func (s *Solver) scaled(f *face, r, z []float64) (product float64) {
 	for n, i := range f.rows {
 		a := s.p.Rows.Norm(int(i))
@@ -99,7 +109,7 @@ func (s *Solver) scaled(f *face, r, z []float64) (product float64) {
 	return product
 }
 
-// parts is the sum of the curvatures along d's entries, each for itself.
+// parts returns the sum of the curvatures along each entry of d by itself.
 func (s *Solver) parts(f *face, d []float64) (sum float64) {
 	for r, i := range f.rows {
 		for k := f.begin[r]; k < f.begin[r+1]; k++ {
@@ -109,7 +119,7 @@ func (s *Solver) parts(f *face, d []float64) (sum float64) {
 	return sum
 }
 
-// at sets the duals of the face and makes the vectors that follow.
+// at sets the duals of the face to b and computes their vectors.
 func (s *Solver) at(f *face, b []float64) {
 	for k, p := range f.at {
 		s.state.Value[p] = b[k]
@@ -117,8 +127,9 @@ func (s *Solver) at(f *face, b []float64) {
 	s.fill()
 }
 
-// climb raises D over the duals above zero. It goes towards the maximum, and stops where a dual
-// becomes zero or a row's sum becomes C. Then it continues with the duals that are left.
+// climb raises D over the duals above zero. It moves towards the maximum, and stops where a dual
+// becomes zero or a row's sum becomes C. Then it continues with the duals that are left. spent is
+// the number of visits that it may take.
 func (s *Solver) climb(sums *Sums, spent int64) {
 	if len(s.w) <= smallWeights {
 		spent = max(spent, smallVisits)
@@ -128,7 +139,7 @@ func (s *Solver) climb(sums *Sums, spent int64) {
 	}
 }
 
-// climbOnce is one such step of climb. more: it stopped early.
+// climbOnce is one such move. more says that it stopped early.
 func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	f := s.openFace()
 	n := len(f.at)
@@ -162,7 +173,7 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 			curve += float64(v * q[k])
 		}
 		level := float64(flat * s.parts(f, d))
-		ends := !(curve > level) // D goes on rising along d
+		ends := !(curve > level) // D keeps rising along d
 		f.project(q)
 		length := rz / max(curve, level)
 		for k := range x {
@@ -177,7 +188,7 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 		for k := range d {
 			d[k] = z[k] + float64(rz/last*d[k])
 		}
-		f.project(d) // off what rounding put there
+		f.project(d) // removes rounding errors
 	}
 	f.project(x)
 	length, hit := f.reach(s, b, x)
@@ -206,8 +217,8 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	return more
 }
 
-// reach is how far b may go along x within all bounds, and the dual that is zero there; -1: a
-// row's sum is C.
+// reach returns how far b may move along x within all bounds, and the dual that is zero there, or
+// -1 if a row's sum is C.
 func (f *face) reach(s *Solver, b, x []float64) (far float64, hit int) {
 	far, hit = math.Inf(1), -1
 	for r, i := range f.rows {

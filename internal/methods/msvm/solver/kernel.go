@@ -9,24 +9,30 @@ import (
 // line is the number of classes whose weights of a feature fill a cache line.
 const line = 8
 
-// rowArgs is the argument of a kernel on one instance. Its layout is known to assembly.
+// rowArgs is the argument of a kernel on one instance. Assembly knows its layout.
 type rowArgs struct {
-	idx    *uint32  // n features
-	val    *float32 // and their values
-	n      int
-	w      *float64 // the first feature's line, or lines
-	last   *float64 // the bias feature's
-	stride int      // bytes from a feature's weights to the next one's
-	lines  int      // of scores
-	out    *float64 // scores of all classes, or what is added to those of one line, times the instance
-	bias   float64
+	// idx and val have the n features and their values.
+	idx *uint32
+	val *float32
+	n   int
+	// w is the first feature's line, or lines, and last the bias feature's.
+	w    *float64
+	last *float64
+	// stride is the number of bytes from a feature's weights to the next one's.
+	stride int
+	// lines is the number of lines of scores.
+	lines int
+	// out has the scores of all classes, or the multiples of the instance to add to the classes of
+	// one line.
+	out  *float64
+	bias float64
 }
 
-// kernel are the loops over an instance's entries. Assembly and Go give equal bits: of a class,
-// products are rounded and added entry by entry, the bias first.
+// kernel holds the loops over an instance's entries. Assembly and Go give equal bits: for each
+// class, products are rounded and added entry by entry, the bias first.
 type kernel struct{ scores, add func(*rowArgs) }
 
-// kernelOf is the twin of a kernel of package mapper.
+// kernelOf returns the kernel that corresponds to one of package mapper.
 func kernelOf(k mapper.Kernel) kernel {
 	if found, ok := native()[k.String()]; ok {
 		return found
@@ -67,7 +73,7 @@ func addLine(e *rowArgs) {
 	}
 }
 
-// open sets the arguments of instance i up for the vectors.
+// open sets up the arguments of instance i for the vectors.
 func (s *vectors) open(i int) *rowArgs {
 	idx, val := s.rows.X.Row(i)
 	s.args = rowArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &s.w[0], last: &s.w[(s.width-1)*s.step],
@@ -82,7 +88,7 @@ func (s *vectors) scoreAll(i int, out []float64) {
 	s.kernel.scores(e)
 }
 
-// addAll is add for vectors feature by feature: line by line, those with a move.
+// addAll does what add does for vectors stored feature by feature: line by line, those with a move.
 func (s *vectors) addAll(i int, moves []move) {
 	e := s.open(i)
 	for len(moves) > 0 {

@@ -9,23 +9,23 @@ import (
 	"taxon/mapper"
 )
 
-// With few classes an instance is scored at all of them as fast as at some. So there are no
-// working sets: a visit knows the instance's whole gap, lets any class have a dual, and the last
-// pass, at fixed weights, is the certificate. Instances far from any change rest until then.
+// With few classes an instance is scored at all of them as fast as at some, so there are no working
+// sets. A visit knows the instance's whole gap and lets any class have a dual. The last pass, at fixed
+// weights, is the certificate. Passes skip instances far from any change until then (they rest).
 
 const (
-	// rests: an instance all whose C is at its own class rests if that leads the others by this
-	// much.
+	// rests is the lead of its own class above which an instance without duals rests.
 	rests = 0.1
-	// A sweep ends at this share of the gap that it began with.
+	// narrowShare is the share of the gap that a solve began with at which it ends.
 	narrowShare = 0.01
-	// likely is what the exact gap mostly is of what its pass added up.
+	// likely is the usual quotient of the exact gap and the sum that a pass adds up.
 	likely = 0.6
-	// leapFrom passes of a sweep go without a leap, which many problems do not need.
+	// leapFrom is the number of passes before the first extrapolation, which many problems do not
+	// need.
 	leapFrom = 10
-	// After so many passes of a sweep the duals above zero may be the right ones, and conjugate
-	// gradients find their values. Where they are not, a climb ends soon at a bound, so it may take
-	// this share of the passes' time.
+	// climbAfter is the number of passes between two climbs. By then the duals above zero may be the
+	// right ones, and conjugate gradients find their values. Where they are not, a climb soon ends
+	// at a bound, so it may take one part in climbShare of the passes' time.
 	climbAfter = 100
 	climbShare = 8
 	// narrowVisits bounds the time of a solve.
@@ -38,7 +38,7 @@ type dual struct {
 	value float64
 }
 
-// solveNarrow is Solve.
+// solveNarrow does what Solve does, for few classes.
 func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	aim := max(narrowShare*(warm.Primal-warm.Dual), o.Gap*warm.Dual)
@@ -49,8 +49,8 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 	}
 	s.unpack(warm)
 	s.rebuild()
-	trust := likely     // the exact gap over what its pass added up
-	climbed := int64(0) // visits then
+	trust := likely     // exact gap / sum of the pass
+	climbed := int64(0) // visits at the last climb
 	s.momentum = 0
 	for s.wake(); sums.Epochs < o.MaxEpochs; {
 		if err := ctx.Err(); err != nil {
@@ -91,7 +91,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 	return s.pack(primal, sums.Dual), sums, nil
 }
 
-// unpack expands a state.
+// unpack sets duals and sums to those of a state.
 func (s *Solver) unpack(st *State) {
 	n := len(s.p.Class)
 	s.state, s.total = &State{Begin: st.Begin, Class: st.Class, Value: st.Value, Sign: slices.Clone(st.Sign)}, resized(s.total, n)
@@ -107,7 +107,7 @@ func (s *Solver) unpack(st *State) {
 	}
 }
 
-// pack is the state. P and D are as they were priced.
+// pack returns the present duals as a state with these values of P and D.
 func (s *Solver) pack(primal, below float64) *State {
 	st := &State{Primal: primal, Dual: below, Begin: make([]uint64, 1, len(s.duals)+1), Sign: s.state.Sign}
 	for _, list := range s.duals {
@@ -120,7 +120,7 @@ func (s *Solver) pack(primal, below float64) *State {
 	return st
 }
 
-// wake lets passes visit all instances again.
+// wake makes passes visit all instances again.
 func (s *Solver) wake() {
 	s.order = s.order[:0]
 	for i := range s.p.Class {
@@ -130,8 +130,8 @@ func (s *Solver) wake() {
 	}
 }
 
-// passAll visits the instances that do not rest, in order, and returns the sum of the gaps that
-// it found on the way.
+// passAll visits the instances that do not rest, in order, and returns the sum of the gaps that it
+// found.
 func (s *Solver) passAll(sums *Sums) (gap float64) {
 	left := 0
 	for _, i := range s.order {
@@ -148,8 +148,8 @@ func (s *Solver) passAll(sums *Sums) (gap float64) {
 	return gap
 }
 
-// costsAll sets s.all to the costs G of all that instance i chooses among, and returns that of
-// its own class and the greatest of the others.
+// costsAll sets s.all to the costs G of all choices of instance i, and returns the cost of its own
+// class and the greatest of the others.
 func (s *Solver) costsAll(i int) (own, rival float64) {
 	if s.t != nil {
 		return 0, s.costsAllTree(i)
@@ -167,7 +167,7 @@ func (s *Solver) costsAll(i int) (own, rival float64) {
 	return own, rival
 }
 
-// gapOf is instance i's part of P - D, and the least cost of what it holds.
+// gapOf returns instance i's part of P - D, and the least cost among the classes that share its C.
 func (s *Solver) gapOf(i int, own, most float64) (gap, least float64) {
 	least = math.Inf(1)
 	if rest := s.p.Rows.RowC(i) - s.total[i]; rest > 0 {
@@ -182,7 +182,7 @@ func (s *Solver) gapOf(i int, own, most float64) (gap, least float64) {
 	return gap, least
 }
 
-// visitAll solves an instance's problem. stays: the next pass has to visit it again.
+// visitAll solves an instance's problem. stays says that the next pass must visit it again.
 func (s *Solver) visitAll(i int) (gap float64, stays bool) {
 	own, rival := s.costsAll(i)
 	if len(s.duals[i]) == 0 && rival <= own {
@@ -201,8 +201,8 @@ func (s *Solver) visitAll(i int) (gap float64, stays bool) {
 	return gap, true
 }
 
-// improveAll solves the problem of instance i exactly, as improve has it, without sorting: what
-// is not above beta is dropped until all is.
+// improveAll solves the problem of instance i exactly, as improve does but without sorting: it
+// drops candidates that are not above beta until all are.
 func (s *Solver) improveAll(i int, own, most float64) {
 	a, c := s.p.Rows.Norm(i), s.p.Rows.RowC(i)
 	list := s.duals[i]
@@ -212,7 +212,7 @@ func (s *Solver) improveAll(i int, own, most float64) {
 	}
 	own += float64((c - s.total[i]) * a)
 	most = max(most, own)
-	// No set of choices has a beta above that of all. What it held is near what it will hold.
+	// The beta of any set of choices is a lower bound. That of the classes with duals is close.
 	sum := own
 	for _, d := range list {
 		sum += s.all[d.class]
@@ -276,9 +276,10 @@ func (s *Solver) improveAll(i int, own, most float64) {
 	s.moves = moves[:0]
 }
 
-// certify sets P and D. P is that of the vectors rounded to float32, as they are written. Of a
-// small problem for which that is what the gap is missed by, it is that of the vectors
-// themselves. primal is P of the vectors, where both are known. It leaves either in s.w.
+// certify sets P and D. P is that of the vectors rounded to float32, as they are written. If
+// rounding alone keeps a small problem above the gap, it is that of the float64 vectors instead.
+// primal is P of the float64 vectors, where both are known. s.w holds the last of the vectors that
+// were scored.
 func (s *Solver) certify(sums *Sums, gap float64) (primal float64) {
 	s.state = s.pack(0, 0)
 	sums.Dual = s.value()
@@ -305,7 +306,7 @@ func (s *Solver) round() {
 	}
 }
 
-// scoreRows sets P.
+// scoreRows sets P to that of the present vectors.
 func (s *Solver) scoreRows(sums *Sums) {
 	sums.Primal, _ = s.regular()
 	for i := range s.p.Class {
@@ -319,7 +320,7 @@ func (s *Solver) scoreRows(sums *Sums) {
 	sums.Visits += (s.p.Rows.X.NNZ + int64(s.p.Rows.X.Rows)) * int64(s.p.Classes)
 }
 
-// costsAllTree is costsAll on a tree, where what instance i chooses among is then listed.
+// costsAllTree does what costsAll does on a tree. It also lists the choices of instance i.
 func (s *Solver) costsAllTree(i int) (rival float64) {
 	t, y, z := s.t, s.p.Class[i], s.all
 	s.scoreAll(i, z)
@@ -355,8 +356,8 @@ func (s *Solver) costsAllTree(i int) (rival float64) {
 	return rival
 }
 
-// improveAllTree solves the problem of instance i nearly, over what it holds and what costs more
-// than the least of that.
+// improveAllTree solves the problem of instance i approximately, over the choices that have a dual
+// and those that cost more than the least of these.
 func (s *Solver) improveAllTree(i int, least float64) {
 	r := priced{join: s.join[:0]}
 	for _, m := range s.t.need {
@@ -385,9 +386,9 @@ func (s *Solver) improveAllTree(i int, least float64) {
 	s.duals[i] = list
 }
 
-// extrapolate goes on from a pass in the direction from the pass before, as Nesterov's accelerated
-// gradients do: passes creep where C is large and instances are alike. If D has fallen since the
-// last leap, it goes back to the pass before that.
+// extrapolate takes a Nesterov step: it moves the duals and vectors further in the direction of the
+// last pass. Passes alone creep where C is large and instances are alike. If D has fallen since the
+// last extrapolation, it restores the iterate before that.
 func (s *Solver) extrapolate() {
 	d := s.value()
 	switch {
@@ -417,14 +418,15 @@ func (s *Solver) extrapolate() {
 			s.beyond(i, beta)
 		}
 	}
-	if s.t != nil && s.t.form == Orthogonal { // w is not linear in the duals while signs turn
+	// With Orthogonal's changing signs w is not linear in the duals.
+	if s.t != nil && s.t.form == Orthogonal {
 		s.state = s.pack(0, 0)
 		s.fill()
 	}
 }
 
-// beyond moves the duals of instance i on by beta of their way since the last pass, within their
-// bounds. w has moved already as if there were none.
+// beyond moves the duals of instance i further, by beta times their change since the last pass,
+// within their bounds. w has already moved as if there were no bounds.
 func (s *Solver) beyond(i int, beta float64) {
 	now, then, c := s.duals[i], s.then[i], s.p.Rows.RowC(i)
 	if len(now)+len(then) == 0 {
@@ -487,7 +489,8 @@ func (s *Solver) addUp(i int) {
 	s.total[i] = min(sum, s.p.Rows.RowC(i)) // by rounding it may be more
 }
 
-// value is D. No weights change a row without features: its dual is at the bound.
+// value returns D. No weights change the loss of a row without features, so its dual is at the
+// bound.
 func (s *Solver) value() (d float64) {
 	for i, list := range s.duals {
 		if s.p.Rows.Norm(i) == 0 {

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// band: a class joins an instance's working set if its score is at most this far below the
-	// least score of the set.
+	// band is how far a class's score may lie below the least score of an instance's working set
+	// for the class to join it.
 	band = 0.1
-	// joinAtMost classes without a dual join a working set, those with the greatest scores.
+	// joinAtMost is the number of classes without a dual that may join a working set. Those with
+	// the greatest scores do.
 	joinAtMost = 16
 )
 
@@ -23,16 +24,19 @@ type joined struct {
 	score float64
 }
 
-// priced is what a pricing pass knows of an instance.
+// priced is what a full pass knows of an instance.
 type priced struct {
-	own   float64 // G_iy
-	most  float64 // greatest G so far
-	floor float64 // classes with a lower G neither cost nor join
+	// own is G_iy.
+	own float64
+	// most is the greatest G so far.
+	most float64
+	// floor is the G below which classes neither cost nor join.
+	floor float64
 	join  []joined
 }
 
-// certified prices the vectors rounded to float32, as they are written. Of a small problem for
-// which that is what the gap is missed by, it prices the vectors themselves.
+// certified runs a full pass at the vectors rounded to float32, as they are written. If rounding
+// alone keeps a small problem above the gap, it runs it at the float64 vectors instead.
 func (s *Solver) certified(ctx context.Context, sums *Sums, gap float64) (*State, error) {
 	s.rebuild()
 	_, below := s.regular()
@@ -49,9 +53,9 @@ func (s *Solver) certified(ctx context.Context, sums *Sums, gap float64) (*State
 	return next, err
 }
 
-// price scores every instance at every class, sets P and D, of which the vectors' part is
-// -below, and returns the duals with new working sets. A pass in float32 finds the scores that
-// can matter; they are computed again in float64.
+// price scores every instance at every class, sets P and D, to which the vectors contribute -below,
+// and returns the duals with new working sets. A pass in float32 finds the scores that can matter,
+// and these are computed again in float64.
 func (s *Solver) price(ctx context.Context, sums *Sums, below float64) (*State, error) {
 	sums.Primal, sums.Dual, sums.Support = 0, -below, 0
 	if s.t != nil {
@@ -85,7 +89,7 @@ func (s *Solver) price(ctx context.Context, sums *Sums, below float64) (*State, 
 	return s.close(rows, sums), nil
 }
 
-// score is that of instance i at a class.
+// score returns the score of instance i at a class.
 func (s *Solver) score(i int, m int32) float64 {
 	idx, val := s.p.Rows.X.Row(i)
 	return s.product(int(m), idx, val[:len(idx)])
@@ -94,12 +98,14 @@ func (s *Solver) score(i int, m int32) float64 {
 // float32Unit bounds the relative error of rounding to float32.
 const float32Unit = 1.0 / (1 << 24)
 
-// rounding bounds the error of a score of instance i, vectors rounded to float32, for vectors of norm 1.
+// rounding bounds the error of a score of instance i at vectors rounded to float32, for vectors of
+// norm 1.
 func (s *Solver) rounding(i int) float64 {
 	return s.p.Rows.Rounding(i) + float64(2*float32Unit*math.Sqrt(s.p.Rows.Norm(i)))
 }
 
-// tile sets the scorer's vectors, the first n of which weight gives, and returns their greatest norm.
+// tile sets the scorer's first n vectors to what weight returns, and the others to zero. It returns
+// the greatest norm.
 func (s *Solver) tile(n int, weight func(f, l int) float32) (norm float64) {
 	w := s.scorer.Weights()
 	for l := range mapper.Lanes {
@@ -140,7 +146,7 @@ func (s *Solver) priceClasses(first, n int, rows []priced) {
 	}
 }
 
-// priceRow looks at the classes of an instance whose float32 score is not certainly too low.
+// priceRow considers the classes of an instance whose float32 score is not certainly too low.
 func (s *Solver) priceRow(i int, r *priced, first int, low uint16, slack float64) {
 	own := int(s.p.Class[i]) - first
 	for l, z := range &s.out[i%mapper.ScoreRows] {
@@ -156,8 +162,8 @@ func (s *Solver) priceRow(i int, r *priced, first int, low uint16, slack float64
 	}
 }
 
-// add lets a class join. If there are joinAtMost already, it replaces the one with the lowest
-// score.
+// add lets a class join. If joinAtMost have joined, it replaces the one with the lowest score, if
+// that is lower.
 func (r *priced) add(j joined) {
 	if len(r.join) < joinAtMost {
 		r.join = append(r.join, j)
@@ -174,7 +180,7 @@ func (r *priced) add(j joined) {
 	}
 }
 
-// lost is what an instance without features loses, whatever the vectors are.
+// lost returns what an instance without features loses, whatever the vectors are.
 func (s *Solver) lost(i int) float64 {
 	if s.t == nil {
 		return s.p.Rows.RowC(i)
@@ -182,13 +188,13 @@ func (s *Solver) lost(i int) float64 {
 	return float64(s.p.Rows.RowC(i) * s.t.lost(s.p.Class[i]))
 }
 
-// close adds up P and D and gathers the new working sets.
+// close adds up P and D and returns the new working sets.
 func (s *Solver) close(rows []priced, sums *Sums) *State {
 	next := &State{Begin: make([]uint64, 1, len(rows)+1)}
 	var list []dual
 	for i := range rows {
 		r, c := &rows[i], s.p.Rows.RowC(i)
-		if s.p.Rows.Norm(i) == 0 { // no weights change it: its dual is at the bound
+		if s.p.Rows.Norm(i) == 0 { // its dual is at the bound
 			sums.Primal += s.lost(i)
 			sums.Dual += s.lost(i)
 			next.Begin = append(next.Begin, uint64(len(next.Class)))

@@ -9,9 +9,12 @@
 //
 // It is solved by the sequential dual method (Keerthi, Sundararajan, Chang, Hsieh, Lin: A
 // sequential dual method for large scale multi-class linear SVMs, KDD 2008): instance by
-// instance the problem in all its b_im is solved exactly. An instance looks only at the classes
-// of its working set. A pricing pass scores every instance at every class, sixteen classes at a
-// time, gives P and D, and draws the next working sets.
+// instance the problem in all its b_im is solved exactly. A pass considers only the classes of an
+// instance's working set. A full pass scores every instance at every class, sixteen classes at a
+// time, gives P and D, and draws the next working sets, which is called pricing (column generation).
+//
+// With few classes (interleaved) there are no working sets: every pass scores an instance at all
+// classes (narrow.go). On a tree the classes become nodes (type Tree).
 //
 // With G_im = e_im + w_m.x_i an instance's part of the gap P - D is
 //
@@ -26,47 +29,66 @@ import (
 	"taxon/mapper"
 )
 
-// Problem is what there is to solve. Read-only.
+// Problem is what a Solver solves. It is read-only.
 type Problem struct {
-	Rows    *mapper.Problem // instances, C, weights, bias; its Loss is not looked at
-	Class   []int32         // y of each instance
+	// Rows gives the instances, C, weights and bias. Its Loss is ignored.
+	Rows *mapper.Problem
+	// Class is y of each instance.
+	Class   []int32
 	Classes int
-	// Tree: the classes are the leaves of a tree, which shapes regularisation, margins and losses.
-	// Class numbers and Classes are then those of all nodes. nil: the problem above.
+	// Tree makes the classes the leaves of a tree, which shapes regularisation, margins and losses.
+	// Class numbers and Classes are then those of all nodes. A nil Tree stands for the problem
+	// above.
 	Tree *Tree
 }
 
-// State is what is kept between solves: the duals of each instance's working set. The zero
-// value is that of nothing solved. Classes of an instance ascend and are not its own.
+// State is what is kept between solves: the duals of each instance's working set. The zero value
+// has no instances. The classes of an instance are ascending, without its own.
 type State struct {
-	Primal, Dual float64  // as they were priced; P of the vectors in float64, where it was
-	Begin        []uint64 // instances + 1; instance i has Class[Begin[i]:Begin[i+1]]
-	Class        []uint32
-	Value        []float64 // b_im, often 0
-	Sign         []float64 // of Orthogonal: S of the pairs of nodes and ancestors
+	// Primal and Dual are P and D of the last full pass. P may be that of the vectors in float64;
+	// see certified.
+	Primal, Dual float64
+	// Begin has one element more than there are instances. Instance i has
+	// Class[Begin[i]:Begin[i+1]].
+	Begin []uint64
+	Class []uint32
+	// Value is b_im, often 0.
+	Value []float64
+	// Sign is, for the form Orthogonal, S of the pairs of nodes and ancestors.
+	Sign []float64
 }
 
-// Options of a solve.
+// Options says how far a solve goes.
 type Options struct {
-	Gap       float64 // the relative gap that is wanted
-	MaxEpochs int     // bounds the passes over the working sets; 0: only price
-	Seed      uint64  // of the order of instances
+	// Gap is the relative gap to reach.
+	Gap float64
+
+	// MaxEpochs bounds the passes over the working sets. With 0 there is only the full pass.
+	MaxEpochs int
+
+	// Seed determines the order of instances.
+	Seed uint64
 }
 
 // Sums are the figures of a solve.
 type Sums struct {
 	Primal, Dual float64
-	Support      int   // nonzero duals
-	Working      int   // duals of the new working sets
-	Epochs       int   // passes over the working sets
-	Visits       int64 // nonzeros times classes touched
+	// Support is the number of nonzero duals.
+	Support int
+	// Working is the number of duals of the new working sets.
+	Working int
+	// Epochs is the number of passes over the working sets.
+	Epochs int
+	// Visits counts the pairs of a nonzero and a class that were touched.
+	Visits int64
 }
 
-// startClasses is the number of classes that an instance begins with if there are more.
+// startClasses is the number of classes that an instance's first working set has, if there are
+// more.
 const startClasses = 16
 
-// start is the state before the first solve. Each instance has a few classes, and together they
-// cover all.
+// start returns the state before the first solve. Each instance has a few classes, and together
+// they cover all classes.
 func (p *Problem) start() *State {
 	if p.Tree != nil {
 		return p.startTree()
@@ -77,7 +99,7 @@ func (p *Problem) start() *State {
 	s.Class, s.Value = make([]uint32, 0, n*each), make([]float64, n*each)
 	for i := range n {
 		at := len(s.Class)
-		for k := range each { // steps of (classes-1)/each from i on, around y
+		for k := range each { // evenly spaced from i on, without y
 			m := (i + k*(p.Classes-1)/each) % (p.Classes - 1)
 			if m >= int(p.Class[i]) {
 				m++
@@ -90,40 +112,43 @@ func (p *Problem) start() *State {
 	return s
 }
 
-// Solver owns the memory of solves: 8 bytes a class and feature, and a tile of sixteen classes.
-// For one goroutine.
+// Solver solves a problem. It owns the memory of solves: 8 bytes a class and feature, and a tile of
+// sixteen classes. Only one goroutine may use it at a time.
 type Solver struct {
 	p *Problem
 	vectors
 	scorer *mapper.Scorer
 	out    [mapper.ScoreRows][mapper.Lanes]float32
 
-	// The state being improved. Classes that an instance dropped come after the live ones.
+	// state is the state being improved. The classes that an instance dropped follow its live ones.
 	state *State
-	live  []uint32 // how many of each instance's classes are looked at
+	// live is the number of live classes of each instance: those that passes still visit.
+	live  []uint32
 	total []float64
 	order []uint32
 	sub   []candidate
 	g     []float64
 	moves []move
-	t     *nodes // of a tree
+	// t is nil without a tree.
+	t *nodes
 
-	// Of few classes: all duals above zero, and the costs of an instance.
+	// duals to spread are used with few classes: duals has those above zero of each instance, all the
+	// costs of an instance, and spread a zero for each class.
 	duals  [][]dual
 	all    []float64
 	list   []dual
 	join   []joined
 	class  []uint32
 	b      []float64
-	spread []float64 // by class, 0
-	// The pass before the last leap: its duals, vectors and D. momentum counts leaps; 0: there is
-	// none.
+	spread []float64
+	// then, wThen and before are the duals, vectors and D of the pass before the last extrapolation.
+	// momentum counts extrapolations, and is 0 when there is nothing to extrapolate from.
 	then             [][]dual
 	wThen            []float64
 	before, momentum float64
 }
 
-// NewSolver is a solver of the problem.
+// NewSolver returns a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
 	s := &Solver{p: p, vectors: newVectors(p.Rows, p.Classes)}
 	if s.all, s.spread = make([]float64, s.step), make([]float64, s.step); s.classStride != 1 {
@@ -135,7 +160,7 @@ func (p *Problem) NewSolver() *Solver {
 	return s
 }
 
-// rebuild computes w from the state's duals, instance by instance.
+// rebuild computes w from the state's duals, and with Orthogonal M from its signs.
 func (s *Solver) rebuild() {
 	if s.t != nil && s.t.form == Orthogonal {
 		s.sign()
@@ -143,7 +168,7 @@ func (s *Solver) rebuild() {
 	s.fill()
 }
 
-// fill is rebuild with the signs of Orthogonal unchanged.
+// fill computes w from the state's duals, instance by instance. M stays as it is.
 func (s *Solver) fill() {
 	if clear(s.w); s.t != nil {
 		if s.sumUp(); s.t.form != Paths {
@@ -166,7 +191,7 @@ func (s *Solver) fill() {
 	}
 }
 
-// Weights are the vectors of a state's duals in float32, class by class: the columns that are
+// Weights returns the vectors of a state's duals in float32, class by class: the columns that are
 // not zero, the bias last.
 func (s *Solver) Weights(st *State) []mapper.Override {
 	s.state = st
@@ -182,9 +207,9 @@ func (s *Solver) Weights(st *State) []mapper.Override {
 	return out
 }
 
-// Carry makes the duals of a problem with one C the start of a problem with another C. All are
-// scaled by the same factor, the quotient of the two C. For a greater C it is limited to what
-// still raises D, and with a tree to 1.
+// Carry turns the duals of a problem with C from into those of a problem with C to. All are scaled
+// by the same factor, the quotient of the two. For a greater C the factor is limited to what still
+// raises D, and with a tree to 1.
 func (s *State) Carry(from, to float64, tree bool) {
 	sum, by := 0.0, to/from
 	if tree { // the parts of D are not known

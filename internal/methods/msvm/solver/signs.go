@@ -75,7 +75,8 @@ const (
 	armijo        = 1e-4
 )
 
-// raise makes projected Newton steps in the signs below node k until they leave less than aim.
+// raise takes projected Newton steps in the signs below node k until they leave less than aim of
+// the gap. It returns what they leave.
 func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64) {
 	size := t.below[k]
 	var pairs []pair
@@ -205,7 +206,7 @@ func (t *nodes) newton(k int32, pairs []pair, w, gradient, step []float64, free 
 	}
 }
 
-// multiply is out = a b of square matrices.
+// multiply sets out = a b, for square matrices.
 func multiply(out, a, b []float64, n int) {
 	clear(out)
 	for i := range n {

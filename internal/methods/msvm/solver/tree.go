@@ -7,35 +7,44 @@ import (
 	"taxon/internal/linalg/treeldl"
 )
 
-// Tree makes of a Problem one over the nodes n of a tree, all but its root having a vector:
+// Tree turns a Problem into one over the nodes n of a tree. All nodes but its root have a vector:
 //
 //	min_W  P(W) = R(W) + sum_i C_i max(0, max_r s_r (e_r - m_r))
 //
-// An instance at leaf y chooses among r as the form says, m_r being the margin of what is
-// right over r. Dual: b_ir >= 0 for each, sum_r b_ir <= C_i,
+// An instance at leaf y has choices r that depend on the form. m_r is the margin of what is right
+// over r. The dual has b_ir >= 0 for each choice, with sum_r b_ir <= C_i:
 //
 //	max_b  D(b) = sum b_ir s_r e_r - 1/2 v'M^-1 v,   R(W) = 1/2 W'M W,   v_n = sum of the s_r b_ir x_i of margins
 //	              in which w_n.x_i counts, with its sign
 //
-// Paths:      r are the other leaves, m_r = sum over the path to y of w_n.x - the same to r; M = I.
-// Transfer:   r are the siblings of nodes n on the path to y, m_r = w_n.x - w_r.x;
-// Orthogonal: the same. R = 1/2 sum_n (||w_n||^2 + sum over children ||w_n - w_c||^2), and
-// R = 1/2 sum_n K_n ||w_n||^2 + Alpha sum over n and ancestors a of |w_n.w_a|, K_n the number of
-// nodes at and below n.
+// The forms:
 //
-// With Orthogonal's signs S_na in [-1, 1] for each pair M is a matrix of the same form, K_n on its
-// diagonal and Alpha S_na off it. For any S the optimum of its problem is not above that of P, and D
-// is jointly concave in b and S: both go up in turn (signs.go).
+//   - Paths: the choices are the other leaves, m_r = sum over the path to y of w_n.x - the same to r, M = I.
+//   - Transfer: the choices are the siblings of nodes n on the path to y, m_r = w_n.x - w_r.x, and
+//     R = 1/2 sum_n (||w_n||^2 + sum over children ||w_n - w_c||^2).
+//   - Orthogonal: choices and margins are as with Transfer, and R = 1/2 sum_n K_n ||w_n||^2 + Alpha sum over
+//     n and ancestors a of |w_n.w_a|, K_n being the number of nodes at and below n.
+//
+// With Orthogonal's signs S_na in [-1, 1] for each pair, M is a matrix of the same form, with K_n
+// on its diagonal and Alpha S_na off it. For any S the optimum of its problem is not above that of
+// P, and D is jointly concave in b and S. The solver raises D in both in turn (signs.go).
 type Tree struct {
-	Parent []int32 // -1 of node 0, the root; parents come before their children, subtrees are runs
+	// Parent is -1 for node 0, the root. Parents come before their children, and subtrees are
+	// contiguous.
+	Parent []int32
 	Leaf   []bool
-	Form   Form
-	Margin bool    // of Paths: s = 1, e = Delta; else s = Delta, e = 1. Delta is half the distance of the leaves,
-	Unit   bool    // or 1
-	Alpha  float64 // of Orthogonal
+	// Form says what R and the choices are.
+	Form Form
+	// Margin belongs to Paths. If set, s = 1 and e = Delta, and else s = Delta and e = 1. Delta is
+	// half the distance of the leaves.
+	Margin bool
+	// Unit makes every Delta 1.
+	Unit bool
+	// Alpha belongs to Orthogonal.
+	Alpha float64
 }
 
-// Form is what R, and the choices of an instance, are.
+// Form says what R, and the choices of an instance, are. Type Tree describes the forms.
 type Form uint8
 
 // Forms.
@@ -45,34 +54,46 @@ const (
 	Orthogonal
 )
 
-// nodes are the tree at work.
+// nodes is a tree with what is computed from it, and scratch.
 type nodes struct {
 	*Tree
-	form     Form
-	end      []int32 // of each node's subtree
-	level    []int32 // the root's is 0
-	top      []int32 // of each node, its ancestor at level 1, or itself
-	kids     []int32 // children, of node n from kidsFrom[n]
+	form Form
+	// end is the end of each node's subtree.
+	end []int32
+	// level is each node's depth. The root's is 0.
+	level []int32
+	// top is each node's ancestor at level 1, or the node itself there.
+	top []int32
+	// kids lists children, those of node n from kidsFrom[n] on.
+	kids     []int32
 	kidsFrom []int32
 	leaves   []uint32
-	place    []int32 // of a leaf among those
-	most     float64 // bounds Delta
-	meet     []int32 // common of any two nodes; nil: there are many
+	// place is the index of a leaf in leaves.
+	place []int32
+	// most bounds Delta.
+	most float64
+	// meet is common of any two nodes. It is nil where there are many nodes.
+	meet []int32
 
-	m, f  *treeldl.Matrix // M and its factors
-	g     [][]float64     // M^-1, dense, of the nodes below each node of level 1
-	below []int           // how many those are
+	// m is M, and f its factors.
+	m, f *treeldl.Matrix
+	// g is M^-1, dense, of the nodes below each node of level 1, and below their number.
+	g     [][]float64
+	below []int
 
-	path    []int32   // of the instance at hand, by level
-	delta   []float64 // by node
+	// path is that of the instance at hand, by level.
+	path []int32
+	// delta is by node.
+	delta   []float64
 	mark    []bool
 	touched []int32
 	z       []float64
 	need    []uint32
 	score   []float64
 	column  []float64
-	s, h    []float64 // of an instance's choices
-	b       []float64
+	// s, h and b belong to an instance's choices.
+	s, h []float64
+	b    []float64
 }
 
 func newNodes(p *Problem) *nodes {
@@ -140,14 +161,14 @@ func newNodes(p *Problem) *nodes {
 	return t
 }
 
-// invert recomputes the factors and M^-1.
+// invert computes the factors and M^-1 anew.
 func (t *nodes) invert() {
 	for k := 1; k < len(t.Parent); k = int(t.end[k]) {
 		t.invertBelow(k)
 	}
 }
 
-// invertBelow is that of the nodes below one of level 1.
+// invertBelow does so for the subtree of node k of level 1.
 func (t *nodes) invertBelow(k int) {
 	n := int(t.end[k]) - k
 	t.m.Factor(t.f, 0, k, k+n)
@@ -161,7 +182,7 @@ func (t *nodes) invertBelow(k int) {
 	}
 }
 
-// at is entry a, b of M^-1.
+// at returns entry a, b of M^-1.
 func (t *nodes) at(a, b int32) float64 {
 	k := t.top[a]
 	if k != t.top[b] {
@@ -170,7 +191,7 @@ func (t *nodes) at(a, b int32) float64 {
 	return t.g[k][int(a-k)*t.below[k]+int(b-k)]
 }
 
-// common is the level of the last common node on the paths to a and b.
+// common returns the level of the last common node on the paths to a and b.
 func (t *nodes) common(a, b int32) int32 {
 	if t.meet != nil {
 		return t.meet[int(a)*len(t.Parent)+int(b)]
@@ -185,7 +206,7 @@ func (t *nodes) common(a, b int32) int32 {
 	return t.level[a]
 }
 
-// apart is Delta of two leaves.
+// apart returns Delta of two leaves.
 func (t *nodes) apart(a, b int32) float64 {
 	if t.Unit {
 		return 1
@@ -193,7 +214,7 @@ func (t *nodes) apart(a, b int32) float64 {
 	return float64(t.level[a]+t.level[b]-2*t.common(a, b)) / 2
 }
 
-// scale is s_r and e_r.
+// scale returns s_r and e_r for an instance at leaf y.
 func (t *nodes) scale(y, r int32) (s, e float64) {
 	switch {
 	case t.form != Paths:
@@ -204,7 +225,7 @@ func (t *nodes) scale(y, r int32) (s, e float64) {
 	return t.apart(y, r), 1
 }
 
-// choices is how many r there are for an instance at leaf y, and choice the k-th of them.
+// choices returns the number of choices of an instance at leaf y.
 func (t *nodes) choices(y int32) (n int) {
 	if t.form == Paths {
 		return len(t.leaves) - 1
@@ -215,7 +236,7 @@ func (t *nodes) choices(y int32) (n int) {
 	return n
 }
 
-// choice is described with choices.
+// choice returns the k-th choice of an instance at leaf y.
 func (t *nodes) choice(y int32, k int) uint32 {
 	if t.form == Paths {
 		if k >= int(t.place[y]) {
@@ -235,7 +256,7 @@ func (t *nodes) choice(y int32, k int) uint32 {
 	}
 }
 
-// chooses says whether r is a choice for an instance at leaf y.
+// chooses reports whether r is a choice of an instance at leaf y.
 func (t *nodes) chooses(y, r int32) bool {
 	if t.form == Paths {
 		return r != y && t.Leaf[r]
@@ -244,7 +265,7 @@ func (t *nodes) chooses(y, r int32) bool {
 	return r > 0 && a <= y && y < t.end[a] && !(r <= y && y < t.end[r])
 }
 
-// lost is what an instance without features at leaf y loses, whatever W is.
+// lost returns what an instance without features at leaf y loses, whatever W is.
 func (t *nodes) lost(y int32) (most float64) {
 	if t.form != Paths {
 		return float64(min(t.choices(y), 1))
@@ -257,7 +278,7 @@ func (t *nodes) lost(y int32) (most float64) {
 	return most
 }
 
-// startTree is start: a few choices an instance.
+// startTree does what start does on a tree: each instance has a few choices.
 func (p *Problem) startTree() *State {
 	t := newNodes(p)
 	s := &State{Begin: make([]uint64, 1, len(p.Class)+1)}
@@ -284,7 +305,7 @@ func (t *nodes) follow(y int32) {
 	}
 }
 
-// right is the node whose vector counts for the instance in a margin over r.
+// right returns the node whose vector counts for the instance in a margin over r.
 func (t *nodes) right(r int32) int32 {
 	if t.form == Paths {
 		return t.path[len(t.path)-1]
@@ -326,7 +347,7 @@ func (s *Solver) costsTree(i int, classes []uint32, g []float64) {
 	}
 }
 
-// cross is the product of the directions of choices p and q, for ||x|| = 1 and s = 1.
+// cross returns the product of the directions of choices p and q, for ||x|| = 1 and s = 1.
 func (t *nodes) cross(p, q int32) float64 {
 	a, b := t.right(p), t.right(q)
 	if t.form == Paths {
@@ -335,15 +356,15 @@ func (t *nodes) cross(p, q int32) float64 {
 	return t.at(a, b) - t.at(a, q) - t.at(p, b) + t.at(p, q)
 }
 
-// The steps on an instance's problem end at this share of the violation that it began with.
+// The steps on an instance's problem end at a stepShare of the violation that they began with, or
+// after maxSteps times the number of choices.
 const (
 	stepShare = 0.01
-	maxSteps  = 8 // times choices
+	maxSteps  = 8
 )
 
-// improveTree solves the problem of instance i nearly. Each step takes the two choices that
-// promise most: one gains what the other loses. What b leaves unused counts as a choice at no
-// cost.
+// improveTree solves the problem of instance i approximately. Each step takes the two choices that
+// promise most: one gains what the other loses. The unused part of C counts as a choice at no cost.
 func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c float64) {
 	t, y, n := s.t, s.p.Class[i], len(g)
 	a := s.p.Rows.Norm(i)
@@ -423,7 +444,7 @@ func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c 
 	s.flush(i, t.form != Paths)
 }
 
-// put adds to delta the effect of a margin over r, times by.
+// put adds by times the direction of a margin over r to delta.
 func (t *nodes) put(r int32, by float64) {
 	a := t.right(r)
 	if t.form != Paths {
@@ -450,7 +471,7 @@ func (t *nodes) touch(n int32, by float64) {
 	t.delta[n] += by
 }
 
-// flush adds delta times x_i to v; or M^-1 delta to w.
+// flush adds delta times x_i to v, or with invert M^-1 delta times x_i to w.
 func (s *Solver) flush(i int, invert bool) {
 	t, moves := s.t, s.moves[:0]
 	for _, n := range t.touched {
@@ -490,7 +511,7 @@ func (s *Solver) flush(i int, invert bool) {
 	s.moves = moves
 }
 
-// sumUp adds v up from the duals.
+// sumUp sets v to the sum over the duals.
 func (s *Solver) sumUp() {
 	clear(s.w)
 	for i, y := range s.p.Class {
@@ -508,7 +529,7 @@ func (s *Solver) sumUp() {
 	}
 }
 
-// sign makes M of Orthogonal's signs.
+// sign computes M from Orthogonal's signs.
 func (s *Solver) sign() {
 	if s.state.Sign == nil {
 		s.state.Sign = make([]float64, len(s.t.m.Entry))
@@ -517,7 +538,7 @@ func (s *Solver) sign() {
 	s.t.invert()
 }
 
-// solveAll is w = M^-1 v.
+// solveAll sets w = M^-1 v.
 func (s *Solver) solveAll() {
 	n := s.p.Classes
 	for f := range s.width {
@@ -525,7 +546,8 @@ func (s *Solver) solveAll() {
 	}
 }
 
-// eachNode calls visit with the nodes' weights of feature f, unless all are zero.
+// eachNode calls visit with the nodes' weights of feature f, unless all are zero. With write it
+// stores what visit made of them.
 func (s *Solver) eachNode(f int, visit func(v []float64), write bool) {
 	n := s.p.Classes
 	v := s.t.column[:n]
@@ -546,7 +568,7 @@ func (s *Solver) eachNode(f int, visit func(v []float64), write bool) {
 	}
 }
 
-// regular is R, and 1/2 v'M^-1 v, which only Orthogonal's signs set apart.
+// regular returns R, and 1/2 v'M^-1 v. The two differ by Orthogonal's signs alone.
 func (s *Solver) regular() (primal, dual float64) {
 	t := s.t
 	if t == nil || t.form == Paths {

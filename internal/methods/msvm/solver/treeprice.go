@@ -7,8 +7,8 @@ import (
 	"taxon/mapper"
 )
 
-// known are the scores of the path to an instance's leaf, by level; of Paths the sum of all at
-// the last.
+// known appends the scores of the path to an instance's leaf, by level, to z. With Paths they are
+// the sums from the top.
 func (s *Solver) known(i int, z []float64) []float64 {
 	t, sum := s.t, 0.0
 	t.follow(s.p.Class[i])
@@ -22,7 +22,7 @@ func (s *Solver) known(i int, z []float64) []float64 {
 	return z
 }
 
-// cost is s_r (e_r - m_r), z being known.
+// cost returns s_r (e_r - m_r), given what known returned.
 func (s *Solver) cost(i int, r int32, z []float64) float64 {
 	t := s.t
 	scale, e := t.scale(s.p.Class[i], r)
@@ -45,9 +45,8 @@ func (s *Solver) cost(i int, r int32, z []float64) float64 {
 	return float64(scale * (e - (z[len(z)-1] - other)))
 }
 
-// priceTree is price for a tree. Choices are scored as classes are, and those that can matter
-// again in float64. For Paths the scored vectors are the sums over the paths, computed in one
-// pass down the tree.
+// priceTree does what price does for a tree. Choices are scored as classes are, and those that can
+// matter again in float64. With Paths the scored vectors are sums over the paths.
 func (s *Solver) priceTree(ctx context.Context, sums *Sums) (*State, error) {
 	t, x := s.t, s.p.Rows.X
 	rows, z := make([]priced, x.Rows), make([][]float64, x.Rows)
@@ -86,7 +85,7 @@ func (s *Solver) priceTree(ctx context.Context, sums *Sums) (*State, error) {
 	return s.close(rows, sums), nil
 }
 
-// priceTargets scores all instances at up to sixteen leaves, or nodes.
+// priceTargets scores all instances at up to sixteen leaves or nodes.
 func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 	t := s.t
 	norm := s.tile(len(targets), func(f, l int) float32 {
@@ -119,7 +118,7 @@ func (s *Solver) priceTargets(targets []int32, rows []priced, z [][]float64) {
 	}
 }
 
-// reach is a score below which no choice costs as much as g, whichever Delta it has.
+// reach returns a score below which no choice costs as much as g, whichever Delta it has.
 func (t *nodes) reach(own []float64, g float64) float64 {
 	last := own[len(own)-1]
 	switch {
@@ -134,7 +133,7 @@ func (t *nodes) reach(own []float64, g float64) float64 {
 	return last - 1 + min(g, g/t.most) // Delta is at least 1
 }
 
-// priceChoices looks at those choices of an instance whose float32 score is not certainly too low.
+// priceChoices considers the choices of an instance whose float32 score is not certainly too low.
 func (s *Solver) priceChoices(i int, r *priced, targets []int32, low uint16, slack float64, z []float64) {
 	t, y := s.t, s.p.Class[i]
 	for l, n := range targets {

@@ -3,21 +3,25 @@ package solver
 import "taxon/mapper"
 
 // interleaved is the greatest number of classes whose vectors are stored feature by feature, so
-// that an instance is scored at all of them at once. Of more classes an instance looks at a small
-// part, and the vectors are stored one after another.
+// that an instance is scored at all of them at once. With more classes a pass considers a small
+// part of them, and vectors are stored one after another.
 const interleaved = 128
 
-// vectors are those of all classes.
+// vectors are the vectors of all classes.
 type vectors struct {
-	rows        *mapper.Problem
-	width       int       // of a vector: the features and the bias
-	w           []float64 // feature f of class m is at f*step + m*classStride
-	step        int       // whole lines of classes, if feature by feature
+	rows *mapper.Problem
+	// width is the length of a vector: the features and the bias.
+	width int
+	// w has feature f of class m at f*step + m*classStride.
+	w []float64
+	// step is a multiple of a line where vectors are stored feature by feature.
+	step        int
 	classStride int
 	kernel      kernel
 	args        rowArgs
 	by          [line]float64
-	some        []float64 // scores
+	// some is scratch for scores.
+	some []float64
 }
 
 func newVectors(rows *mapper.Problem, classes int) vectors {
@@ -32,13 +36,13 @@ func newVectors(rows *mapper.Problem, classes int) vectors {
 	return v
 }
 
-// move is what is added to a class's vector, times an instance.
+// move is what is added to a class's vector: by times an instance.
 type move struct {
 	class int32
 	by    float64
 }
 
-// add is w_m += by x_i for each move.
+// add adds by x_i to w_m for each move.
 func (s *vectors) add(i int, moves []move) {
 	if s.classStride == 1 {
 		s.addAll(i, moves)
@@ -72,7 +76,7 @@ func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) 
 	return s.product(y, idx, val)
 }
 
-// product is x.w for a class whose vector is stored on its own. It has four partial sums.
+// product returns x.w for a class whose vector is stored on its own, in four partial sums.
 func (s *vectors) product(m int, idx []uint32, val []float32) float64 {
 	w := s.w[m*s.classStride:][:s.classStride]
 	a, b, c, d := float64(w[s.width-1]*float64(s.rows.Bias)), 0.0, 0.0, 0.0
