@@ -4,17 +4,23 @@ import "math"
 
 // Diagnosis says how far chains agree.
 type Diagnosis struct {
-	RHat   float64 // the largest split R-hat (Gelman et al. 2013, 11.4) of all that is watched; 0: too few draws
-	ESS    float64 // the smallest effective sample size, by batch means; 0: too few batches
-	Draws  int     // after the burn-in, of all chains
-	Energy float64 // mean of -log of the posterior's density over them
+	// RHat is the largest split R-hat (Gelman et al. 2013, 11.4) of all watched quantities. It is
+	// 0 when there are too few draws.
+	RHat float64
+	// ESS is the smallest effective sample size, by batch means. It is 0 when there are too few
+	// batches.
+	ESS float64
+	// Draws is the number of draws of all chains after the burn-in.
+	Draws int
+	// Energy is the mean of -log of the posterior's density over these draws.
+	Energy float64
 }
 
-// leastBatches is how many are needed for a variance of their means.
+// leastBatches is the number of batches that are needed for a variance of their means.
 const leastBatches = 8
 
-// Diagnose compares the chains by the batches of their draws. A half chain is half of its
-// batches. Of an odd number the middle one belongs to the first half.
+// Diagnose compares the chains by the batches of their draws. A half chain is half of its batches.
+// If their number is odd, the middle one belongs to the first half.
 //
 //	R-hat^2 = ((n-1)/n W + B/n) / W      W: mean variance within halves of n draws; B/n: variance of their means
 //	ESS     = N s^2 / v                  s^2: the numerator; v: variance of batch means, times the draws of a batch
@@ -87,8 +93,8 @@ func Diagnose(chains []*State) (d Diagnosis) {
 	return d
 }
 
-// Mean is the mean of phi over all draws. Without draws it is the mean of the chains' current
-// points.
+// Mean returns the mean of phi over all draws. Without draws it returns the mean of the chains'
+// current points.
 func Mean(chains []*State) []float64 {
 	out, draws := make([]float64, len(chains[0].Phi)), 0
 	for _, c := range chains {

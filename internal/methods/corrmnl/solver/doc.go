@@ -1,5 +1,6 @@
 // Package solver is the maths of the correlated multinomial logit of Shahbaba and Neal (2007):
-// its posterior, and draws from it. Pure: slices in, slices out.
+// its posterior, and draws from it. It is pure maths on slices. Solver.Sample continues a chain of
+// draws, and Diagnose compares chains.
 //
 // # The model
 //
@@ -11,20 +12,21 @@
 //	T_l, S_f, E ~ Gamma(shape 1, rate 1)
 //
 // T_l = tau_l^-2 is a level's precision, S_f = sigma_f^-2 a feature's (automatic relevance
-// determination), E = eta^-2 the intercepts'. The paper's own hyper-priors are not known here;
-// these are ours.
+// determination), E = eta^-2 the intercepts'. The hyper-priors are ours: the paper does not state
+// its own.
 //
 // # The draws
 //
-// An iteration is a Hamiltonian trajectory of all phi at the precisions, then exact draws of what
-// the likelihood does not see (gibbs.go): a node's coefficients against those below it, each
-// precision given all else, the scale of T against that of S.
+// An iteration is a Hamiltonian trajectory of all phi at the present precisions. Draws that change
+// the likelihood little or not at all follow (gibbs.go): a node's coefficients against those below
+// it, each precision given all else, the scale of T against that of S.
 //
 //	U(phi) = -sum_i log p(y_i|x_i) + 1/2 sum A phi^2,   A_jf = T_l S_f, of the bias E
 //	M_jf   = A_jf + sum_i x_if^2 q_j (1-q_j),           q_j the share of the rows below j
 //
-// M are the masses: they do not depend on phi, so that the trajectory keeps the posterior. Its step
-// size is fitted while Adapt is set (dual averaging, Hoffman and Gelman 2014), and stays then.
+// M are the masses. They do not depend on phi, so the trajectory leaves the posterior invariant. Its
+// step size is fitted while Options.Adapt is set (dual averaging, Hoffman and Gelman 2014), and fixed
+// afterwards.
 //
 // Diagnose compares chains: split R-hat and effective sample sizes.
 package solver

@@ -6,8 +6,8 @@ import (
 	hblr "taxon/internal/methods/hblr/solver"
 )
 
-// What the likelihood does not see is drawn exactly, without a pass over the data. Trajectories
-// are slow there: only the wide prior holds the chain.
+// shift, precisions and balance draw in directions that leave the likelihood unchanged, without a
+// pass over the data. Trajectories are slow in these: only the wide prior holds the chain.
 
 // shift draws, for each node above branches and each column, a normal number. The node's own
 // coefficient rises by it (the root has none), and the coefficients of its branches fall by it.
@@ -43,10 +43,11 @@ func (c *chain) shift() {
 // someFeatures is the number of features whose scales an iteration draws.
 const someFeatures = 4
 
-// scale draws u, multiplies the coefficients phi of a group by e^u and their precision by e^-2u.
-// The groups are each level, some features, and the bias. The prior of phi stays the same, so the
-// density is that of likelihood(u) - e^-2u T - 2u. Where the data say little, drawing precisions
-// given phi and phi given precisions hardly moves the chain. This does.
+// scale draws u, and multiplies the coefficients phi of a group by e^u and their precision by
+// e^-2u. The groups are each level, some features, and the bias. The prior of phi stays the same,
+// so the density is that of likelihood(u) - e^-2u T - 2u. Where the data say little, drawing
+// precisions given phi and phi given precisions hardly moves the chain, and this does. It returns
+// the new log-likelihood.
 func (c *chain) scale(likelihood float64, sums *Sums) float64 {
 	at, p, features := &c.st.Point, c.p, c.p.Features()
 	for l := range at.T {
@@ -62,8 +63,8 @@ func (c *chain) scale(likelihood float64, sums *Sums) float64 {
 	return likelihood
 }
 
-// scaled is a Metropolis step of scale for one precision. Its width is random, because the right
-// one depends on the data.
+// scaled does a Metropolis step of scale for one precision and the coefficients for which of
+// returns true. Its width is random, because the right one depends on the data.
 func (c *chain) scaled(likelihood float64, precision *float64, of func(j, f int) bool, sums *Sums) float64 {
 	u := c.r.normal() * [...]float64{0.03, 0.1, 0.3, 1}[c.r.IntN(4)]
 	copy(c.last, c.st.Phi)
@@ -85,7 +86,7 @@ func (c *chain) scaled(likelihood float64, precision *float64, of func(j, f int)
 	return likelihood
 }
 
-// precisions draws all of them, each given all else.
+// precisions draws all precisions, each given all else.
 func (c *chain) precisions() {
 	at, p, columns := &c.st.Point, c.p, c.p.Columns()
 	shape, rate := ones(p.Levels), ones(p.Levels)
@@ -117,11 +118,15 @@ func (c *chain) precisions() {
 	}
 }
 
-// balanceSteps is how many Metropolis steps balance makes.
+// balanceSteps is the number of Metropolis steps of balance.
 const balanceSteps = 8
 
-// balance draws u of T e^u and S e^-u, whose products stay the same. The density is exp(-e^u sum
-// T - e^-u sum S + (levels - features) u). It makes balanceSteps Metropolis steps.
+// balance draws u and replaces T by T e^u and S by S e^-u, whose products stay the same. The
+// density is
+//
+//	exp(-e^u sum T - e^-u sum S + (levels - features) u)
+//
+// It makes balanceSteps Metropolis steps.
 func (c *chain) balance() {
 	at := &c.st.Point
 	t, s, lean := 0.0, 0.0, float64(len(at.T)-len(at.S))
@@ -136,7 +141,8 @@ func (c *chain) balance() {
 		return float64(lean*u) - float64(t*e) - s/e
 	}
 	u, now := 0.0, log(0)
-	width := 2.4 / math.Sqrt(1+math.Abs(lean)) // about the density's own: its curvature is e^u T + e^-u S >= |lean| at the mode
+	// The width is about the density's own, whose curvature is e^u T + e^-u S >= |lean| at the mode.
+	width := 2.4 / math.Sqrt(1+math.Abs(lean))
 	for range balanceSteps {
 		v := u + float64(width*c.r.normal())
 		if then := log(v); hblr.Log(1-c.r.Float64()) < then-now {

@@ -7,25 +7,30 @@ import (
 	hblr "taxon/internal/methods/hblr/solver"
 )
 
-// Problem is the data and the tree. Read-only, but for the scratch of its Solvers.
+// Problem is the data and the tree. It is read-only once Prepare has been called.
 type Problem struct {
-	Rows   hblr.Rows
-	Class  []int32 // of each row: its branch, a leaf
-	Parent []int32 // of each branch: the one above, before it in order; -1: it hangs below the root
+	Rows hblr.Rows
+	// Class is the branch of each row's class, a leaf.
+	Class []int32
+	// Parent is the branch above each branch, and comes before it. -1 means that it hangs below the
+	// root.
+	Parent []int32
 	Leaf   []bool
-	Level  []int32 // from 0
+	// Level is that of each branch, from 0.
+	Level  []int32
 	Levels int
 
-	info []float64 // the rows' part of the masses, as Phi
+	// info is the rows' part of the masses, in the order of Phi.
+	info []float64
 }
 
-// Columns is the length of a branch's coefficients.
+// Columns returns the length of a branch's coefficients.
 func (p *Problem) Columns() int { return p.Rows.Columns() }
 
-// Features are the columns but the bias.
+// Features returns the number of columns without the bias.
 func (p *Problem) Features() int { return p.Rows.X.Cols }
 
-// Prepare finds what the masses take from the rows.
+// Prepare computes the rows' part of the masses.
 func (p *Problem) Prepare() {
 	share, total := make([]float64, len(p.Parent)), p.Rows.Total()
 	for i, y := range p.Class {
@@ -44,12 +49,15 @@ func (p *Problem) Prepare() {
 
 // Point is the current point of a chain.
 type Point struct {
-	Phi  []float64 // branch by branch
-	T, S []float64 // precisions of levels and features
-	E    float64   // of the intercepts; without a bias it is 1
+	// Phi has the coefficients branch by branch.
+	Phi []float64
+	// T and S are the precisions of levels and features.
+	T, S []float64
+	// E is the precision of the intercepts. Without a bias it is 1.
+	E float64
 }
 
-// precision is that of branch j's coefficient of column f.
+// precision returns the precision of branch j's coefficient of column f.
 func (p *Problem) precision(at *Point, j, f int) float64 {
 	if f == p.Features() {
 		return at.E
@@ -57,7 +65,7 @@ func (p *Problem) precision(at *Point, j, f int) float64 {
 	return at.T[p.Level[j]] * at.S[f]
 }
 
-// LogPrior is the logarithm of the density of phi and the precisions, all constants included.
+// LogPrior returns the logarithm of the density of phi and the precisions, all constants included.
 func (p *Problem) LogPrior(at *Point) (sum float64) {
 	columns := p.Columns()
 	logT, logS := logs(at.T), logs(at.S)
@@ -96,21 +104,27 @@ func logs(x []float64) []float64 {
 type Solver struct {
 	p      *Problem
 	blocks []block
-	place  []int32   // leaf's branch -> its place among leaves
-	node   []float64 // vectors of all nodes, as Phi
-	w, g   []float64 // of a block of leaves, column by column, lanes side by side
-	exp    []float64 // of a row
-	grad   []float64 // of the log-likelihood, as Phi
+	// place is the index of a leaf's branch among the leaves.
+	place []int32
+	// node has the vectors of all nodes, in the order of Phi.
+	node []float64
+	// w and g belong to a block of leaves, column by column, with lanes side by side.
+	w, g []float64
+	// exp belongs to a row.
+	exp []float64
+	// grad is the gradient of the log-likelihood, in the order of Phi.
+	grad []float64
 }
 
-// block are some leaves, sixteen at most, and their scores, row by row of `lanes` numbers.
+// block is up to sixteen leaves and their scores, row by row of `lanes` numbers.
 type block struct {
-	leaves []int32 // branches
+	// leaves lists the leaves' branches.
+	leaves []int32
 	lanes  int
 	score  []float64
 }
 
-// NewSolver makes scratch.
+// NewSolver returns scratch for the problem.
 func (p *Problem) NewSolver() *Solver {
 	size := len(p.Parent) * p.Columns()
 	s := &Solver{p: p, place: make([]int32, len(p.Parent)), node: make([]float64, size), grad: make([]float64, size)}
@@ -130,7 +144,7 @@ func (p *Problem) NewSolver() *Solver {
 	return s
 }
 
-// sums sets node to the vectors of all nodes, which are sums along the paths.
+// sums sets node to the vectors of all nodes, which are sums along the paths, and returns it.
 func (s *Solver) sums(phi []float64) []float64 {
 	columns := s.p.Columns()
 	copy(s.node, phi)
@@ -148,7 +162,8 @@ func add(y, x []float64) {
 	}
 }
 
-// LogLikelihood is that of the rows, by their weights; grad is set to its gradient in phi.
+// LogLikelihood returns the log-likelihood of the rows, by their weights. It sets grad to its
+// gradient in phi.
 func (s *Solver) LogLikelihood(phi []float64) float64 {
 	p, columns := s.p, s.p.Columns()
 	sum := s.value(phi)
@@ -172,7 +187,7 @@ func (s *Solver) LogLikelihood(phi []float64) float64 {
 	return sum
 }
 
-// value is LogLikelihood alone, without the gradient.
+// value returns the log-likelihood without computing the gradient.
 func (s *Solver) value(phi []float64) float64 {
 	p, columns := s.p, s.p.Columns()
 	node := s.sums(phi)
@@ -189,7 +204,7 @@ func (s *Solver) value(phi []float64) float64 {
 	return s.residuals()
 }
 
-// residuals turns the scores into t - p, by the rows' weights, and gives the log-likelihood.
+// residuals turns the scores into t - p, by the rows' weights, and returns the log-likelihood.
 func (s *Solver) residuals() (sum float64) {
 	for i, y := range s.p.Class {
 		most := math.Inf(-1)

@@ -12,13 +12,17 @@ import (
 type State struct {
 	Point
 	Adaptation
-	Draws   int         // after the burn-in
-	Batches []Batch     // of Draws: what Diagnose goes by
-	Kept    [][]float32 // the nodes' vectors at some draws, evenly
+	// Draws is the number of draws after the burn-in.
+	Draws int
+	// Batches holds sums over these draws, for Diagnose.
+	Batches []Batch
+	// Kept holds the nodes' vectors at some draws, evenly spaced.
+	Kept [][]float32
 }
 
-// Batch are the draws of one Sample: sums, and sums of squares, of all that is watched: phi, the
-// logarithms of T, S and E, the log-likelihood and the logarithm of the posterior's density.
+// Batch is the draws of one Sample: sums, and sums of squares, of all watched quantities. These are
+// phi, the logarithms of T, S and E, the log-likelihood and the logarithm of the posterior's
+// density.
 type Batch struct {
 	Draws       int
 	Sum, Square []float64
@@ -47,7 +51,7 @@ func (a *Adaptation) update(accept float64) {
 	a.LogMean += float64(weight * (a.LogStep - a.LogMean))
 }
 
-// step is the size of steps.
+// step returns the step size: the last fitted one while adapting, and then the average.
 func (a *Adaptation) step(adapt bool) float64 {
 	if adapt {
 		return hblr.Exp(a.LogStep)
@@ -55,25 +59,34 @@ func (a *Adaptation) step(adapt bool) float64 {
 	return hblr.Exp(a.LogMean)
 }
 
-// Options say what Sample is to do.
+// Options says what Sample does.
 type Options struct {
 	Iterations int
-	Adapt      bool // burn-in: the step size is fitted, and no draw counts
-	Leapfrog   int  // steps of a trajectory at most
-	Every      int  // draws from one that is kept to the next
-	Keep       int  // draws kept at most, in all
-	Seed       uint64
+	// Adapt marks the burn-in: the step size is fitted, and no draw counts.
+	Adapt bool
+	// Leapfrog bounds the steps of a trajectory.
+	Leapfrog int
+	// Every is the number of draws from one that is kept to the next.
+	Every int
+	// Keep bounds the number of draws kept in all.
+	Keep int
+	// Seed determines the random numbers.
+	Seed uint64
 }
 
 // Sums are the figures of a call of Sample.
 type Sums struct {
-	Iterations, Gradients, Values int     // passes for gradients and for the likelihood alone
-	Energy                        float64 // sum of -log of the posterior's density over the iterations
-	Accepted                      float64 // sum of acceptance probabilities
-	Diverged                      int     // trajectories whose energy left the range of numbers, or rose by 1000
+	// Gradients and Values count passes over the data, for gradients and for the likelihood alone.
+	Iterations, Gradients, Values int
+	// Energy is the sum of -log of the posterior's density over the iterations.
+	Energy float64
+	// Accepted is the sum of acceptance probabilities.
+	Accepted float64
+	// Diverged counts trajectories whose energy rose by 1000 or left the range of numbers.
+	Diverged int
 }
 
-// source gives random numbers, with the same bits on every machine.
+// source is a generator of random numbers with the same bits on every machine.
 type source struct {
 	*rand.Rand
 	spare float64
@@ -84,7 +97,7 @@ func newSource(seed, stream uint64) *source {
 	return &source{Rand: rand.New(rand.NewPCG(seed, stream))}
 }
 
-// normal is a standard normal number (Marsaglia's polar method).
+// normal returns a standard normal number (Marsaglia's polar method).
 func (r *source) normal() float64 {
 	if r.has {
 		r.has = false
@@ -100,7 +113,8 @@ func (r *source) normal() float64 {
 	}
 }
 
-// gamma is a number of the Gamma distribution of shape 1 or more (Marsaglia and Tsang 2000).
+// gamma returns a number of the Gamma distribution with a shape of 1 or more (Marsaglia and Tsang
+// 2000).
 func (r *source) gamma(shape, rate float64) float64 {
 	d := shape - 1.0/3
 	c := 1 / math.Sqrt(9*d)
@@ -118,8 +132,8 @@ func (r *source) gamma(shape, rate float64) float64 {
 	}
 }
 
-// Start is the beginning of a chain: precisions of 1, and phi wider than the posterior. So chains
-// that agree have come from far apart.
+// Start returns the beginning of a chain: precisions of 1, and phi wider than the posterior, so
+// that chains that agree have come from far apart.
 func (p *Problem) Start(seed uint64) *State {
 	r := newSource(seed, 1)
 	st := &State{Point: Point{Phi: make([]float64, len(p.Parent)*p.Columns()), T: ones(p.Levels), S: ones(p.Features()), E: 1}}
@@ -139,7 +153,7 @@ func ones(n int) []float64 {
 	return out
 }
 
-// Sample continues a chain, which it changes.
+// Sample continues the chain st in place. The only error is that of a cancelled ctx.
 func (s *Solver) Sample(ctx context.Context, st *State, o Options) (Sums, error) {
 	c := &chain{Solver: s, st: st, r: newSource(o.Seed, 2), o: o, mass: make([]float64, len(st.Phi)), momentum: make([]float64, len(st.Phi)), last: make([]float64, len(st.Phi)), below: make([][]int32, len(s.p.Parent)+1)}
 	for j, a := range s.p.Parent {
@@ -181,7 +195,7 @@ func (s *Solver) Sample(ctx context.Context, st *State, o Options) (Sums, error)
 	return sums, nil
 }
 
-// Vectors are those of all nodes: the sums of phi along their paths.
+// Vectors returns the vectors of all nodes: the sums of phi along their paths.
 func (s *Solver) Vectors(phi []float64) []float32 {
 	out := make([]float32, len(phi))
 	for k, x := range s.sums(phi) {
@@ -190,7 +204,7 @@ func (s *Solver) Vectors(phi []float64) []float32 {
 	return out
 }
 
-// Watched is the number of watched quantities.
+// Watched returns the number of watched quantities.
 func (p *Problem) Watched() int {
 	n := len(p.Parent)*p.Columns() + p.Levels + p.Features() + 2
 	if p.Rows.Bias > 0 {
@@ -199,7 +213,7 @@ func (p *Problem) Watched() int {
 	return n
 }
 
-// watch calls visit with each of them.
+// watch calls visit with each watched quantity.
 func (p *Problem) watch(at *Point, likelihood, posterior float64, visit func(k int, x float64)) {
 	k := 0
 	next := func(x float64) { visit(k, x); k++ }
@@ -225,10 +239,11 @@ type chain struct {
 	r                    *source
 	o                    Options
 	mass, momentum, last []float64
-	below                [][]int32 // branches below the root, and below branch j at j+1
+	// below lists the branches below the root, and those below branch j at j+1.
+	below [][]int32
 }
 
-// energy is U + K at a point whose log-likelihood is known.
+// energy returns U + K at a point whose log-likelihood is known.
 func (c *chain) energy(likelihood float64) float64 {
 	sum, columns := 0.0, c.p.Columns()
 	for j := range c.p.Parent {

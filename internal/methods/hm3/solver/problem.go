@@ -10,23 +10,25 @@
 //	       a >= 0,  sum_y a_i(y) <= C_i
 //
 // As losses and vectors belong to edges, only the marginals mu_e(i, u) = sum of a_i(y) with y_e = u
-// count ([JMLR] eq. 5): w_e^u = sum_i x_i ([y_ie = u] C_i - mu_e(i, u)). Marginals of some a are
-// those for which all edges at a node agree on it, those that leave the root with each other too
-// (eq. 8, corrected). What an instance does not use of C_i stands at its true labeling, which costs nothing, so
-// that every edge has C_i in all.
+// count ([JMLR] eq. 5): w_e^u = sum_i x_i ([y_ie = u] C_i - mu_e(i, u)). Numbers are the marginals of
+// some a if all edges at a node agree on it, and so do those that leave the root (eq. 8, corrected).
+// The part of C_i that an instance does not use is given to its true labeling, which costs nothing,
+// so that the marginals of every edge add up to C_i.
 //
-// Algorithm 1 goes from instance to instance; Algorithm 2 moves its marginals towards the labeling
-// of the greatest gradient, which a dynamic programme over the tree finds (section 3.4). The
-// gap of that falls as 1/steps only, as all edges move alike; it is the twin in the tests. Here
-// the same programme serves every edge e = (p, c): of what has y_p = a, some moves from one y_c to the
-// other, with all below c as it is divided there, or, where there is nothing, as it were best. A
-// step is the best one in closed form. Where no edge gains, the marginals are optimal:
-// by induction from the leaves all stands on labelings of the greatest gradient.
+// Algorithm 1 of the paper goes from instance to instance, and Algorithm 2 moves an instance's
+// marginals towards the labeling of the greatest gradient, which a dynamic programme over the tree
+// finds (section 3.4). As all edges move alike, its gap falls as 1/steps only. The tests use it for
+// comparison. This package applies the same programme to every edge e = (p, c): a part of the mass
+// with y_p = a moves from one y_c to the other. The mass below c follows as it is divided there, or,
+// where there is none, to the best labeling. The best step has a closed form. Where no edge gains,
+// the marginals are optimal: by induction from the leaves all mass is on labelings of the greatest
+// gradient.
+//
 // With h_i(y) = l(y_i, y) - w.(phi(x_i, y_i) - phi(x_i, y)) an instance's part of P - D is
 //
 //	C_i max_y h_i(y) - sum_y a_i(y) h_i(y) >= 0,   together  sum_i C_i xi_i - mu'g  of the paper.
 //
-// No norm of an instance need be 1: steps use K(x_i, x_i) as it is.
+// Instances need not have norm 1: steps use K(x_i, x_i) as it is.
 package solver
 
 import (
@@ -36,24 +38,29 @@ import (
 	"taxon/mapper"
 )
 
-// Losses are the values of --label-loss. Delta counts wrong microlabels. The others are H~ of
-// [JMLR] 2.1. It counts the wrong ones whose parent is right, with weights c_j: 1, an equal share
-// of the parent's weight, or the share of all nodes that are at or below j.
+// Losses are the values of the option label-loss. Delta counts wrong microlabels. The others are H~
+// of [JMLR] 2.1, which counts wrong microlabels whose parent is right, with weights c_j: 1 (unif), an
+// equal share of the parent's weight (sibl), or the share of all nodes that are at or below j (subtree).
 var Losses = []string{"delta", "unif", "sibl", "subtree"}
 
-// Problem is the problem to solve. Read-only.
+// Problem is the problem to solve. It is read-only.
 type Problem struct {
-	Rows   *mapper.Problem // instances, C, weights, bias; its Loss is not looked at
-	Parent []int32         // of each microlabel; 0 is the root, -1 above it; parents come first
-	Weight []float64       // c_j; 0 for a root that stands for no class
-	// Nested: a microlabel costs only where its parent's is right (H~). A root that is not a
-	// class is always right.
+	// Rows gives the instances, C, weights and bias. Its Loss is ignored.
+	Rows *mapper.Problem
+	// Parent is that of each microlabel. Microlabel 0 is the root, whose parent is -1. Parents come
+	// first.
+	Parent []int32
+	// Weight is c_j. It is 0 for a root that is not a class.
+	Weight []float64
+	// Nested says that a microlabel costs only where its parent's is right (H~). A root that is not
+	// a class is always right.
 	Nested bool
-	On     [][]uint64 // y_i of each instance, as bits
+	// On is y_i of each instance, as bits.
+	On [][]uint64
 }
 
-// NewProblem sets up losses. virtual: the root is not a class. on lists each instance's
-// microlabels that are 1, including ancestors.
+// NewProblem returns a problem with the loss of this name. virtual says that the root is not a
+// class. on lists each instance's microlabels that are 1, including ancestors.
 func NewProblem(rows *mapper.Problem, parent []int32, virtual bool, loss string, on [][]int32) (*Problem, error) {
 	p := &Problem{Rows: rows, Parent: parent, Weight: make([]float64, len(parent)), Nested: loss != "delta", On: make([][]uint64, len(on))}
 	children, below := make([]float64, len(parent)), make([]float64, len(parent))
@@ -92,10 +99,10 @@ func NewProblem(rows *mapper.Problem, parent []int32, virtual bool, loss string,
 	return p, nil
 }
 
-// bit is y_j of a labeling.
+// bit returns y_j of a labeling.
 func bit(y []uint64, j int32) int { return int(y[j/64] >> (j % 64) & 1) }
 
-// cost is what microlabel j = b adds to the loss where its parent's is a and the truth is y.
+// cost returns what microlabel j = b adds to the loss where its parent's is a and the truth is y.
 func (p *Problem) cost(y []uint64, j int32, a, b int) float64 {
 	up := p.Parent[j]
 	if b == bit(y, j) || p.Nested && up >= 0 && a != bit(y, up) && !(up == 0 && p.Weight[0] == 0) {
@@ -104,21 +111,22 @@ func (p *Problem) cost(y []uint64, j int32, a, b int) float64 {
 	return p.Weight[j]
 }
 
-// State is kept between solves: the marginals of each instance. Edge e with child j has the mass
-// of (a, b) at 4j + 2a + b. The root has the mass of b at b. An edge that is not listed has all
-// its mass at the true labeling. nil: nothing is solved.
+// State is what is kept between solves: the marginals of each instance. Edge e with child j has the
+// mass of (a, b) at 4j + 2a + b. The root has the mass of b at b. An edge that is not listed has
+// all its mass at the true labeling. A nil State means that nothing has been solved.
 type State struct {
-	Primal, Dual float64 // as they were priced
+	// Primal and Dual are P and D when they were last computed.
+	Primal, Dual float64
 	Rows         []Marginals
 }
 
-// Marginals are those of an instance that are not 0, places ascending.
+// Marginals are the marginals of an instance that are not 0, with places ascending.
 type Marginals struct {
 	At    []uint32
 	Value []float64
 }
 
-// clone copies a state.
+// clone returns a copy of a state.
 func (s *State) clone() *State {
 	out := &State{Primal: s.Primal, Dual: s.Dual, Rows: make([]Marginals, len(s.Rows))}
 	for i, row := range s.Rows {
@@ -127,7 +135,7 @@ func (s *State) clone() *State {
 	return out
 }
 
-// moved counts the instances that do not stand at their true labeling alone.
+// moved counts the instances that have mass beyond their true labeling.
 func (s *State) moved() (n int) {
 	for _, row := range s.Rows {
 		if len(row.At) > 0 {
@@ -137,7 +145,7 @@ func (s *State) moved() (n int) {
 	return n
 }
 
-// Carry makes duals of a problem with one C the start of a problem with another.
+// Carry turns the duals of a problem with C from into those of a problem with C to.
 func (s *State) Carry(from, to float64) {
 	for _, row := range s.Rows {
 		for k := range row.Value {

@@ -8,71 +8,96 @@ import (
 	"taxon/mapper"
 )
 
-// Options of a solve.
+// Options says how far a solve goes.
 type Options struct {
-	Gap       float64 // the relative gap that is wanted
-	MaxEpochs int     // passes over the instances; 0: only price
-	Seed      uint64  // of their order
+	// Gap is the relative gap to reach.
+	Gap float64
+
+	// MaxEpochs bounds the passes over the instances. With 0 P and D are only computed.
+	MaxEpochs int
+
+	// Seed determines the order of the instances.
+	Seed uint64
 }
 
 // Sums are the figures of a solve.
 type Sums struct {
 	Primal, Dual float64
-	Moved        int   // instances that do not stand at their true labeling alone
-	Epochs       int   // passes
-	Visits       int64 // nonzeros times microlabels touched
+	// Moved is the number of instances that have mass beyond their true labeling.
+	Moved int
+	// Epochs is the number of passes.
+	Epochs int
+	// Visits counts the pairs of a nonzero and a microlabel that were touched.
+	Visits int64
 }
 
 const (
-	// A solve ends at a share of the gap that it began with, or at the wanted gap.
+	// aimShare is the share of the gap that a solve began with at which it ends, or aimOfGap of the
+	// gap to reach if that is more. aimAgain is the factor of the passes' own aim each time that
+	// they reached it and the exact gap is still too large.
 	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 32
-	// An instance has this many passes over the edges at a visit ([JMLR] Figure 3: few are best).
+	// passes is the number of passes over the edges of an instance at a visit ([JMLR] Figure 3: few
+	// are best).
 	passes = 3
-	// Each everyPass-th pass visits all instances. The others visit only instances with a
-	// large gap.
+	// everyPass is the distance between passes over all instances. The others visit only instances
+	// with a large gap.
 	everyPass = 8
-	// From pass leapFrom on a solve leaps along the direction of its passes. Leaps magnify rounding, by which
-	// edges no longer agree on the node between them. So none is longer than longestLeap or takes more than
-	// mostBack of the way before, and after leapsUntilSettled leaps all edges are made to agree.
+	// leapFrom is the pass from which on a solve extrapolates along the direction of its passes.
+	// This magnifies rounding, by which edges cease to agree on the node between them. So no
+	// extrapolation is longer than longestLeap times the direction or takes more than mostBack
+	// times the previous direction into it, and after leapsUntilSettled extrapolations all edges
+	// are made to agree.
 	leapFrom, longestLeap, mostBack, leapsUntilSettled = 4, 1e4, 10, 25
-	// tiny is a share of P that rounding hides.
+	// tiny is the share of P that rounding hides.
 	tiny = 1e-15
-	// rises is a rise of D, relative to the gap, that makes up for a greater gap.
+	// rises is the rise of D, relative to the gap, that outweighs a greater gap.
 	rises = 1e-3
-	// cancelled is a share of its parts that a slope is not known to.
+	// cancelled is the share of its parts below which a slope is rounding.
 	cancelled = 1e-13
-	// nothing is a mass, relative to C, that rounding left.
+	// nothing is the mass, relative to C, below which it is rounding.
 	nothing = 1e-14
 )
 
-// Solver owns the memory of solves: 96 bytes a feature and microlabel, and an instance and
-// microlabel. For one goroutine.
+// Solver solves a problem. It owns the memory of solves: 96 bytes a feature and microlabel, and an
+// instance and microlabel. Only one goroutine may use it at a time.
 type Solver struct {
-	p     *Problem
-	width int       // of a vector: the features and the bias
-	step  int       // four labelings of each microlabel's edge
-	end   []int32   // microlabel -> end of its subtree
-	w     []float64 // w_e^(a,b) of feature f stands at f*step + 4j + 2a + b, j the edge's child
-	all   []float64 // mu, one after the other
-	mu    [][]float64
+	p *Problem
+	// width is the length of a vector: the features and the bias.
+	width int
+	// step is four labelings of each microlabel's edge.
+	step int
+	// end is the end of each microlabel's subtree.
+	end []int32
+	// w has w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
+	w []float64
+	// all has the marginals of all instances, one after the other, and mu those of each.
+	all []float64
+	mu  [][]float64
 
-	last, along point // where the last leap ended, and its direction; nil: there was none
-	leaps       int   // since the marginals were settled
+	// last is where the last extrapolation ended, and along its direction. They are empty before
+	// the first.
+	last, along point
+	// leaps counts the extrapolations since all edges were made to agree.
+	leaps int
 
-	s, coef []float64    // scores of an instance at all vectors, and what its moves add to w
-	best    [][2]float64 // by a microlabel's value, of the part below it: of the best labeling,
-	mean    [][2]float64 // and of the marginals as they are
-	choice  [][2]uint8   // the best value of a microlabel, by its parent's
-	flow    [][2]float64
-	way     []float64
+	// s has the scores of an instance at all vectors, and coef what its moves add to w.
+	s, coef []float64
+	// best is, by a microlabel's value, the gradient of the best labeling of the part below it, and
+	// mean that of the present marginals.
+	best [][2]float64
+	mean [][2]float64
+	// choice is the best value of a microlabel, by its parent's.
+	choice [][2]uint8
+	flow   [][2]float64
+	way    []float64
 }
 
-// point are marginals, or a change of them, and the vectors that follow.
+// point is a set of marginals, or a change of them, and the vectors that follow from it.
 type point struct{ mu, w []float64 }
 
-// NewSolver is a solver of the problem.
+// NewSolver returns a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
 	n := len(p.Parent)
 	s := &Solver{p: p, width: p.Rows.X.Cols + 1, step: 4 * n, end: make([]int32, n), s: make([]float64, 4*n), coef: make([]float64, 4*n), way: make([]float64, 4*n),
@@ -87,7 +112,7 @@ func (p *Problem) NewSolver() *Solver {
 	return s
 }
 
-// axpy is y += a x.
+// axpy sets y += a x.
 func axpy(y []float64, a float64, x []float64) {
 	x = x[:len(y)]
 	for k := range y {
@@ -105,7 +130,7 @@ func (s *Solver) score(i int) {
 	axpy(s.s, float64(s.p.Rows.Bias), s.w[(s.width-1)*s.step:])
 }
 
-// add is w += coef x_i.
+// add sets w += coef x_i.
 func (s *Solver) add(i int, w []float64) {
 	index, value := s.p.Rows.X.Row(i)
 	for c, by := range s.coef {
@@ -119,7 +144,7 @@ func (s *Solver) add(i int, w []float64) {
 	}
 }
 
-// place is the index of an edge's labeling in y, or for the root of its value.
+// place returns the index of an edge's labeling in y, or for the root that of its value.
 func (p *Problem) place(y []uint64, j int32) int {
 	if up := p.Parent[j]; up >= 0 {
 		return 4*int(j) + 2*bit(y, up) + bit(y, j)
@@ -127,8 +152,8 @@ func (p *Problem) place(y []uint64, j int32) int {
 	return bit(y, j)
 }
 
-// share is how the mass with a at the parent of j is divided by j's value. If there is no mass,
-// the best value gets all.
+// share returns how the mass with a at the parent of j is divided by j's value. If there is no
+// mass, the best value gets all of it.
 func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
 	zero, one = mu[4*int(j)+2*a], mu[4*int(j)+2*a+1]
 	if sum := zero + one; sum > 0 {
@@ -137,8 +162,8 @@ func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
 	return 1 - float64(s.choice[j][a]), float64(s.choice[j][a])
 }
 
-// value is what edge j adds to the gradient where the parent has a, including the part below: of
-// the best labelings, and of the mean.
+// value returns what edge j adds to the gradient where the parent has a, including the part below
+// it: for the best labelings, and for the mean.
 func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	for b := range 2 {
 		edge := s.p.cost(truth, j, a, b)
@@ -150,7 +175,7 @@ func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	return best, mean
 }
 
-// passUp adds edge j's part to the values of its parent: [JMLR] 3.4, and the same for the mean.
+// passUp adds edge j's part to the values of its parent ([JMLR] 3.4, and the same for the mean).
 func (s *Solver) passUp(truth []uint64, mu []float64, j int32) {
 	up := s.p.Parent[j]
 	for a := range 2 {
@@ -174,15 +199,15 @@ func (s *Solver) below(truth []uint64, mu []float64, j int32) {
 	}
 }
 
-// highest is the greatest gradient of a labeling. It also returns the mean times C. Both have the
-// part that all labelings share. below was called for the root.
+// highest returns the greatest gradient of a labeling, and the mean times C. Both include the part
+// that all labelings share. below must have been called for the root.
 func (s *Solver) highest(truth []uint64, mu []float64) (most, mean float64) {
 	best, m := s.value(truth, 0, 0)
 	return max(best[0], best[1]), float64(mu[0]*m[0]) + float64(mu[1]*m[1])
 }
 
 // shift moves mass at edge j, of the mass with a at its parent, from the value that gains less to
-// the other.
+// the other. k is K(x_i, x_i). It reports whether any mass moved.
 func (s *Solver) shift(truth []uint64, mu []float64, j int32, a int, k, c float64) bool {
 	_, mean := s.value(truth, j, a)
 	to := 0
@@ -235,7 +260,8 @@ func (s *Solver) shift(truth []uint64, mu []float64, j int32, a int, k, c float6
 	return true
 }
 
-// visit improves the marginals of an instance, and returns the gap that it had.
+// visit improves the marginals of an instance until its gap is at most enough, and returns the gap
+// that it had.
 func (s *Solver) visit(i int, enough float64) (gap float64) {
 	truth, mu, k, c := s.p.On[i], s.mu[i], s.p.Rows.Norm(i), s.p.Rows.RowC(i)
 	s.score(i)
@@ -275,7 +301,7 @@ func (s *Solver) visit(i int, enough float64) (gap float64) {
 	return gap
 }
 
-// settle makes the edges of an instance agree to the last bit. It divides C again from the root
+// settle makes the edges of an instance agree to the last bit: it divides C anew from the root
 // down.
 func (s *Solver) settle(i int) {
 	truth, mu := s.p.On[i], s.mu[i]
@@ -296,7 +322,7 @@ func (s *Solver) settle(i int) {
 	}
 }
 
-// open expands a state, and rebuilds w from it.
+// open sets the marginals to those of a state, and computes w from them.
 func (s *Solver) open(st *State) {
 	n := len(s.p.On)
 	if len(s.mu) == 0 {
@@ -340,7 +366,7 @@ func (s *Solver) rebuild() {
 	}
 }
 
-// price sets P and D of the marginals, at vectors recomputed from them, and returns the state.
+// price makes all edges agree, computes w from the marginals, sets P and D, and returns the state.
 func (s *Solver) price(sums *Sums) *State {
 	for i := range s.mu {
 		s.settle(i)
@@ -384,7 +410,7 @@ func (s *Solver) price(sums *Sums) *State {
 	return st
 }
 
-// product is that of two vectors.
+// product returns the inner product of two vectors.
 func product(a, b []float64) (sum float64) {
 	b = b[:len(a)]
 	for k, x := range a {
@@ -393,7 +419,7 @@ func product(a, b []float64) (sum float64) {
 	return sum
 }
 
-// cost is the loss of a change of the marginals.
+// cost returns the loss of a change of the marginals.
 func (s *Solver) cost(mu []float64) (sum float64) {
 	for i, truth := range s.p.On {
 		for n, m := range mu[i*s.step:][:s.step] {
@@ -405,10 +431,11 @@ func (s *Solver) cost(mu []float64) (sum float64) {
 	return sum
 }
 
-// extrapolate raises D along the way that the passes since the last leap have come. Passes move one instance at a
-// time, by steps of gain/K(x, x), so they creep where C is large and instances hold each other: of equal rows with unlike
-// labels all masses have to grow together. The way is made conjugate to the one before, as of conjugate gradients, whose
-// gradient the passes stand for. It ends at the maximum of D, or where a marginal becomes 0.
+// extrapolate raises D along the change of the marginals since the last extrapolation. Passes move
+// one instance at a time, by steps of gain/K(x, x), so they creep where C is large and instances
+// hold each other: of equal rows with different labels all masses have to grow together. The
+// direction is made conjugate to the previous one, as in conjugate gradients, with the passes in
+// place of the gradient. The step ends at the maximum of D, or where a marginal becomes 0.
 func (s *Solver) extrapolate() {
 	if s.leaps++; s.last.mu == nil || s.leaps > leapsUntilSettled {
 		for i := range s.mu {
@@ -434,7 +461,8 @@ func (s *Solver) extrapolate() {
 		}
 		s.free(s.along)
 	}
-	if !(math.Abs(back) <= mostBack && s.walk(s.along)) { // begin anew with the passes' own way
+	// Otherwise begin anew with the passes' own direction.
+	if !(math.Abs(back) <= mostBack && s.walk(s.along)) {
 		copy(s.along.mu, s.last.mu)
 		copy(s.along.w, s.last.w)
 		s.walk(s.along)
@@ -442,7 +470,8 @@ func (s *Solver) extrapolate() {
 	copy(s.last.mu, s.all)
 }
 
-// free drops instances from a way that could not go it once more, and makes its vectors.
+// free removes from a direction the instances that could not move along it once more, and computes
+// its vectors.
 func (s *Solver) free(d point) {
 	clear(d.w)
 	for i, mu := range s.mu {
@@ -464,7 +493,7 @@ func (s *Solver) free(d point) {
 	}
 }
 
-// walk goes along d as far as D rises. false: it can't go anywhere.
+// walk moves along d as far as D rises. It returns false if it cannot move.
 func (s *Solver) walk(d point) bool {
 	cost, held, curve := s.cost(d.mu), product(s.w, d.w), product(d.w, d.w)
 	slope := cost - held
@@ -497,8 +526,9 @@ func (s *Solver) walk(d point) bool {
 	return true
 }
 
-// Solve improves the marginals by passes over the instances and prices what it got. warm nil:
-// from nothing. Only ctx's cancellation is an error. The result shares no memory with warm.
+// Solve improves the marginals by passes over the instances, and returns the best state that it
+// found. A nil warm is a fresh start. The only error is that of a cancelled ctx. The result shares
+// no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	n := len(s.p.On)
@@ -507,8 +537,8 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		warm = s.price(&Sums{})
 	}
 	best := warm.clone()
-	// keep takes a state that is better. Near the optimum D stays as it is while rounding moves P
-	// up and down.
+	// keep makes st the best state if it is better. Near the optimum D stays as it is while rounding
+	// moves P up and down.
 	keep := func(st *State) {
 		if gap := best.Primal - best.Dual; st.Primal-st.Dual < gap || st.Dual-best.Dual > float64(rises*gap) {
 			best = st
@@ -516,7 +546,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	}
 	s.last, s.along = point{}, point{}
 	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
-	within := aim // what the instances' gaps, each at its visit, are to add up to
+	within := aim // for the sum of the visits' gaps
 	each := (s.p.Rows.X.NNZ + int64(n)) / int64(max(n, 1)) * int64(len(s.p.Parent))
 	order, gaps := []uint32(nil), make([]float64, n)
 	for epoch := range o.MaxEpochs {
@@ -558,8 +588,8 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 	return best, sums, nil
 }
 
-// Weights are a vector a microlabel, in float32, such that the sum of v_j.x over the nodes of a union of partial
-// paths is w.phi(x, y) up to what all y share:
+// Weights returns a vector for each microlabel, in float32, such that the sum of v_j.x over the
+// nodes of a union of partial paths is w.phi(x, y), up to a part that all y share:
 //
 //	v_j = w_e^(1,1) - w_e^(1,0) of the edge e above j  +  sum over edges e' below j of w_e'^(1,0) - w_e'^(0,0)
 func (s *Solver) Weights(st *State) []mapper.Override {

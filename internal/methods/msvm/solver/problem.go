@@ -218,7 +218,8 @@ func (s *State) Carry(from, to float64, tree bool) {
 	for _, b := range s.Value {
 		sum += b
 	}
-	if by > 1 { // D of by times b is by sum - by^2 (sum - D)
+	// At by times b, D is by sum - by^2 (sum - D).
+	if by > 1 {
 		by = max(1, min(by, sum/(2*(sum-s.Dual))))
 	}
 	for k := range s.Value {

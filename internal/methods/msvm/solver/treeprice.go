@@ -31,7 +31,8 @@ func (s *Solver) cost(i int, r int32, z []float64) float64 {
 		return e - (z[t.level[r]-1] - s.score(i, r))
 	}
 	a := s.p.Class[i]
-	for a != r { // down to the last common node both sums are alike
+	// Down to the last common node both sums are alike.
+	for a != r {
 		if a > r {
 			a = t.Parent[a]
 		} else {
