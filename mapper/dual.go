@@ -58,6 +58,7 @@ type list struct {
 	a [][Lanes]float64
 }
 
+// clear empties the list.
 func (t *list) clear() {
 	t.rows, t.work, t.pos, t.live, t.a = t.rows[:0], t.work[:0], t.pos[:0], t.live[:0], t.a[:0]
 }
@@ -141,6 +142,7 @@ func (t *dualSolver) close() {
 	t.clearV()
 }
 
+// clearV zeroes v and the support where they are not zero.
 func (t *dualSolver) clearV() {
 	for _, line := range t.touched {
 		t.v[line] = [Lanes]float64{}

@@ -2,5 +2,5 @@
 
 package mapper
 
-// native are the kernels of this CPU: none but Go's.
+// native returns no kernels: this CPU has Go's alone.
 func native() []Kernel { return nil }

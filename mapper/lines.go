@@ -24,6 +24,7 @@ type lines struct {
 	before []uint32
 }
 
+// newLines returns lines for problems with this many columns.
 func newLines(cols int) lines {
 	return lines{n: cols + 1, mark: make([]uint64, cols/64+1), before: make([]uint32, cols/64+1)}
 }

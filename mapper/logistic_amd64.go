@@ -55,7 +55,7 @@ func laneCodes512(from *[Lanes][Lanes]float32, lanes uint64, share float32, code
 //go:noescape
 func above512(c *[Lanes]float32, pos *uint16, n int, limit float32, rows *uint32, most int) int
 
-// loopsOf are the tile loops that go with a kernel.
+// loopsOf returns the loops that correspond to a kernel.
 func loopsOf(k Kernel) loops {
 	if k.String() == "avx512" {
 		return loops{product512, advance512, turn512, times512, difference512, weigh512, price512,

@@ -49,6 +49,7 @@ type loops struct {
 var goLoops = loops{product, advance, turn, times, difference, weighRows, priceRow,
 	along, mixed, scaled, slopes, outside, edges, transposed, laneSums, laneCodes, rowsAbove}
 
+// product and the functions below up to edges are described at the fields of loops.
 func product(p, h *[Lanes]float32, n int, sum *[Lanes]float64) {
 	*sum = [Lanes]float64{}
 	ps, hs := unsafe.Slice(p, n), unsafe.Slice(h, n)

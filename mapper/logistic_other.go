@@ -2,5 +2,5 @@
 
 package mapper
 
-// loopsOf are the tile loops that go with a kernel: none but Go's.
+// loopsOf returns the loops in Go, whatever the kernel.
 func loopsOf(Kernel) loops { return goLoops }

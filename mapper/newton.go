@@ -152,6 +152,7 @@ func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
 	}
 }
 
+// newNewton returns memory for d columns, the bias's among them.
 func newNewton(d int) *newton {
 	n := &newton{d: d, w: make([][Lanes]float64, d), factor: make([]float64, d*d), x: make([]float64, d)}
 	for l := range n.hessian {

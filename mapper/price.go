@@ -60,7 +60,7 @@ func (t *dualSolver) crowding(band float64, fall [Lanes]float64, behindSample bo
 	if t.p.sampleStride() == 1 || band == math.MaxFloat64 || band == 0 && !behindSample {
 		return fall
 	}
-	begin := 1.0 // rows with margins from here on may be left out
+	begin := 1.0 // margins from here on may be left out
 	if behindSample {
 		begin = 0
 	}

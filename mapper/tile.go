@@ -31,6 +31,7 @@ type tile struct {
 	y *[spreadLines]float32
 }
 
+// newTile returns the memory for blocks of p.
 func newTile(p *Problem) tile {
 	return tile{
 		p: p, sign: make([]uint16, p.X.Rows), w: make([][Lanes]float32, p.X.Cols+1),

@@ -17,6 +17,7 @@ type columns struct {
 // end is greater than all nodes. It ends lists.
 const end = math.MaxInt32
 
+// override is a node's own value of a feature.
 type override struct {
 	node  int32
 	value float32
@@ -58,6 +59,7 @@ type inputs struct {
 	entry []input
 }
 
+// input is the sum of the contributions to a parent at a feature.
 type input struct {
 	sum       float64
 	curvature float64
@@ -171,6 +173,7 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+// zeroed returns a slice of n zeros, in the memory of s if that is enough.
 func zeroed[T any](s []T, n int) []T {
 	s = resize(s, n)
 	clear(s)

@@ -142,6 +142,7 @@ type numbers struct {
 	pattern, flagged []int32
 }
 
+// newFactored returns memory for a numeric factorisation.
 func newFactored(f *factor) *factored {
 	return &factored{factor: f, row: make([]int32, f.fill()), value: make([]float64, f.fill()), diag: make([]float64, len(f.order))}
 }

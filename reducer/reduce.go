@@ -71,6 +71,7 @@ type Task struct {
 	Unwanted func() bool
 }
 
+// unwanted reports whether the task's result is no longer wanted.
 func (t *Task) unwanted() bool { return t.Unwanted != nil && t.Unwanted() }
 
 // Sums are the range's shares of the joint figures. Primal and Dual need Task.Certify.

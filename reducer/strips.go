@@ -223,6 +223,7 @@ type stripLoops struct {
 // stripSums are the shares of Sums by feature.
 type stripSums struct{ restart, moved [stripWidth]float64 }
 
+// goLoops is the implementation that every other one must equal to the bit.
 var goLoops = stripLoops{openStrip, addSums, addDegrees, beginStrips, eliminateStrips, substituteStrips}
 
 func openStrip(node *strip, x, prev *float32, n int, beta float32) {

@@ -2,5 +2,5 @@
 
 package reducer
 
-// fastest are the loops for this CPU: none but Go's.
+// fastest returns the loops in Go: this CPU has no others.
 func fastest() stripLoops { return goLoops }

@@ -92,6 +92,7 @@ func (p *Problem) LogPrior(at *Point) (sum float64) {
 
 var log2Pi = hblr.Log(2 * math.Pi)
 
+// logs returns the logarithms of x.
 func logs(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
@@ -156,6 +157,7 @@ func (s *Solver) sums(phi []float64) []float64 {
 	return s.node
 }
 
+// add sets y += x.
 func add(y, x []float64) {
 	for i, v := range x {
 		y[i] += v

@@ -41,6 +41,7 @@ const (
 	trajectory = math.Pi / 2
 )
 
+// update adapts the step size to the acceptance of the last trajectory.
 func (a *Adaptation) update(accept float64) {
 	a.Count++
 	n := float64(a.Count)

@@ -53,6 +53,7 @@ func (Kernel) of(kernels *[Lanes / quarter]func(*pass), lanes int) func(*pass) {
 	return kernels[lanes/quarter-1]
 }
 
+// product, turn and advance run the kernel's loop, or Go's if it has none.
 func (k *Kernel) product(e *product, line int) {
 	if f := k.products[line/eighth-1]; f != nil {
 		f(e)

@@ -83,6 +83,7 @@ type Solved struct {
 	Passes int
 }
 
+// sized returns a vector of n undefined numbers, in the memory of v if that is enough.
 func sized(v []float64, n int) []float64 {
 	if cap(v) < n {
 		return make([]float64, n)

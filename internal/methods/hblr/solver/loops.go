@@ -114,6 +114,7 @@ type lineLoop struct {
 // mask sets a lane of a mask.
 func mask(lanes *[Lanes]float64, l int) { lanes[l] = math.Float64frombits(math.MaxUint64) }
 
+// masked returns x in the lanes of a mask, and else 0.
 func masked(lanes *[Lanes]float64, l int, x float64) float64 {
 	return math.Float64frombits(math.Float64bits(lanes[l]) & math.Float64bits(x))
 }

@@ -9,7 +9,8 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// near is a block's problem over the rows in doubt and their features alone. Solving it costs
+// near is a block's problem over its near rows, those that are positive or have a large curvature
+// p (1-p) in some lane, and their features alone. Solving it costs
 // little and gives a step of the whole block. The gradient, the losses and the search along the
 // step are over all rows, so only the direction is approximate.
 //
@@ -111,6 +112,7 @@ func (a *far) phi(l int, s float64) (value, slope, bend float64) {
 	return float64(own*float64(t*t))/2 + float64(total*t), t, t / (total + float64(own*t))
 }
 
+// phiSteps and phiTolerance end Newton's method in phi. largestLog bounds y = log t.
 const phiSteps, phiTolerance, largestLog = 60, 1e-13, 700
 
 // locate sets the loss at s.

@@ -11,6 +11,7 @@ import (
 // DiagonalScales takes the diagonal instead of I: 1/sum_x x_i^2.
 func (r Rows) DiagonalScales() []float64 { return inverse(r.Squares()) }
 
+// inverse replaces each number above 0 by its inverse.
 func inverse(out []float64) []float64 {
 	for i, s := range out {
 		if s > 0 {

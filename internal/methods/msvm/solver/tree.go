@@ -96,6 +96,7 @@ type nodes struct {
 	b    []float64
 }
 
+// newNodes computes what the solver needs of the problem's tree.
 func newNodes(p *Problem) *nodes {
 	tr := p.Tree
 	n := len(tr.Parent)
@@ -463,6 +464,7 @@ func (t *nodes) put(r int32, by float64) {
 	}
 }
 
+// touch adds to the delta of a node.
 func (t *nodes) touch(n int32, by float64) {
 	if !t.mark[n] {
 		t.mark[n] = true

@@ -24,6 +24,7 @@ type vectors struct {
 	some []float64
 }
 
+// newVectors returns vectors of zeros for this many classes.
 func newVectors(rows *mapper.Problem, classes int) vectors {
 	width := rows.X.Cols + 1
 	v := vectors{rows: rows, width: width, step: 1, classStride: width, kernel: kernelOf(rows.Kernel)}

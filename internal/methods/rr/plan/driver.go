@@ -322,6 +322,7 @@ func (d *driver) Step() (method.Step, bool) {
 // allSets means the blocks of all independent sets.
 const allSets = -1
 
+// ranges returns the number of feature ranges.
 func (d *driver) ranges() uint32 { return uint32(len(d.plan.RangeBegin) - 1) }
 
 // tasks returns the tasks of an operation on the blocks of a set. They read the internals and what

@@ -12,49 +12,75 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures of the estimate. A slot takes for each feature the mapper's tile (64 bytes), sixteen
-// parents (64) and the walk to them (16), and more for those that a block needs. A v_n has most
-// features of its support vectors. docs/deploy.md compares the estimates with measurements.
+// Numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md compares the
+// estimates with measurements.
 const (
+	// slotBytesPerFeature is what a slot takes for each feature: the mapper's tile, sixteen
+	// parents, and the walk to them.
 	slotBytesPerFeature = 64 + 64 + 16
-	bytesPerLine        = 138       // a feature that a block needs: v, support, places
-	curveBytesPerLine   = 64        // squared hinge below internals: the tile of curvatures
-	slotBytesPerRow     = 2         // signs
-	bytesPerListed      = 240 + 138 // a row that a block visits, and one that it will visit next
-	listedRows          = 64 << 10  // at most, of one block, as crowded bands are narrowed
-	slotBytesFixed      = 4 << 20
-	neighbours          = 32 // rows that serve a class, besides those around its positives
-	rowsPerPositive     = 7  // that have served a class, and left features in the internals above it
-	bytesPerRow         = 2.5
-	bytesPerDual        = 4
-	bytesPerEntry       = 3
-	bytesPerOverride    = 5  // of an internal's vector
-	bytesPerWeight      = 6  // of the model
-	keptPerEntry        = 16 // of a v_n: feature, float64 sum, curvature, and the room they grew in
-	keptPerRow          = 8  // of a block's working set: its number, the lanes that visit it and those with a dual
-	keptPerDual         = 8
-	keptPerOverride     = 8  // decoded
-	reducePerEntry      = 42 // of a v_n, in the first sweep: as received and by feature
-	reducePerOverride   = 45 // x and x_prev by feature; x+ by feature, decoded and coded; copies of groups
-	bytesPerDense       = 5.25
+	// bytesPerLine is what it takes in addition for each feature that a block needs: v, support and
+	// places.
+	bytesPerLine = 138
+	// curveBytesPerLine is the tile of curvatures, with the squared hinge and internals.
+	curveBytesPerLine = 64
+	// slotBytesPerRow is a row's signs.
+	slotBytesPerRow = 2
+	// bytesPerListed is for a row that a block visits, and one that it will visit next.
+	bytesPerListed = 240 + 138
+	// listedRows is the most rows that a block lists, as crowded bands are narrowed.
+	listedRows = 64 << 10
+	// slotBytesFixed is independent of the data.
+	slotBytesFixed = 4 << 20
+	// neighbours is the number of rows that serve a class besides those around its positives.
+	neighbours = 32
+	// rowsPerPositive is the number of rows for each positive that have served a class and left
+	// features in the internals above it.
+	rowsPerPositive = 7
+	// bytesPerRow, bytesPerDual and bytesPerEntry are those of a stored working set, dual and entry
+	// of a v_n, which has most features of its support vectors.
+	bytesPerRow   = 2.5
+	bytesPerDual  = 4
+	bytesPerEntry = 3
+	// bytesPerOverride is an entry of an internal's vector.
+	bytesPerOverride = 5
+	// bytesPerWeight is an entry of the model.
+	bytesPerWeight = 6
+	// keptPerEntry is an entry of a v_n in memory: feature, float64 sum, curvature, and the room
+	// they grew in.
+	keptPerEntry = 16
+	// keptPerRow is a row of a block's working set: its number, the lanes that visit it and those
+	// with a dual.
+	keptPerRow = 8
+	// keptPerDual is a dual in memory, and keptPerOverride a decoded override.
+	keptPerDual     = 8
+	keptPerOverride = 8
+	// reducePerEntry is an entry of a v_n in the first sweep's reduce: as received and by feature.
+	reducePerEntry = 42
+	// reducePerOverride is an override there: x and x_prev by feature, x+ by feature, decoded and
+	// coded, and copies of groups.
+	reducePerOverride = 45
+	// bytesPerDense is an entry of a graph's internal.
+	bytesPerDense = 5.25
 )
 
-// Seconds of one core. The first is for one nonzero and one class of a pass over the data, for
-// all passes of a sweep. The second is for a byte that a sweep writes: it is encoded, stored,
-// read and reduced. go run ./test/bench/scaling compares them with measurements.
+// Seconds of one core. visitSeconds is for one nonzero and one class, in all passes of a sweep.
+// byteSeconds is for a byte that a sweep writes: it is encoded, stored, read and reduced. The smooth
+// ones are the logistic loss's, which has exponentials and dense values. go run ./test/bench/scaling
+// compares them with measurements.
 const (
 	visitSeconds, byteSeconds             = 0.7e-9, 37e-9
-	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9 // the logistic loss: exponentials, and dense values
+	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9
 )
 
-// Sweeps to a gap of 1e-2.
+// Usual numbers of sweeps to a gap of 1e-2, with the hinges, with the logistic loss, and without
+// internals.
 const (
 	sweeps       = 16
 	smoothSweeps = 8
 	flatSweeps   = 4
 )
 
-// estimate says what a plan of a tree takes.
+// estimate returns the memory, storage and time that a plan of a tree takes.
 func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Estimate {
 	data := spec.GetData()
 	d, rows := data.GetFeatures()+1, data.GetInstances()
@@ -80,9 +106,11 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	for _, v := range blockCosts(tree, data, plan) {
 		work += visit * v
 	}
-	values := value * float64(e.StoreSweep) / 2 // half is for the task that writes a value, half for the one that reads it
+	// Half is for the task that writes a value, half for the one that reads it.
+	values := value * float64(e.StoreSweep) / 2
 	e.SecondsSweep = []float64{work + values, values}
-	if len(tree.Internals()) == 0 { // nothing is reduced, and all rows may be short of a bias that is still too high
+	// Without internals nothing is reduced, and all rows may be listed while the bias is too high.
+	if len(tree.Internals()) == 0 {
 		if !logistic {
 			e.WorkerSlot += bytesPerListed * (rows - listed(data))
 		}
@@ -91,9 +119,8 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	return e
 }
 
-// sparse sets the parts of an estimate that are sparse: duals, the terminals' v and the
-// internals' x. x is dense on a graph. Without internals there is no v, and the duals are what is
-// kept.
+// sparse sets the parts of an estimate that are sparse: duals, the terminals' v and the internals'
+// x. x is dense on a graph. Without internals there is no v, and a worker keeps the duals alone.
 func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) {
 	data := spec.GetData()
 	d, internals := data.GetFeatures()+1, uint64(len(tree.Internals()))
@@ -122,14 +149,16 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	e.StoreSweep = duals + uint64(bytesPerEntry*entries)/method.FirstSweeps + coded
 	e.StoreJob = 2*e.StoreSweep + max(e.StoreSweep, uint64(bytesPerWeight*first.weights))
 	e.StoreLocal = method.FirstSweeps * 3 * e.StoreSweep
-	e.TrafficSweep = 2*e.StoreSweep + duals + coded // written once; duals read by maps, v by reduces, x by maps, of some groups twice
+	// All is written once. Maps read duals, and x, of some groups twice; reduces read v.
+	e.TrafficSweep = 2*e.StoreSweep + duals + coded
 }
 
-// ApartBytes is the memory of a slot for a block from which on it is given up while a range is
-// reduced, and the other way round.
+// ApartBytes is the memory of a slot for a block from which on the slot frees it while it reduces a
+// range, and the other way round.
 const ApartBytes = 64 << 20
 
-// SlotBytes is what the solve of a block over such data takes, the curvatures below internals not counted.
+// SlotBytes returns the bytes that the solve of a block over such data takes, without the
+// curvatures below internals.
 func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(o, d) +
 		slotBytesPerRow*d.GetInstances() + bytesPerListed*listed(d) + slotBytesFixed
@@ -139,11 +168,11 @@ func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	return n
 }
 
-// listed is the number of rows that a block below internals lists at most.
+// listed returns the most rows that a block below internals lists.
 func listed(d *taxonv1.Data) uint64 { return min(d.GetInstances(), listedRows) }
 
-// lines is the number of features that the tiles of a block have lines for: those of the rows that it
-// lists, or all if they are more than a third (mapper/lines.go).
+// lines returns the number of features that the tiles of a block have lines for: those of the rows
+// that it lists, or all if they are more than a third (mapper/lines.go).
 func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
 	n := uint64(newVocabulary(d).distinct(float64(listed(d))))
@@ -154,13 +183,18 @@ func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
 }
 
 const (
-	denseBelow = 1024 // columns: half-full rows with fewer are laid out lane by lane (mapper/lanes.go),
-	denseLanes = 4    // for at most this many lanes each, in lines of 16 features
-	denseLane  = 64   // its dual, bound, place and numbers, and its duals of a pass before
+	// denseBelow is the number of columns below which half-full rows are laid out lane by lane
+	// (mapper/lanes.go), in lines of 16 features.
+	denseBelow = 1024
+	// denseLanes is the greatest number of lanes that a row is laid out for.
+	denseLanes = 4
+	// denseLane is the bytes of a row and lane: its dual, bound, place and numbers, and its duals of
+	// a pass before.
+	denseLane = 64
 )
 
-// denseRows is the most bytes that a slot of a hinge job takes to lay rows out lane by lane. It
-// is 0 where rows are sparse or wide, because then it does not.
+// denseRows returns the most bytes that a slot of a hinge job takes to lay out rows lane by lane.
+// It is 0 where rows are sparse or wide, because they are not laid out then.
 func denseRows(d *taxonv1.Data) uint64 {
 	rows, features := d.GetInstances(), d.GetFeatures()
 	if features >= denseBelow || 2*d.GetNonzeros() < rows*features {
@@ -169,9 +203,10 @@ func denseRows(d *taxonv1.Data) uint64 {
 	return denseLanes * rows * (64*((features+16)/16) + denseLane)
 }
 
-// versions is the number of versions of the internals that a worker holds decoded: x, the one
+// versions returns the number of versions of the internals that a worker holds decoded: x, the one
 // before, and, if all blocks see the same x, the one that a safeguard step may return to. The first
-// one is nearly twice as large: it counts twice, or where groups are many has none before it.
+// one is nearly twice as large, so it counts twice; where there are many groups it has none before
+// it.
 func versions(plan *Plan) uint64 {
 	if len(plan.GroupBegin) <= 2 {
 		return 4
@@ -179,12 +214,12 @@ func versions(plan *Plan) uint64 {
 	return 2
 }
 
-// An internal differs from its parent where the terminals below it have support, on the features
-// of the rows that serve their classes. So the distinct features of these rows bound its entries.
-// In a vocabulary of falling frequency they are far fewer than all features.
-
 // groupEntries estimates the entries of a tree's internals: those of all groups, each of which has
 // a copy of those above its terminals, and the most that a worker keeps at a time.
+//
+// An internal differs from its parent where the terminals below it have support, on the features of
+// the rows that serve their classes. So the distinct features of these rows bound its entries. As
+// frequencies of words fall, they are far fewer than all features.
 func groupEntries(tree *taxonomy.Tree, d *taxonv1.Data, plan *Plan) (all, kept uint64) {
 	rows, voc := supportBelow(tree, d), newVocabulary(d)
 	seen := make([]int, tree.Len()) // by the group, from 1
@@ -209,7 +244,7 @@ func groupEntries(tree *taxonomy.Tree, d *taxonv1.Data, plan *Plan) (all, kept u
 	return all, kept
 }
 
-// supportBelow is, for each node, the number of rows that serve the classes below it.
+// supportBelow returns, for each node, the number of rows that serve the classes below it.
 func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	rows := make([]float64, tree.Len())
 	all := float64(d.GetInstances())
@@ -227,10 +262,11 @@ func supportBelow(tree *taxonomy.Tree, d *taxonv1.Data) []float64 {
 	return rows
 }
 
-// vocabulary has the number of distinct features of a number of rows. The numbers of rows grow by
-// a quarter each.
+// vocabulary tabulates the number of distinct features of a number of rows. The numbers of rows
+// grow by a quarter each.
 type vocabulary struct{ rows, features []float64 }
 
+// newVocabulary returns the vocabulary of data with these counts of features.
 func newVocabulary(d *taxonv1.Data) *vocabulary {
 	v := &vocabulary{rows: []float64{0}, features: []float64{1}} // the bias
 	buckets := countBuckets(d)
@@ -247,7 +283,7 @@ func newVocabulary(d *taxonv1.Data) *vocabulary {
 	}
 }
 
-// distinct is the number of distinct features of this many rows, if each draws its own.
+// distinct returns the number of distinct features of this many rows, if each draws its own.
 func (v *vocabulary) distinct(rows float64) float64 {
 	k := sort.SearchFloat64s(v.rows, rows)
 	if k == 0 || k == len(v.rows) {
@@ -257,25 +293,35 @@ func (v *vocabulary) distinct(rows float64) float64 {
 	return v.features[k-1] + part*(v.features[k]-v.features[k-1])
 }
 
-// With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v, what
-// its block sends to each parent (v, and in priced sweeps G), and the internals' x. These are the
-// bytes of an entry of the values, and of what a worker makes of them:
+// With the logistic loss every dual is nonzero, and all vectors are dense: a terminal's v, its
+// block's contributions to each parent (v, and in priced sweeps G), and the internals' x. These are
+// the bytes of an entry.
 const (
-	smoothState  = 4      // float32 of a terminal's v; an index more for all lanes
-	smoothTiles  = 7 * 64 // a feature of a slot: see mapper.logisticSolver
-	smoothRows   = 4 * 64 // a row of a slot
-	smoothResult = 3 * 64 // a feature: the new v while it grows, and coded
+	smoothState  = 4      // v of a terminal
+	smoothTiles  = 7 * 64 // a feature's tiles in a slot
+	smoothRows   = 4 * 64 // a row in a slot
+	smoothResult = 3 * 64 // a feature of the new v
 )
 
-// smoothBytes are those that differ between trees, with arrays, and graphs, with lists.
+// smoothBytes holds the bytes that differ between trees, which have arrays, and graphs, which have
+// lists.
 type smoothBytes struct {
-	sent    uint64  // v and G: float32 and curvature, float32; in lists with an index each
-	vector  float64 // x
-	decoded uint64  // x and x_prev, and of lists the one that takes their place
-	send    uint64  // a feature and parent of a block: v and G as they are made, and coded
-	reduceV uint64  // a feature and sender of a range: as received; of lists decoded, and by feature
-	reduceX uint64  // a feature and internal of a range: x, x_prev and x+, coded, too; of lists by node and by feature
-	undo    uint64  // a feature and level: the log of the walk through lists
+	// sent is v and G: float32 and curvature, and float32. In lists each has an index.
+	sent uint64
+	// vector is x.
+	vector float64
+	// decoded is x and x_prev, and with lists the one that replaces them.
+	decoded uint64
+	// send is for a feature and parent of a block: v and G as they are made, and coded.
+	send uint64
+	// reduceV is for a feature and sender of a range: as received, and with lists decoded and by
+	// feature.
+	reduceV uint64
+	// reduceX is for a feature and internal of a range: x, x_prev and x+, also coded, and with
+	// lists by node and by feature.
+	reduceX uint64
+	// undo is for a feature and level: the log of the walk through lists.
+	undo uint64
 }
 
 var (
@@ -283,16 +329,20 @@ var (
 	smoothLists  = smoothBytes{sent: 2 * 7, vector: bytesPerDense, decoded: 3 * 8, send: 2*13*5/4 + 12, reduceV: 2 * (13 + 16), reduceX: 2*(8+8) + 2*16, undo: 24}
 )
 
-// smoothPlan counts the dense vectors of a job with logistic loss.
+// smoothPlan counts the dense vectors of a job with the logistic loss.
 type smoothPlan struct {
 	features, terminals, internals uint64
-	senders                        uint64 // pairs of a block and a parent of its terminals
-	most                           uint64 // parents of one block
-	width                          uint64 // features of the widest range
-	depth                          uint64
-	graph                          bool
+	// senders is the number of pairs of a block and a parent of its terminals.
+	senders uint64
+	// most is the greatest number of parents of a block.
+	most uint64
+	// width is the number of features of the widest range.
+	width uint64
+	depth uint64
+	graph bool
 }
 
+// smoothPlanOf counts the vectors of a plan.
 func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) smoothPlan {
 	s := smoothPlan{
 		features: spec.GetData().GetFeatures() + 1, terminals: uint64(len(plan.BlockTerminals)),
@@ -314,8 +364,8 @@ func smoothPlanOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) smooth
 	return s
 }
 
-// parentsOf is the number of distinct parents of a block's terminals, which are ordered by
-// family. On a graph it is the number of distinct sets of neighbours.
+// parentsOf returns the number of distinct parents of a block's terminals, which are ordered by
+// family. On a graph it returns the number of distinct sets of neighbours.
 func parentsOf(tree *taxonomy.Tree, terminals []uint32) uint64 {
 	n := uint64(0)
 	for i, t := range terminals {

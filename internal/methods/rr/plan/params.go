@@ -39,6 +39,7 @@ const (
 	sums
 )
 
+// sumNames describes the figures in the order of their constants.
 var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "inner_gap"}, {Name: "restart"}, {Name: "moved"},
 	{Name: "support", Count: true}, {Name: "working", Count: true}, {Name: "visits", Count: true}}
 

@@ -21,13 +21,12 @@ const (
 	KeptGroups = 3
 )
 
-// newPlan cuts the training of tree on the data of spec into blocks of terminals and
-// feature ranges.
+// newPlan cuts the training of tree on the data of spec into blocks of terminals and feature
+// ranges.
 //
 // A block holds at most 16 terminals of one independent set (on a graph: with equally many
-// neighbours), siblings adjacent;
-// block numbers follow the depth-first order of the parents within each set.
-// Ranges cover [0, features], the bias being feature number `features` when it is on.
+// neighbours), siblings adjacent. Block numbers follow the depth-first order of the parents within
+// each set. Ranges cover [0, features]. The bias is feature number `features` when it is on.
 func newPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *Plan {
 	setOf, sets := NodeSets(tree, spec.GetOptions())
 	p := &Plan{Sets: sets, BlockBegin: []uint32{0}}
@@ -52,7 +51,7 @@ func terminalsByFamily(tree *taxonomy.Tree) []uint32 {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b uint32) int {
-		if tree.IsGraph() { // fewest neighbours first, those with the same neighbours together
+		if tree.IsGraph() { // by number of neighbours, then by these
 			x, y := tree.Adjacent.Of(int32(a)), tree.Adjacent.Of(int32(b))
 			return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y))
 		}
@@ -113,8 +112,8 @@ func groups(blockBegin []uint32) []uint32 {
 	return out
 }
 
-// blockCosts estimates the nonzeros a block visits in one pass over the data: every
-// lane sees every row, and the rows of its own class again and again.
+// blockCosts estimates the nonzeros that a block visits in one pass over the data: every lane sees
+// every row, and the rows of its own class repeatedly.
 func blockCosts(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	row := float64(data.GetNonzeros()) / float64(max(data.GetInstances(), 1))
 	cost := make([]float64, len(p.BlockSet))

@@ -8,9 +8,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures of the first sweep, whose duals and working sets are the largest of a training. They are
+// Numbers of the first sweep, whose duals and working sets are the largest of a training. They are
 // fitted to trainings of titles (YSO), glosses (WordNet), web pages by character n-grams, pages like
-// LWIKI's, and rows of few rare words; docs/deploy.md has the measurements. A class's duals lie on
+// LWIKI's, and rows of few rare words. docs/deploy.md has the measurements. A class's duals lie on
 //
 //   - rows around its positives, supportPerPositive for each;
 //   - rows that hold one of its positives' words without being positive. Most words are told apart
@@ -23,21 +23,28 @@ const (
 	supportPerWord     = 24
 	supportPerClass    = neighbours
 	strangers          = 5
-	strangersFlat      = 20 // without internals blocks are solved to their end at once
-	workingPerSupport  = 1.5
-	workingFlat        = 3           // at most, as mapper narrows crowded bands
-	sampleRows         = SampledFrom // at most, of a first sweep that sees a sample
+	// strangersFlat replaces strangers without internals, where blocks are solved to their end.
+	strangersFlat     = 20
+	workingPerSupport = 1.5
+	// workingFlat bounds workingPerSupport without internals, as the mapper narrows crowded bands.
+	workingFlat = 3
+	// sampleRows bounds the rows of a first sweep that sees a sample.
+	sampleRows = SampledFrom
 )
 
 // firstSweep holds the sizes of the values that a first sweep's MAP tasks write.
 type firstSweep struct {
-	support float64 // duals
-	rows    float64 // of the blocks' working sets
-	entries float64 // of the blocks' contributions to their parents
-	weights float64 // of the classes at the end, where they differ from their parents'
+	// support is the number of duals.
+	support float64
+	// rows is the number of rows of the blocks' working sets.
+	rows float64
+	// entries is the number of entries of the blocks' contributions to their parents.
+	entries float64
+	// weights is the number of the classes' final weights that differ from their parents'.
+	weights float64
 }
 
-// firstSweepOf estimates a first sweep.
+// firstSweepOf estimates the first sweep of a plan.
 func firstSweepOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) (f firstSweep) {
 	d := spec.GetData()
 	rows, voc := float64(d.GetInstances()), newVocabulary(d)
@@ -50,7 +57,7 @@ func firstSweepOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) (f fir
 		alone, perSupport = strangers/wordsInCommon(d), workingPerSupport
 	}
 	for b := range len(plan.BlockBegin) - 1 {
-		all, siblings := 0.0, 0.0 // rows with a dual, of the block and below a parent
+		all, siblings := 0.0, 0.0 // rows with a dual
 		terminals := plan.Block(b)
 		for i, n := range terminals {
 			positives := 0.0
@@ -76,7 +83,8 @@ func firstSweepOf(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) (f fir
 	return f
 }
 
-// wordsInCommon is the expected number of features that two rows share, sum_f (count_f / rows)^2.
+// wordsInCommon returns the expected number of features that two rows share, sum_f
+// (count_f / rows)^2.
 func wordsInCommon(d *taxonv1.Data) float64 {
 	sum := 1e-9 // of rows that share none
 	for _, b := range countBuckets(d) {
