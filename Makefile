@@ -29,6 +29,17 @@ build: ## bin/taxon; git's revision is stamped into it (taxon version)
 test: ## all tests
 	go test ./...
 
+# Packages with files that differ from the last commit; if none do, those that it changed.
+TOUCHED = { git diff --name-only HEAD -- '*.go'; git ls-files -o --exclude-standard -- '*.go'; } | grep . || git show --name-only --format= HEAD -- '*.go'
+
+check: ## before a commit, under a minute: format, vet, the house's rules, the tests of the packages that you touched
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	go test ./test
+	@packages=$$({ $(TOUCHED); } | xargs -r -n1 dirname | sort -u | grep -v '^test\|/testdata\|^internal/tools' | sed 's|^|./|'); \
+	packages=$$(for p in $$packages; do if ls $$p/*.go >/dev/null 2>&1; then echo $$p; fi; done); \
+	if [ -n "$$packages" ]; then echo "go test -short" $$packages; go test -short $$packages; fi
+
 # Without GORACE each process that a test starts would wait a second as it ends. `lint` has run vet.
 race: ## tests of the packages that run goroutines, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -short -vet=off $(RACE)
@@ -191,4 +202,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check pictures ci-long bench race-plot convergence papers results accuracy warm search overhead tour clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' Makefile)
