@@ -79,6 +79,9 @@ test-exact: ## every awkward problem with every C, loss, bias and schedule again
 # The readers' Python environment stays outside the repository.
 FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats
 
+test-dear: ## the cases that `go test ./...` leaves out because they are slow
+	TAXON_TEST_DEAR=1 go test -count=1 -timeout 30m -run 'KillsOfMethods|WarmStart|TuneMethods|SoftmaxLengths|RollingUpgrade' ./test/e2e ./cmd/taxon ./test/direct ./test/cluster
+
 test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow and LIBLINEAR; what pyarrow and polars write now is read; every byte of some files is damaged (builds a Python environment in the user's cache)
 	@test -x $(FORMATS_ENV)/bin/python || python3 -m venv $(FORMATS_ENV)
 	$(FORMATS_ENV)/bin/pip install -q --disable-pip-version-check -r test/formats/requirements.txt
@@ -137,7 +140,7 @@ hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, 
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
 # Two at a time (make -j2), what waits for Hadoop or for the network meets what computes.
-ci-long: hadoop-short lint generate-check deploy-check pictures race test-formats test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
+ci-long: hadoop-short lint generate-check deploy-check pictures race test-formats test-python-versions fuzz-short test-memory-short test-exact test-dear sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
 
 # Where the pictures of the tests that open browsers are kept.
 PICTURES ?= $(or $(TMPDIR),/tmp)/taxon-pictures
