@@ -32,8 +32,8 @@
 //     effects (the Effect interface), and signals (Wake, Changed, Ended, Notice, Warned).
 //  3. Make the record of every Persist durable before any later answer or effect leaves the
 //     process. Records may be written in groups. An answer also waits for records of earlier calls
-//     that it may depend on. The one exception is the answer to Renew (Lost), which waits only for
-//     records of its own event.
+//     that it may depend on. The one exception is a heartbeat (Renew, JoinShard), whose answer
+//     waits only for records of its own event.
 //  4. Execute the effects of one job one after the other, in order. Effects of different jobs are
 //     independent. Feed the result of SaveJob, LoadJob, EvaluateWeights and DigestWeights back as
 //     Saved, Loaded, Evaluated or Digested.
