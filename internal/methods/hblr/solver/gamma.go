@@ -201,7 +201,7 @@ func (t *Tree) Settle(v Variant, a Alpha, p Prior, b Below, d int, scale float64
 	return a
 }
 
-// minSteps is the least bound of Settle's steps, and settled the relative change at which it ends.
+// minSteps + d/4 bounds the steps of Settle, and settled is the relative change at which it ends.
 const minSteps, settled = 100, 1e-14
 
 // UpdateByFeature does the Gamma step of M2 at the columns of a range, and returns the new

@@ -23,12 +23,9 @@ type Options struct {
 // Sums are the figures of a solve.
 type Sums struct {
 	Primal, Dual float64
-	// Moved is the number of instances that have mass beyond their true labeling.
-	Moved int
-	// Epochs is the number of passes.
-	Epochs int
-	// Visits counts the pairs of a nonzero and a microlabel that were touched.
-	Visits int64
+	Moved        int   // instances off their true labeling
+	Epochs       int   // passes
+	Visits       int64 // nonzeros times microlabels touched
 }
 
 const (
@@ -63,33 +60,25 @@ const (
 // Solver solves a problem. It owns the memory of solves: 96 bytes a feature and microlabel, and an
 // instance and microlabel. Only one goroutine may use it at a time.
 type Solver struct {
-	p *Problem
-	// width is the length of a vector: the features and the bias.
-	width int
-	// step is four labelings of each microlabel's edge.
-	step int
-	// end is the end of each microlabel's subtree.
-	end []int32
+	p     *Problem
+	width int     // features and the bias
+	step  int     // four labelings of each edge
+	end   []int32 // end of each microlabel's subtree
 	// w has w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
-	w []float64
-	// all has the marginals of all instances, one after the other, and mu those of each.
-	all []float64
-	mu  [][]float64
+	w   []float64
+	all []float64   // marginals of all instances
+	mu  [][]float64 // marginals of each instance
 
-	// last is where the last extrapolation ended, and along its direction. They are empty before
-	// the first.
-	last, along point
-	// leaps counts the extrapolations since all edges were made to agree.
-	leaps int
+	last, along point // end of the last extrapolation, direction
+	leaps       int   // extrapolations since edges agreed
 
 	// s has the scores of an instance at all vectors, and coef what its moves add to w.
 	s, coef []float64
 	// best is, by a microlabel's value, the gradient of the best labeling of the part below it, and
 	// mean that of the present marginals.
-	best [][2]float64
-	mean [][2]float64
-	// choice is the best value of a microlabel, by its parent's.
-	choice [][2]uint8
+	best   [][2]float64
+	mean   [][2]float64
+	choice [][2]uint8 // best value, by the parent's
 	flow   [][2]float64
 	way    []float64
 }

@@ -57,43 +57,32 @@ const (
 // nodes is a tree with what is computed from it, and scratch.
 type nodes struct {
 	*Tree
-	form Form
-	// end is the end of each node's subtree.
-	end []int32
-	// level is each node's depth. The root's is 0.
-	level []int32
-	// top is each node's ancestor at level 1, or the node itself there.
-	top []int32
-	// kids lists children, those of node n from kidsFrom[n] on.
-	kids     []int32
+	form     Form
+	end      []int32 // end of each node's subtree
+	level    []int32 // depth; the root's is 0
+	top      []int32 // ancestor at level 1, or the node itself
+	kids     []int32 // children of node n, from kidsFrom[n] on
 	kidsFrom []int32
 	leaves   []uint32
-	// place is the index of a leaf in leaves.
-	place []int32
-	// most bounds Delta.
-	most float64
-	// meet is common of any two nodes. It is nil where there are many nodes.
-	meet []int32
+	place    []int32 // index of a leaf in leaves
+	most     float64 // bounds Delta
+	meet     []int32 // common of two nodes; nil for many nodes
 
-	// m is M, and f its factors.
-	m, f *treeldl.Matrix
+	m, f *treeldl.Matrix // M and its factors
 	// g is M^-1, dense, of the nodes below each node of level 1, and below their number.
 	g     [][]float64
 	below []int
 
-	// path is that of the instance at hand, by level.
-	path []int32
-	// delta is by node.
-	delta   []float64
+	path    []int32   // of the instance at hand, by level
+	delta   []float64 // by node
 	mark    []bool
 	touched []int32
 	z       []float64
 	need    []uint32
 	score   []float64
 	column  []float64
-	// s, h and b belong to an instance's choices.
-	s, h []float64
-	b    []float64
+	s, h    []float64 // with b: of an instance's choices
+	b       []float64
 }
 
 // newNodes computes what the solver needs of the problem's tree.

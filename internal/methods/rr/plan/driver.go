@@ -10,9 +10,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// priced reports whether a sweep ends with a full pass over all data and hence a certificate. The
-// first sweeps often do, because their working sets are guesses. Later every PriceEvery-th does,
-// and the one that is expected to reach the tolerance.
+// priced reports whether a sweep ends with a full pass and hence a certificate. Most of the first do, as their
+// working sets are guesses, then every PriceEvery-th and the one that is expected to reach the tolerance.
 func (d *driver) priced(sweep uint32) bool {
 	switch {
 	case sweep == d.Aim:
@@ -48,9 +47,8 @@ func (d *driver) band() float64 {
 	return d.p.Band
 }
 
-// stage is the place of a step within its sweep. The schedule twoblock has the stages solve, reduce
-// and, when P rose, safeguard; a job without internals has solve alone. The schedules parity,
-// colour and jacobi repeat stageSet, and end a priced sweep with price and certify.
+// stage is the place of a step within its sweep. Twoblock has the stages solve, reduce and, when P rose, safeguard,
+// and a job without internals solve alone. The other schedules repeat stageSet, and price and certify at the end.
 type stage uint8
 
 const (
@@ -58,8 +56,7 @@ const (
 	stageSolve stage = iota
 	// stageReduce solves for the internals exactly, given the v that stageSolve wrote.
 	stageReduce
-	// stageSafeguard repeats stageReduce from the same inputs with the curvature of families, or
-	// takes the internals back to zero, because P rose.
+	// stageSafeguard repeats stageReduce with the curvature of families, or makes the internals zero: P rose.
 	stageSafeguard
 	// stageSet solves the blocks of one independent set and moves the internals of that set.
 	stageSet
@@ -69,10 +66,8 @@ const (
 	stageCertify
 	// stageEvaluate writes the weights of the sweep under way for an evaluation on held-out data.
 	stageEvaluate
-	// stageEmit writes the final weights.
-	stageEmit
-	// stageEnd has no step: the job is over.
-	stageEnd
+	stageEmit // writes the final weights
+	stageEnd  // the job is over
 )
 
 // phases are the names of the stages as users see them (JobStatus.phase, SweepRecord.phase).
@@ -81,95 +76,60 @@ var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify"
 // state is what a checkpoint holds of the iteration between two steps. P and D are the primal and
 // the dual objective.
 type state struct {
-	// Sweep is the number of the sweep under way, from 1.
-	Sweep uint32
-	// Stage is that of the step under way.
-	Stage stage
-	// Set is the independent set under way, in stageSet.
-	Set uint32
-	// Piece is the part of the blocks under way, in stageSolve; see pieces.
-	Piece uint32 `json:",omitempty"`
-	// Price says that the sweep under way is priced.
-	Price bool
-	// TimeUp says that nothing is solved any more: the job prices the present weights and ends
-	// (stop.go).
-	TimeUp bool `json:",omitempty"`
-	// T is the t of FISTA; see advance.
-	T float64
-	// Beta is the momentum of the point y = x + Beta (x - x_prev) of this sweep.
-	Beta float64
-	// RiseCount is the number of priced sweeps in a row whose P lay above Accepted.
-	RiseCount uint32
-	// Climbs is the number of certificates in a row whose P lay above that of the one before.
-	Climbs uint32 `json:",omitempty"`
-	// Accepted is the least P of an accepted priced sweep; see objectiveRose.
-	Accepted float64
-	// MaxInner bounds the inner epochs once adapt has raised Policy.MaxEpochs, and is 0 before.
-	MaxInner uint32
-	// Precise says that descents are in float64.
-	Precise bool
+	Sweep     uint32  // under way, from 1
+	Stage     stage   // of the step under way
+	Set       uint32  // under way, in stageSet
+	Piece     uint32  `json:",omitempty"` // of the blocks, in stageSolve
+	Price     bool    // the sweep under way is priced
+	TimeUp    bool    `json:",omitempty"` // only prices and ends: see stop.go
+	T         float64 // of FISTA: see advance
+	Beta      float64 // momentum of this sweep
+	RiseCount uint32  // priced sweeps in a row with P > Accepted
+	Climbs    uint32  `json:",omitempty"` // certificates in a row with a rise of P
+	Accepted  float64 // least accepted P: see objectiveRose
+	MaxInner  uint32  // raised Policy.MaxEpochs, or 0
+	Precise   bool    // descents are in float64
 	// Share is Policy.Share, doubled each time that P rose. 0 stands for the whole bound.
-	Share float64 `json:",omitempty"`
-	// Best is the smallest gap, as Policy.BestShare counts, and BestSweep the sweep that it is of.
-	Best      float64
-	BestSweep uint32
-	// Mark is the gap that stalled compares with (without a bound, the P of primalSettled), and
-	// MarkSweep the sweep that it is of.
-	Mark      float64
-	MarkSweep uint32
-	// Worst is the largest gap since BestSweep.
-	Worst float64
+	Share     float64 `json:",omitempty"`
+	Best      float64 // smallest gap, by Policy.BestShare
+	BestSweep uint32  // the sweep that Best is of
+	Mark      float64 // the gap that stalled compares with
+	MarkSweep uint32  // the sweep that Mark is of
+	Worst     float64 // largest gap since BestSweep
 	// Safeguarded says that steps use the full curvature, whose model bounds P from above, and that
 	// working sets hold every row. This is slower but cannot cycle.
-	Safeguarded bool `json:",omitempty"`
-	// WarmStarted says that the terminals began at given duals.
-	WarmStarted bool `json:",omitempty"`
-	// Family says that steps take the curvature of whole families for the rest of the job; see
-	// commitReduce.
-	Family bool
-	// Anew says, in stageSafeguard, that the internals begin again at zero.
-	Anew bool `json:",omitempty"`
-	// Primal, Dual and Inner are the running sums of the certificate under way: P, D and the inner
-	// gaps.
-	Primal float64
-	Dual   float64
-	Inner  float64
-	// Certified says that Last is set, and LastSweep is the sweep that it is of.
-	Certified bool
-	LastSweep uint32 `json:",omitempty"`
-	// Aim is the sweep that is expected to reach the tolerance, if that is soon, and else 0; see
-	// aim.
-	Aim  uint32 `json:",omitempty"`
-	Last method.Certificate
-	// Stationary is the number of priced sweeps in a row that changed neither P nor D.
-	Stationary uint32
-	StoppedBy  string
+	Safeguarded bool    `json:",omitempty"`
+	WarmStarted bool    `json:",omitempty"` // the terminals began at given duals
+	Family      bool    // steps keep to families' curvature
+	Anew        bool    `json:",omitempty"` // stageSafeguard begins at zero
+	Primal      float64 // running sums of the certificate
+	Dual        float64
+	Inner       float64
+	Certified   bool   // Last is set
+	LastSweep   uint32 `json:",omitempty"` // the sweep that Last is of
+	Aim         uint32 `json:",omitempty"` // expected to reach the tolerance, or 0
+	Last        method.Certificate
+	Stationary  uint32 // priced sweeps in a row without change
+	StoppedBy   string
 }
 
 // driver is the scalar part of the iteration: it decides which step is next and with which
 // parameters.
 type driver struct {
 	state
-	plan     *Plan
-	schedule string
-	p        Policy
-	// internals says that there are internal nodes. Without them terminals are independent
-	// problems, and a sweep is one step.
-	internals bool
-	// sampled says that fresh blocks begin on a sample of the rows.
-	sampled bool
-	// noBound says that no lower bound of P is known; see uncertified.
-	noBound bool
-	// support says that the internals' steps may use the curvature on the support.
-	support   bool
+	plan      *Plan
+	schedule  string
+	p         Policy
+	internals bool // without them a sweep is one step
+	sampled   bool // fresh blocks begin on a sample
+	noBound   bool // see uncertified
+	support   bool // steps may use the support's curvature
 	momentum  bool
 	terminals uint32
-	// pieces is the number of steps in which a sweep solves its blocks.
-	pieces    uint32
+	pieces    uint32 // steps that solve a sweep's blocks
 	gap       float64
 	maxSweeps uint32
-	// evalEvery is the number of sweeps between two evaluations. With 0 there are none.
-	evalEvery uint32
+	evalEvery uint32 // sweeps between two evaluations, or 0
 	report    json.RawMessage
 }
 
@@ -211,8 +171,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		}
 		d.report = method.Encode(figures)
 	}
-	// Only a certificate shows that too small a share let P rise.
-	if d.T = 1; !d.noBound {
+	if d.T = 1; !d.noBound { // a certificate shows too small a share
 		d.Share = d.p.Share
 	}
 	d.openSweep(1)
@@ -266,8 +225,7 @@ func (d *driver) WarmStart(families []string) {
 	d.openSweep(1)
 }
 
-// mustPrice reports whether the sweep under way is priced. A job always ends on a priced sweep, so
-// the last one allowed is priced, and so is the one after time ran out.
+// mustPrice reports whether the sweep under way is priced. A job always ends on a priced sweep.
 func (d *driver) mustPrice() bool {
 	return !d.internals || d.state.TimeUp || d.shows() || d.maxSweeps > 0 && d.Sweep >= d.maxSweeps || d.priced(d.Sweep)
 }
@@ -325,8 +283,7 @@ const allSets = -1
 // ranges returns the number of feature ranges.
 func (d *driver) ranges() uint32 { return uint32(len(d.plan.RangeBegin) - 1) }
 
-// tasks returns the tasks of an operation on the blocks of a set. They read the internals and what
-// a solved block keeps, and write the latter.
+// tasks returns the tasks of an operation on the blocks of a set.
 func (d *driver) tasks(op string, set int, params any) method.Tasks {
 	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(d.plan.BlockSet)), Params: method.Encode(params),
 		Reads: []method.Read{{Value: Dual}, {Value: X, All: true}, {Value: X, Back: 1, All: true}}, Writes: []string{Dual, V}}
@@ -419,8 +376,7 @@ func (d *driver) innerGap() float64 {
 	if !d.Certified || d.terminals == 0 {
 		return 0
 	}
-	// Without internals the gap consists of the inner gaps alone.
-	if share := d.p.ToleranceShare; share > 0 {
+	if share := d.p.ToleranceShare; share > 0 { // the inner gaps are the gap
 		return share * d.gap * d.Last.Objective / float64(d.terminals)
 	}
 	total := max(d.Last.Objective-d.Last.Dual, d.gap*d.Last.Objective)
@@ -467,8 +423,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageReduce:
 		return d.commitReduce(restart > 0)
 	case stageSafeguard:
-		// The certificate describes the weights at the beginning of the step.
-		if d.state.TimeUp {
+		if d.state.TimeUp { // drop what the step moved
 			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
@@ -497,13 +452,11 @@ func (d *driver) certifies() bool {
 	return d.Stage == stagePrice || d.Stage == stageCertify
 }
 
-// shows reports whether an evaluation wants the weights of the current sweep. They are written
-// between the terminals' pricing and the internals' step, when the vectors are those that the
-// certificate describes.
+// shows reports whether an evaluation wants the weights of the current sweep. They are written between the
+// terminals' pricing and the internals' step, when the vectors are those that the certificate describes.
 func (d *driver) shows() bool { return d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 }
 
-// measured moves on from the pricing of the terminals: to the internals' step or sums, or, without
-// internals, to the end of the sweep.
+// measured moves on from the pricing of the terminals.
 func (d *driver) measured() (method.Outcome, error) {
 	switch {
 	case !d.internals:
@@ -528,27 +481,20 @@ func (d *driver) endPriced() (method.Outcome, error) {
 		d.openSweep(d.Sweep + 1)
 	}
 	out := method.Outcome{SweepDone: true, Certified: true}
-	// Without internals the sweep itself ended before the evaluation.
-	if shown {
+	if shown { // the sweep itself ended before
 		out.Phase = phases[stageSolve]
 	}
 	return out, nil
 }
 
-// commitReduce ends twoblock's REDUCE step.
+// commitReduce ends twoblock's REDUCE step. If the job stops here, the new internals are dropped: the
+// certificate describes the y at which the terminals were solved, and EMIT writes the same.
 //
-// If the job stops here, the new internals are dropped: the certificate describes the y at which
-// the terminals were solved, and EMIT writes the same.
-//
-// If P rose, the step is repeated from the same inputs with the curvature of whole families, which
-// all later steps take as well, and the momentum restarts. If P stays above the best accepted one,
-// steps take the full curvature until it has fallen. A rise that unfinished inner solves explain
-// only restarts the momentum, because the steps went too far: they made many rows active that the
-// working sets do not hold. When hardly anything is proven yet, the internals begin again at zero
-// (astray).
+// If P rose, the step is repeated from the same inputs with the curvature of whole families, which all
+// later steps take as well, and the momentum restarts. A rise that unfinished inner solves explain
+// only restarts the momentum: the step made many rows active that the working sets do not hold.
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
-	// The terminals were solved at the old internals.
-	if d.state.TimeUp && !d.Price {
+	if d.state.TimeUp && !d.Price { // v is of the old internals
 		d.priceNow()
 		return method.Outcome{Drop: dropX}, nil
 	}
@@ -612,8 +558,7 @@ func (d *driver) objectiveRose() bool {
 		d.RiseCount = 0
 		return false
 	}
-	// The share of the curvature may be too small: double it before anything else changes.
-	if d.Share > 0 {
+	if d.Share > 0 { // it may be too small
 		if d.Share *= 2; d.Share >= 1 {
 			d.Share = 0
 		}
