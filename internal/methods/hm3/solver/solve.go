@@ -29,23 +29,19 @@ type Sums struct {
 }
 
 const (
-	// aimShare is the share of the gap that a solve began with at which it ends, or aimOfGap of the
-	// gap to reach if that is more. aimAgain is the factor of the passes' own aim each time that
-	// they reached it and the exact gap is still too large.
+	// aimShare is the share of its first gap at which a solve ends, or aimOfGap that of the gap to reach if that is
+	// more. aimAgain multiplies the passes' own aim when they reached it and the exact gap is still too large.
 	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 32
-	// passes is the number of passes over the edges of an instance at a visit ([JMLR] Figure 3: few
-	// are best).
+	// passes is the number of passes over an instance's edges at a visit ([JMLR] Figure 3: few are best).
 	passes = 3
-	// everyPass is the distance between passes over all instances. The others visit only instances
-	// with a large gap.
+	// everyPass is the distance between passes over all instances. Others visit those with a large gap.
 	everyPass = 8
 	// leapFrom is the pass from which on a solve extrapolates along the direction of its passes.
-	// This magnifies rounding, by which edges cease to agree on the node between them. So no
-	// extrapolation is longer than longestLeap times the direction or takes more than mostBack
-	// times the previous direction into it, and after leapsUntilSettled extrapolations all edges
-	// are made to agree.
+	// This magnifies rounding, by which edges cease to agree on the node between them. So no extrapolation is
+	// longer than longestLeap times the direction or takes more than mostBack times the previous direction into
+	// it, and after leapsUntilSettled extrapolations all edges are made to agree.
 	leapFrom, longestLeap, mostBack, leapsUntilSettled = 4, 1e4, 10, 25
 	// tiny is the share of P that rounding hides.
 	tiny = 1e-15
@@ -74,8 +70,7 @@ type Solver struct {
 
 	// s has the scores of an instance at all vectors, and coef what its moves add to w.
 	s, coef []float64
-	// best is, by a microlabel's value, the gradient of the best labeling of the part below it, and
-	// mean that of the present marginals.
+	// best is, by a microlabel's value, the gradient of the best labeling below it, and mean that of the marginals.
 	best   [][2]float64
 	mean   [][2]float64
 	choice [][2]uint8 // best value, by the parent's
@@ -151,8 +146,7 @@ func (s *Solver) share(mu []float64, j int32, a int) (zero, one float64) {
 	return 1 - float64(s.choice[j][a]), float64(s.choice[j][a])
 }
 
-// value returns what edge j adds to the gradient where the parent has a, including the part below
-// it: for the best labelings, and for the mean.
+// value returns what edge j and the part below it add to the gradient where the parent has a: at best, and on average.
 func (s *Solver) value(truth []uint64, j int32, a int) (best, mean [2]float64) {
 	for b := range 2 {
 		edge := s.p.cost(truth, j, a, b)

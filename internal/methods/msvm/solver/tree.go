@@ -29,14 +29,12 @@ import (
 // on its diagonal and Alpha S_na off it. For any S the optimum of its problem is not above that of
 // P, and D is jointly concave in b and S. The solver raises D in both in turn (signs.go).
 type Tree struct {
-	// Parent is -1 for node 0, the root. Parents come before their children, and subtrees are
-	// contiguous.
+	// Parent is -1 for node 0, the root. Parents come before their children, and subtrees are contiguous.
 	Parent []int32
 	Leaf   []bool
 	// Form says what R and the choices are.
 	Form Form
-	// Margin belongs to Paths. If set, s = 1 and e = Delta, and else s = Delta and e = 1. Delta is
-	// half the distance of the leaves.
+	// Margin belongs to Paths: s = 1 and e = Delta, else s = Delta and e = 1. Delta is half the leaves' distance.
 	Margin bool
 	// Unit makes every Delta 1.
 	Unit bool
