@@ -57,6 +57,8 @@
 //	           the whole objective
 //	sweep      one round of the outer iteration: all terminals, then all internals
 //	epoch      one pass over the working set within a block
+//	near row   with the logistic loss, a row that is positive or has a large curvature in some lane;
+//	           the other rows, called far, are modelled together (type nearRows)
 //	strip      sixteen features of one internal node, the reducer's unit for dense vectors
 //
 // # How it is solved

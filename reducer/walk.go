@@ -45,7 +45,7 @@ func (v *Vectors) list(i int) ([]uint32, []float32) {
 // Walk walks the tree of internals and keeps the dense vector y = x + beta (x - x_prev) of the
 // current node. Going down overrides entries and logs their old values. Going up restores them.
 type Walk struct {
-	// x and prev are where the entries come from. They are nil after Release.
+	// x and prev are the vectors that the walk reads. They are nil after Release.
 	x, prev *Internals
 	// of has the numbers of x and prev.
 	of    [2]uint64

@@ -29,8 +29,8 @@ type Sums struct {
 }
 
 const (
-	// aimShare is the share of its first gap at which a solve ends, or aimOfGap that of the gap to reach if that is
-	// more. aimAgain multiplies the passes' own aim when they reached it and the exact gap is still too large.
+	// A solve ends at aimShare times its first gap, or aimOfGap times the gap to reach if that is greater. aimAgain
+	// multiplies the passes' own aim when they reached it and the exact gap is still too large.
 	aimShare, aimOfGap, aimAgain = 0.1, 0.3, 0.3
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 32

@@ -11,11 +11,11 @@ import (
 
 // A solve aims at a gap of the duals.
 const (
-	// aimShare is the aim's share of the gap that the solve began with, and aimOfGap that of the gap
-	// to reach. The greater of both aims counts.
+	// A solve aims at aimShare times the gap that it began with, or at aimOfGap times the gap to
+	// reach if that is greater.
 	aimShare = 0.1
 	aimOfGap = 0.3
-	// firstShare is the aim's share of P at zero, while no gap is known.
+	// firstShare times P at zero is the aim while no gap is known.
 	firstShare = 0.05
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 33

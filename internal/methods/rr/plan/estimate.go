@@ -21,9 +21,9 @@ const (
 	// bytesPerLine is what it takes in addition for each feature that a block needs: v, support and
 	// places.
 	bytesPerLine = 138
-	// curveBytesPerLine is the tile of curvatures, with the squared hinge and internals.
+	// curveBytesPerLine is for the tile of curvatures, with the squared hinge and internals.
 	curveBytesPerLine = 64
-	// slotBytesPerRow is a row's signs.
+	// slotBytesPerRow is for a row's signs.
 	slotBytesPerRow = 2
 	// bytesPerListed is for a row that a block visits, and one that it will visit next.
 	bytesPerListed = 240 + 138
@@ -41,25 +41,25 @@ const (
 	bytesPerRow   = 2.5
 	bytesPerDual  = 4
 	bytesPerEntry = 3
-	// bytesPerOverride is an entry of an internal's vector.
+	// bytesPerOverride is for an entry of an internal's vector.
 	bytesPerOverride = 5
-	// bytesPerWeight is an entry of the model.
+	// bytesPerWeight is for an entry of the model.
 	bytesPerWeight = 6
-	// keptPerEntry is an entry of a v_n in memory: feature, float64 sum, curvature, and the room
+	// keptPerEntry is for an entry of a v_n in memory: feature, float64 sum, curvature, and the room
 	// they grew in.
 	keptPerEntry = 16
-	// keptPerRow is a row of a block's working set: its number, the lanes that visit it and those
+	// keptPerRow is for a row of a block's working set: its number, the lanes that visit it and those
 	// with a dual.
 	keptPerRow = 8
-	// keptPerDual is a dual in memory, and keptPerOverride a decoded override.
+	// keptPerDual is for a dual in memory, and keptPerOverride a decoded override.
 	keptPerDual     = 8
 	keptPerOverride = 8
-	// reducePerEntry is an entry of a v_n in the first sweep's reduce: as received and by feature.
+	// reducePerEntry is for an entry of a v_n in the first sweep's reduce: as received and by feature.
 	reducePerEntry = 42
-	// reducePerOverride is an override there: x and x_prev by feature, x+ by feature, decoded and
+	// reducePerOverride is for an override there: x and x_prev by feature, x+ by feature, decoded and
 	// coded, and copies of groups.
 	reducePerOverride = 45
-	// bytesPerDense is an entry of a graph's internal.
+	// bytesPerDense is for an entry of a graph's internal.
 	bytesPerDense = 5.25
 )
 

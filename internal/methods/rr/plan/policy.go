@@ -350,9 +350,9 @@ type Policy struct {
 	// descends in float64 if its tolerance is below PreciseBelow. No rule for 10.
 	NoBoundSweeps uint32
 
-	// NoBoundShare is the share of the tolerance: a job without a bound ends when P moved by less
-	// than this share of it, relative to P, in NoBoundSweeps sweeps. If P falls by a constant
-	// factor a sweep, what is left is then a small multiple of the last fall. No rule for 0.01.
+	// NoBoundShare times the tolerance is the change of P, relative to P, below which a job without
+	// a bound ends after NoBoundSweeps sweeps. If P falls by a constant factor a sweep, the rest of
+	// its fall is then a small multiple of the last one. No rule for 0.01.
 	NoBoundShare float64
 
 	// RiseTolerance is the share of P up to which a rise counts as rounding. Its rule is

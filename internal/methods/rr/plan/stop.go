@@ -149,19 +149,17 @@ func (d *driver) astray() bool {
 	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.RiseCount > 0 || d.climbed())
 }
 
-// When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
-// the present weights are priced: the job ends with their certificate. It overruns by the running
-// tasks, one pass over the data for each terminal without any epochs, the sums of the internals,
-// and the writing of the weights.
+// When the time is up in the middle of a sweep, the tasks that no worker has begun are skipped or
+// shortened, and the job ends with the certificate of its present weights. It overruns the limit by the
+// running tasks, one full pass for each terminal, the sums of the internals, and the writing of
+// the weights. What happens depends on the current step:
 //
-// By the current step:
-//
-//	solve of a priced sweep   tasks that no worker has only price; the sweep ends normally
-//	solve of another, set     they are left out, and their blocks stay the same; then all
+//	solve of a priced sweep   remaining tasks run a full pass without epochs; the sweep ends as usual
+//	solve of another, set     remaining tasks are skipped and their blocks stay as they are; then all
 //	                          terminals are priced at the internals that they were solved at
-//	reduce of another         its ranges are left out, its result is dropped; then as above
-//	guard                     dropped: the certificate of its sweep is known
-//	all others                continue: the job ends with them
+//	reduce of another         remaining ranges are skipped and the result is dropped; then as above
+//	guard                     it is dropped, as the certificate of its sweep is known
+//	any other                 it continues, and the job ends with it
 
 // TimeUp implements method.Driver.
 func (d *driver) TimeUp(up bool) method.Late {
