@@ -21,7 +21,7 @@ type problem struct {
 // shape of a generated problem.
 type shape struct {
 	rows, cols, lanes int
-	whole             bool // small integers as values: exact ties and margins of exactly 1
+	whole             bool // small integers: exact ties and margins
 	dense             bool // rows with every column
 }
 

@@ -14,7 +14,7 @@ import (
 type twin[T real] struct {
 	p            *problem
 	set          setting
-	wide         bool // scores are sixteen partial sums by feature, as on dense rows
+	wide         bool // sixteen partial sums, as on dense rows
 	lane         int
 	y            []float32
 	positive     []bool

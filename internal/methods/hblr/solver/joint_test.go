@@ -98,8 +98,8 @@ func (j *jointJob) opened(b int, z []float64) *Scratch {
 	return s
 }
 
-// TestJoint: a block's part of the gradient is that by differences, conjugate gradients solve Newton's system, and the line
-// search sees f and its slope.
+// TestJoint checks that a block's part of the gradient is that by differences, that conjugate
+// gradients solve Newton's system, and that the line search sees f and its slope.
 func TestJoint(t *testing.T) {
 	for seed := range uint64(5) {
 		j := newJointJob(seed)
@@ -257,8 +257,8 @@ func (j *jointJob) product(z, soft []float64, u [][]float64) [][]float64 {
 	return out
 }
 
-// TestSoften: of two classes, a row on the wrong side is under a parabola that touches the loss on both sides, and one on
-// the right side is as it is.
+// TestSoften checks, with two classes, that a row on the wrong side is below a parabola that
+// touches the loss on both sides, and that one on the right side stays as it is.
 func TestSoften(t *testing.T) {
 	loss := func(m float64) float64 { return math.Log1p(math.Exp(-m)) }
 	for _, margin := range []float64{-60, -20, -3, -0.5, -1e-3} { // of the class, over the other

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFollow: offsets that are tight for some leaves become tight for the same leaves after all have moved by the vector
-// at which their drift ends.
+// TestFollow checks that offsets that are tight for some leaves become tight for the same leaves
+// after all have moved by the vector at which their drift ends.
 func TestFollow(t *testing.T) {
 	x := sample(1, 20, 6, true)
 	blocks := []*Block{leaves(1, x, 5), leaves(2, x, 2)}

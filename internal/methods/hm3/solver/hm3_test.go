@@ -401,9 +401,10 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTight: rows that hold each other, equal ones of unlike labels among them, at a large C: there a pass raises D by
-// a hair, as the masses of such rows have to grow together, and instances' gaps at their visits say little about P - D. The
-// optimum is that of a quadratic programme with a constraint for each labeling (test/solvers, case 55 of hm3).
+// TestTight solves rows that hold each other, among them equal ones with different labels, at a
+// large C. A pass hardly raises D there, because the masses of such rows have to grow together, and
+// the instances' gaps at their visits say little about P - D. The optimum is that of a quadratic
+// programme with a constraint for each labeling (test/solvers, case 55 of hm3).
 func TestTight(t *testing.T) {
 	rows := [][]float32{{0.21875, -0.96875, 0.625}, {0.25, 0, -0.84375}, {0.25, 0, -0.84375}, {-0.09375, 0.6875, -0.1875}, {0.21875, -0.96875, 0.625}, {0.4375, -0.0625, -0.34375}, {-0.375, 0.1875, 0}}
 	on := [][]int32{{0, 1}, {0, 2}, {0, 1}, {0, 2}, {0, 1, 2}, {0, 2}, {0, 2}}

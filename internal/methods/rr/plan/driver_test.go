@@ -358,7 +358,7 @@ func TestEveryJobEnds(t *testing.T) {
 			}
 			if rapid.IntRange(0, 50).Draw(t, "time") == 0 {
 				o.TimeUp(true)
-				o.shorten() // no step is under way here: those are TestTimeUpBetweenSteps'
+				o.shorten() // no step is under way
 			}
 			f := figures{
 				Primal: rapid.Float64Range(2, 3).Draw(t, "P"), Dual: rapid.Float64Range(1, 2).Draw(t, "D"),
