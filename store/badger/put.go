@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	bdg "github.com/dgraph-io/badger/v4"
-
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -92,10 +90,7 @@ func (d durable) sync() error {
 // putStep appends the values of one step that are not stored yet. It adds to wanted what must
 // become durable for all of them.
 func (s *Store) putStep(ctx context.Context, values []store.Checksummed, wanted *durable) error {
-	st, err := s.stepOf(values[0].Key)
-	if err != nil {
-		return err
-	}
+	st := s.table.findOrMake(values[0].Key.Job, values[0].Key.Step)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	fresh, err := s.fresh(ctx, st, values, wanted)
@@ -118,18 +113,6 @@ func (s *Store) putStep(ctx context.Context, values []store.Checksummed, wanted 
 		wanted.need(p)
 	}
 	return nil
-}
-
-// stepOf finds or makes the step of a key.
-func (s *Store) stepOf(k store.Key) (*step, error) {
-	st, made := s.table.findOrMake(k.Job, k.Step)
-	if !made {
-		return st, nil
-	}
-	defer st.mu.Unlock()
-	stored, err := s.hasEntries(store.AppendStepPrefix(nil, k.Job, k.Step))
-	st.stored = stored || err != nil
-	return st, err
 }
 
 // append writes records to the step's segment, or to a new one if that can't be written to. The
@@ -209,16 +192,18 @@ func (s *Store) compare(st *step, it item, v store.Checksummed, wanted *durable)
 			wanted.need(p)
 		}
 	} else if st.stored {
-		err = s.view(func(txn *bdg.Txn) error {
-			h, b, err := s.load(txn, headKey(v.Key), v.Key, func(h head) bool { return same(h.size, h.crc32c) })
-			size, crc32c, data = h.size, h.crc32c, b
-			return err
-		})
+		p, ok, err = s.indexed(v.Key)
+		if size, crc32c = p.bytes, p.crc32c; ok && same(size, crc32c) {
+			data, err = p.load()
+		}
+		if !ok && err == nil {
+			return false, nil
+		}
 	} else {
 		return false, nil
 	}
 	switch {
-	case errors.Is(err, bdg.ErrKeyNotFound), errors.Is(err, store.ErrCorrupt):
+	case errors.Is(err, store.ErrCorrupt):
 		return false, nil
 	case err != nil:
 		return false, &store.KeyError{Op: "put", Key: v.Key, Err: err}
