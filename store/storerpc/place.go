@@ -26,9 +26,10 @@ type placement struct {
 // dataJobs is the prefix of data sets' jobs.
 const dataJobs = "data-"
 
-// together says whether a key is placed together with the others of its attempt.
+// together reports whether a key is placed with the other keys of its attempt.
 func together(k store.Key) bool { return !strings.HasPrefix(k.Job, dataJobs) }
 
+// newPlacement returns the placement on the shards of these names.
 func newPlacement(names []string) placement {
 	p := placement{names: names, seeds: make([]uint64, len(names))}
 	for i, n := range names {
