@@ -21,36 +21,42 @@ import (
 	"taxon/store/backup"
 )
 
-// stateFile is the coordinator's state in a snapshot.
+// stateFile is the name of the coordinator's state in a snapshot.
 const stateFile = "state"
 
 // restorePatience is how long a shard may be away while a job is rolled back.
 const restorePatience = 10 * time.Minute
 
-// Snapshots is where a coordinator keeps what its jobs can continue from if the store has lost
-// their values. The folder Dir has a snapshot for each job (package backup), the newest replacing
+// Snapshots keeps what the jobs of a coordinator can continue from if the store has lost their
+// values. The folder Dir has a snapshot for each job (package backup), in which the newest replaces
 // the one before, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.
 type Snapshots struct {
-	Dir     string
-	Cluster string // the id of this cluster: see Identity
-	Store   func(job string) (backup.Placed, error)
-	Data    Uploads // the data sets of the cluster
+	// Dir is the folder of the snapshots.
+	Dir string
+	// Cluster is the id of this cluster (see Identity).
+	Cluster string
+	// Store returns the store of a job.
+	Store func(job string) (backup.Placed, error)
+	// Data holds the data sets of the cluster.
+	Data Uploads
 	// DataOf returns the job and the data of a state.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Same says whether two states belong to the same submission of a job.
+	// Same reports whether two states belong to the same submission of a job.
 	Same func(a, b []byte) bool
 
-	mu sync.Mutex // held while data sets are written or removed
+	// mu is held while data sets are written or removed.
+	mu sync.Mutex
 }
 
-// Uploads is a store of data sets: see DataStore.
+// Uploads is a store of data sets (see DataStore).
 type Uploads interface {
 	Reader
 	Writer
 }
 
-// Checkpoint writes a snapshot: the state, and the job's values of the given steps.
+// Checkpoint implements coordinator.Checkpointer. It writes a snapshot: the state, and the job's
+// values of the given steps.
 func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
 	src, err := s.Store(job)
 	if err != nil {

@@ -89,7 +89,8 @@ func explain(err error) error {
 		return nil
 	case errors.Is(err, store.ErrCorrupt), errors.As(err, &ke):
 		return err
-	case noSpace(err), strings.Contains(err.Error(), "no space left on device"): // wrapped so that errors.Is does not find it
+	// Badger wraps the system's error so that errors.Is does not find it.
+	case noSpace(err), strings.Contains(err.Error(), "no space left on device"):
 		return fmt.Errorf("%w: %s", store.ErrFull, oneLine(err))
 	case strings.Contains(strings.ToLower(err.Error()), "checksum"):
 		return fmt.Errorf("%w: %s", store.ErrCorrupt, oneLine(err))
