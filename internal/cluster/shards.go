@@ -97,12 +97,12 @@ func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 	return slices.Clone(s.known), nil
 }
 
-// Endpoint is the shard with an id, wherever it runs.
+// Endpoint returns the shard with an id, wherever it runs.
 func (s *Shards) Endpoint(id string) storerpc.Endpoint {
 	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}, Down: func() bool { return s.down(id) }}
 }
 
-// shard is what is known about a shard; nil: nothing. The caller holds mu.
+// shard returns what is known about a shard, or nil. The caller holds mu.
 func (s *Shards) shard(id string) *taxonv1.Shard {
 	if i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == id }); i >= 0 {
 		return s.known[i]
@@ -110,7 +110,7 @@ func (s *Shards) shard(id string) *taxonv1.Shard {
 	return nil
 }
 
-// addr is where a shard was seen last.
+// addr returns where a shard was seen last.
 func (s *Shards) addr(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ type shardConn struct {
 	id     string
 }
 
-// conn is the connection to where the shard is believed to be now.
+// conn returns the connection to where the shard is believed to be now.
 func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	addr := c.shards.addr(c.id)
 	if addr == "" {

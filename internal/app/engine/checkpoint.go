@@ -98,7 +98,7 @@ func WriteState(path string, state []byte) error {
 	return fs.WriteFile(path, stateBytes(state, 0))
 }
 
-// stateBytes is the checksum, the CPU seconds if they are known, and the state. The seconds are
+// stateBytes returns the checksum, the CPU seconds if they are known, and the state. The seconds are
 // for the report only.
 func stateBytes(state []byte, spent float64) []byte {
 	head := fmt.Appendf(nil, "taxon checkpoint 2 %08x %d", store.Checksum(state), len(state))
@@ -108,7 +108,7 @@ func stateBytes(state []byte, spent float64) []byte {
 	return slices.Concat(head, []byte("\n"), state)
 }
 
-// stateOf is the inverse of stateBytes; false: data are not its result.
+// stateOf is the inverse of stateBytes. It returns false if data are not a result of stateBytes.
 func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	head, state, ok := bytes.Cut(data, []byte("\n"))
 	var sum uint32
@@ -158,7 +158,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps: see machine.UpdateStopCriteria. It
+// UpdateStopCriteria gives the checkpoint's job other caps (see machine.UpdateStopCriteria). It
 // returns where the job stands.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)

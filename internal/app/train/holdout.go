@@ -144,7 +144,7 @@ func (h *holdOut) one(share float64) bool {
 
 func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest, held}) }
 
-// options are those of the training, for some of its rows, with caps that involve no clock.
+// options returns those of the training, for some of its rows, with caps that involve no clock.
 func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
 	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)

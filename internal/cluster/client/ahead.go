@@ -36,7 +36,7 @@ func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 	}
 }
 
-// isOf says whether the gathered model belongs to the end that a status describes. A job that was
+// isOf reports whether the gathered model belongs to the end that a status describes. A job that was
 // resumed ends again, with other weights.
 func (h *ahead) isOf(st *taxonv1.JobStatus) bool {
 	return h.of != nil && h.of.GetFinalStep() == st.GetFinalStep() &&

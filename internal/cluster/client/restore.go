@@ -108,7 +108,7 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 	return nil
 }
 
-// upShards are the shards that are up, in order of joining.
+// upShards returns the shards that are up, in order of joining.
 func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends []storerpc.Endpoint, err error) {
 	call, done := context.WithTimeout(ctx, Timeout)
 	defer done()

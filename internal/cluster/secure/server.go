@@ -38,7 +38,7 @@ const (
 	pingWait  = 5 * time.Second
 )
 
-// ServerOptions are the options for this process's grpc.Server: TLS, checks of identities against
+// ServerOptions returns the options for this process's grpc.Server: TLS, checks of identities against
 // the policy, bounds, keepalive. Files are read here for the first time, so that their errors
 // show before the process is ready.
 func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
