@@ -130,12 +130,13 @@ const maxSpent = 1e12
 // Checkpoint is the stored state of a job.
 type Checkpoint struct {
 	State []byte
-	Spent float64 // CPU seconds of all processes so far: see Config.Spent; 0: unknown
+	// Spent is the CPU seconds of all processes so far (see Config.Spent). Zero means unknown.
+	Spent float64
 	dir   string
 }
 
-// LoadCheckpoint reads the checkpoint in dir; nil: there is none. If it is damaged, the error
-// names the file.
+// LoadCheckpoint reads the checkpoint in dir. It returns nil if there is none. If it is damaged,
+// the error names the file.
 func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	path := fs.Join(dir, stateFile)
 	data, err := fs.ReadFile(context.Background(), path)

@@ -106,7 +106,7 @@ func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error
 	return p, nil
 }
 
-// score adds the profiles of rows, by the model in dir, to p; nil: makes p first.
+// score adds to p the profiles of rows, by the model in dir, and returns p. It makes p if p is nil.
 func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
 	if err != nil {

@@ -64,7 +64,7 @@ func (h *holdOut) seconds() (sum float64) {
 	return sum
 }
 
-// plan chooses the rows; false: there are too few to hold any out.
+// plan chooses the rows. It returns false if there are too few to hold any out.
 func (h *holdOut) plan() bool {
 	rows, whole, allowed := h.begin()
 	if rows < 2*MinHeld {

@@ -105,9 +105,11 @@ type usage struct {
 	began      float64
 	cpuSeconds float64 // final value, once it was stopped
 
-	mu     sync.Mutex
-	paused float64 // CPU time that does not count
-	since  float64 // CPU time when the present pause began; 0: no pause
+	mu sync.Mutex
+	// paused is CPU time that does not count.
+	paused float64
+	// since is the CPU time when the present pause began. It is zero if there is no pause.
+	since float64
 }
 
 func (u *usage) start() { u.began = cpuSeconds() }

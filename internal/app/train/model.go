@@ -46,8 +46,8 @@ func (t *Training) graphSum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sumOf returns the SHA-256 of a file, or the fingerprint of a data set's folder; "": there is no
-// path.
+// sumOf returns the SHA-256 of a file, or the fingerprint of a data set's folder. It is empty if
+// path is.
 func sumOf(path string) (string, error) {
 	switch {
 	case path == "":

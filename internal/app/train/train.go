@@ -28,12 +28,15 @@ import (
 // Training is one run, from files to a published model. Callers of Open may read the exported
 // fields.
 type Training struct {
-	Dir       string // of the set
-	Set       *dataset.Set
-	Structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
-	Edges     *taxonomy.Structure // of Options.Graph
-	Spec      *taxonv1.JobSpec
-	Tree      *taxonomy.Tree
+	// Dir is the folder of Set.
+	Dir string
+	Set *dataset.Set
+	// Structure is the hierarchy as the user gave it. It is nil if there is none, or a graph.
+	Structure *taxonomy.Structure
+	// Edges are those of Options.Graph.
+	Edges *taxonomy.Structure
+	Spec  *taxonv1.JobSpec
+	Tree  *taxonomy.Tree
 
 	ui      progress.Reporter
 	o       *Options

@@ -202,7 +202,7 @@ func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []fl
 }
 
 // effective returns the vector that node n begins with: its own in the model, or the one that its
-// parent begins with. nil: zero, above the roots.
+// parent begins with. It is nil, which means zero, above the roots.
 func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {
 		if c.old[n] < 0 {

@@ -250,7 +250,7 @@ func (w *Work) kept(ctx context.Context, err error) error {
 	return err
 }
 
-// left says what a training leaves that ends before its end. "": it can't be read.
+// left says what a training leaves if it ends before its end. It is empty if that can't be read.
 func (w *Work) left() string {
 	switch {
 	case model.IsModel(w.finished()):

@@ -17,7 +17,8 @@ type ahead struct {
 	c   *Client
 	dir string
 
-	of     *taxonv1.JobStatus // status at the job's end; nil: nothing is gathered
+	// of is the status at the job's end. It is nil if nothing is gathered.
+	of     *taxonv1.JobStatus
 	cancel context.CancelFunc
 	values *values
 	done   chan struct{} // closed when g is set

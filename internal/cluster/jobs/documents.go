@@ -204,15 +204,17 @@ func KeptText(k *taxonv1.Kept) string {
 
 // Worker is a worker in `taxon workers --json`.
 type Worker struct {
-	Worker    string `json:"worker"`
-	Name      string `json:"name"`
-	State     string `json:"state"` // up, draining, lost, left
-	Slots     uint32 `json:"slots"`
-	Cores     uint32 `json:"cores"` // of its host; 0: not told
+	Worker string `json:"worker"`
+	Name   string `json:"name"`
+	State  string `json:"state"` // up, draining, lost, left
+	Slots  uint32 `json:"slots"`
+	// Cores is the number of cores of the worker's host. Zero means unknown.
+	Cores     uint32 `json:"cores"`
 	Running   uint32 `json:"running"`
 	TasksDone uint64 `json:"tasks_done"`
 	Memory    uint64 `json:"memory_bytes"`
-	Version   string `json:"version"` // of its taxon; empty: not told
+	// Version is the worker's version of taxon. It is empty if that is not known.
+	Version string `json:"version"`
 }
 
 // WorkerOf returns a worker as a document.

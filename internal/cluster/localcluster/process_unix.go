@@ -92,8 +92,8 @@ func terminate(pid int) {
 
 func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
-// startOf returns when a process began, in clock ticks since the system's start; 0: unknown, or no
-// such process.
+// startOf returns when a process began, in clock ticks since the system's start. It is 0 if that is
+// unknown, or if there is no such process.
 func startOf(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

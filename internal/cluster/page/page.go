@@ -105,12 +105,12 @@ type Span struct {
 	Result string `json:"result"` // done, lost, failed, returned, revoked, missing, away; empty: it runs
 }
 
-// New makes the page of a coordinator, or of one that Use names later.
+// New returns the page of a coordinator. With a nil client, Use names one later.
 func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
 
-// Use makes the page show another coordinator's jobs. With nil calls are refused until the next
-// Use, and watchers keep what they have seen. trace makes the rows of a job's curves. nil: from
-// the job's status.
+// Use makes the page show another coordinator's jobs. With a nil client it refuses calls until the
+// next Use, and watchers keep what they have seen. trace returns the rows of a job's curves. A nil
+// trace takes them from the job's status.
 func (p *Page) Use(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
