@@ -79,7 +79,7 @@ func parseHead(key, b []byte) (head, error) {
 // mark says up to where a segment's records have heads in Badger.
 type mark struct {
 	end int64
-	// sum identifies the file (see segment.File.Sum), because a number may be used again.
+	// sum identifies the file (see segment.File.Sum).
 	sum uint32
 }
 

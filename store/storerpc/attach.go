@@ -98,7 +98,8 @@ func (s *shard) adopt(ctx context.Context, values []store.Checksummed, positions
 	req.File = filepath.Base(f.path)
 	_, err = s.rpc.Adopt(ctx, req)
 	switch status.Code(err) {
-	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // the shard saw another file, or none
+	// The shard saw another file, or none.
+	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss:
 		s.detach()
 		return false, nil
 	}
