@@ -6,61 +6,64 @@ import (
 	"fmt"
 )
 
-// Sentinel errors; every error of a Store wraps one of them or a context error.
+// These are the sentinel errors. Every error of a Store wraps one of them or a context error.
 var (
-	// ErrInvalid: the request breaks a rule on keys or arguments. Never retry.
+	// ErrInvalid means that the request breaks a rule on keys or arguments. Retrying is pointless.
 	ErrInvalid = errors.New("invalid request")
-	// ErrConflict: the key already holds other bytes. Never retry: the writer
-	// is not deterministic or reuses a (step, task, attempt).
+	// ErrConflict means that the key already holds other bytes. Retrying is pointless: the writer
+	// is not deterministic, or reuses a step, task and attempt.
 	ErrConflict = errors.New("key already holds other bytes")
-	// ErrCorrupt: bytes do not match their checksum. The value is lost in this
-	// shard; write it anew under another attempt.
+	// ErrCorrupt means that bytes do not match their checksum. The value is lost in this shard. A
+	// Put of the original bytes restores it.
 	ErrCorrupt = errors.New("checksum does not match")
-	// ErrTooLarge: a value or batch is over the limits; send smaller ones.
+	// ErrTooLarge means that a value or batch is over the limits. Send smaller ones.
 	ErrTooLarge = errors.New("over the size limit")
-	// ErrFull: the shard's memory budget or its disk is spent. Nothing is lost by it; try
-	// again later, when somebody has freed space.
+	// ErrFull means that the shard's memory budget or its disk is used up. Nothing is lost. Try
+	// again when somebody has freed space.
 	ErrFull = errors.New("store is full")
-	// ErrMissing: a value that must be there is not.
+	// ErrMissing means that a value which must exist does not.
 	ErrMissing = errors.New("no such value")
-	// ErrLocked: another process (or this one) has the shard's directory open.
+	// ErrLocked means that a process, possibly this one, has the shard's directory open.
 	ErrLocked = errors.New("store directory is in use")
-	// ErrClosed: the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
-	// ErrUnavailable: a shard could not be reached, for as long as the client was
-	// told to try. Nothing is lost by it; try again later.
+	// ErrUnavailable means that a shard could not be reached for as long as the client was told to
+	// try. Nothing is lost. Try again later.
 	ErrUnavailable = errors.New("store shard is unavailable")
-	// ErrSnapshot: a snapshot is truncated, damaged or no snapshot at all.
+	// ErrSnapshot means that a snapshot is truncated, damaged or not a snapshot at all.
 	ErrSnapshot = errors.New("bad snapshot")
 )
 
-// IsTransient says of an error that the same call may succeed later: the shard is away, or full.
+// IsTransient reports whether the same call may succeed later, because a shard is away or full.
 func IsTransient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) }
 
-// KeyError is a failure that one key is to blame for. It wraps a sentinel.
+// KeyError is an error about one key. It wraps a sentinel error.
 type KeyError struct {
-	Op  string // put, get, snapshot
+	// Op is the operation: put, get or snapshot.
+	Op  string
 	Key Key
 	Err error
 }
 
-// Error renders "op key: cause" on one line.
+// Error formats the error on one line, as "op key: cause".
 func (e *KeyError) Error() string { return e.Op + " " + e.Key.String() + ": " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// invalidf makes an ErrInvalid with its reason.
+// invalidf returns an ErrInvalid with its reason.
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// LostError tells that values which must be there have no whole copy anywhere: trying
-// again does not help, they must be made anew. While a shard that may hold a copy is
-// away the error is ErrUnavailable instead.
+// LostError says that values which must exist have no intact copy anywhere. Retrying does not help:
+// they must be recomputed. While a shard that may hold a copy is away, the error is ErrUnavailable
+// instead.
 type LostError struct {
-	Keys []Key // not empty, in the order asked for
-	Err  error // why, of the first: ErrMissing or ErrCorrupt, with particulars
+	// Keys are the lost values, at least one, in the order asked for.
+	Keys []Key
+	// Err is the reason of the first: ErrMissing or ErrCorrupt, with details.
+	Err error
 }
 
 // Error names the first key on one line, and how many more there are.
@@ -71,11 +74,11 @@ func (e *LostError) Error() string {
 	return e.Unwrap().Error()
 }
 
-// Unwrap gives a KeyError of the first key.
+// Unwrap returns a KeyError of the first key.
 func (e *LostError) Unwrap() error { return &KeyError{Op: "get", Key: e.Keys[0], Err: e.Err} }
 
-// Lost gives the keys that an error of Get or Need tells to be lost, nil if it tells
-// something else.
+// Lost returns the keys that an error of Get or Need reports as lost. It returns nil for other
+// errors.
 func Lost(err error) []Key {
 	var lost *LostError
 	if errors.As(err, &lost) {
@@ -93,8 +96,7 @@ type Getter interface {
 	Get(ctx context.Context, keys []Key) ([][]byte, error)
 }
 
-// Need is Get of values that must be there: missing ones are a LostError that names
-// all of them.
+// Need is Get for values that must exist. Missing values give a LostError with all of them.
 func Need(ctx context.Context, s Getter, keys []Key) ([][]byte, error) {
 	values, err := s.Get(ctx, keys)
 	if err != nil {

@@ -8,29 +8,34 @@ import (
 	"strings"
 )
 
-// Limits on the texts of a key, in bytes.
+// These bound the texts of a key, in bytes.
 const (
 	MaxJobBytes  = 64
 	MaxNameBytes = 128
-	// MaxKeyBytes bounds AppendKey's output: job, NUL, three numbers, name.
+	// MaxKeyBytes bounds the output of AppendKey: job, NUL, three numbers, name.
 	MaxKeyBytes = MaxJobBytes + 1 + 12 + MaxNameBytes
 )
 
-// Key names one value. Keys are ordered by their fields, first to last.
+// Key identifies one value. Keys are ordered by their fields, first to last.
 type Key struct {
-	Job     string // 1..64 bytes of [A-Za-z0-9._-], first one a letter or digit
-	Step    uint32 // step of the job that wrote it
-	Task    uint32 // task number within the step
-	Attempt uint32 // attempt that wrote it, from 1
-	Name    string // 1..128 bytes: parts of [A-Za-z0-9._-]+ with "/" between them
+	// Job has 1 to 64 bytes of [A-Za-z0-9._-], and begins with a letter or digit.
+	Job string
+	// Step is the step of the job that wrote the value.
+	Step uint32
+	// Task is the number of the task within the step.
+	Task uint32
+	// Attempt is the attempt that wrote the value. Attempts count from 1.
+	Attempt uint32
+	// Name has 1 to 128 bytes: parts of [A-Za-z0-9._-]+ with "/" between them.
+	Name string
 }
 
-// String renders the key for messages.
+// String formats the key for messages.
 func (k Key) String() string {
 	return fmt.Sprintf("%q step %d task %d attempt %d %q", k.Job, k.Step, k.Task, k.Attempt, k.Name)
 }
 
-// Validate reports an ErrInvalid if the key breaks a rule.
+// Validate returns ErrInvalid if the key breaks a rule.
 func (k Key) Validate() error {
 	if err := ValidateJob(k.Job); err != nil {
 		return err
@@ -41,8 +46,8 @@ func (k Key) Validate() error {
 	return validateName(k.Name)
 }
 
-// ValidateJob reports an ErrInvalid unless job is 1..64 bytes of [A-Za-z0-9._-]
-// that start with a letter or digit.
+// ValidateJob returns ErrInvalid unless job is 1 to 64 bytes of [A-Za-z0-9._-] that begin with a
+// letter or digit.
 func ValidateJob(job string) error {
 	if len(job) == 0 || len(job) > MaxJobBytes {
 		return invalidf("job id of %d bytes: must be 1 to %d", len(job), MaxJobBytes)
@@ -53,6 +58,7 @@ func ValidateJob(job string) error {
 	return nil
 }
 
+// validateName returns ErrInvalid unless name obeys the rule of Key.Name.
 func validateName(name string) error {
 	if len(name) == 0 || len(name) > MaxNameBytes {
 		return invalidf("value name of %d bytes: must be 1 to %d", len(name), MaxNameBytes)
@@ -67,8 +73,8 @@ func validateName(name string) error {
 	return nil
 }
 
-// partBytes are the bytes that parts of names are made of: every key of every batch
-// is checked against it, several times on its way.
+// partBytes marks the bytes that parts of names may have. It is a table because every key of every
+// batch is checked several times on its way.
 var partBytes = func() (ok [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") {
 		ok[c] = true
@@ -76,6 +82,7 @@ var partBytes = func() (ok [256]bool) {
 	return ok
 }()
 
+// partOK reports whether s has only bytes of partBytes.
 func partOK(s string) bool {
 	for i := range len(s) {
 		if !partBytes[s[i]] {
@@ -85,7 +92,7 @@ func partOK(s string) bool {
 	return true
 }
 
-// Compare orders keys field by field; it equals the order of encoded keys.
+// Compare orders keys field by field, which is the order of encoded keys.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(
 		cmp.Compare(k.Job, o.Job),
@@ -96,8 +103,8 @@ func (k Key) Compare(o Key) int {
 	)
 }
 
-// AppendKey appends the key's encoding: job, NUL, step, task, attempt (big endian,
-// 4 bytes each), name. Keys of one job share a prefix, and so do those of a step.
+// AppendKey appends the key's encoding: job, NUL, step, task, attempt (big endian, 4 bytes each),
+// name. Keys of one job share a prefix, and so do those of a step.
 func AppendKey(dst []byte, k Key) []byte {
 	dst = AppendStepPrefix(dst, k.Job, k.Step)
 	dst = binary.BigEndian.AppendUint32(dst, k.Task)
@@ -105,18 +112,18 @@ func AppendKey(dst []byte, k Key) []byte {
 	return append(dst, k.Name...)
 }
 
-// AppendJobPrefix appends what the encodings of all keys of a job start with.
+// AppendJobPrefix appends the prefix that the encodings of all keys of a job share.
 func AppendJobPrefix(dst []byte, job string) []byte {
 	dst = append(dst, job...)
 	return append(dst, 0)
 }
 
-// AppendStepPrefix appends what the encodings of all keys of a step start with.
+// AppendStepPrefix appends the prefix that the encodings of all keys of a step share.
 func AppendStepPrefix(dst []byte, job string, step uint32) []byte {
 	return binary.BigEndian.AppendUint32(AppendJobPrefix(dst, job), step)
 }
 
-// ParseKey reads an encoding back and validates it; ErrInvalid otherwise.
+// ParseKey decodes and validates an encoded key. It returns ErrInvalid if it is not one.
 func ParseKey(b []byte) (Key, error) {
 	end := bytes.IndexByte(b, 0)
 	if end < 0 || len(b) > MaxKeyBytes || len(b) < end+1+12 {

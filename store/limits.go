@@ -5,22 +5,29 @@ import (
 	"fmt"
 )
 
-// Limits bound a single request. The zero value means the defaults.
+// Limits bound a single request. A field of zero means its default.
 type Limits struct {
-	ValueBytes  uint64 // largest value; default 256 MiB
-	BatchBytes  uint64 // sum of the values of a Put or Get; default 1 GiB
-	BatchValues int    // keys of a Put or Get; default 65,536
+	// ValueBytes is the size of the largest value, in bytes. Default 256 MiB: the largest values
+	// known (duals of a block, sums of a feature range) have a few MB, and one value must fit into
+	// a small machine's memory.
+	ValueBytes uint64
+
+	// BatchBytes bounds the sum of the values of a Put or Get, in bytes. Default 1 GiB, or
+	// ValueBytes if that is more.
+	BatchBytes uint64
+
+	// BatchValues bounds the number of keys of a Put or Get. Default 65,536.
+	BatchValues int
 }
 
-// Defaults: the largest values (duals of a block, a range's sums) are a few MB at
-// the sizes we know; 256 MiB leaves room and still fits a small machine.
+// These are the defaults of Limits.
 const (
 	defaultValueBytes  = 256 << 20
 	defaultBatchBytes  = 1 << 30
 	defaultBatchValues = 1 << 16
 )
 
-// WithDefaults fills in what is zero.
+// WithDefaults returns the limits with every zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
 	l.ValueBytes = cmp.Or(l.ValueBytes, defaultValueBytes)
 	l.BatchBytes = cmp.Or(l.BatchBytes, max(defaultBatchBytes, l.ValueBytes))
@@ -30,14 +37,15 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Bounds of Commit and Drop, whatever the limits: far beyond any plan's tasks and any
-// job's live steps, and small enough that a request can't be a burden.
+// MaxTasks and MaxKeptSteps bound Commit and Drop, whatever the limits. They are far above the
+// tasks of any plan and the live steps of any job, and small enough that a request can't be a
+// burden.
 const (
 	MaxTasks     = 1 << 20
 	MaxKeptSteps = 1 << 12
 )
 
-// CheckCommit validates a Commit.
+// CheckCommit validates the arguments of a Commit.
 func CheckCommit(job string, attempts []uint32) error {
 	if err := ValidateJob(job); err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -48,7 +56,7 @@ func CheckCommit(job string, attempts []uint32) error {
 	return nil
 }
 
-// CheckValue reports ErrTooLarge for a value over the bound.
+// CheckValue returns ErrTooLarge for a value of more than ValueBytes.
 func (l Limits) CheckValue(op string, k Key, size uint64) error {
 	if size > l.ValueBytes {
 		return &KeyError{Op: op, Key: k, Err: fmt.Errorf("%w: %d bytes, at most %d: split it over several names", ErrTooLarge, size, l.ValueBytes)}
@@ -56,7 +64,7 @@ func (l Limits) CheckValue(op string, k Key, size uint64) error {
 	return nil
 }
 
-// CheckBatch reports ErrTooLarge for a batch of n values and size bytes.
+// CheckBatch returns ErrTooLarge for a batch of too many values or bytes.
 func (l Limits) CheckBatch(op string, n int, size uint64) error {
 	if n > l.BatchValues {
 		return fmt.Errorf("%s: %w: %d values in one batch, at most %d: use smaller batches", op, ErrTooLarge, n, l.BatchValues)
@@ -78,7 +86,7 @@ func (l Limits) CheckPut(values []Value) error {
 	return l.CheckBatch("put", len(values), size)
 }
 
-// SumPut is CheckPut of values that come without checksums, and gives them theirs.
+// SumPut validates values as CheckPut does, and computes their checksums.
 func (l Limits) SumPut(values []Value) ([]Checksummed, error) {
 	if err := l.CheckPut(values); err != nil {
 		return nil, err
@@ -93,7 +101,7 @@ func (l Limits) SumPut(values []Value) ([]Checksummed, error) {
 	return out, nil
 }
 
-// VerifyPut is CheckPut of values with checksums, and compares those.
+// VerifyPut validates values as CheckPut does, and compares their checksums.
 func (l Limits) VerifyPut(values []Checksummed) error {
 	var size uint64
 	for i := range values {
@@ -115,6 +123,7 @@ func (l Limits) VerifyPut(values []Checksummed) error {
 	return nil
 }
 
+// checkPut validates one value of a batch, and adds its size to sum.
 func (l Limits) checkPut(k Key, size uint64, sum *uint64) error {
 	if err := k.Validate(); err != nil {
 		return fmt.Errorf("put: %w", err)
@@ -123,7 +132,7 @@ func (l Limits) checkPut(k Key, size uint64, sum *uint64) error {
 	return l.CheckValue("put", k, size)
 }
 
-// CheckGet validates the keys of a batch to get (its bytes are known later).
+// CheckGet validates the keys of a batch to get. Its bytes are known only later.
 func (l Limits) CheckGet(keys []Key) error {
 	for _, k := range keys {
 		if err := k.Validate(); err != nil {

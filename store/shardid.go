@@ -12,14 +12,13 @@ import (
 // IDFile is the name of the file in a shard's folder that holds its id.
 const IDFile = "shard.id"
 
-// idHead begins the file; the number is its version.
+// idHead begins the file. The number is its version.
 const idHead = "taxon-shard 1 "
 
-// ShardID gives the id of the shard in a folder, which must be there. The id decides
-// which values are placed on the shard, so it stays with the data wherever they are
-// served from. At the first time it is made: want, or a random one if want is empty.
-// Later a want that is neither empty nor the same is ErrInvalid. Ids obey the rule of
-// job ids.
+// ShardID returns the id of the shard in a folder, which must exist. The id decides which values
+// are placed on the shard, so it stays with the data wherever they are served from. The first call
+// makes it: want, or a random id if want is empty. A later want that is neither empty nor equal to
+// the id is ErrInvalid. Ids obey the rule of job ids.
 func ShardID(dir, want string) (string, error) {
 	if want != "" {
 		if err := ValidateJob(want); err != nil {
@@ -44,9 +43,10 @@ func ShardID(dir, want string) (string, error) {
 	return id, nil
 }
 
-// idText is the file's content; its end is the CRC32C of the id.
+// idText returns the content of the file. It ends in the CRC32C of the id.
 func idText(id string) string { return fmt.Sprintf("%s%s %08x\n", idHead, id, Checksum([]byte(id))) }
 
+// makeID makes the file, with a random id if id is empty.
 func makeID(dir, path, id string) (string, error) {
 	if id == "" {
 		id = "shard-" + strings.ToLower(rand.Text()[:16])
@@ -57,7 +57,7 @@ func makeID(dir, path, id string) (string, error) {
 	return id, nil
 }
 
-// writeID makes the file appear whole and durable.
+// writeID writes the file atomically and durably.
 func writeID(dir, path, id string) error {
 	f, err := os.CreateTemp(dir, "."+IDFile+".*.part")
 	if err != nil {

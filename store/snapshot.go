@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// The layout of a snapshot is in FORMAT.md; all numbers are little endian, keys are
-// those of AppendKey.
+// FORMAT.md has the layout of a snapshot. All numbers are little endian, and keys are encoded by
+// AppendKey.
 const (
 	snapshotMagic   = "taxonsnap\x00"
 	snapshotVersion = 1
@@ -20,15 +20,16 @@ const (
 	recordValue = 'V'
 	recordEnd   = 'E'
 
-	// batches of Snapshot and Restore are at most this many bytes, or one value.
+	// snapshotBatchBytes and snapshotBatchValues bound the batches of Snapshot and Restore. A
+	// larger value is a batch of its own.
 	snapshotBatchBytes  = 16 << 20
 	snapshotBatchValues = 4096
 )
 
-// Snapshot writes the values of keys to w, in key order whatever the order given,
-// each once, in the format of FORMAT.md. A key without a value is ErrMissing. The
-// same keys and values give the same bytes. It neither syncs nor closes w. Memory is
-// bounded by 16 MiB or the largest value, whichever is more.
+// Snapshot writes the values of keys to w in the format of FORMAT.md, in key order and each once,
+// whatever the order given. A key without a value is ErrMissing. The same keys and values give the
+// same bytes. It neither syncs nor closes w. It takes 16 MiB of memory, or that of the largest
+// value if that is more.
 func Snapshot(ctx context.Context, w io.Writer, src Store, keys []Key) error {
 	sizes, err := snapshotSizes(ctx, src, keys)
 	if err != nil {
@@ -44,8 +45,8 @@ func Snapshot(ctx context.Context, w io.Writer, src Store, keys []Key) error {
 	return SnapshotListed(ctx, w, src, infos)
 }
 
-// SnapshotListed is Snapshot of values as List gave them: in strictly rising order of
-// keys, with their sizes.
+// SnapshotListed is Snapshot for values as List returned them: in strictly ascending order of keys,
+// with their sizes.
 func SnapshotListed(ctx context.Context, w io.Writer, src Store, infos []Info) error {
 	out, err := NewSnapshotWriter(w)
 	if err != nil {
@@ -69,7 +70,7 @@ func SnapshotListed(ctx context.Context, w io.Writer, src Store, infos []Info) e
 	return out.End()
 }
 
-// snapshotSizes asks the store how large the values are, so that batches fit.
+// snapshotSizes asks the store how large the values are, so that batches can be sized.
 func snapshotSizes(ctx context.Context, src Store, keys []Key) (map[Key]uint64, error) {
 	sizes := make(map[Key]uint64, len(keys))
 	jobs := map[string]bool{}
@@ -94,6 +95,7 @@ func snapshotSizes(ctx context.Context, src Store, keys []Key) (map[Key]uint64, 
 	return sizes, nil
 }
 
+// snapshotBatch writes the values of keys.
 func snapshotBatch(ctx context.Context, out *SnapshotWriter, src Store, keys []Key) error {
 	data, err := src.Get(ctx, keys)
 	if err != nil {
@@ -110,8 +112,8 @@ func snapshotBatch(ctx context.Context, out *SnapshotWriter, src Store, keys []K
 	return nil
 }
 
-// Restore checks a whole snapshot and only then puts its values into dst: a damaged
-// one changes nothing. It reads r twice, from its present position.
+// Restore checks a whole snapshot and only then puts its values into dst, so a damaged one changes
+// nothing. It reads r twice, from its present position.
 func Restore(ctx context.Context, r io.ReadSeeker, dst Store, limits Limits) error {
 	start, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -146,10 +148,12 @@ func Restore(ctx context.Context, r io.ReadSeeker, dst Store, limits Limits) err
 
 // SnapshotWriter writes a snapshot value by value.
 type SnapshotWriter struct {
-	w      *bufio.Writer
-	last   Key
-	head   []byte // of the record under way, reused
-	chain  uint32 // CRC32C over all record heads so far
+	w    *bufio.Writer
+	last Key
+	// head is the head of the current record. The slice is reused.
+	head []byte
+	// chain is the CRC32C of all record heads so far.
+	chain  uint32
 	values uint64
 	bytes  uint64
 }
@@ -161,7 +165,7 @@ func NewSnapshotWriter(w io.Writer) (*SnapshotWriter, error) {
 	return s, s.writeHead(nil)
 }
 
-// Add appends a value; keys must come in strictly rising order.
+// Add appends a value. Keys must be in strictly ascending order.
 func (s *SnapshotWriter) Add(v Checksummed) error {
 	if err := v.Key.Validate(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -191,7 +195,7 @@ func (s *SnapshotWriter) End() error {
 	return snapshotError(s.w.Flush())
 }
 
-// writeHead writes the head with the chained checksum behind it, then data.
+// writeHead writes the head, followed by the chained checksum, and then data.
 func (s *SnapshotWriter) writeHead(data []byte) error {
 	s.chain = UpdateChecksum(s.chain, s.head)
 	s.head = binary.LittleEndian.AppendUint32(s.head, s.chain)
@@ -202,6 +206,7 @@ func (s *SnapshotWriter) writeHead(data []byte) error {
 	return snapshotError(err)
 }
 
+// snapshotError wraps an error of writing a snapshot. It returns nil for nil.
 func snapshotError(err error) error {
 	if err == nil {
 		return nil
@@ -209,10 +214,10 @@ func snapshotError(err error) error {
 	return fmt.Errorf("write snapshot: %w", err)
 }
 
-// ReadSnapshot checks a snapshot and calls yield for each value, in key order, as
-// soon as the value is verified: what comes later may still be damaged, so only a
-// nil result says that the snapshot is whole. ErrSnapshot says what is wrong and at
-// which byte. yield may keep the data. Bytes after the end are refused.
+// ReadSnapshot checks a snapshot and calls yield for each value, in key order, as soon as the value
+// is verified. What follows may still be damaged, so only a nil result means that the snapshot is
+// intact. ErrSnapshot says what is wrong and at which byte. yield may keep the data. Bytes after
+// the end are refused.
 func ReadSnapshot(ctx context.Context, r io.Reader, limits Limits, yield func(Checksummed) error) error {
 	s := &snapshotReader{r: bufio.NewReaderSize(r, 64<<10), limits: limits.WithDefaults()}
 	if err := s.begin(); err != nil {
@@ -235,10 +240,12 @@ func ReadSnapshot(ctx context.Context, r io.Reader, limits Limits, yield func(Ch
 	}
 }
 
+// snapshotReader is the state of a ReadSnapshot.
 type snapshotReader struct {
 	r      *bufio.Reader
 	limits Limits
-	at     uint64 // bytes read
+	// at is the number of bytes read.
+	at     uint64
 	head   []byte
 	chain  uint32
 	last   Key
@@ -246,6 +253,7 @@ type snapshotReader struct {
 	bytes  uint64
 }
 
+// bad returns an ErrSnapshot with the position and a reason.
 func (s *snapshotReader) bad(format string, args ...any) error {
 	return fmt.Errorf("%w: byte %d: %s", ErrSnapshot, s.at, fmt.Sprintf(format, args...))
 }
@@ -257,6 +265,7 @@ func (s *snapshotReader) more(n int) ([]byte, error) {
 	return s.head[from:], s.fill(s.head[from:])
 }
 
+// fill fills b from the snapshot.
 func (s *snapshotReader) fill(b []byte) error {
 	n, err := io.ReadFull(s.r, b)
 	s.at += uint64(n)
@@ -283,6 +292,7 @@ func (s *snapshotReader) seal() error {
 	return nil
 }
 
+// begin reads the head of the snapshot.
 func (s *snapshotReader) begin() error {
 	b, err := s.more(len(snapshotMagic) + 2)
 	if err != nil {
@@ -297,7 +307,7 @@ func (s *snapshotReader) begin() error {
 	return s.seal()
 }
 
-// next reads a record; ended: it was the closing one.
+// next reads a record. ended says that it was the closing one.
 func (s *snapshotReader) next() (v Checksummed, ended bool, err error) {
 	kind, err := s.more(1)
 	if err != nil {
@@ -314,6 +324,7 @@ func (s *snapshotReader) next() (v Checksummed, ended bool, err error) {
 	}
 }
 
+// value reads the rest of a value's record.
 func (s *snapshotReader) value() (Checksummed, error) {
 	n, err := s.more(1)
 	if err != nil {
@@ -353,7 +364,7 @@ func (s *snapshotReader) value() (Checksummed, error) {
 	return v, nil
 }
 
-// data reads a value's bytes; a large buffer is made only as bytes arrive.
+// data reads a value's bytes. The buffer grows only as bytes arrive, whatever size is announced.
 func (s *snapshotReader) data(size uint64) ([]byte, error) {
 	const step = 8 << 20
 	out := make([]byte, 0, min(size, step))

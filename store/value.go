@@ -11,32 +11,31 @@ import (
 // castagnoli selects CRC32C, which amd64 and arm64 compute in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is the CRC32C of data.
+// Checksum returns the CRC32C of data.
 func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
 // UpdateChecksum continues a CRC32C with further bytes.
 func UpdateChecksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// Value is one value under its key. Data is immutable from the moment it is put,
-// also if Put fails: the store may keep the slice itself, so the caller must not write
-// to it again (a caller that does is found out by the checksum at the next read).
+// Value is one value under its key. Data must not be changed once it was put, even if Put failed,
+// because the store may keep the slice itself. The checksum reveals a violation at the next read.
 type Value struct {
 	Key  Key
 	Data []byte
 }
 
-// ContentPrefix begins the names of values that are named by their content: the SHA-256 of the
-// bytes follows, in hex. A shard takes no other bytes under such a name. So nobody can fill it
-// beforehand, and who finds it has what was meant.
+// ContentPrefix begins the names of values that are named by their content; the hexadecimal SHA-256
+// of the bytes follows. A shard accepts no other bytes under such a name. So nobody can occupy it
+// beforehand, and a reader who finds it has the right bytes.
 const ContentPrefix = "sha256/"
 
-// ContentName is the name of a value that is named by its content.
+// ContentName returns the name of a value that is named by its content.
 func ContentName(data []byte) string {
 	sum := sha256.Sum256(data)
 	return ContentPrefix + hex.EncodeToString(sum[:])
 }
 
-// verifyName reports ErrInvalid for a name that is that of another content.
+// verifyName returns ErrInvalid if the name is that of another content.
 func (v Value) verifyName() error {
 	if strings.HasPrefix(v.Key.Name, ContentPrefix) && v.Key.Name != ContentName(v.Data) {
 		return &KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: a value of this name must have that SHA-256", ErrInvalid)}
@@ -44,22 +43,23 @@ func (v Value) verifyName() error {
 	return nil
 }
 
-// Checksummed is a value with the checksum that was made where the value was made.
+// Checksummed is a value with the checksum that was computed where the value was made.
 type Checksummed struct {
-	Key    Key
-	Data   []byte // nil: missing (in answers); read-only
+	Key Key
+	// Data is read-only. In answers, nil means that there is no value.
+	Data   []byte
 	CRC32C uint32
-	// Verified: the sum was made from or checked against this very slice in this
-	// process, so Verify need not read it again.
+	// Verified says that the checksum was computed from this very slice, or compared with it, in
+	// this process. Verify then does not read it again.
 	Verified bool
 }
 
-// Sum adds the checksum to a value.
+// Sum computes the checksum of a value.
 func Sum(v Value) Checksummed {
 	return Checksummed{Key: v.Key, Data: v.Data, CRC32C: Checksum(v.Data), Verified: true}
 }
 
-// Verify reports ErrCorrupt, naming the key, if the data do not match the sum.
+// Verify returns ErrCorrupt, naming the key, if the data do not match the checksum.
 func (s *Checksummed) Verify(op string) error {
 	if s.Verified {
 		return nil

@@ -205,7 +205,7 @@ func (s *slot) run() {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
 	var next *batch
-	var ahead chan *batch // gets what the delivery under way brings; nil: there is none
+	var ahead chan *batch // receives what the present delivery brings, if there is one
 	for {
 		if next == nil {
 			next = s.lease()

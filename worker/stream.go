@@ -262,7 +262,7 @@ func (s *weightBuffer) stream(ctx context.Context, nodes int, st *taxonv1.JobSta
 	if err != nil {
 		return err
 	}
-	first, next := make([]int32, nodes), make([]int32, len(values)+1) // numbers of values, from 1; 0: none
+	first, next := make([]int32, nodes), make([]int32, len(values)+1) // numbers of values from 1, or 0
 	prepend := func(i int32) error {
 		v := &values[i-1]
 		if int(v.node) >= nodes {

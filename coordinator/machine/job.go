@@ -75,7 +75,7 @@ type jobState struct {
 
 	// Name is given by the submitter, and Owner identifies the submitter, if known.
 	Name  string `json:",omitempty"`
-	Owner string `json:",omitempty"` // who submitted it; "": not known
+	Owner string `json:",omitempty"`
 	// Shards are the store shards that hold the job's values, in order of placement.
 	Shards []string `json:",omitempty"`
 	// Replicas is the number of copies of each value. Zero means one.

@@ -15,22 +15,26 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Cache keeps the data sets that a worker has fetched on its disk, by fingerprint. Several
-// processes may share its folder. The set used longest ago is removed first. Files that are
-// mapped stay readable when they are removed.
+// Cache keeps on disk the data sets that a worker has fetched, by fingerprint. Several processes
+// may share its folder. The set used longest ago is removed first. Files that are mapped stay
+// readable when they are removed.
 type Cache struct {
-	Dir   string
-	Bytes int64 // of all sets together
+	// Dir is the folder of the cache.
+	Dir string
+	// Bytes bounds the size of all sets together.
+	Bytes int64
+	// Store holds the uploaded data sets.
 	Store Reader
-	Roots Roots // folders where data outside the store may be
+	// Roots are the folders where data outside the store may be.
+	Roots Roots
 }
 
 // lockWait is the pause between two checks whether another process has fetched a set.
 const lockWait = 50 * time.Millisecond
 
-// Open opens a job's data: at its place below one of the roots, or from the cache. If the cache
-// lacks it, it is fetched from the store or from HDFS first. Checksums have been verified.
-// Another worker may succeed where it failed, unless Refused says otherwise.
+// Open opens a job's data: at their place below one of the roots, or from the cache. If the cache
+// lacks them, it first fetches them from the store or from HDFS. It verifies checksums. Another
+// worker may succeed where it fails, unless Refused reports otherwise.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	if fs.IsRemote(d.GetPath()) {
 		if err := c.Roots.Check(d.GetPath()); err != nil {
@@ -74,7 +78,7 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 	return set, nil
 }
 
-// fetch brings a set from the store or HDFS; the caller holds its lock.
+// fetch copies a set from the store or HDFS into the cache. The caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
 	var l *held
 	remote := fs.IsRemote(d.GetPath())
@@ -167,21 +171,22 @@ func (c *Cache) openInPlace(d *taxonv1.Data) (*dataset.Set, error) {
 	return set, err
 }
 
-// refusal is an error that the same request would meet anywhere.
+// refusal is an error that the same request would meet on every worker.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
+// refusef returns a refusal.
 func refusef(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
-// Refused says whether any worker with the same settings would meet err.
+// Refused reports whether every worker with the same settings would meet err.
 func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r)
 }
 
-// remoteList reads the manifest of data in HDFS. By now there may be another set than when the
-// job was submitted.
+// remoteList reads the manifest of data in HDFS. The data may have changed since the job was
+// submitted.
 func remoteList(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) {
 	file := fs.Join(d.GetPath(), dataset.ManifestName)
 	doc, err := fs.ReadFile(ctx, file)

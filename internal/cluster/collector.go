@@ -21,22 +21,27 @@ import (
 )
 
 // Collector drops uploaded data sets from the store when no job has referred to them for a while.
-// Before a job is accepted, Submitting checks under a lock that its data are there. So a set that
-// is being dropped is uploaded again, instead of being missed later.
+// Before a job is accepted, Submitting checks under a lock that its data are in the store. So a set
+// that is being dropped is uploaded again, instead of being missed later.
 type Collector struct {
+	// Data is the store of the data sets.
 	Data DataSets
 	// Jobs lists the jobs.
 	Jobs taxonv1.JobsClient
-	Keep time.Duration // how long a set stays without a job that refers to it
-	// Dropped is called for each dropped set, with its id in the store.
+	// Keep is how long a set stays without a job that refers to it.
+	Keep time.Duration
+	// Dropped is called for each dropped set, with its id in the store. It may be nil.
 	Dropped func(set string)
-	Failed  func(error) // called for what could not be done (yet)
+	// Failed is called with what could not be done yet.
+	Failed func(error)
 
-	mu   sync.Mutex           // held while a set is dropped and while a job is accepted
-	idle map[string]time.Time // by set: since when no job refers to it
+	// mu is held while a set is dropped and while a job is accepted.
+	mu sync.Mutex
+	// idle says for each set since when no job refers to it.
+	idle map[string]time.Time
 }
 
-// DataSets is a store of data sets: see DataStore.
+// DataSets is a store of data sets (see DataStore).
 type DataSets interface {
 	Reader
 	List(ctx context.Context, job string, yield func(store.Info) error) error
@@ -44,7 +49,8 @@ type DataSets interface {
 	Refill(ctx context.Context, job string, copies int) (filled int, err error)
 }
 
-// Bounds of the time between two passes over the store, which list all its values.
+// minCollectPause and maxCollectPause bound the time between two passes over the store, each of
+// which lists all values.
 const (
 	minCollectPause = 50 * time.Millisecond
 	maxCollectPause = 3 * time.Hour
@@ -63,7 +69,7 @@ func (c *Collector) Run(ctx context.Context) {
 // refillEvery is how often copies of data sets are counted.
 const refillEvery = time.Minute
 
-// Refill fills up the copies of data sets, as their jobs ask for, again and again until ctx ends: a
+// Refill restores, until ctx ends, the number of copies of data sets that their jobs ask for: a
 // shard may have been lost, or may have been down when they were uploaded.
 func (c *Collector) Refill(ctx context.Context) {
 	for retry.For(ctx, refillEvery) == nil {
@@ -73,6 +79,7 @@ func (c *Collector) Refill(ctx context.Context) {
 	}
 }
 
+// refill restores the copies once.
 func (c *Collector) refill(ctx context.Context) error {
 	c.mu.Lock()
 	used, err := c.referred(ctx)
@@ -118,7 +125,7 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// idleFor is how long a set is known to be idle. Jobs are asked only when its time is up.
+// idleFor returns how long a set is known to be idle. Jobs are asked only when its time is up.
 func (c *Collector) idleFor(set string, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +161,7 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 	return nil
 }
 
-// referred are the data sets of jobs that run, wait, can be resumed, or whose result can be
+// referred returns the data sets of jobs that run, wait, can be resumed, or whose result can be
 // fetched, each with the most copies that one of them asks for.
 func (c *Collector) referred(ctx context.Context) (map[string]int, error) {
 	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
@@ -181,7 +188,7 @@ func (c *Collector) referred(ctx context.Context) (map[string]int, error) {
 }
 
 // Strays lists the jobs that have values in the store and that the coordinator does not know or has
-// dropped, and drops those named. If one of them is no stray it drops nothing.
+// dropped, and drops those named. If one of the named jobs is not such a job, it drops nothing.
 func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,8 +233,8 @@ func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray
 	return out, nil
 }
 
-// Submitting accepts a job by calling take, if all of its data is in the store, and keeps the
-// collector away meanwhile. Data on a shard that is away counts as present.
+// Submitting accepts a job by calling take if all of its data are in the store, and blocks the
+// collector meanwhile. Data on a shard that is away count as present.
 func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
 	_, held, namesOnly := savedData(d)
 	if held == nil {
@@ -248,9 +255,9 @@ func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func()
 	return nil
 }
 
-// complete returns what is missing from a data set in the store, or how a job describes it
-// otherwise than it is. A list leaves out shards that are away, so what it lacks is asked for again,
-// which tells missing from away.
+// complete returns an error if a data set in the store is incomplete, or if the job describes it
+// wrongly. A list leaves out shards that are away, so values that it lacks are read, which tells
+// missing from away.
 func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool, described *taxonv1.Data) error {
 	l, err := listing(ctx, st, d)
 	if err != nil {
@@ -292,11 +299,12 @@ func complete(ctx context.Context, st DataSets, d *taxonv1.Data, namesOnly bool,
 	return nil
 }
 
-// errMadeUp is wrapped by the refusal of a job that describes its data otherwise than they are.
+// errMadeUp is wrapped by the refusal of a job whose description of its data is wrong.
 var errMadeUp = errors.New("the job describes other data than it names")
 
-// checkDescription compares what a job says of its data with the data's manifest. The coordinator
-// plans by what the job says, and keeps it: so nobody makes it keep more than they have uploaded.
+// checkDescription compares what a job says about its data with the data's manifest. The
+// coordinator plans by what the job says, and keeps it, so nobody should make it keep more than
+// they have uploaded.
 func checkDescription(d *taxonv1.Data, l *held) error {
 	names := int64(0)
 	for _, label := range d.GetLabels() {
@@ -329,5 +337,5 @@ func checkDescription(d *taxonv1.Data, l *held) error {
 	return nil
 }
 
-// maxFeatureCounts is how many counts of features a description has at most.
+// maxFeatureCounts bounds the counts of features in a description.
 const maxFeatureCounts = 4096

@@ -20,28 +20,32 @@ import (
 )
 
 const (
-	// patientWait is the longest pause between the tries of a user's call, so that it succeeds
-	// soon after the other side is back.
+	// patientWait is the longest pause between the tries of a user's call, so that it succeeds soon
+	// after the other side is back.
 	patientWait = 100 * time.Millisecond
 	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
 )
 
-// Dialer makes connections and keeps one for each address.
+// Dialer makes connections and keeps one for each address. Its methods may be called from several
+// goroutines.
 type Dialer struct {
+	// Security says how connections are protected and what identity they have.
 	Security secure.Options
-	// Patience is how long Conn repeats a call, other than a stream, while the other side is
-	// away; 0: not at all. Callers of shards have their own patience.
+
+	// Patience is how long Conn repeats a call, other than a stream, while the other side is away.
+	// Zero means a single try. Callers of shards have a patience of their own (storerpc.Options).
 	Patience time.Duration
 
+	// mu guards the fields below.
 	mu     sync.Mutex
 	conns  map[string]*grpc.ClientConn
 	shards map[string]*grpc.ClientConn
 }
 
-// Conn is the connection to an address: host:port, or hdfs://..., a file in which the coordinator
-// says where it is (Place). It is made on first use and again when it breaks; the file is then
-// read again. The Dialer closes it.
+// Conn returns the connection to an address: host:port, or hdfs://..., a file in which the
+// coordinator says where it is (Place). The connection is made on first use and again when it
+// breaks; the file is then read again. The Dialer closes it.
 func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,8 +63,8 @@ func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	return d.conn(&d.shards, addr, storerpc.BulkDialOptions())
 }
 
-// conn finds or makes a connection. Interceptors in first come before those of the security, so
-// they see the errors that it produces. The caller holds mu.
+// conn finds or makes a connection. The interceptors in first run before those of the security, so
+// that they see the errors of the latter. The caller holds mu.
 func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {
 		return c, nil
@@ -114,8 +118,8 @@ func (d *Dialer) Close() error {
 	return errors.Join(errs...)
 }
 
-// patient repeats a call while the other side is away, up to limit. All our calls may be made
-// twice: those that change something carry ids.
+// patient repeats a call while the other side is away, up to limit. Every call of taxon may be made
+// twice, because those that change something carry ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		return retry.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
@@ -123,9 +127,9 @@ func patient(limit time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
-// Explain words, for a user, the error of a call to the coordinator at an address if the way
-// there failed: it does not answer, or one side denies access. Other errors are returned as they
-// are.
+// Explain rephrases, for a user, the error of a call to the coordinator at an address if the call
+// did not reach it: it does not answer, or one side denies access. Other errors are returned
+// unchanged.
 func Explain(addr string, err error) error {
 	var s interface{ GRPCStatus() *status.Status }
 	switch {

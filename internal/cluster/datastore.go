@@ -19,21 +19,27 @@ import (
 	"taxon/store/storerpc"
 )
 
-// DataStore keeps data sets on all shards of a cluster. They outlive jobs and exist before them,
-// so no job's list of shards places them. Instead each value has its own order of all shards
+// DataStore keeps data sets on all shards of a cluster. Data sets exist before and after jobs, so
+// no job's list of shards places them. Instead each value has its own order of all shards
 // (rendezvous hashing). It is put on the first shards that are up, and looked for in that order,
-// with shards that are down last. So shards may join, leave and come back, and a missing shard
-// delays nobody who finds the value elsewhere.
+// with shards that are down last. So shards may join, leave and return, and a missing shard delays
+// nobody who finds the value elsewhere.
 type DataStore struct {
-	Shards   *Shards
-	Copies   int           // of each value; 0: one
-	Patience time.Duration // for shards that are away; 0: until the context ends
+	// Shards knows where the shards are.
+	Shards *Shards
+	// Copies is the number of copies of each value. Zero means one.
+	Copies int
+	// Patience is how long a call waits for shards that are away. Zero means until the context
+	// ends.
+	Patience time.Duration
 
-	mu      sync.Mutex
-	clients map[string]*storerpc.Client // by shard
+	// mu guards clients.
+	mu sync.Mutex
+	// clients are the clients of single shards, by id.
+	clients map[string]*storerpc.Client
 }
 
-// client is the client of one shard.
+// client returns the client of one shard.
 func (d *DataStore) client(id string) (*storerpc.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +78,7 @@ func (d *DataStore) order(ctx context.Context, k store.Key) ([]string, error) {
 	return ids, nil
 }
 
-// heard lists the ids of the shards that the coordinator knows to be alive.
+// heard lists the ids of the shards that the coordinator knows to be up.
 func (d *DataStore) heard(ctx context.Context) ([]string, error) {
 	_ = d.Shards.Refresh(ctx) // otherwise use what was known before
 	shards, err := d.Shards.Known(ctx)
@@ -90,8 +96,8 @@ func (d *DataStore) Put(ctx context.Context, values []store.Value) error {
 	return d.putCopies(ctx, values, d.Copies)
 }
 
-// Refill puts further copies of the values of a data set that have fewer than so many on the shards
-// that are up, and returns how many values that were.
+// Refill adds copies, on the shards that are up, of the values of a data set that have fewer than
+// copies. It returns the number of such values.
 func (d *DataStore) Refill(ctx context.Context, job string, copies int) (filled int, err error) {
 	up, err := d.heard(ctx)
 	if err != nil {
@@ -118,7 +124,7 @@ func (d *DataStore) Refill(ctx context.Context, job string, copies int) (filled 
 	return filled, nil
 }
 
-// putCopies is Put of so many copies.
+// putCopies is Put with another number of copies.
 func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(batchParts)
@@ -130,7 +136,7 @@ func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies 
 	return g.Wait()
 }
 
-// put puts a value on as many shards as there shall be copies, or on all that answer.
+// put puts a value on as many shards as it should have copies, or on all that answer.
 func (d *DataStore) put(ctx context.Context, v store.Value, copies int) error {
 	shards, err := d.order(ctx, v.Key)
 	if err != nil {
@@ -160,7 +166,7 @@ func (d *DataStore) put(ctx context.Context, v store.Value, copies int) error {
 	return cmp.Or(errors.Join(errs...), fmt.Errorf("no shard takes %v: %w", v.Key, store.ErrUnavailable))
 }
 
-// Get looks up values, several at a time; nil: no shard has it.
+// Get returns values, several at a time. A value that no shard has is nil.
 func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	g, ctx := errgroup.WithContext(ctx)
@@ -176,8 +182,8 @@ func (d *DataStore) Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 	return out, g.Wait()
 }
 
-// get asks the shards in the key's order. A value is missing only if all of them say so. A
-// damaged copy does not count.
+// get asks the shards in the key's order. A value is missing only if all of them say so. A damaged
+// copy does not count as an answer.
 func (d *DataStore) get(ctx context.Context, k store.Key) ([]byte, error) {
 	shards, err := d.order(ctx, k)
 	if err != nil {
@@ -221,8 +227,8 @@ func (d *DataStore) Drop(ctx context.Context, job string) error {
 	return errors.Join(errs...)
 }
 
-// List calls yield for the values of a job on all shards that answer. A value with copies comes
-// several times.
+// List calls yield for the values of a job on all shards that answer. It yields a value once for
+// each copy.
 func (d *DataStore) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	return retry.Retry(ctx, d.Patience, func() error {
 		shards, err := d.heard(ctx)

@@ -13,9 +13,11 @@ import (
 	"taxon/worker"
 )
 
-// Digester computes the digests of finished jobs' weights: a coordinator.Digester.
+// Digester computes the digests of finished jobs' weights. It implements coordinator.Digester.
 type Digester struct {
-	Dir   string // for the temporary file that sorts the weights
+	// Dir is the folder of the temporary file in which the weights are sorted.
+	Dir string
+	// Store returns the store of a job.
 	Store func(job string) (worker.Store, error)
 }
 
@@ -44,6 +46,5 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 	return out, err
 }
 
-// Passing implements coordinator.Digester: a shard that is away, or a full disk, may be better
-// later.
+// Passing implements coordinator.Digester. A shard that is away and a full disk are transient.
 func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }

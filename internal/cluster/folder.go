@@ -10,9 +10,12 @@ import (
 
 // Folder describes the folder that a kind of process keeps.
 type Folder struct {
-	of   string
-	mark []string       // names; one of them shows that a folder is of this kind
-	own  *regexp.Regexp // what may be in it before it is marked
+	// of names the kind of process.
+	of string
+	// mark lists names, one of which shows that a folder is of this kind.
+	mark []string
+	// own matches the names that may be in the folder before it is marked.
+	own *regexp.Regexp
 }
 
 // The kinds of folders.
@@ -20,13 +23,13 @@ var (
 	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals|spool)$`)} // seals: written by earlier versions
 	storeFolder       = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
 	clusterFolder     = Folder{"`taxon cluster up`", []string{"cluster.json"}, regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
-	// anywhere are names that may be in any folder: on an empty disk, or from a process's
-	// installer.
+	// anywhere matches names that may be in an otherwise empty folder: those of an empty disk
+	// (lost+found), hidden files, and those of a process's installer.
 	anywhere = regexp.MustCompile(`^(\..*|lost\+found|tmp)$`)
 )
 
 // CoordinatorFolder refuses a folder that a coordinator can't use: another process's, or one with
-// foreign content. A new, an empty, and its own folder are accepted.
+// foreign content. It accepts a new folder, an empty one, and a coordinator's own.
 func CoordinatorFolder(dir string) error { return coordinatorFolder.check(dir, true) }
 
 // StoreFolder is the same check for a store.
@@ -35,9 +38,11 @@ func StoreFolder(dir string) error { return storeFolder.check(dir, true) }
 // SupervisorFolder is the same check for a cluster on one machine.
 func SupervisorFolder(dir string) error { return clusterFolder.check(dir, true) }
 
-// WorkerFolder refuses another process's folder for a worker's cache. Other things may be in it.
+// WorkerFolder refuses another process's folder for a worker's cache. The folder may hold other
+// things.
 func WorkerFolder(dir string) error { return Folder{}.check(dir, false) }
 
+// check refuses a folder of another kind. With alone it also refuses one with foreign content.
 func (f Folder) check(dir string, alone bool) error {
 	names, err := contents(dir)
 	if err != nil {

@@ -21,22 +21,25 @@ import (
 
 // Rules are checks on jobs that are submitted or restored.
 type Rules struct {
+	// Roots are the folders from which jobs may read data.
 	Roots Roots
 	// DataOf returns the job and the data of a state that is to be restored.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Submitting calls take if the job's data are where it says: Collector.Submitting; nil: calls
-	// take.
+	// Submitting calls take if the job's data are where the job says (Collector.Submitting). A nil
+	// Submitting accepts every job.
 	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
-	// Strays answers the call of that name: Collector.Strays; nil: there is none.
+	// Strays answers the call of that name (Collector.Strays). If it is nil, the call is not
+	// served.
 	Strays func(ctx context.Context, drop []string) ([]*taxonv1.Stray, error)
 }
 
-// Guard makes the Jobs service that is registered through it refuse jobs whose data no worker
-// would open: a path outside the roots, or an id that is no key of the store.
+// Guard returns a registrar. A Jobs service that is registered through it refuses jobs whose data
+// no worker would open: a path outside the roots, or an id that is not a key of the store.
 func Guard(g grpc.ServiceRegistrar, r Rules) grpc.ServiceRegistrar {
 	return &guarded{g, r}
 }
 
+// guarded replaces the Jobs service at its registration.
 type guarded struct {
 	grpc.ServiceRegistrar
 	rules Rules
@@ -50,6 +53,7 @@ func (g *guarded) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	g.ServiceRegistrar.RegisterService(desc, impl)
 }
 
+// guardedJobs is a Jobs service under rules.
 type guardedJobs struct {
 	taxonv1.JobsServer
 	rules Rules
@@ -107,7 +111,7 @@ func (g *guardedJobs) Strays(ctx context.Context, r *taxonv1.StraysRequest) (*ta
 // maxShown bounds how much of a request an error repeats.
 const maxShown = 200
 
-// check checks a job's wanted id ("": any) and its data.
+// check checks a job's wanted id, which may be empty, and its data.
 func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {
@@ -138,14 +142,14 @@ func (g *guardedJobs) check(job string, d *taxonv1.Data) error {
 	return g.rules.Roots.Check(d.GetPath())
 }
 
-// Roots are the folders, besides the store, from which jobs may read data. Jobs come from the
-// network, so their paths are not trusted. Links are followed before a path is judged, both for
-// the folder and for the paths in it. A path in HDFS, which has no links unless its admin allows
-// them, is judged by its text.
+// Roots are the folders, besides the store, from which jobs may read data. Jobs are submitted over
+// the network, so their paths are not trusted. Links are followed before a path is judged, both for
+// the folder and for the paths in it. A path in HDFS, which has no links unless its administrator
+// allows them, is judged by its text.
 type Roots []string
 
-// MakeRoots resolves folders that an operator has given. Local ones must exist; those in HDFS are
-// checked when a job names them.
+// MakeRoots resolves folders that an operator has given. Local folders must exist; those in HDFS
+// are checked when a job names them.
 func MakeRoots(dirs []string) (Roots, error) {
 	var r Roots
 	for _, d := range dirs {
@@ -173,7 +177,7 @@ func resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// Check says why data at a path may not be read; nil: they may. For a path outside the roots it
+// Check returns an error if data at a path may not be read. For a path outside the roots the error
 // does not tell whether it exists.
 func (r Roots) Check(path string) error {
 	if len(r) == 0 {
@@ -212,7 +216,7 @@ func (r Roots) Check(path string) error {
 	return nil
 }
 
-// hold says whether a resolved path is one of the roots or below one.
+// hold reports whether a resolved path is one of the roots or below one.
 func (r Roots) hold(real string) bool {
 	return slices.ContainsFunc(r, func(root string) bool {
 		return real == root || strings.HasPrefix(real, strings.TrimSuffix(root, "/")+"/")

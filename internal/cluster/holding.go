@@ -15,25 +15,32 @@ import (
 
 // Holding knows what a store shard holds and how much room it has.
 type Holding struct {
+	// Shard is the shard itself.
 	Shard store.Shard
-	// Refused is the size of the last values for which there was no room, 0 if there was; nil: 0.
+	// Refused returns the size in bytes of the last values for which there was no room, or 0 if
+	// there was. A nil Refused means 0.
 	Refused func() uint64
 
-	values, bytes atomic.Uint64 // from the last count
+	// values and bytes are from the last count.
+	values, bytes atomic.Uint64
 }
 
-// What a shard may report beside store.Shard.
+// These are what a shard may implement beside store.Shard.
 type (
-	roomReporter interface { // free bytes, and how many must be free for it to accept writes
+	// roomReporter returns the free bytes, and how many must be free for the shard to accept
+	// writes.
+	roomReporter interface {
 		Room() (free, reserve uint64, err error)
 	}
-	sizeReporter interface{ Bytes() uint64 } // of its values
-	valueChecker interface {                 // whether it holds any value; an error: it can't be read
+	// sizeReporter returns the bytes of its values.
+	sizeReporter interface{ Bytes() uint64 }
+	// valueChecker reports whether the shard holds any value. An error means that it can't be read.
+	valueChecker interface {
 		Any(ctx context.Context) (bool, error)
 	}
 )
 
-// Any says whether the shard holds a value; an error: it can't be read.
+// Any reports whether the shard holds a value. An error means that it can't be read.
 func (h *Holding) Any(ctx context.Context) (bool, error) {
 	if s, ok := h.Shard.(valueChecker); ok {
 		return s.Any(ctx)
@@ -46,8 +53,8 @@ func (h *Holding) Any(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// Room is the number of free bytes, and how many must be free for the shard to accept writes, such
-// as the last one that it refused; zeros: unknown.
+// Room returns the number of free bytes, and how many must be free for the shard to accept writes,
+// such as the last one that it refused. It returns zeros if they are unknown.
 func (h *Holding) Room() (free, reserve uint64) {
 	s, ok := h.Shard.(roomReporter)
 	if !ok {
@@ -63,7 +70,7 @@ func (h *Holding) Room() (free, reserve uint64) {
 	return free, reserve
 }
 
-// Writable says why the shard refuses writes; nil: it takes them.
+// Writable returns an error if the shard refuses writes.
 func (h *Holding) Writable() error {
 	if free, reserve := h.Room(); free < reserve {
 		return fmt.Errorf("writes are refused: %s are free, %s must be", format.Bytes(int64(free)), format.Bytes(int64(reserve)))
@@ -71,7 +78,7 @@ func (h *Holding) Writable() error {
 	return nil
 }
 
-// Tell adds all that to the shard's report to the coordinator.
+// Tell adds what the shard holds to its report to the coordinator.
 func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
 	has, err := h.Any(ctx)
 	r.Empty = err == nil && !has
@@ -84,11 +91,12 @@ func (h *Holding) Tell(ctx context.Context, r *taxonv1.JoinStoreRequest) {
 
 // maxCountPause and countShare bound how much of a shard's time counting takes.
 const (
+	// maxCountPause and countShare bound how much of a shard's time counting takes.
 	maxCountPause = 5 * time.Second
 	countShare    = 200
 )
 
-// Run counts the values repeatedly until ctx ends, as shards keep no count.
+// Run counts the values repeatedly until ctx ends, because shards keep no count.
 func (h *Holding) Run(ctx context.Context) {
 	for {
 		began := time.Now()
@@ -99,6 +107,7 @@ func (h *Holding) Run(ctx context.Context) {
 	}
 }
 
+// count counts the values once. After an error the last count stays.
 func (h *Holding) count(ctx context.Context) {
 	var values, bytes uint64
 	err := h.Shard.List(ctx, "", func(i store.Info) error {
@@ -112,5 +121,5 @@ func (h *Holding) count(ctx context.Context) {
 	}
 }
 
-// Refuses says whether a shard refuses writes for lack of room.
+// Refuses reports whether a shard refuses writes for lack of room.
 func Refuses(s *taxonv1.Shard) bool { return s.GetFree() < s.GetReserve() }

@@ -13,17 +13,22 @@ import (
 	"taxon/store/storerpc"
 )
 
-// JobStores makes the store of each job. Its values lie on the shards that were pinned when it
-// was submitted, in that order, wherever these run now.
+// JobStores makes the store of each job. Its values are on the shards that were chosen when it was
+// submitted, in that order, wherever these run now.
 type JobStores struct {
-	Shards   *Shards
-	Patience time.Duration // for shards that are away; 0: the client's default
+	// Shards knows where the shards are.
+	Shards *Shards
+	// Patience is how long a call waits for shards that are away. Zero means the client's default.
+	Patience time.Duration
 
+	// mu guards the fields below.
 	mu    sync.Mutex
 	byJob map[string]*jobStore // by job
-	order []string             // in order of last use, latest last
+	// order lists the jobs by their last use, latest last.
+	order []string
 }
 
+// jobStore is the client of a job on the shards ids.
 type jobStore struct {
 	ids    []string
 	client *storerpc.Client
@@ -32,7 +37,7 @@ type jobStore struct {
 // maxJobStores bounds the clients that are kept. They have no connections of their own.
 const maxJobStores = 64
 
-// Of is the store of a job on the given pinned shards, with so many copies.
+// Of returns the store of a job on the given shards, with so many copies of each value.
 func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*storerpc.Client, error) {
 	if len(shards) == 0 {
 		return nil, fmt.Errorf("job %s: no shard holds its values: %w", job, store.ErrUnavailable)
@@ -66,13 +71,13 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 	return c, nil
 }
 
-// StoreCleaner passes a coordinator's orders on to each job's shards. Orders only free space. So
-// a shard that is away is not waited for longer than Patience; what it then keeps too long is
+// StoreCleaner passes a coordinator's orders on to each job's shards. Orders only free space. So it
+// waits for a shard that is away no longer than Patience; what the shard then keeps too long is
 // freed with the job.
 type StoreCleaner struct {
-	// Of returns a job's store; nil: nothing of the job is left.
+	// Of returns a job's store. A nil store means that nothing of the job is left.
 	Of func(job string) (store.Store, error)
-	// Forget is called for jobs that are dropped completely; nil: not called.
+	// Forget is called for jobs that are dropped completely. It may be nil.
 	Forget func(ctx context.Context, job string) error
 }
 

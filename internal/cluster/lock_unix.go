@@ -14,7 +14,7 @@ import (
 	"taxon/internal/retry"
 )
 
-// lockFile waits for an advisory lock. It ends with the process.
+// lockFile waits for an advisory lock, which ends with the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -32,7 +32,8 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// tryLockFile takes an advisory lock, which ends with the process; nil: another process has it.
+// tryLockFile takes an advisory lock, which ends with the process. It returns nil if another
+// process has it.
 func tryLockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -14,33 +14,42 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Member registers a store shard with the coordinator and keeps it registered.
+// Member registers a store shard with the coordinator and keeps it registered. Members and Joined
+// are required.
 type Member struct {
+	// ID is the id of the shard and Addr the address, host:port, at which others call it.
 	ID, Addr string
-	Capacity uint64 // bytes; 0: unknown
-	Version  string // of this taxon
-	Members  taxonv1.MembersClient
-	Holding  *Holding // what it holds; nil: not reported
-	// Repairing says whether it copies from others what it missed; nil: it does not.
+	// Capacity is the most that the shard may hold, in bytes. Zero means unknown.
+	Capacity uint64
+	// Version is the shard's version of taxon.
+	Version string
+	// Members is the coordinator's service.
+	Members taxonv1.MembersClient
+	// Holding says what the shard holds. A nil Holding reports nothing.
+	Holding *Holding
+	// Repairing reports whether the shard is copying values from others that it missed. It may be
+	// nil.
 	Repairing func() bool
-	Joined    func() // called once, when the coordinator first knows the shard
+	// Joined is called once, when the coordinator first knows the shard.
+	Joined func()
 	// Away gets a token whenever the shard may have missed writes: after its start, and after it
-	// was unreachable, or stopped, for longer than a heartbeat. Its capacity is one.
-	Away   chan struct{}
-	Failed func(error) // called for calls that failed; nil: not called
+	// was unreachable, or stopped, for longer than a heartbeat. It must have a capacity of one.
+	Away chan struct{}
+	// Failed is called with each call that failed. It may be nil.
+	Failed func(error)
 
 	known atomic.Bool
 }
 
-// Known says whether the coordinator has heard of the shard.
+// Known reports whether the coordinator has registered the shard.
 func (m *Member) Known() bool { return m.known.Load() }
 
 // callTimeout bounds a member's calls, which are answered at once.
 const callTimeout = 5 * time.Second
 
-// Run registers, and reports again and again that the shard lives, until ctx ends; then it signs
-// off. It ends with an error if another process is the shard, or if it is denied access before it
-// was ever registered. Later a denial may be due to certificates that are being changed.
+// Run registers the shard, and then sends heartbeats until ctx ends, when it leaves. It returns an
+// error if another process is the shard, or if it is denied access before it was ever registered. A
+// later denial is retried, because certificates may be being changed.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	valueChecker := time.Now()
@@ -83,7 +92,7 @@ func (m *Member) Run(ctx context.Context) error {
 	return nil
 }
 
-// away leaves a token unless there is one.
+// away puts a token into Away, unless there is one.
 func (m *Member) away() {
 	if m.Away == nil {
 		return
@@ -94,6 +103,7 @@ func (m *Member) away() {
 	}
 }
 
+// join registers the shard, or sends a heartbeat.
 func (m *Member) join(ctx context.Context) (*taxonv1.JoinStoreResult, error) {
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()

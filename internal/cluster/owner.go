@@ -18,10 +18,10 @@ import (
 // with another's, is never replaced and never removed.
 
 const (
-	// identityName is a file next to a coordinator's journal, with its cluster's id.
+	// identityName is the file beside a coordinator's journal with its cluster's id.
 	identityName = "cluster.id"
 	identityHead = "taxon-cluster 1 "
-	// ownerName is a file that says which cluster owns a folder of a snapshot, or of its data.
+	// ownerName is the file that says which cluster owns the folder of a snapshot, or of its data.
 	ownerName = "owner"
 	ownerHead = "taxon snapshot of cluster "
 )
@@ -29,8 +29,8 @@ const (
 // ErrForeign is wrapped by errors about a folder that this cluster did not write.
 var ErrForeign = errors.New("is not this cluster's")
 
-// Identity is the id of the cluster whose coordinator keeps its journal in dir. It is random,
-// made on first use, and never changes.
+// Identity returns the id of the cluster whose coordinator keeps its journal in dir. The id is
+// random, made on first use, and never changes.
 func Identity(ctx context.Context, dir string) (string, error) {
 	path := fs.Join(dir, identityName)
 	b, err := fs.ReadFile(ctx, path)
@@ -64,9 +64,10 @@ func (s *Snapshots) sign(dir backup.Dir) error {
 	return errors.Join(err, out.Close())
 }
 
+// ownerText returns the content of the owner's file.
 func ownerText(id string) []byte { return []byte(ownerHead + id + "\n") }
 
-// ownerOf is the cluster that owns a folder; "": the folder does not say.
+// ownerOf returns the cluster that owns a folder. It is empty if the folder does not say.
 func ownerOf(ctx context.Context, path string) (string, error) {
 	b, err := fs.ReadFile(ctx, inFolder(path, ownerName))
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -82,7 +83,7 @@ func ownerOf(ctx context.Context, path string) (string, error) {
 	return id, nil
 }
 
-// contents lists a folder; empty if there is no such folder.
+// contents lists a folder. It is empty if there is no such folder.
 func contents(path string) ([]string, error) {
 	names, err := fs.ReadDirNames(path)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -118,6 +119,7 @@ func (s *Snapshots) check(ctx context.Context, job string, state []byte) error {
 	return foreign(job, path, "")
 }
 
+// foreign returns an ErrForeign about the folder of a job's snapshot.
 func foreign(job, path, why string) error {
 	if why != "" {
 		why += " "
@@ -126,10 +128,10 @@ func foreign(job, path, why string) error {
 		job, path, why, ErrForeign)
 }
 
-// Reserve says why a job can't have snapshots here: its folder is not this cluster's. A job that
-// is restored from that very snapshot takes the folder over: confirm, called when the job is
-// accepted, makes it this cluster's, and its former owner leaves it alone from then on. It
-// implements coordinator.Reserver.
+// Reserve implements coordinator.Reserver. It returns an error if a job can't have snapshots here,
+// because its folder is not this cluster's. A job that is restored from that very snapshot takes
+// the folder over: confirm, called when the job is accepted, makes it this cluster's, and its
+// former owner then leaves it alone.
 func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error) {
 	err = s.check(ctx, job, nil)
 	if !errors.Is(err, ErrForeign) || len(state) == 0 {
@@ -148,7 +150,7 @@ func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (conf
 	return func() error { return fs.WriteFile(inFolder(path, ownerName), ownerText(s.Cluster)) }, nil
 }
 
-// others are the names that do not belong to a snapshot.
+// others returns the names that do not belong to a snapshot.
 func others(names []string) (out []string) {
 	for _, name := range names {
 		if !snapshotFile.MatchString(name) {

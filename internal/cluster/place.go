@@ -17,28 +17,32 @@ import (
 )
 
 // ServerName is the name in servers' certificates in a cluster whose coordinator is found by a
-// file. There nobody knows beforehand where a process will run, and the certificate authority is
-// the cluster's own.
+// file. In such a cluster nobody knows beforehand where a process will run, and the certificate
+// authority is the cluster's own.
 const ServerName = "cluster.taxon.internal"
 
-// Place is where a coordinator is, as a file says, usually in HDFS. The coordinator replaces the
-// file as a whole whenever it starts.
+// Place says where a coordinator is. It is the content of a file, usually in HDFS, which the
+// coordinator replaces atomically whenever it starts.
 type Place struct {
-	Version     int    `json:"version"`        // 1
-	Coordinator string `json:"coordinator"`    // host:port
-	Page        string `json:"page,omitempty"` // URL of its page; empty: it has none
-	Epoch       uint64 `json:"epoch"`          // grows with each start of the coordinator
+	// Version is the version of the format, 1.
+	Version int `json:"version"`
+	// Coordinator is its address, host:port.
+	Coordinator string `json:"coordinator"`
+	// Page is the URL of its page. It is empty if there is none.
+	Page string `json:"page,omitempty"`
+	// Epoch rises with each start of the coordinator.
+	Epoch uint64 `json:"epoch"`
 }
 
-// ErrMoved says that a coordinator is no longer the newest one.
+// ErrMoved means that a newer coordinator has announced itself.
 var ErrMoved = errors.New("another coordinator has announced itself")
 
 const placeVersion = 1
 
-// maxPlaceBytes is far above any place. It protects against a mistyped path.
+// maxPlaceBytes is far above the size of any place. It protects against a mistyped path.
 const maxPlaceBytes = 64 << 10
 
-// ReadPlace reads a place's file. If it is missing the error wraps os.ErrNotExist.
+// ReadPlace reads a place's file. If it is missing, the error wraps os.ErrNotExist.
 func ReadPlace(ctx context.Context, path string) (Place, error) {
 	info, err := fs.Stat(path)
 	if err != nil {
@@ -63,12 +67,15 @@ func ReadPlace(ctx context.Context, path string) (Place, error) {
 
 // Announcer writes to a file where a coordinator is.
 type Announcer struct {
+	// Path is the path of the file.
 	Path string
-	Addr string // host:port
-	Page string // URL; empty: there is none
-	// Epoch of the coordinator's journal; 0: one more than the file has.
+	// Addr is the coordinator's address, host:port.
+	Addr string
+	// Page is the URL of its page. It is empty if there is none.
+	Page string
+	// Epoch is that of the coordinator's journal. Zero means one more than the file has.
 	Epoch uint64
-	// Every is how often Watch checks; 0: watchEvery.
+	// Every is how often Watch reads the file. By default it is watchEvery.
 	Every time.Duration
 }
 
@@ -94,8 +101,8 @@ func (a *Announcer) Announce(ctx context.Context) error {
 // watchEvery is how often a coordinator checks that it is still the newest.
 const watchEvery = 5 * time.Second
 
-// Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx ends. A
-// file that can't be read at the moment is ignored.
+// Watch returns ErrMoved when a newer coordinator has announced itself, and nil when ctx ends. It
+// ignores a file that can't be read at the moment.
 func (a *Announcer) Watch(ctx context.Context) error {
 	every := cmp.Or(a.Every, watchEvery)
 	for retry.For(ctx, every) == nil {
@@ -106,11 +113,11 @@ func (a *Announcer) Watch(ctx context.Context) error {
 	return nil
 }
 
-// placeAge is how long a place is cached. It bounds the load of thousands of workers on a name
-// node while a coordinator is away.
+// placeAge is how long a place is cached. It bounds the load of thousands of workers on a name node
+// while a coordinator is away.
 const placeAge = 500 * time.Millisecond
 
-// finder knows where a coordinator was seen last.
+// finder finds a coordinator by its file, which it caches for placeAge.
 type finder struct {
 	path string
 
@@ -129,6 +136,7 @@ func (f *finder) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
 
+// addr returns the coordinator's address.
 func (f *finder) addr(ctx context.Context) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

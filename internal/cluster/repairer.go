@@ -13,25 +13,28 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Repairer copies what a shard missed while it was away from its peers: values of jobs with
-// several copies.
+// Repairer copies values of jobs with several copies that a shard missed while it was away, from
+// the other shards. Failed is required.
 type Repairer struct {
-	ID     string // of the shard
+	// ID is the id of the shard.
+	ID     string
 	Jobs   taxonv1.JobsClient
 	Stores *JobStores
-	Done   func(job string, r storerpc.RepairResult) // called for repairs that copied something
-	Failed func(error)                               // called for what could not be done (yet)
+	// Done is called for repairs that copied something. It may be nil.
+	Done func(job string, r storerpc.RepairResult)
+	// Failed is called with what could not be repaired yet.
+	Failed func(error)
 
 	busy atomic.Bool
 }
 
-// Busy says whether the shard may lack values that it should hold.
+// Busy reports whether the shard may lack values that it should hold.
 func (r *Repairer) Busy() bool { return r.busy.Load() }
 
 // repairAgain is the pause before a failed repair is repeated.
 const repairAgain = 2 * time.Second
 
-// Run repairs whenever wanted says that the shard was away, until ctx ends.
+// Run repairs whenever wanted has a token, which says that the shard was away, until ctx ends.
 func (r *Repairer) Run(ctx context.Context, wanted <-chan struct{}) {
 	for {
 		select {
@@ -76,6 +79,7 @@ func (r *Repairer) all(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// job repairs the shard's part of one job.
 func (r *Repairer) job(ctx context.Context, job string) error {
 	call, done := context.WithTimeout(ctx, callTimeout)
 	d, err := r.Jobs.Describe(call, &taxonv1.JobRequest{Job: job})

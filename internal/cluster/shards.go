@@ -17,25 +17,29 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Shards knows where the store's shards are. A shard is identified by its id, as its address may
-// change. Calls go to where it was seen last, and a call that does not get through makes Shards
+// Shards knows where the store's shards are. A shard is identified by its id, because its address
+// may change. Calls go to where it was last seen, and a call that does not reach it makes Shards
 // ask the coordinator again.
 type Shards struct {
-	Dialer *Dialer // for connections to the shards
-	// List asks the coordinator for the shards: Jobs.Stores.
+	// Dialer makes the connections to the shards.
+	Dialer *Dialer
+	// List asks the coordinator for the shards (Jobs.Stores).
 	List func(ctx context.Context) (*taxonv1.StoresResult, error)
 
-	mu           sync.Mutex
-	known        []*taxonv1.Shard // in order of joining
-	silent       map[string]bool  // ids of shards that the last call did not reach
+	// mu guards known and silent.
+	mu sync.Mutex
+	// known lists the shards in order of joining.
+	known []*taxonv1.Shard
+	// silent has the ids of the shards that the last call did not reach.
+	silent       map[string]bool
 	valueChecker time.Time
 	asking       sync.Mutex
 }
 
-// askEvery is the least time between two requests caused by failed calls.
+// askEvery is the least time between two requests that are caused by failed calls.
 const askEvery = 100 * time.Millisecond
 
-// Learn takes news about some shards from another answer.
+// Learn updates or adds some shards, as another answer of the coordinator describes them.
 func (s *Shards) Learn(shards []*taxonv1.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,14 +71,14 @@ func (s *Shards) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Replace takes the list of all shards. One that is not listed was forgotten.
+// Replace sets the list of all shards. A shard that is not listed was forgotten.
 func (s *Shards) Replace(shards []*taxonv1.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = slices.Clone(shards)
 }
 
-// Known lists the shards in order of joining. If it knows none it asks.
+// Known lists the shards in order of joining. It asks the coordinator if it knows none.
 func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 	s.mu.Lock()
 	known := slices.Clone(s.known)
@@ -93,12 +97,12 @@ func (s *Shards) Known(ctx context.Context) ([]*taxonv1.Shard, error) {
 	return slices.Clone(s.known), nil
 }
 
-// Endpoint is the shard with an id, wherever it runs.
+// Endpoint returns the shard with an id, wherever it runs.
 func (s *Shards) Endpoint(id string) storerpc.Endpoint {
 	return storerpc.Endpoint{Name: id, Conn: &shardConn{shards: s, id: id}, Down: func() bool { return s.down(id) }}
 }
 
-// shard is what is known about a shard; nil: nothing. The caller holds mu.
+// shard returns what is known about a shard, or nil. The caller holds mu.
 func (s *Shards) shard(id string) *taxonv1.Shard {
 	if i := slices.IndexFunc(s.known, func(k *taxonv1.Shard) bool { return k.GetId() == id }); i >= 0 {
 		return s.known[i]
@@ -106,7 +110,7 @@ func (s *Shards) shard(id string) *taxonv1.Shard {
 	return nil
 }
 
-// addr is where a shard was seen last.
+// addr returns where a shard was seen last.
 func (s *Shards) addr(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +145,7 @@ type shardConn struct {
 	id     string
 }
 
-// conn is the connection to where the shard is believed to be now.
+// conn returns the connection to where the shard is believed to be now.
 func (c *shardConn) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	addr := c.shards.addr(c.id)
 	if addr == "" {
@@ -205,5 +209,5 @@ func (s *shardStream) RecvMsg(m any) error {
 	return err
 }
 
-// Away says whether an error means that a shard could not be reached.
+// Away reports whether an error means that a shard could not be reached.
 func Away(err error) bool { return errors.Is(err, store.ErrUnavailable) }

@@ -21,36 +21,42 @@ import (
 	"taxon/store/backup"
 )
 
-// stateFile is the coordinator's state in a snapshot.
+// stateFile is the name of the coordinator's state in a snapshot.
 const stateFile = "state"
 
 // restorePatience is how long a shard may be away while a job is rolled back.
 const restorePatience = 10 * time.Minute
 
-// Snapshots is where a coordinator keeps what its jobs can continue from if the store has lost
-// their values. The folder Dir has a snapshot for each job (package backup), the newest replacing
+// Snapshots keeps what the jobs of a coordinator can continue from if the store has lost their
+// values. The folder Dir has a snapshot for each job (package backup), in which the newest replaces
 // the one before, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.
 type Snapshots struct {
-	Dir     string
-	Cluster string // the id of this cluster: see Identity
-	Store   func(job string) (backup.Placed, error)
-	Data    Uploads // the data sets of the cluster
+	// Dir is the folder of the snapshots.
+	Dir string
+	// Cluster is the id of this cluster (see Identity).
+	Cluster string
+	// Store returns the store of a job.
+	Store func(job string) (backup.Placed, error)
+	// Data holds the data sets of the cluster.
+	Data Uploads
 	// DataOf returns the job and the data of a state.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Same says whether two states belong to the same submission of a job.
+	// Same reports whether two states belong to the same submission of a job.
 	Same func(a, b []byte) bool
 
-	mu sync.Mutex // held while data sets are written or removed
+	// mu is held while data sets are written or removed.
+	mu sync.Mutex
 }
 
-// Uploads is a store of data sets: see DataStore.
+// Uploads is a store of data sets (see DataStore).
 type Uploads interface {
 	Reader
 	Writer
 }
 
-// Checkpoint writes a snapshot: the state, and the job's values of the given steps.
+// Checkpoint implements coordinator.Checkpointer. It writes a snapshot: the state, and the job's
+// values of the given steps.
 func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
 	src, err := s.Store(job)
 	if err != nil {
@@ -80,7 +86,7 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 	return s.keepData(ctx, d)
 }
 
-// Taken is when the last snapshot of a job was taken. The zero time: there is none.
+// Taken returns when the last snapshot of a job was taken. It is the zero time if there is none.
 func (s *Snapshots) Taken(job string) time.Time {
 	info, err := fs.Stat(inFolder(inFolder(s.Dir, job), stateFile))
 	if err != nil {
@@ -89,8 +95,9 @@ func (s *Snapshots) Taken(job string) time.Time {
 	return info.ModTime()
 }
 
-// RestoreCheckpoint puts the missing values of the job's snapshot, and of its data set, back into
-// the store; nil: this cluster has no snapshot of the job.
+// RestoreCheckpoint implements coordinator.Restorer. It puts the missing values of the job's
+// snapshot, and of its data set, back into the store. It returns nil if this cluster has no
+// snapshot of the job.
 func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, error) {
 	if owner, err := ownerOf(ctx, inFolder(s.Dir, job)); err != nil || owner != "" && owner != s.Cluster {
 		return nil, err
@@ -119,7 +126,7 @@ func (s *Snapshots) RestoreCheckpoint(ctx context.Context, job string) ([]byte, 
 }
 
 // Forget removes the snapshot of a job whose values are dropped, and data sets that no other
-// snapshot needs. What is not this cluster's stays.
+// snapshot needs. It leaves what is not this cluster's.
 func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	if err := s.remove(ctx, job); err != nil {
 		return err
@@ -153,7 +160,7 @@ func (s *Snapshots) Forget(ctx context.Context, job string) error {
 	return nil
 }
 
-// keepData writes a job's data set next to the snapshots, unless it is there.
+// keepData writes a job's data set beside the snapshots, unless it is there.
 func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 	name, held, namesOnly := savedData(d)
 	if name == "" {
@@ -203,8 +210,8 @@ func (s *Snapshots) keepData(ctx context.Context, d *taxonv1.Data) error {
 	return dir.Commit()
 }
 
-// savedData returns the name of the folder for a job's data set, the data as the store knows
-// them, and whether only their names are kept; "": the store holds nothing of them.
+// savedData returns the name of the folder for a job's data set, the data as the store knows them,
+// and whether only their names are kept. The name is empty if the store holds nothing of them.
 func savedData(d *taxonv1.Data) (name string, held *taxonv1.Data, namesOnly bool) {
 	path := d.GetPath()
 	if !Uploaded(path) {
@@ -241,17 +248,19 @@ func listSaved(dir string) (jobs, sets []string, err error) {
 
 // Saved is a job's snapshot in a folder of snapshots.
 type Saved struct {
-	Job   string
-	State []byte // coordinator's state of the job
-	root  string // the folder of snapshots
-	back  *backup.Snapshot
+	Job string
+	// State is the coordinator's state of the job.
+	State []byte
+	// root is the folder of snapshots.
+	root string
+	back *backup.Snapshot
 }
 
-// Bytes is the size of the values.
+// Bytes returns the size of the values.
 func (s *Saved) Bytes() uint64 { return s.back.Manifest.Bytes }
 
-// OpenSaved opens a job's snapshot in a folder of snapshots, or the snapshot that the folder is;
-// job "": the only one.
+// OpenSaved opens a job's snapshot in a folder of snapshots, or the snapshot that the folder is. An
+// empty job means the only one.
 func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 	dir = strings.TrimRight(dir, "/")
 	if job != "" {
@@ -280,15 +289,15 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 	return openSaved(ctx, dir, jobs[0])
 }
 
-// A snapshot that is replaced while it is read is read again, at most snapshotTries times, after
-// a pause of snapshotPause.
 const (
+	// snapshotTries is how often a snapshot that is replaced while it is read is read again, each
+	// time after snapshotPause.
 	snapshotTries = 8
 	snapshotPause = 100 * time.Millisecond
 )
 
 // WithSnapshot calls use with the snapshot that OpenSaved opens. If the next snapshot replaces it
-// during the call, use is called again with that one.
+// during the call, it calls use again with that one.
 func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) error {
 	var before []byte
 	for try := 1; ; try++ {
@@ -307,7 +316,8 @@ func WithSnapshot(ctx context.Context, dir, job string, use func(*Saved) error) 
 	}
 }
 
-// openSaved opens the snapshot in the folder name below root; os.ErrNotExist: there is none.
+// openSaved opens the snapshot in the folder name below root. It returns os.ErrNotExist if there is
+// none.
 func openSaved(ctx context.Context, root, name string) (*Saved, error) {
 	path := inFolder(root, name)
 	back, err := backup.Open(ctx, fs.Local{}, path)
@@ -321,7 +331,7 @@ func openSaved(ctx context.Context, root, name string) (*Saved, error) {
 	return &Saved{Job: back.Job, State: state, root: root, back: back}, nil
 }
 
-// PutValues checks all of the job's values, then puts them into a store with any number of
+// PutValues checks all of the job's values, and then puts them into a store with any number of
 // shards.
 func (s *Saved) PutValues(ctx context.Context, dst store.Store) error {
 	return s.back.Restore(ctx, dst)

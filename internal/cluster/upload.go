@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// partBytes is the size of the values into which a file is cut.
+	// partBytes is the size of the values into which a file is split.
 	partBytes = 4 << 20
-	// batchParts is how many are put or fetched in one call.
+	// batchParts is how many parts are put or fetched in one call.
 	batchParts = 4
-	// uploaded is the prefix of the path of data that are in the store. The SHA-256 of their index
-	// follows.
+	// uploaded is the prefix of the path of data that are in the store. The hexadecimal SHA-256 of
+	// their index follows.
 	uploaded = "store:"
 )
 
@@ -35,37 +35,41 @@ const dataStep = 1
 // dataPrefix is the prefix of data sets' job ids in the store. No job may have such an id.
 const dataPrefix = "data-"
 
-// dataJob is the job id of a data set in the store: as much of its fingerprint as fits.
+// dataJob returns the job id of a data set in the store, which has as much of its fingerprint as
+// fits.
 func dataJob(fingerprint string) string {
 	return dataPrefix + fingerprint[:min(len(fingerprint), store.MaxJobBytes-len(dataPrefix))]
 }
 
-// index says what lies in the store of a data set. All values are named by their content, so
-// nobody can put others in their place, and an upload finds those that are there already. One
-// fingerprint may have several indexes, which differ in what they say about the source of the data.
+// index lists what the store holds of a data set. All values are named by their content, so nobody
+// can put others in their place, and an upload finds those that are there already. One fingerprint
+// may have several indexes, which differ in what they say about the source of the data.
 type index struct {
-	Manifest string              `json:"manifest"` // the document
-	Parts    map[string][]string `json:"parts"`    // by file, the SHA-256 of each part; only names may be there
+	// Manifest is the manifest's document.
+	Manifest string `json:"manifest"`
+	// Parts has the SHA-256 of each part, by file. It may have only the files with names.
+	Parts map[string][]string `json:"parts"`
 }
 
-// partKey is the key of a part of file n of a data set, by its SHA-256 in hex.
+// partKey returns the key of a part of file n of a data set, by its hexadecimal SHA-256.
 func partKey(fingerprint string, n int, sum string) store.Key {
 	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: store.ContentPrefix + sum}
 }
 
-// indexKey is the key of an index, by its SHA-256 in hex.
+// indexKey returns the key of an index, by its hexadecimal SHA-256.
 func indexKey(fingerprint, sum string) store.Key { return partKey(fingerprint, 0, sum) }
 
-// Writer is what uploading needs of a store: see DataStore.
+// Writer is the part of a store that uploading needs (see DataStore).
 type Writer interface {
 	Put(ctx context.Context, values []store.Value) error
 	List(ctx context.Context, job string, yield func(store.Info) error) error
 }
 
 // Upload puts what is missing of the data set in the folder dir into the store, so that each value
-// has so many copies, and returns the path by which jobs name it. With namesOnly it uploads only the files with names
-// (dataset.HoldsNames): the workers see such data themselves, and the names let anybody fetch
-// models. progress gets the bytes that are there by now, and all bytes; may be nil.
+// has so many copies, and returns the path by which jobs name it. With namesOnly it uploads only
+// the files with names (dataset.HoldsNames): the workers then read the data in place, and the names
+// let anybody fetch models. progress is called with the bytes that are in the store by now, and all
+// bytes. It may be nil.
 func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
 	l, err := dataset.List(dir)
 	if err != nil {
@@ -105,25 +109,26 @@ func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bo
 	return uploaded + name, nil
 }
 
-// sumOf is the SHA-256 of data in hex.
+// sumOf returns the hexadecimal SHA-256 of data.
 func sumOf(data []byte) string {
 	return strings.TrimPrefix(store.ContentName(data), store.ContentPrefix)
 }
 
-// upload is one run of Upload.
+// upload is the state of one Upload.
 type upload struct {
-	store       Writer
-	dir         string
-	list        *dataset.Listing
-	progress    func(done, total int64)
-	there       map[store.Key]int // copies by key
-	copies      int               // that there shall be
+	store    Writer
+	dir      string
+	list     *dataset.Listing
+	progress func(done, total int64)
+	// there counts the copies by key, and copies is how many there should be.
+	there       map[store.Key]int
+	copies      int
 	done, total int64
 	batch       []store.Value
 	batchBytes  int64
 }
 
-// file puts the missing parts of a file, and returns the SHA-256 of each.
+// file puts the missing parts of a file, and returns the SHA-256 of each part.
 func (u *upload) file(ctx context.Context, n int, f dataset.File) (sums []string, err error) {
 	in, err := fs.OpenRegular(filepath.Join(u.dir, f.Name))
 	if err != nil {
@@ -155,6 +160,7 @@ func (u *upload) file(ctx context.Context, n int, f dataset.File) (sums []string
 	return sums, u.flush(ctx)
 }
 
+// flush puts the batch.
 func (u *upload) flush(ctx context.Context) error {
 	if len(u.batch) == 0 {
 		return nil
@@ -167,6 +173,7 @@ func (u *upload) flush(ctx context.Context) error {
 	return nil
 }
 
+// tell reports progress by a number of bytes.
 func (u *upload) tell(bytes int64) {
 	u.done += bytes
 	if u.progress != nil {
@@ -174,7 +181,7 @@ func (u *upload) tell(bytes int64) {
 	}
 }
 
-// parts is the number of values for a file of so many bytes.
+// parts returns the number of values for a file of so many bytes.
 func parts(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
 
 // indexOf returns the SHA-256 of the index in the path of uploaded data.
@@ -183,24 +190,25 @@ func indexOf(path string) (sum string, ok bool) {
 	return sum, ok && isSum(sum)
 }
 
-// isSum says whether s is a SHA-256 in hex.
+// isSum reports whether s is a hexadecimal SHA-256.
 func isSum(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
 }
 
-// Uploaded says whether a job's data path names data in the store.
+// Uploaded reports whether a job's data path names data in the store.
 func Uploaded(path string) bool { return strings.HasPrefix(path, uploaded) }
 
-// Reader is what fetching needs of a store.
+// Reader is the part of a store that fetching needs.
 type Reader interface {
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// ErrNotThere says that the store does not hold a data set, or not all of it. It counts as a
-// store that is away: workers with the set go on, and once it is uploaded all do.
+// ErrNotThere says that the store does not hold a data set, or not all of it. It counts as a store
+// that is away: workers that have the set continue, and all do once it is uploaded again.
 var ErrNotThere error = notThere{}
 
+// notThere is the type of ErrNotThere.
 type notThere struct{}
 
 func (notThere) Error() string {
@@ -213,7 +221,8 @@ func (notThere) Unwrap() error { return store.ErrUnavailable }
 // held is a data set that the store holds.
 type held struct {
 	*dataset.Listing
-	parts map[string][]string // by file, the SHA-256 of each part
+	// parts has the SHA-256 of each part, by file.
+	parts map[string][]string
 }
 
 // listing fetches and checks the index of a job's data.
@@ -266,7 +275,7 @@ func FetchNames(ctx context.Context, st Reader, d *taxonv1.Data, dir string) err
 	return fetchFiles(ctx, st, l, dir, dataset.HoldsNames)
 }
 
-// fetchFiles writes the files that want accepts, then the manifest.
+// fetchFiles writes the files for which want is true, and then the manifest.
 func fetchFiles(ctx context.Context, st Reader, l *held, dir string, want func(name string) bool) error {
 	for n, f := range l.Files {
 		if !want(f.Name) {
@@ -295,6 +304,7 @@ func fetchFile(ctx context.Context, st Reader, l *held, n int, out io.WriteClose
 	return nil
 }
 
+// fetchParts writes the parts of file n, each verified by its name.
 func fetchParts(ctx context.Context, st Reader, l *held, n int, out io.Writer) error {
 	f := l.Files[n]
 	sums := l.parts[f.Name]

@@ -8,16 +8,18 @@ import (
 	"taxon/internal/fs"
 )
 
-// WorkerName is a worker's name in its folder, reserved by a file lock. While it is held, no
-// other process can reserve the name in that folder. So the process that saved Previous is dead.
+// WorkerName is a worker's name in its folder, reserved by a file lock. While it is held, no other
+// process can reserve the name in that folder, so the process that saved Previous is dead.
 type WorkerName struct {
-	Previous string // worker id saved last; "": none
+	// Previous is the worker id that was saved last. It is empty if there is none.
+	Previous string
 	path     string
-	lock     *os.File // nil: another living process has the name
+	// lock is nil if another living process has the name.
+	lock *os.File
 }
 
-// ReserveName reserves a name and reads the id saved under it. If a living process holds the
-// name, the result saves nothing.
+// ReserveName reserves a name and reads the id saved under it. If a living process holds the name,
+// the result saves nothing.
 func ReserveName(dir, name string) (*WorkerName, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -42,7 +44,7 @@ func (l *WorkerName) SaveID(id string) error {
 	return fs.WriteFile(l.path, []byte(id+"\n"))
 }
 
-// Close releases the name and removes the saved id, as a worker that ends cleanly holds no
+// Close releases the name and removes the saved id, because a worker that ends cleanly holds no
 // leases.
 func (l *WorkerName) Close() {
 	if l.lock != nil {
@@ -51,7 +53,7 @@ func (l *WorkerName) Close() {
 	}
 }
 
-// plain turns a worker's name into a file's name.
+// plain turns a worker's name into the name of a file.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -1,7 +1,9 @@
-// Package backup writes a job's values to a folder, with a part for each shard, all parts at
-// once. It puts them back into any other set of shards. The folder appears whole or not at all.
-// Its manifest names every file with size and checksum. store/FORMAT.md has the layout.
+// Package backup writes a job's values to a folder, with one part per shard, and restores them into
+// any set of shards. The folder appears complete or not at all: Write makes every file durable,
+// then the manifest, and then commits the folder. The manifest names every file with its size and
+// checksum. store/FORMAT.md has the layout.
 //
-// Values go through the calling process in batches. Each part on its way takes 16 MiB of memory,
-// or the largest value if that is more.
+// Write and Open are the entry points. Values pass through the calling process in batches. Each
+// part that is being written or read takes 16 MiB of memory, or that of the largest value if that
+// is more.
 package backup

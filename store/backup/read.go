@@ -15,19 +15,20 @@ import (
 )
 
 const (
+	// restoreBytes and restoreValues bound a batch of Restore.
 	restoreBytes  = 8 << 20
 	restoreValues = 4096
 )
 
-// Snapshot is one that was written.
+// Snapshot is a snapshot that was written.
 type Snapshot struct {
 	Manifest
 	src  fs.Source
 	path string
 }
 
-// Open reads the manifest of a snapshot. store.ErrSnapshot, with the file's name, if it
-// is damaged.
+// Open reads the manifest of a snapshot. If it is damaged, the error is store.ErrSnapshot with the
+// file's name.
 func Open(ctx context.Context, src fs.Source, path string) (*Snapshot, error) {
 	s := &Snapshot{src: src, path: strings.TrimRight(path, "/")}
 	b, err := s.readAll(ctx, manifestName, maxManifest)
@@ -42,9 +43,10 @@ func Open(ctx context.Context, src fs.Source, path string) (*Snapshot, error) {
 	return s, nil
 }
 
+// name returns the path of a file of the snapshot.
 func (s *Snapshot) name(file string) string { return s.path + "/" + file }
 
-// readAll reads a small file.
+// readAll reads a file of at most limit bytes.
 func (s *Snapshot) readAll(ctx context.Context, file string, limit uint64) ([]byte, error) {
 	f, _, err := s.src.Open(ctx, s.name(file))
 	if err != nil {
@@ -61,7 +63,7 @@ func (s *Snapshot) readAll(ctx context.Context, file string, limit uint64) ([]by
 	return b, nil
 }
 
-// ReadExtra reads a file that the writer put beside the values, and verifies it.
+// ReadExtra reads and verifies a further file that the writer added.
 func (s *Snapshot) ReadExtra(ctx context.Context, name string) ([]byte, error) {
 	i := slices.IndexFunc(s.Extra, func(f File) bool { return f.Name == name })
 	if i < 0 {
@@ -77,12 +79,13 @@ func (s *Snapshot) ReadExtra(ctx context.Context, name string) ([]byte, error) {
 	return b, nil
 }
 
+// damaged returns the error of a file that does not match the manifest.
 func (s *Snapshot) damaged(file string) error {
 	return fmt.Errorf("%s: %w: it is not as the manifest says: take another snapshot", s.name(file), store.ErrSnapshot)
 }
 
-// Restore checks all parts and only then puts their values into dst, which may have any
-// number of shards and other values. It may be broken off and called again.
+// Restore checks all parts and only then puts their values into dst, which may have any number of
+// shards and other values. It may be interrupted and called again.
 func (s *Snapshot) Restore(ctx context.Context, dst store.Store) error {
 	if err := s.Verify(ctx); err != nil {
 		return err
@@ -90,12 +93,12 @@ func (s *Snapshot) Restore(ctx context.Context, dst store.Store) error {
 	return s.each(ctx, dst.Put)
 }
 
-// Verify reads all parts and checks them.
+// Verify reads and checks all parts.
 func (s *Snapshot) Verify(ctx context.Context) error {
 	return s.each(ctx, func(context.Context, []store.Value) error { return nil })
 }
 
-// each reads the parts, several at once, and gives their values in batches.
+// each reads the parts, several at a time, and passes their values on in batches.
 func (s *Snapshot) each(ctx context.Context, put func(context.Context, []store.Value) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
@@ -105,6 +108,7 @@ func (s *Snapshot) each(ctx context.Context, put func(context.Context, []store.V
 	return g.Wait()
 }
 
+// part reads one part and passes its values on in batches.
 func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, []store.Value) error) error {
 	in, _, err := s.src.Open(ctx, s.name(f.Name))
 	if err != nil {
@@ -146,13 +150,14 @@ func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, [
 	return flush()
 }
 
-// summed sums up what is read.
+// summed counts what is read and computes its checksum.
 type summed struct {
 	r      io.Reader
 	bytes  uint64
 	crc32c uint32
 }
 
+// Read implements io.Reader.
 func (s *summed) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.bytes += uint64(n)

@@ -22,26 +22,32 @@ const atOnce = 8
 // Placed is a store that knows which of its shards holds a value.
 type Placed interface {
 	store.Store
+	// Shards returns the names of the shards.
 	Shards() []string
-	ShardOf(k store.Key) int // place in Shards
+	// ShardOf returns the index in Shards of the shard that holds a value.
+	ShardOf(k store.Key) int
 }
 
-// Extra is a file that goes with the values, such as the coordinator's state.
+// Extra is a file beside the values, such as the coordinator's state.
 type Extra struct {
-	Name string // letters, digits, '.', '_', '-'
+	// Name consists of letters, digits, '.', '_' and '-'.
+	Name string
 	Data []byte
 }
 
 // Spec says what to write.
 type Spec struct {
-	Job   string
-	Keep  func(k store.Key) bool // which values; nil: all of the job
+	// Job is the id of the job.
+	Job string
+	// Keep reports whether a value is written. A nil Keep writes all values of the job.
+	Keep func(k store.Key) bool
+	// Extra are further files of the snapshot.
 	Extra []Extra
 }
 
-// Write writes a snapshot into a folder and commits it. The values must stay while it
-// runs: one that is dropped meanwhile is store.ErrMissing. After an error the folder is
-// aborted, and a snapshot that was there before is untouched.
+// Write writes a snapshot into a folder and commits it. The values must exist until it returns; one
+// that is dropped meanwhile is store.ErrMissing. After an error the folder is aborted, and an
+// earlier snapshot of this name is untouched.
 func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, err error) {
 	defer dir.Abort()
 	parts := make([][]store.Info, len(src.Shards()))
@@ -95,7 +101,7 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 	return m, dir.Commit()
 }
 
-// writeFile writes a file and notes its size and checksum.
+// writeFile writes a file and records its size and checksum.
 func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
 	if err := checkName(f.Name); err != nil {
 		return fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
@@ -107,12 +113,13 @@ func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
 	return errors.Join(write(&counted{out, f}), out.Close())
 }
 
-// counted sums up what is written to a file.
+// counted adds what is written to the size and checksum of a file.
 type counted struct {
 	w io.Writer
 	f *File
 }
 
+// Write implements io.Writer.
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.f.Bytes += uint64(n)
@@ -120,16 +127,18 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Dir is a folder that is being written: others see it when it is committed, whole.
+// Dir is a folder that is being written. Others see it, complete, once it is committed.
 type Dir interface {
-	// Create begins a file; Close makes it durable. Several may be written at a time.
+	// Create begins a file; its Close makes it durable. Several files may be written at a time.
 	Create(name string) (io.WriteCloser, error)
+	// Commit makes the folder visible under its name.
 	Commit() error
-	Abort() // does nothing after Commit
+	// Abort removes what was written. It does nothing after Commit.
+	Abort()
 }
 
-// Local begins a folder on this machine. A snapshot that bears the name is replaced in
-// the instant of Commit.
+// Local begins a folder on this machine. Commit replaces an earlier snapshot of this name
+// atomically.
 func Local(path string) (Dir, error) {
 	d, err := fs.CreateDir(path, true)
 	if err != nil {
@@ -138,8 +147,10 @@ func Local(path string) (Dir, error) {
 	return localDir{d}, nil
 }
 
+// localDir is a Dir on this machine.
 type localDir struct{ *fs.OutDir }
 
+// Create implements Dir.
 func (d localDir) Create(name string) (io.WriteCloser, error) {
 	f, err := os.Create(d.Join(name))
 	if err != nil {
@@ -148,16 +159,20 @@ func (d localDir) Create(name string) (io.WriteCloser, error) {
 	return &localFile{f, d.Name()}, nil
 }
 
+// localFile is a file of a localDir.
 type localFile struct {
-	f   *os.File
-	dir string // as the user named it
+	f *os.File
+	// dir is the folder's name as the user gave it, for errors.
+	dir string
 }
 
+// Write implements io.Writer.
 func (f *localFile) Write(p []byte) (int, error) {
 	n, err := f.f.Write(p)
 	return n, fs.Explain(f.dir, err)
 }
 
+// Close makes the file durable and closes it.
 func (f *localFile) Close() error {
 	return fs.Explain(f.dir, errors.Join(f.f.Sync(), f.f.Close()))
 }
@@ -165,30 +180,34 @@ func (f *localFile) Close() error {
 const (
 	manifestName = "manifest"
 	manifestHead = "taxon snapshot 1 "
-	// maxManifest bounds what is read of one: some 100 bytes a file.
+	// maxManifest bounds what is read of a manifest, in bytes. A file takes about 100.
 	maxManifest = 16 << 20
 	maxFiles    = 1 << 16
 )
 
-// File is one file of a snapshot.
+// File describes one file of a snapshot.
 type File struct {
 	Name   string `json:"name"`
 	Bytes  uint64 `json:"bytes"`
 	CRC32C uint32 `json:"crc32c"`
-	Values uint64 `json:"values,omitempty"` // of a part
+	// Values is the number of values in a part.
+	Values uint64 `json:"values,omitempty"`
 }
 
 // Manifest says what a snapshot holds.
 type Manifest struct {
 	Job    string `json:"job"`
 	Values uint64 `json:"values"`
-	Bytes  uint64 `json:"bytes"` // of the values
-	Parts  []File `json:"parts"` // values, in files of store.Snapshot's format
-	Extra  []File `json:"extra"` // what the writer put beside them
+	// Bytes is the size of the values.
+	Bytes uint64 `json:"bytes"`
+	// Parts hold the values, in files of store.Snapshot's format.
+	Parts []File `json:"parts"`
+	// Extra are the further files that the writer added.
+	Extra []File `json:"extra"`
 }
 
-// encode gives the manifest's bytes: a line with the checksum and size of the JSON
-// behind it.
+// encode returns the bytes of the manifest: a line with the checksum and size of the JSON that
+// follows, and the JSON.
 func (m *Manifest) encode() ([]byte, error) {
 	body, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -197,7 +216,7 @@ func (m *Manifest) encode() ([]byte, error) {
 	return fmt.Appendf(nil, "%s%08x %d\n%s", manifestHead, store.Checksum(body), len(body), body), nil
 }
 
-// parseManifest checks and reads a manifest's bytes; store.ErrSnapshot otherwise.
+// parseManifest checks and decodes a manifest. It returns store.ErrSnapshot if it is damaged.
 func parseManifest(b []byte) (*Manifest, error) {
 	head, body, _ := bytes.Cut(b, []byte("\n"))
 	if string(head) != fmt.Sprintf("%s%08x %d", manifestHead, store.Checksum(body), len(body)) {
@@ -213,6 +232,7 @@ func parseManifest(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
+// check validates the names and counts of a manifest.
 func (m *Manifest) check() error {
 	if err := store.ValidateJob(m.Job); err != nil {
 		return err
@@ -240,7 +260,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// checkName keeps files within the folder.
+// checkName refuses a file name that could lead out of the folder.
 func checkName(name string) error {
 	if strings.Contains(name, "/") || store.ValidateJob(name) != nil { // same rule
 		return fmt.Errorf("file name %q: letters, digits, '.', '_', '-', and first a letter or digit", name)

@@ -12,25 +12,25 @@ import (
 
 // reserveTables is the free disk space that writes leave untouched, in sizes of a memory table.
 // Badger writes through memory maps of sparse files: if the disk has no block for a page, the
-// system kills the process. So what is acknowledged must never make Badger run out of space
-// later, while it flushes (at most 3 tables) and compacts. Compaction writes new files before it
-// deletes the old ones: the tables of level zero, 8 at most, and what they overlap in the next
-// level, 2 to 3. The rest is slack for the levels below.
+// system kills the process. So what is acknowledged must never make Badger run out of space later,
+// while it flushes (at most 3 tables) and compacts. Compaction writes new files before it deletes
+// the old ones: the tables of level zero, 8 at most, and what they overlap in the next level, 2 to
+// 3. The rest is slack for the levels below.
 const reserveTables = 16
 
-// deleteTables is the free space, in memory tables, without which nothing is deleted or flushed
-// either. Then somebody else has filled the disk.
+// deleteTables is the free space, in memory tables, below which nothing is deleted or flushed
+// either. It is reached only if somebody else has filled the disk.
 const deleteTables = 4
 
-// roomToDelete refuses operations that make Badger flush.
+// roomToDelete refuses operations that make Badger flush if the disk is too full for that.
 func (s *Store) roomToDelete() error { return s.must(s.reserve / reserveTables * deleteTables) }
 
-// room refuses a write of n bytes that would use the reserve. They are written twice, to the log
-// and to a table.
+// room refuses a write of n bytes that would use the reserve. The bytes count twice, once in the
+// log and once in a table.
 func (s *Store) room(n uint64) error { return s.must(s.reserve + 2*n) }
 
-// Room is the disk space left for the shard, in bytes, including files that wait to be
-// overwritten. With less than reserve free, writes are refused.
+// Room returns the disk space left for the shard, in bytes, including files that wait to be
+// overwritten. Writes are refused while less than reserve is free.
 func (s *Store) Room() (free, reserve uint64, err error) {
 	free, err = s.free(s.dir)
 	s.spares.mu.Lock()
@@ -38,7 +38,8 @@ func (s *Store) Room() (free, reserve uint64, err error) {
 	return max(free, free+uint64(s.spares.bytes)), s.reserve, err // free may be everything
 }
 
-// must returns ErrFull unless `need` bytes are free; callers add which store it is.
+// must returns ErrFull unless `need` bytes are free. It removes spare files if that helps. Callers
+// add which store it is.
 func (s *Store) must(need uint64) error {
 	free, err := s.free(s.dir)
 	if err == nil && free < need {
@@ -57,8 +58,8 @@ func (s *Store) must(need uint64) error {
 	return nil
 }
 
-// roomToOpen refuses to open a store if reading its logs would fill the disk, as they are flushed
-// to tables at once.
+// roomToOpen refuses to open a store if reading its logs would fill the disk, because they are
+// flushed to tables at once.
 func roomToOpen(dir string, free func(string) (uint64, error)) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.mem"))
 	if err != nil || len(logs) == 0 {
@@ -88,7 +89,8 @@ func explain(err error) error {
 		return nil
 	case errors.Is(err, store.ErrCorrupt), errors.As(err, &ke):
 		return err
-	case noSpace(err), strings.Contains(err.Error(), "no space left on device"): // wrapped so that errors.Is does not find it
+	// Badger wraps the system's error so that errors.Is does not find it.
+	case noSpace(err), strings.Contains(err.Error(), "no space left on device"):
 		return fmt.Errorf("%w: %s", store.ErrFull, oneLine(err))
 	case strings.Contains(strings.ToLower(err.Error()), "checksum"):
 		return fmt.Errorf("%w: %s", store.ErrCorrupt, oneLine(err))
@@ -96,14 +98,14 @@ func explain(err error) error {
 	return err
 }
 
-// oneLine is an error's text without the stack that Badger may add.
+// oneLine returns an error's text without the stack that Badger may add.
 func oneLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// caught turns a panic into ErrCorrupt. Badger uses data from disk as indexes without checks.
-// Damage that no checksum caught shows as a panic.
+// caught turns a panic into ErrCorrupt. Badger uses data from the disk as indexes without checks,
+// so damage that no checksum caught shows as a panic.
 func caught(err *error) {
 	switch p := recover().(type) {
 	case nil:

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// freeBytes is what a file system has left for us.
+// freeBytes returns how many bytes of a file system this process may use.
 func freeBytes(dir string) (uint64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
@@ -16,4 +16,5 @@ func freeBytes(dir string) (uint64, error) {
 	return uint64(st.Bavail) * uint64(st.Bsize), nil
 }
 
+// noSpace reports whether an error means that the disk is full.
 func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -1,22 +1,29 @@
-// Package badger is a durable store shard. Values are in segments (package segment), one or more
-// files for each step of a job. Their places are in github.com/dgraph-io/badger/v4.
-// store/FORMAT.md has the layouts.
+// Package badger provides a durable store shard. Values are in segments (package segment), one or
+// more files for each step of a job. An index of them is in github.com/dgraph-io/badger/v4. Open is
+// the entry point, and store/FORMAT.md has the layouts.
 //
-// A Put appends to the step's segment, and is acknowledged when that is synced. One sync serves
-// all writers of the step at that time. So acknowledged values survive kill -9 and a power
-// failure.
+// The index entry of a value is its head: place, size and checksum. Heads wait in memory, where
+// most of them are dropped with their step. When too many wait, they are moved to Badger. A mark in
+// Badger says up to which offset a segment's heads have been moved.
 //
-// A value's head (place, size, checksum) waits in memory. Most heads are dropped there with their
-// step. When too many wait they go to Badger. After a crash, heads that waited are found by
-// reading the ends of the segments. A step is dropped by removing its files.
+// # Durability
 //
-// How Badger is configured, and why:
+//  1. A Put appends to the step's segment and is acknowledged when the segment is synced. One sync
+//     serves all concurrent writers of the step. So acknowledged values survive kill -9 and a power
+//     failure.
+//  2. Heads are moved to Badger after the segment is synced, and the mark after the heads. Badger's
+//     log is synced, so a mark never exists without the heads before it.
+//  3. After a crash, Open reads each segment from its mark to its end, and so finds the heads that
+//     were in memory.
+//  4. A step is dropped by deleting its entries in Badger and then removing its files. After a
+//     crash between the two, the files still have all of its values.
 //
-//   - memory tables are small and caches off, as the defaults take gigabytes;
-//   - all entries are in the LSM tree and none in the value log, whose garbage collection does
-//     not reclaim space;
-//   - its log is synced: a segment's mark must not exist without the heads before it;
-//   - its compression is off, which needs no block cache;
-//   - steps of a job are dropped by deletion marks, whole jobs by their prefix;
-//   - entries' buffers are never reused, since a write batch keeps them.
+// # Configuration of Badger
+//
+//   - Memory tables are small and caches are off, because the defaults take gigabytes.
+//   - All entries are in the LSM tree and none in the value log, whose garbage collection does not
+//     reclaim space.
+//   - Compression is off, so that no block cache is needed.
+//   - Steps of a job are dropped by tombstones, and whole jobs by their prefix.
+//   - Buffers of entries are never reused, because a write batch keeps them.
 package badger

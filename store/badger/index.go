@@ -9,16 +9,17 @@ import (
 	"taxon/store"
 )
 
-// Heads wait in memory, where most are dropped with their steps, and go to Badger in large
-// batches. When the shard is opened, heads that waited are found by reading the ends of the
-// segments; so what waits is bounded in bytes, too.
+// defaultWaiting and defaultWaitingBytes bound the heads that wait in memory, where most are
+// dropped with their steps. They are moved to Badger in large batches. When the shard is opened,
+// the heads that waited are found by reading the ends of the segments, so what waits is bounded in
+// bytes as well.
 const (
 	defaultWaiting      = 16 << 10
 	defaultWaitingBytes = 256 << 20
 )
 
-// flushHeads moves heads to Badger, the oldest steps' first, until half the allowed number waits.
-// The values themselves are durable already. The caller has entered.
+// flushHeads moves heads to Badger, those of the oldest steps first, until half of the allowed
+// number waits. The values themselves are durable already. The caller has entered.
 func (s *Store) flushHeads(ctx context.Context) error {
 	over := func(share int64) bool {
 		return s.table.waiting.Load() > s.waiting/share || s.table.bytes.Load() > s.waitingBytes/share
@@ -42,7 +43,7 @@ func (s *Store) flushHeads(ctx context.Context) error {
 	return nil
 }
 
-// oldest is the step with waiting heads whose first segment is the oldest.
+// oldest returns the step with waiting heads whose first segment is the oldest, or nil.
 func (s *Store) oldest() (oldest *step) {
 	var least uint64
 	for _, st := range s.table.of("") {
@@ -55,8 +56,8 @@ func (s *Store) oldest() (oldest *step) {
 	return oldest
 }
 
-// index moves a step's heads to Badger. A crash in the middle leaves heads that are written
-// again: in the log, the marks come after all of them.
+// index moves a step's heads to Badger. After a crash in the middle some heads are written again,
+// because the marks follow all heads in the log.
 func (s *Store) index(st *step) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *Store) index(st *step) error {
 	return nil
 }
 
-// hasEntries tells whether Badger has any entry below a prefix.
+// hasEntries reports whether Badger has any entry below a prefix.
 func (s *Store) hasEntries(prefix []byte) (found bool, err error) {
 	err = s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})

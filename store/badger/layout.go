@@ -8,26 +8,27 @@ import (
 )
 
 const (
-	// formatKey holds the format version; no job id starts with NUL.
+	// formatKey is the key of the format version. No job id begins with NUL.
 	formatKey     = "\x00taxon-store"
 	formatVersion = 2
-	// markKey, followed by a segment's number, holds up to where the segment's records have heads
-	// in Badger.
+	// markKey, followed by a segment's number, is the key of the segment's mark.
 	markKey = "\x00taxon-segment\x00"
 
 	headLayout = 2
 	headBytes  = 34
 )
 
-// head describes a value: its size and checksum, and where the data are.
+// head is the index entry of a value.
 type head struct {
-	size    uint64 // of the value
-	crc32c  uint32 // of the value
-	segment uint64 // number of the segment that has the data
-	offset  uint64 // of the data in it
+	// size and crc32c are those of the value.
+	size   uint64
+	crc32c uint32
+	// segment is the number of the segment that has the data, and offset where they begin.
+	segment uint64
+	offset  uint64
 }
 
-// headKey is the entry key of a value's head: its store key and NUL.
+// headKey returns the entry key of a value's head: its store key and NUL.
 func headKey(k store.Key) []byte {
 	return append(store.AppendKey(make([]byte, 0, store.MaxKeyBytes+5), k), 0)
 }
@@ -42,7 +43,7 @@ func parseEntryKey(b []byte) (store.Key, error) {
 	return store.Key{}, fmt.Errorf("%w: entry key %q", store.ErrCorrupt, b)
 }
 
-// encodeHead makes the entry of a head.
+// encodeHead encodes a head as the entry of a key.
 func encodeHead(key []byte, h head) []byte {
 	b := make([]byte, 0, headBytes)
 	b = append(b, headLayout, 0)
@@ -53,7 +54,8 @@ func encodeHead(key []byte, h head) []byte {
 	return binary.LittleEndian.AppendUint32(b, headSum(key, b))
 }
 
-// headSum covers the entry's key, so a head found under another key is refused.
+// headSum returns the checksum of an entry. It covers the entry's key, so that a head under another
+// key is refused.
 func headSum(key, fields []byte) uint32 {
 	return store.UpdateChecksum(store.Checksum(key), fields)
 }
@@ -74,21 +76,24 @@ func parseHead(key, b []byte) (head, error) {
 	}, nil
 }
 
-// mark says up to where a segment's records have heads in Badger, and of which file.
+// mark says up to where a segment's records have heads in Badger.
 type mark struct {
 	end int64
-	sum uint32 // of the file, see segment.File.Sum
+	// sum identifies the file (see segment.File.Sum).
+	sum uint32
 }
 
+// markOf returns the key of a segment's mark.
 func markOf(segment uint64) []byte { return binary.BigEndian.AppendUint64([]byte(markKey), segment) }
 
+// encode encodes the mark, with a checksum.
 func (m mark) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(m.end))
 	b = binary.LittleEndian.AppendUint32(b, m.sum)
 	return binary.LittleEndian.AppendUint32(b, store.Checksum(b))
 }
 
-// parseMark reads a mark; ok is false for a damaged one, which is ignored.
+// parseMark decodes a mark. ok is false for a damaged one, which is ignored.
 func parseMark(b []byte) (m mark, ok bool) {
 	if len(b) != 16 || binary.LittleEndian.Uint32(b[12:]) != store.Checksum(b[:12]) {
 		return m, false

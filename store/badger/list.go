@@ -17,7 +17,7 @@ const listPage = 1024
 // errPageFull ends a scan.
 var errPageFull = errors.New("page is full")
 
-// List describes values page by page; see store.Store.
+// List implements store.Store. It describes values page by page.
 func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {
@@ -45,8 +45,8 @@ func (s *Store) List(ctx context.Context, job string, yield func(store.Info) err
 	}
 }
 
-// Any says whether the shard holds a value; an error: it can't be read. It is called at each
-// heartbeat, and List would sort a page each time.
+// Any reports whether the shard holds a value. An error means that the shard can't be read. It is
+// called at each heartbeat, for which List would be too slow because it sorts a page.
 func (s *Store) Any(ctx context.Context) (bool, error) {
 	if err := s.enter(); err != nil {
 		return false, err
@@ -59,7 +59,7 @@ func (s *Store) Any(ctx context.Context) (bool, error) {
 	return s.table.any(), nil
 }
 
-// page describes up to listPage values after a key (nil: from the first).
+// page describes up to listPage values after a key. A nil key means from the first.
 func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.Info, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.
 	return merge(waiting, stored), nil
 }
 
-// merge joins two lists in key order into one page. If a value is in both, the first list's
-// description is used.
+// merge joins two lists in key order into one page. If a value is in both, it uses the first list's
+// description.
 func merge(a, b []store.Info) []store.Info {
 	out := make([]store.Info, 0, min(len(a)+len(b), listPage))
 	for len(a)+len(b) > 0 && len(out) < listPage {

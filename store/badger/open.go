@@ -19,9 +19,9 @@ import (
 
 const (
 	// tablesInMemory is how much memory Badger takes, in memory tables: three of them (one being
-	// written, two waiting to be flushed) with their logs' pages, and the buffers in which tables
-	// are built. Those begin at twice a table's size and grow by doubling; up to eight are kept
-	// for reuse.
+	// written, two waiting to be flushed) with the pages of their logs, and the buffers in which
+	// tables are built. Those begin at twice a table's size and grow by doubling; up to eight are
+	// kept for reuse.
 	tablesInMemory = 40
 
 	minTableBytes = 4 << 20
@@ -31,43 +31,55 @@ const (
 	minMemory     = tablesInMemory * minTableBytes
 )
 
-// Options of a shard. Dir is required.
+// Options configure a shard. Dir is required.
 type Options struct {
-	Dir string // made if it is not there; one opener at a time
-	ID  string // of the shard, when it is new; default random. See store.ShardID
-	// Memory bounds what the shard takes, apart from values on their way; at least 160 MiB,
-	// default 512 MiB. A memory table has 1/40 of it, at most 64 MiB. 2/5 of Memory (16 tables)
-	// stays free on disk: see store.ErrFull.
+	// Dir is the shard's folder. It is made if needed. Only one Store may have it open at a time.
+	Dir string
+
+	// ID is the id of a new shard. By default it is random. See store.ShardID.
+	ID string
+
+	// Memory bounds what the shard takes, in bytes, apart from values on their way. It must be at
+	// least 160 MiB; default 512 MiB. A memory table has 1/40 of it, and at most 64 MiB. 2/5 of
+	// Memory (16 tables) stays free on the disk (see store.ErrFull).
 	Memory uint64
+
+	// Limits bound single requests.
 	Limits store.Limits
 }
 
-// Store is a durable store.Shard. Make it with Open.
+// Store is a durable store.Shard. Open makes one.
 type Store struct {
-	dir     string
-	id      string
-	limits  store.Limits
-	reserve uint64                           // bytes of disk that stay free
-	free    func(dir string) (uint64, error) // bytes of disk
+	dir    string
+	id     string
+	limits store.Limits
+	// reserve is how many bytes of the disk stay free.
+	reserve uint64
+	// free returns how many bytes of the disk are free.
+	free func(dir string) (uint64, error)
 
-	// mu is locked for reading by every call, and for writing by Drop and Close: files must not
-	// be removed while they are read, and dropping a prefix would make Badger's writes fail.
+	// mu is locked for reading by every call, and for writing by Drop and Close: files must not be
+	// removed while they are read, and dropping a prefix would make Badger's writes fail.
 	mu     sync.RWMutex
 	db     *bdg.DB
 	closed bool
 
-	table        *table
-	spares       spares
-	flushing     sync.Mutex // held while heads are moved to Badger
-	waiting      int64      // number of heads that may wait in memory
-	waitingBytes int64      // bytes of their values that may wait
+	table  *table
+	spares spares
+	// flushing is held while heads are moved to Badger.
+	flushing sync.Mutex
+	// waiting is the number of heads that may wait in memory.
+	waiting int64
+	// waitingBytes is the size of their values that may wait. It bounds what Open has to read after
+	// a crash.
+	waitingBytes int64
 }
 
 var _ store.Shard = (*Store)(nil)
 
-// Open opens or makes the shard in a directory. ErrLocked if it is open already, here or in
-// another process; ErrCorrupt if more than single values are damaged; ErrFull if the disk has no
-// room to read its log.
+// Open opens or makes the shard in a directory. It returns ErrLocked if this or another process has
+// it open, ErrCorrupt if more than single values are damaged, and ErrFull if the disk has no room
+// to read its log.
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" {
 		return nil, fmt.Errorf("open store: %w: no directory", store.ErrInvalid)
@@ -83,6 +95,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// open is Open with valid options.
 func open(o Options) (*Store, error) {
 	table := int64(min(o.Memory/tablesInMemory, maxTableBytes))
 	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), reserve: reserveTables * uint64(table), free: freeBytes,
@@ -107,6 +120,7 @@ func open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// openBadger opens the index, and translates Badger's errors.
 func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 	defer caught(&err)
 	if db, err = bdg.Open(o); err == nil {
@@ -122,8 +136,8 @@ func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 	return nil, unreadable(err)
 }
 
-// unreadable words Badger's error about its files. It counts as damage of the whole store: what
-// is left is of no use, and what the shard held comes from other copies or is computed again.
+// unreadable rephrases Badger's error about its files. It counts as damage of the whole store: what
+// is left is of no use, and what the shard held comes from other copies or is recomputed.
 func unreadable(err error) error {
 	text := oneLine(err)
 	for _, other := range []string{"permission denied", "too many open files", "cannot allocate memory", "read-only file system"} {
@@ -135,7 +149,7 @@ func unreadable(err error) error {
 		"then jobs take what is lost from other copies (--replicas) or their snapshots, or make it again", store.ErrCorrupt, text)
 }
 
-// badgerOptions bounds what Badger takes; the package comment says why.
+// badgerOptions returns the configuration of Badger, which the package comment explains.
 func badgerOptions(dir string, table int64) bdg.Options {
 	return bdg.DefaultOptions(dir).
 		WithSyncWrites(true).
@@ -159,7 +173,7 @@ func badgerOptions(dir string, table int64) bdg.Options {
 		WithNumVersionsToKeep(1)
 }
 
-// checkFormat writes the version into an empty store, and compares it in others.
+// checkFormat writes the version into an empty store, and compares it otherwise.
 func (s *Store) checkFormat() (err error) {
 	defer caught(&err)
 	return s.db.Update(func(txn *bdg.Txn) error {
@@ -184,8 +198,10 @@ func (s *Store) checkFormat() (err error) {
 	})
 }
 
+// formatOf encodes a format version.
 func formatOf(version uint32) []byte { return binary.LittleEndian.AppendUint32(nil, version) }
 
+// empty reports whether Badger has no entry.
 func empty(txn *bdg.Txn) bool {
 	it := txn.NewIterator(bdg.IteratorOptions{})
 	defer it.Close()
@@ -193,15 +209,15 @@ func empty(txn *bdg.Txn) bool {
 	return !it.Valid()
 }
 
-// ID is the shard's permanent id: see store.ShardID.
+// ID returns the shard's permanent id (see store.ShardID).
 func (s *Store) ID() string { return s.id }
 
-// Limits are those that the shard enforces.
+// Limits implements store.Shard.
 func (s *Store) Limits() store.Limits { return s.limits }
 
-// Close flushes and releases the directory; see store.Store. If the disk is too full for that,
-// the store is left as it is, with ErrFull. Nothing is lost: the log is read when another process
-// opens the shard.
+// Close implements store.Store. It flushes and releases the directory. If the disk is too full for
+// that, it returns ErrFull and leaves the files as they are. Nothing is lost: the log is read when
+// the shard is opened again.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +237,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// enter begins a call; end it with s.mu.RUnlock.
+// enter begins a call. The caller ends it by s.mu.RUnlock.
 func (s *Store) enter() error {
 	s.mu.RLock()
 	if s.closed {
@@ -266,6 +282,7 @@ func (s *Store) replay() error {
 	return nil
 }
 
+// replayFile reads the heads of a segment that are not in Badger.
 func (s *Store) replayFile(f *segment.File, m mark) error {
 	if m.sum != f.Sum() || m.end > f.Size() {
 		m.end = 0
@@ -293,7 +310,7 @@ func (s *Store) replayFile(f *segment.File, m mark) error {
 	})
 }
 
-// marks reads up to where segments have heads in Badger, by segment number.
+// marks returns, by segment number, up to where segments have heads in Badger.
 func (s *Store) marks() (map[uint64]mark, error) {
 	out := map[uint64]mark{}
 	err := s.view(func(txn *bdg.Txn) error {
@@ -317,7 +334,7 @@ func (s *Store) marks() (map[uint64]mark, error) {
 	return out, err
 }
 
-// spares are files of dropped steps that wait for reuse: see segment.Blank. In each sweep a job
+// spares are files of dropped steps that wait for reuse (see segment.Blank). In each sweep a job
 // drops about as much as it writes.
 type spares struct {
 	mu    sync.Mutex
@@ -327,6 +344,8 @@ type spares struct {
 
 // maxSpares and maxSpareBytes bound the spare files. Writes that need the room get it.
 const (
+	// maxSpares and maxSpareBytes bound the spare files. They are removed when writes need the
+	// room.
 	maxSpares     = 4
 	maxSpareBytes = 256 << 20
 )
@@ -346,7 +365,7 @@ func (s *spares) keep(f *segment.File) error {
 	return err
 }
 
-// take returns the file that has waited longest; nil: there is none.
+// take returns the file that has waited longest, or nil if there is none.
 func (s *spares) take() *segment.Blank {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,7 +378,7 @@ func (s *spares) take() *segment.Blank {
 	return b
 }
 
-// clear removes all spare files, and says whether there were any.
+// clear removes all spare files, and reports whether there were any.
 func (s *spares) clear() (some bool, err error) {
 	for b := s.take(); b != nil; b = s.take() {
 		some = true

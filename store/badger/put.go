@@ -11,7 +11,7 @@ import (
 	"taxon/store/segment"
 )
 
-// Put writes values and returns when they are on the disk; see store.Store.
+// Put implements store.Store. It returns when the values are on the disk.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	summed, err := s.limits.SumPut(values)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.put(ctx, summed)
 }
 
-// PutChecksummed is Put for values with checksums.
+// PutChecksummed implements store.Shard.
 func (s *Store) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
@@ -28,6 +28,7 @@ func (s *Store) PutChecksummed(ctx context.Context, values []store.Checksummed) 
 	return s.put(ctx, values)
 }
 
+// put appends the values step by step, and then waits until all of them are durable.
 func (s *Store) put(ctx context.Context, values []store.Checksummed) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *Store) put(ctx context.Context, values []store.Checksummed) error {
 	return s.flushHeads(ctx)
 }
 
-// explain adds which store an error concerns, unless it names a key.
+// explain adds which store an error concerns, unless the error names a key.
 func (s *Store) explain(err error) error {
 	var ke *store.KeyError
 	if errors.As(err, &ke) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -62,7 +63,7 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("store %s: %w", s.dir, explain(err))
 }
 
-// durable is what must be on disk before a call returns.
+// durable is what must be on the disk before a call returns.
 type durable []place
 
 // need adds a value. Only the last one in a file counts.
@@ -78,6 +79,7 @@ func (d *durable) need(p place) {
 	*d = append(*d, p)
 }
 
+// sync makes the values durable.
 func (d durable) sync() error {
 	for _, p := range d {
 		if err := p.file.Sync(p.end()); err != nil {
@@ -146,10 +148,11 @@ func (s *Store) create(h segment.Head) (*segment.File, error) {
 	return segment.Create(s.segments(), h)
 }
 
+// segments returns the folder of the segments.
 func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) }
 
-// fresh lists the values that are not stored yet. A value with other bytes than the stored one,
-// or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
+// fresh lists the values that are not stored yet. A value with other bytes than the stored one, or
+// than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
 func (s *Store) fresh(ctx context.Context, st *step, values []store.Checksummed, wanted *durable) ([]segment.Record, error) {
 	out := make([]segment.Record, 0, len(values))
 	seen := make(map[item]int, len(values))
@@ -176,8 +179,8 @@ func (s *Store) fresh(ctx context.Context, st *step, values []store.Checksummed,
 	return out, nil
 }
 
-// compare says whether the value is stored whole; ErrConflict if other bytes are stored. A
-// damaged one counts as not stored if, as far as can be told, it was this value.
+// compare reports whether the value is stored intact. It returns ErrConflict if other bytes are
+// stored. A damaged value counts as not stored if its size and checksum were those of this value.
 func (s *Store) compare(st *step, it item, v store.Checksummed, wanted *durable) (there bool, err error) {
 	same := func(size uint64, crc32c uint32) bool { return size == uint64(len(v.Data)) && crc32c == v.CRC32C }
 	var size uint64
@@ -213,6 +216,7 @@ func (s *Store) compare(st *step, it item, v store.Checksummed, wanted *durable)
 	return true, nil
 }
 
+// conflict returns the ErrConflict of a value.
 func conflict(v store.Checksummed, size uint64, crc32c uint32) error {
 	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
 		store.ErrConflict, size, crc32c, len(v.Data), v.CRC32C)}

@@ -10,12 +10,12 @@ import (
 	"taxon/store"
 )
 
-// Get reads and verifies values; see store.Store.
+// Get implements store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return store.Collect(ctx, s, keys)
 }
 
-// Read yields values one by one; see store.Shard.
+// Read implements store.Shard.
 func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 	return nil
 }
 
-// read loads and verifies one value; nil Data: missing.
+// read loads and verifies one value. It returns nil Data if there is none.
 func (s *Store) read(k store.Key) (store.Checksummed, error) {
 	if err := s.enter(); err != nil {
 		return store.Checksummed{}, err
@@ -68,7 +68,7 @@ func (s *Store) read(k store.Key) (store.Checksummed, error) {
 	return v, nil
 }
 
-// find returns a value's place; ok is false if there is no such value.
+// find returns a value's place. ok is false if there is no such value.
 func (s *Store) find(k store.Key) (p place, ok bool, err error) {
 	p, ok, stored := s.look(k)
 	if !ok && stored {
@@ -77,8 +77,7 @@ func (s *Store) find(k store.Key) (p place, ok bool, err error) {
 	return p, ok, nil
 }
 
-// look finds a value whose head is in memory. If it is not, stored says whether Badger may have
-// it.
+// look finds a value whose head is in memory. If it is not, stored says whether Badger may have it.
 func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
 	st := s.table.find(k.Job, k.Step)
 	if st == nil {
@@ -90,8 +89,8 @@ func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
 	return p, inMemory, st.stored
 }
 
-// indexed finds a value whose head is in Badger; ok is false if there is none, or its segment is
-// gone.
+// indexed finds a value whose head is in Badger. ok is false if there is none, or if its segment
+// was removed.
 func (s *Store) indexed(k store.Key) (p place, ok bool, err error) {
 	key := headKey(k)
 	err = s.view(func(txn *bdg.Txn) error {
@@ -126,6 +125,7 @@ func (p place) load() ([]byte, error) {
 	return data, verify(data, p.crc32c)
 }
 
+// verify returns ErrCorrupt if data do not match their checksum.
 func verify(data []byte, crc32c uint32) error {
 	if got := store.Checksum(data); got != crc32c {
 		return fmt.Errorf("%w: CRC32C is %08x, must be %08x", store.ErrCorrupt, got, crc32c)
@@ -133,16 +133,16 @@ func verify(data []byte, crc32c uint32) error {
 	return nil
 }
 
-// view runs f in a read transaction. Damage found by Badger is ErrCorrupt.
+// view runs f in a read transaction. Damage that Badger finds is ErrCorrupt.
 func (s *Store) view(f func(txn *bdg.Txn) error) (err error) {
 	defer caught(&err)
 	return explain(s.db.View(f))
 }
 
-// Folder is the shard's folder: see store.FileBacked.
+// Folder implements store.FileBacked.
 func (s *Store) Folder() string { return s.dir }
 
-// Locate says where values are; see store.FileBacked.
+// Locate implements store.FileBacked.
 func (s *Store) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return nil, err
@@ -160,6 +160,7 @@ func (s *Store) Locate(ctx context.Context, keys []store.Key) ([]store.Location,
 	return out, nil
 }
 
+// locate returns where one value is.
 func (s *Store) locate(k store.Key) (at store.Location, err error) {
 	if err := s.enter(); err != nil {
 		return at, err
@@ -175,6 +176,7 @@ func (s *Store) locate(k store.Key) (at store.Location, err error) {
 	return p.location(), nil
 }
 
+// location returns the place as other processes see it.
 func (p place) location() store.Location {
 	return store.Location{File: p.file.Path(), Offset: uint64(p.offset), Bytes: p.bytes, CRC32C: p.crc32c}
 }

@@ -13,7 +13,7 @@ import (
 	"taxon/store/segment"
 )
 
-// Commit deletes the step's attempts that do not count; see store.Store.
+// Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
 	if err := store.CheckCommit(job, attempts); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 	return nil
 }
 
-// commitWaiting deletes values whose heads wait in memory, by writing deletion records. It says
+// commitWaiting deletes values whose heads wait in memory, by writing deletion records. It returns
 // whether Badger may have heads of the step.
 func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool, err error) {
 	st.mu.Lock()
@@ -93,10 +93,10 @@ func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool
 	return st.stored, nil
 }
 
-// Drop deletes whole steps; see store.Store. A step's segment files become spares for later
-// steps. First its entries in Badger are deleted: by deletion marks, which compaction applies
-// (dropping a prefix would write all memory tables out at each step), or by prefix if the whole
-// job goes. After a crash between the two, the segments still have all the step's values.
+// Drop implements store.Store. A step's segment files become spares for later steps. First its
+// entries in Badger are deleted: by tombstones, which compaction applies (dropping a prefix would
+// flush all memory tables at each step), or by prefix if the whole job is dropped. After a crash
+// between the two, the segments still have all the step's values.
 func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -154,14 +154,18 @@ func (s *Store) dropEntries(old dropped, all bool) error {
 
 // dropped is what a Drop deletes.
 type dropped struct {
-	values   uint64
-	steps    []*step  // with segments
-	prefixes [][]byte // of the steps in Badger
-	marks    [][]byte // keys of the segments' marks
-	entries  [][]byte // keys of all entries, marks first; only if a value has entries
+	values uint64
+	// steps are those with segments.
+	steps []*step
+	// prefixes are those of the steps in Badger.
+	prefixes [][]byte
+	// marks are the keys of the segments' marks.
+	marks [][]byte
+	// entries are the keys of all entries, marks first. It is empty if no value has entries.
+	entries [][]byte
 }
 
-// droppable finds what a Drop deletes.
+// droppable returns what a Drop deletes.
 func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped, err error) {
 	for _, st := range s.table.of(what.Job) {
 		if what.Drops(st.number) {
@@ -215,13 +219,13 @@ func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *
 	})
 }
 
-// waits tells whether a value's head is in memory.
+// waits reports whether a value's head is in memory.
 func (s *Store) waits(k store.Key) bool {
 	_, inMemory, _ := s.look(k)
 	return inMemory
 }
 
-// mark deletes entries one by one.
+// mark deletes entries one by one, by tombstones.
 func (s *Store) mark(entries [][]byte) error {
 	wb := s.db.NewWriteBatch()
 	defer wb.Cancel() // no effect after Flush
@@ -233,8 +237,8 @@ func (s *Store) mark(entries [][]byte) error {
 	return wb.Flush()
 }
 
-// scan calls f for the entries below a prefix, in order, from a key on (nil: from the first),
-// without reading their values. The caller holds the lock.
+// scan calls f for the entries below a prefix, in order, from a key on, without reading their
+// values. A nil key means the first one. The caller holds the lock.
 func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key) error) error {
 	return s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})

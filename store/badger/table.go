@@ -17,17 +17,19 @@ type item struct {
 	name          string
 }
 
+// itemOf returns the item of a key.
 func itemOf(k store.Key) item { return item{k.Task, k.Attempt, k.Name} }
 
 // place is where a value is in a segment.
 type place struct {
-	file   *segment.File
-	offset int64 // of the data
+	file *segment.File
+	// offset is where the data begin.
+	offset int64
 	bytes  uint64
 	crc32c uint32
 }
 
-// end is the least size of the file.
+// end returns the offset after the value.
 func (p place) end() int64 { return p.offset + int64(p.bytes) }
 
 // step is what a shard knows about a step that has segments.
@@ -35,18 +37,23 @@ type step struct {
 	job    string
 	number uint32
 
-	mu    sync.Mutex      // guards what follows
-	files []*segment.File // by number; only the last one may be writable
-	heads map[item]place  // of values whose heads are not in Badger
-	// stored: Badger may have heads of the step, too. A head in the map takes precedence.
+	// mu guards the fields below.
+	mu sync.Mutex
+	// files are the segments by number. Only the last one may be writable.
+	files []*segment.File
+	// heads are the places of values whose heads are not in Badger.
+	heads map[item]place
+	// stored says that Badger may have heads of the step as well. A head in the map takes
+	// precedence.
 	stored bool
 }
 
+// key returns the key of a value of the step.
 func (s *step) key(it item) store.Key {
 	return store.Key{Job: s.job, Step: s.number, Task: it.task, Attempt: it.attempt, Name: it.name}
 }
 
-// keys lists the values in heads; the caller holds mu.
+// keys lists the values in heads, in order. The caller holds mu.
 func (s *step) keys() []store.Key {
 	out := make([]store.Key, 0, len(s.heads))
 	for it := range s.heads {
@@ -58,27 +65,31 @@ func (s *step) keys() []store.Key {
 
 // table holds the steps that have segments.
 type table struct {
-	mu    sync.Mutex // guards what follows
+	// mu guards the fields up to next.
+	mu    sync.Mutex
 	steps map[string]map[uint32]*step
 	files map[uint64]*segment.File
-	next  uint64 // number of the next segment
+	// next is the number of the next segment.
+	next uint64
 
-	waiting atomic.Int64 // heads that are not in Badger
-	bytes   atomic.Int64 // of their values
+	// waiting is the number of heads that are not in Badger, and bytes the size of their values.
+	waiting atomic.Int64
+	bytes   atomic.Int64
 }
 
+// newTable returns an empty table.
 func newTable() *table {
 	return &table{steps: map[string]map[uint32]*step{}, files: map[uint64]*segment.File{}, next: 1}
 }
 
-// find returns a step; nil: it has no segment.
+// find returns a step, or nil if it has no segment.
 func (t *table) find(job string, number uint32) *step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.steps[job][number]
 }
 
-// findOrMake returns a step, or makes it.
+// findOrMake returns a step, and makes it if needed.
 func (t *table) findOrMake(job string, number uint32) *step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,14 +106,14 @@ func (t *table) findOrMake(job string, number uint32) *step {
 	return st
 }
 
-// file returns an open segment; nil: there is none with that number.
+// file returns an open segment, or nil if there is none with that number.
 func (t *table) file(number uint64) *segment.File {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.files[number]
 }
 
-// add notes a segment.
+// add adds a segment.
 func (t *table) add(f *segment.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +121,7 @@ func (t *table) add(f *segment.File) {
 	t.next = max(t.next, f.Number+1)
 }
 
-// number takes the number of a new segment.
+// number returns the number of a new segment.
 func (t *table) number() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +129,7 @@ func (t *table) number() uint64 {
 	return t.next - 1
 }
 
-// of lists a job's steps in order; job "": all jobs' steps.
+// of lists the steps of a job, or of all jobs if job is empty, in order.
 func (t *table) of(job string) []*step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +146,7 @@ func (t *table) of(job string) []*step {
 	return out
 }
 
-// any says whether a step has a value.
+// any reports whether some step has a value.
 func (t *table) any() bool {
 	for _, st := range t.of("") {
 		st.mu.Lock()
@@ -148,7 +159,7 @@ func (t *table) any() bool {
 	return false
 }
 
-// remove forgets a step and its segments. Nobody else may use them.
+// remove removes a step and its segments. Nobody else may use them.
 func (t *table) remove(st *step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,7 +186,7 @@ func (t *table) close() error {
 	return err
 }
 
-// set records where a value of a step is; the caller holds the step's mu.
+// set records where a value of a step is. The caller holds the step's mu.
 func (t *table) set(st *step, it item, p place) {
 	t.drop(st, it)
 	st.heads[it] = p
@@ -183,7 +194,7 @@ func (t *table) set(st *step, it item, p place) {
 	t.bytes.Add(int64(p.bytes))
 }
 
-// drop forgets it; the caller holds the step's mu.
+// drop removes a value of a step. The caller holds the step's mu.
 func (t *table) drop(st *step, it item) {
 	if p, ok := st.heads[it]; ok {
 		delete(st.heads, it)

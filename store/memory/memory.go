@@ -1,8 +1,9 @@
-// Package memory is a store shard in memory: bounded, volatile, fast.
+// Package memory provides a store shard in memory, which is bounded, volatile and fast. New is its
+// entry point.
 //
-// Values are kept as the slices that were put, without a copy, and are handed out
-// the same way. Their checksums are verified at each read all the same. That finds
-// callers that change a value, and failing memory.
+// Values are kept as the slices that were put, without a copy, and are returned the same way. Their
+// checksums are verified at each read nevertheless, which finds callers that change a value, and
+// failing memory.
 package memory
 
 import (
@@ -16,61 +17,69 @@ import (
 	"taxon/store"
 )
 
-// overheadBytes is what a value costs beside its data: map entry, key, slice
-// header. Counted so that many tiny values cannot outgrow the budget.
+// overheadBytes is what a value costs beside its data: map entry, key, slice header. It is counted
+// so that many tiny values can't outgrow the budget.
 const overheadBytes = 192
 
-// defaultMaxBytes is the budget when Options leaves it out.
+// defaultMaxBytes is the default of Options.MaxBytes.
 const defaultMaxBytes = 2 << 30
 
-// Options of a shard; the zero value means the defaults.
+// Options configure a shard. The zero value means the defaults.
 type Options struct {
-	MaxBytes uint64 // budget for all values with their overhead; default 2 GiB
-	Limits   store.Limits
+	// MaxBytes is the budget for all values and their overhead, in bytes. Default 2 GiB.
+	MaxBytes uint64
+
+	// Limits bound single requests.
+	Limits store.Limits
 }
 
-// Store is a store.Shard in memory. Make it with New.
+// Store is a store.Shard in memory. New makes one.
 type Store struct {
 	maxBytes uint64
 	limits   store.Limits
 
-	mu    sync.RWMutex
-	jobs  map[string]map[uint32]step // nil: closed
-	bytes uint64                     // data and overhead of all values
+	mu sync.RWMutex
+	// jobs holds the steps of each job. It is nil once the store is closed.
+	jobs map[string]map[uint32]step
+	// bytes is the data and overhead of all values.
+	bytes uint64
 }
 
 var _ store.Shard = (*Store)(nil)
 
+// item is a key within a step.
 type item struct {
 	task, attempt uint32
 	name          string
 }
 
+// entry is a stored value. data is never nil.
 type entry struct {
-	data   []byte // never nil
+	data   []byte
 	crc32c uint32
 }
 
+// step holds the values of a step.
 type step map[item]entry
 
-// New makes an empty shard.
+// New returns an empty shard.
 func New(o Options) *Store {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	return &Store{maxBytes: o.MaxBytes, limits: o.Limits.WithDefaults(), jobs: map[string]map[uint32]step{}}
 }
 
-// Limits are those that the shard enforces.
+// Limits implements store.Shard.
 func (s *Store) Limits() store.Limits { return s.limits }
 
-// Bytes is what counts against the budget at the moment.
+// Bytes returns what counts against the budget at the moment.
 func (s *Store) Bytes() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.bytes
 }
 
-// Room is what of the budget is left, in bytes; with less than reserve no write is taken.
-// Zeros: there is no budget.
+// Room returns what is left of the budget, in bytes. Writes are refused while less than reserve is
+// free. It returns zeros if there is no budget.
 func (s *Store) Room() (free, reserve uint64, err error) {
 	if s.maxBytes == 0 {
 		return 0, 0, nil
@@ -78,7 +87,7 @@ func (s *Store) Room() (free, reserve uint64, err error) {
 	return s.maxBytes - min(s.Bytes(), s.maxBytes), 1, nil
 }
 
-// Put stores the values' slices themselves; see store.Store.
+// Put implements store.Store. It keeps the values' slices themselves.
 func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	summed, err := s.limits.SumPut(values)
 	if err != nil {
@@ -87,7 +96,7 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.insert(ctx, summed)
 }
 
-// PutChecksummed is Put of values that bring their checksums.
+// PutChecksummed implements store.Shard.
 func (s *Store) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
@@ -119,6 +128,7 @@ func (s *Store) insert(ctx context.Context, values []store.Checksummed) error {
 	return nil
 }
 
+// insertOne adds a value, or replaces a damaged one. The caller holds the lock.
 func (s *Store) insertOne(st step, v *store.Checksummed) error {
 	data := v.Data
 	if data == nil {
@@ -141,7 +151,7 @@ func (s *Store) insertOne(st step, v *store.Checksummed) error {
 	return nil
 }
 
-// step finds or makes the map of a step; the caller holds the lock.
+// step returns the map of a step, and makes it if needed. The caller holds the lock.
 func (s *Store) step(job string, n uint32) step {
 	steps := s.jobs[job]
 	if steps == nil {
@@ -156,7 +166,7 @@ func (s *Store) step(job string, n uint32) step {
 	return st
 }
 
-// prune forgets a step that stayed empty; the caller holds the lock.
+// prune removes a step that has stayed empty. The caller holds the lock.
 func (s *Store) prune(job string, n uint32) {
 	if len(s.jobs[job][n]) == 0 {
 		delete(s.jobs[job], n)
@@ -166,8 +176,8 @@ func (s *Store) prune(job string, n uint32) {
 	}
 }
 
-// sameBytes refuses another value than the one that is there, going by what was
-// stored under the key: its size and checksum, and the bytes if they are whole.
+// sameBytes refuses a value that differs from the stored one by what was stored under the key: its
+// size and checksum, and the bytes if they are intact.
 func sameBytes(old entry, v *store.Checksummed) error {
 	if old.crc32c == v.CRC32C && len(old.data) == len(v.Data) &&
 		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
@@ -177,16 +187,15 @@ func sameBytes(old entry, v *store.Checksummed) error {
 		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
 }
 
-// whole tells whether the entry has the value's very bytes.
+// whole reports whether the entry has exactly the value's bytes.
 func (e entry) whole(v *store.Checksummed) bool { return bytes.Equal(e.data, v.Data) }
 
-// Get returns the kept slices themselves; see store.Store.
+// Get implements store.Store. It returns the kept slices themselves.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return store.Collect(ctx, s, keys)
 }
 
-// Read yields the kept slices themselves, as they were at the call; see
-// store.Shard.
+// Read implements store.Shard. It yields the kept slices themselves, as they were at the call.
 func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
@@ -218,6 +227,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 	return ctx.Err()
 }
 
+// lookUp returns the entries of keys, zero where there is none.
 func (s *Store) lookUp(keys []store.Key) ([]entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -231,7 +241,7 @@ func (s *Store) lookUp(keys []store.Key) ([]entry, error) {
 	return out, nil
 }
 
-// Commit deletes the step's attempts that do not count; see store.Store.
+// Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, job string, n uint32, attempts []uint32) error {
 	if err := store.CheckCommit(job, attempts); err != nil {
 		return err
@@ -254,7 +264,7 @@ func (s *Store) Commit(ctx context.Context, job string, n uint32, attempts []uin
 	return nil
 }
 
-// Drop deletes whole steps; see store.Store.
+// Drop implements store.Store.
 func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -284,7 +294,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	return values, nil
 }
 
-// List yields the values' descriptions in key order; see store.Store.
+// List implements store.Store. Its memory is that of one step's descriptions.
 func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {
@@ -312,13 +322,13 @@ func (s *Store) List(ctx context.Context, job string, yield func(store.Info) err
 	return ctx.Err()
 }
 
-// place is a step of a job.
+// place identifies a step of a job.
 type place struct {
 	job  string
 	step uint32
 }
 
-// steps lists the steps of a job, or of all, in order.
+// steps lists the steps of a job, or of all jobs, in order.
 func (s *Store) steps(job string) ([]place, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -340,8 +350,7 @@ func (s *Store) steps(job string) ([]place, error) {
 	return out, nil
 }
 
-// infos describes the values of a step at this instant, in order: a list's memory is
-// that of one step.
+// infos describes the values of a step as they are now, in order.
 func (s *Store) infos(at place) ([]store.Info, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -358,7 +367,7 @@ func (s *Store) infos(at place) ([]store.Info, error) {
 	return out, nil
 }
 
-// Close forgets all values; see store.Store.
+// Close implements store.Store. It drops all values.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

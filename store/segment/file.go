@@ -12,53 +12,63 @@ import (
 	"taxon/store"
 )
 
-// Folder is that of a shard's segments, within the shard's own.
+// Folder is the folder of a shard's segments, within the shard's own folder.
 const Folder = "segments"
 
 const (
 	suffix = ".seg"
-	// damagedSuffix is put behind the name of a file whose head can't be read.
+	// damagedSuffix is appended to the name of a file whose head can't be read.
 	damagedSuffix = ".damaged"
-	// gatherBytes is the size up to which data are copied beside their heads, so that a
-	// batch of small values is one write; larger ones are written from where they lie.
+	// gatherBytes is the size up to which data are copied beside their heads, so that a batch of
+	// small values is one write. Larger data are written from where they are.
 	gatherBytes = 64 << 10
 )
 
-// Name is that of the file of a number.
+// Name returns the name of the file of a number.
 func Name(number uint64) string { return fmt.Sprintf("%016x%s", number, suffix) }
 
-// numberOf is the way back; a damaged file has a number, too.
+// numberOf is the inverse of Name. A damaged file has a number as well.
 func numberOf(name string) (number uint64, ok bool) {
 	digits, ok := strings.CutSuffix(strings.TrimSuffix(name, damagedSuffix), suffix)
 	number, err := strconv.ParseUint(digits, 16, 64)
 	return number, ok && err == nil && len(digits) == 16
 }
 
-// File is an open segment. Its methods may be called from several goroutines, but for
-// Close and Remove, which come last.
+// File is an open segment. Its methods may be called from several goroutines, except Close and
+// Remove, which must be the last calls.
 type File struct {
 	Head
-	seed  uint32
-	file  *os.File
-	path  string
-	begin int64                // of the first record
-	sync  func(*os.File) error // makes bytes durable
+	seed uint32
+	file *os.File
+	path string
+	// begin is the offset of the first record.
+	begin int64
+	// sync makes bytes durable.
+	sync func(*os.File) error
 
-	mu     sync.Mutex // guards what follows, and the order of writes
-	size   int64      // bytes written; of a file that was opened again all that it has
-	room   int64      // bytes that the file has, of one that is written over
-	buffer []byte     // of Append, kept for the next one
-	err    error      // why nothing can be appended any more; nil: it can
+	// mu guards the fields up to err, and the order of writes.
+	mu sync.Mutex
+	// size is the number of bytes written. In a file that was opened again it is the file's size.
+	size int64
+	// room is the size of a file that was made over a Blank.
+	room int64
+	// buffer belongs to Append, which reuses it.
+	buffer []byte
+	// err says why nothing can be appended any more. It is nil while appending is possible.
+	err error
 
-	flush  sync.Mutex // held by the one that syncs
-	synced int64      // guarded by flush, and mu for writing
+	// flush is held by the caller that syncs.
+	flush sync.Mutex
+	// synced is the number of bytes that are durable. It is guarded by flush, and by mu for
+	// writing.
+	synced int64
 }
 
-// errReadOnly refuses to append to a file of an earlier life.
+// errReadOnly refuses to append to a file that was opened again.
 var errReadOnly = errors.New("a segment that was opened again is only read")
 
-// Create makes an empty file in a folder. Its name is durable when Create returns, its
-// bytes are with the first Sync.
+// Create makes an empty file in a folder. The file's name is durable when Create returns, its bytes
+// with the first Sync.
 func Create(dir string, h Head) (*File, error) {
 	path := filepath.Join(dir, Name(h.Number))
 	f := &File{Head: h, seed: seedOf(h), sync: syncData, path: path}
@@ -78,9 +88,10 @@ func Create(dir string, h Head) (*File, error) {
 	return f, nil
 }
 
-// Open opens a file for reading. ErrCorrupt if its head is damaged.
+// Open opens a file for reading. It returns ErrCorrupt if the head is damaged.
 func Open(path string) (*File, error) { return open(path, syncData) }
 
+// open is Open with another function to make bytes durable.
 func open(path string, sync func(*os.File) error) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -93,6 +104,7 @@ func open(path string, sync func(*os.File) error) (*File, error) {
 	return f, nil
 }
 
+// open reads and checks the head.
 func (f *File) open() error {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -115,9 +127,9 @@ func (f *File) open() error {
 	return f.sync(f.file) // a process that was killed may have left bytes with the system
 }
 
-// Append writes records behind the others and gives where the data of each begin, and the
-// file's size then: they are durable when Sync of that has returned. All have the file's
-// job and step. After an error none of them is there.
+// Append writes records after the others. It returns the offset of each record's data, and the size
+// of the file after the records, which are durable when Sync of that size has returned. All records
+// have the file's job and step. After an error none of them is in the file.
 func (f *File) Append(records []Record) (offsets []int64, end int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +159,7 @@ func (f *File) Append(records []Record) (offsets []int64, end int64, err error) 
 	write(b)
 	f.buffer = b[:0]
 	if err != nil {
-		// What is behind size would cut off what follows from the eyes of Scan.
+		// Scan would stop at an incomplete record and miss those written after it.
 		if cut := f.file.Truncate(f.size); cut != nil {
 			f.err = errors.Join(err, cut)
 		}
@@ -157,8 +169,8 @@ func (f *File) Append(records []Record) (offsets []int64, end int64, err error) 
 	return offsets, at, nil
 }
 
-// Sync returns when the file's first end bytes are durable. After an error nothing more
-// can be appended: nobody knows what the disk holds of what was not synced before.
+// Sync returns when the file's first end bytes are durable. After an error nothing more can be
+// appended, because nobody knows what the disk holds of the bytes that were not synced before.
 func (f *File) Sync(end int64) error {
 	f.flush.Lock()
 	defer f.flush.Unlock()
@@ -182,28 +194,28 @@ func (f *File) Sync(end int64) error {
 	return nil
 }
 
-// Holds says whether the file's first end bytes are durable, or can still be made so.
+// Holds reports whether the file's first end bytes are durable, or can still be made durable.
 func (f *File) Holds(end int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err == nil || end <= f.synced
 }
 
-// Writable says whether more can be appended.
+// Writable reports whether more can be appended.
 func (f *File) Writable() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err == nil
 }
 
-// Sum is the checksum of the file's head: files of different shards, steps or numbers have
+// Sum returns the checksum of the file's head. Files of different shards, steps or numbers have
 // different ones.
 func (f *File) Sum() uint32 { return f.seed }
 
-// trimLeast is how many bytes a file may have for nothing.
+// trimLeast is how many unused bytes a file may have.
 const trimLeast = 1 << 20
 
-// Trim gives room back if the file has more than twice what was written to it.
+// Trim truncates the file if it has more than twice what was written to it.
 func (f *File) Trim() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,10 +226,10 @@ func (f *File) Trim() error {
 	return f.file.Truncate(f.size)
 }
 
-// Path is that of the file, within the shard's folder.
+// Path returns the path of the file within the shard's folder.
 func (f *File) Path() string { return filepath.Join(Folder, filepath.Base(f.path)) }
 
-// Size is that of the file.
+// Size returns the size of the file in bytes.
 func (f *File) Size() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,13 +245,13 @@ func (f *File) ReadAt(b []byte, offset int64) error {
 	return err
 }
 
-// Close releases the file, which stays.
+// Close releases the file. It stays in its folder.
 func (f *File) Close() error { return f.file.Close() }
 
 // Remove removes the file from its folder and releases it.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.file.Close()) }
 
-// SyncDir makes what was made and removed in a folder durable.
+// SyncDir makes creations and removals in a folder durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -248,21 +260,22 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// blankSuffix is put in place of suffix behind the name of a file whose step was dropped.
+// blankSuffix replaces suffix in the name of a file whose step was dropped.
 const blankSuffix = ".blank"
 
-// Blank is the file of a dropped step, kept for a later one to be written over: its blocks
-// are allocated and its pages in memory, so that a Sync is one of data alone. Removing a
-// file and letting another one grow has the file system's journal free blocks and allocate
-// them, and all that sync meanwhile wait for it.
+// Blank is the file of a dropped step, kept for a later step to be written over. Its blocks are
+// allocated and its pages are in memory, so that a Sync writes data alone. If files were removed
+// and new ones grew instead, the file system's journal would free and allocate blocks, and every
+// concurrent sync would wait for that.
 type Blank struct {
 	file *os.File
 	path string
-	Size int64 // bytes that it takes on the disk
+	// Size is the number of bytes that it takes on the disk.
+	Size int64
 }
 
-// Blank puts the file aside; nobody may use it any more. A file that was opened again is
-// removed instead: nil.
+// Blank puts the file aside for Create. Nobody may use the File any more. A file that was opened
+// again is removed instead, and Blank returns nil.
 func (f *File) Blank() (*Blank, error) {
 	if !f.Writable() {
 		return nil, f.Remove()
@@ -280,9 +293,9 @@ func (f *File) Blank() (*Blank, error) {
 	return b, nil
 }
 
-// Create is like the function Create, in the blank file's blocks. What the file held no
-// longer counts: the checksums of its records went on from another head. After an error
-// the file is gone.
+// Create is like the function Create, but uses the blank file's blocks. The old content no longer
+// counts, because the checksums of its records continue that of another head. After an error the
+// file is removed.
 func (b *Blank) Create(dir string, h Head) (*File, error) {
 	f := &File{Head: h, seed: seedOf(h), sync: syncData, file: b.file, path: filepath.Join(dir, Name(h.Number)), room: b.Size}
 	head := appendHead(nil, h)

@@ -7,6 +7,7 @@ import (
 	"taxon/store"
 )
 
+// These are the sizes of the layout in FORMAT.md.
 const (
 	magic   = "taxonseg"
 	version = 1
@@ -17,36 +18,43 @@ const (
 	maxRecord   = recordBytes + store.MaxNameBytes
 )
 
-// Kinds of records.
+// These are the kinds of records.
 const (
-	kindValue   = 'V'
-	kindDeleted = 'D' // the value of this key, written before, counts no more
+	kindValue = 'V'
+	// kindDeleted says that the value of this key, written before, is deleted.
+	kindDeleted = 'D'
 )
 
 // Head says what a file holds.
 type Head struct {
-	Job    string
-	Step   uint32
-	Number uint64 // of the file within its shard; of two files of a step the higher is the later
+	Job  string
+	Step uint32
+	// Number is that of the file within its shard. Of two files of a step, the one with the higher
+	// number is the later one.
+	Number uint64
 }
 
 // Record is a value to append, or the deletion of one.
 type Record struct {
-	Value   store.Checksummed // its job and step are the file's
-	Deleted bool              // Value has no data
+	// Value has the file's job and step. It has no data if Deleted is set.
+	Value store.Checksummed
+	// Deleted says that the value of this key is deleted.
+	Deleted bool
 }
 
 // Entry is a record as it lies in a file.
 type Entry struct {
-	Key     store.Key
-	Offset  int64 // of the data
+	Key store.Key
+	// Offset is where the data begin.
+	Offset  int64
 	Bytes   uint64
 	CRC32C  uint32
 	Deleted bool
-	Damaged bool // the data do not match CRC32C
+	// Damaged says that the data do not match CRC32C.
+	Damaged bool
 }
 
-// appendHead codes a file's head.
+// appendHead encodes a file's head.
 func appendHead(dst []byte, h Head) []byte {
 	from := len(dst)
 	dst = append(dst, magic...)
@@ -58,7 +66,7 @@ func appendHead(dst []byte, h Head) []byte {
 	return binary.LittleEndian.AppendUint32(dst, store.Checksum(dst[from:]))
 }
 
-// parseHead reads the head that a file begins with, and its size.
+// parseHead decodes the head that a file begins with. It returns the head's size as well.
 func parseHead(b []byte) (h Head, size int, err error) {
 	if len(b) < headBytes || string(b[:8]) != magic {
 		return h, 0, fmt.Errorf("%w: no segment's beginning", store.ErrCorrupt)
@@ -78,7 +86,7 @@ func parseHead(b []byte) (h Head, size int, err error) {
 	return h, size, nil
 }
 
-// appendRecord codes a record's head; the data follow it. seed is the file's, see seedOf.
+// appendRecord encodes a record's head; the data follow it. seed is that of the file (see seedOf).
 func appendRecord(dst []byte, seed uint32, r Record) []byte {
 	from := len(dst)
 	k, kind := r.Value.Key, byte(kindValue)
@@ -94,8 +102,8 @@ func appendRecord(dst []byte, seed uint32, r Record) []byte {
 	return binary.LittleEndian.AppendUint32(dst, store.UpdateChecksum(seed, dst[from:]))
 }
 
-// parseRecord reads a record's head; size is that of the head. ErrCorrupt if b begins
-// with none, or is too short for it.
+// parseRecord decodes a record's head, and returns its size. It returns ErrCorrupt if b does not
+// begin with a complete one.
 func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	if len(b) < recordBytes || b[0] != kindValue && b[0] != kindDeleted {
 		return e, 0, fmt.Errorf("%w: no record", store.ErrCorrupt)
@@ -115,9 +123,9 @@ func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	return e, size, nil
 }
 
-// seedOf is what the checksums of a file's record heads continue from: that of its head, so
-// that a record which belongs to another file is none. (It is taken without the checksum
-// in the head: the CRC of bytes with their own CRC behind them is always the same.)
+// seedOf returns the checksum that those of a file's record heads continue. It is that of the
+// file's head, so that the record of another file is not accepted. (The checksum at the end of the
+// head is left out: the CRC of bytes followed by their own CRC is always the same.)
 func seedOf(h Head) uint32 {
 	b := appendHead(nil, h)
 	return store.Checksum(b[:len(b)-4])

@@ -14,10 +14,10 @@ import (
 // scanBytes is what Scan reads at a time.
 const scanBytes = 1 << 20
 
-// Scan yields the records from an offset on (0: all), in the order of the file, and says
-// of each whether its data are whole. It ends where no record begins: at the end, at what
-// a crash has cut, or at a damaged head, behind which nothing can be found. Memory is a
-// buffer; the file is read once.
+// Scan yields the records from an offset on, in the order of the file, and says of each whether its
+// data are intact. An offset of 0 yields all. It ends where no record begins: at the end, at an
+// incomplete record of a crash, or at a damaged head, after which nothing can be found. It reads
+// the file once, through a buffer.
 func (f *File) Scan(ctx context.Context, from int64, yield func(Entry) error) error {
 	size := f.Size()
 	s := scanner{file: f, at: max(from, f.begin), size: size, room: make([]byte, scanBytes)}
@@ -49,13 +49,15 @@ func (f *File) Scan(ctx context.Context, from int64, yield func(Entry) error) er
 // scanner reads a file forwards.
 type scanner struct {
 	file *File
-	at   int64 // of the next byte
+	// at is the offset of the next byte.
+	at   int64
 	size int64
 	room []byte
-	rest []byte // read ahead, in room
+	// rest is the part of room that was read ahead.
+	rest []byte
 }
 
-// peek gives the next n bytes, fewer at the end of the file.
+// peek returns the next n bytes, or fewer at the end of the file.
 func (s *scanner) peek(n int) ([]byte, error) {
 	if len(s.rest) < n {
 		have := copy(s.room, s.rest)
@@ -68,12 +70,13 @@ func (s *scanner) peek(n int) ([]byte, error) {
 	return s.rest[:min(n, len(s.rest))], nil
 }
 
+// skip moves n bytes forward.
 func (s *scanner) skip(n int) {
 	s.rest = s.rest[n:]
 	s.at += int64(n)
 }
 
-// sum is the checksum of the next n bytes, and goes behind them.
+// sum returns the checksum of the next n bytes, and skips them.
 func (s *scanner) sum(n int64) (sum uint32, err error) {
 	for n > 0 {
 		b, err := s.peek(int(min(n, scanBytes)))
@@ -90,12 +93,13 @@ func (s *scanner) sum(n int64) (sum uint32, err error) {
 	return sum, nil
 }
 
-// OpenAll opens the segments of a folder, which is made if it is not there, by rising
-// number. highest is the highest number of any file. One whose head a crash has cut is
-// removed, as nothing in it can have been acknowledged; another that can't be read is put
-// aside under a longer name, as if its values had never been there. Blank files are removed.
+// OpenAll opens the segments of a folder by ascending number, and makes the folder if needed.
+// highest is the highest number of any file. A file whose head a crash has cut is removed, because
+// nothing in it can have been acknowledged. Any other file that can't be read is renamed, as if its
+// values had never existed. Blank files are removed.
 func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
 
+// openAll is OpenAll with another function to make bytes durable.
 func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
 	defer func() {
 		if err != nil {
@@ -143,6 +147,7 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 	return files, highest, nil
 }
 
+// renameAside removes a file whose head was cut, and otherwise marks it as damaged by its name.
 func renameAside(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

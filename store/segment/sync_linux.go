@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// syncData makes a file's bytes and its size durable, without its times.
+// syncData makes a file's bytes and its size durable, but not its times.
 func syncData(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {

@@ -26,15 +26,17 @@ const shortLeast = 16 << 10
 
 // attachment is what a client knows about a shard's files.
 type attachment struct {
-	folder string // "": it is on another host, or shows no files
+	// folder is empty if the shard is on another host or shows no files.
+	folder string
+	// passed counts the calls since the shard was asked.
 	passed atomic.Uint32
 }
 
-// askAgain is after how many calls a shard without files is asked again.
+// askAgain is the number of calls after which a shard without files is asked again.
 const askAgain = 256
 
-// attached returns the shard's folder, and asks for it on first use; "": there is no short
-// circuit.
+// attached returns the shard's folder, and asks for it on first use. It is empty if there is no
+// short circuit.
 func (s *shard) attached(ctx context.Context) string {
 	if s.local {
 		return ""
@@ -96,7 +98,8 @@ func (s *shard) adopt(ctx context.Context, values []store.Checksummed, positions
 	req.File = filepath.Base(f.path)
 	_, err = s.rpc.Adopt(ctx, req)
 	switch status.Code(err) {
-	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss: // the shard saw another file, or none
+	// The shard saw another file, or none.
+	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.DataLoss:
 		s.detach()
 		return false, nil
 	}
@@ -126,7 +129,7 @@ func (f *scratch) write(values []store.Checksummed, positions []int32) error {
 	return out.Flush()
 }
 
-// remove removes the file; nil: there is none.
+// remove removes the file. It does nothing for nil.
 func (f *scratch) remove() {
 	if f != nil {
 		_ = os.Remove(f.path) // the shard removes it otherwise

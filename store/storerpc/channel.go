@@ -18,15 +18,16 @@ import (
 )
 
 // Channel is an in-process transport for gRPC services: servers register with it as with a
-// grpc.Server, clients call through it as through a connection. Calls use the generated stubs and
-// handlers, with deadlines, cancellation, request metadata and status codes as over a connection.
-// But messages are copied instead of serialised, and the store's bulk messages are passed on
-// without copying. Response headers, trailers, call options and interceptors are not supported.
+// grpc.Server, and clients call through it as through a connection. Calls use the generated stubs
+// and handlers, and have deadlines, cancellation, request metadata and status codes as over a
+// connection. But messages are copied instead of serialised, and the store's bulk messages are
+// passed on without copying. Response headers, trailers, call options and interceptors are not
+// supported.
 //
-// The handler of a server's stream has its own goroutine, with one message on its way in each
-// direction. Other handlers run in the caller's goroutine, after a client's stream has been
-// collected, as waking a goroutine costs more than storing a task's values. Such a call ends when
-// its handler does, so the handler should obey its context.
+// A handler that streams to its client has its own goroutine, with one message on its way in each
+// direction. Other handlers run in the caller's goroutine, after the client's stream was collected,
+// because waking a goroutine costs more than storing a task's values. Such a call ends when its
+// handler does, so the handler should obey its context.
 //
 // As with any gRPC stream, whoever begins one must read it to its end or end its context.
 type Channel struct {
@@ -38,13 +39,14 @@ var (
 	_ grpc.ServiceRegistrar    = (*Channel)(nil)
 )
 
+// service is a registered service with its methods by name.
 type service struct {
 	impl    any
 	unary   map[string]grpc.MethodDesc
 	streams map[string]grpc.StreamDesc
 }
 
-// NewChannel makes a transport without services.
+// NewChannel returns a transport without services.
 func NewChannel() *Channel { return &Channel{services: map[string]*service{}} }
 
 // RegisterService adds a service. All must be added before the first call.
@@ -59,7 +61,7 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	c.services[desc.ServiceName] = s
 }
 
-// find splits "/service/method".
+// find splits "/service/method" and looks up the service.
 func (c *Channel) find(method string) (*service, string, error) {
 	name, m, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	s := c.services[name]
@@ -115,8 +117,8 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &clientStream{pipe: p, ctx: ctx}, nil
 }
 
-// serverContext gives a handler the caller's deadline, cancellation and metadata, but not its
-// values. Cancel it when the handler has returned.
+// serverContext returns a context for a handler. It has the caller's deadline, cancellation and
+// metadata, but not its values. It must be cancelled when the handler has returned.
 func serverContext(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
 	if md, ok := metadata.FromOutgoingContext(caller); ok {
@@ -150,10 +152,13 @@ func statusError(err error) error {
 type pipe struct {
 	requests, responses chan any
 	closeRequests       sync.Once
-	done                chan struct{} // closed when the handler has returned
-	err                 error         // its status; read after done
+	// done is closed when the handler has returned.
+	done chan struct{}
+	// err is the handler's status. It may be read after done is closed.
+	err error
 }
 
+// clientStream is the client's side of a stream.
 type clientStream struct {
 	*pipe
 	ctx context.Context
@@ -168,7 +173,7 @@ func (s *clientStream) CloseSend() error {
 	return nil
 }
 
-// SendMsg returns io.EOF when the handler has returned; RecvMsg then has its status.
+// SendMsg returns io.EOF when the handler has returned. RecvMsg then returns its status.
 func (s *clientStream) SendMsg(m any) error {
 	m, err := cloneMessage(m)
 	if err != nil {
@@ -203,6 +208,7 @@ func (s *clientStream) RecvMsg(out any) error {
 	}
 }
 
+// serverStream is the handler's side of a stream.
 type serverStream struct {
 	*pipe
 	ctx context.Context
@@ -238,13 +244,15 @@ func (s *serverStream) RecvMsg(out any) error {
 	}
 }
 
-// callContext is the context of a handler that runs in its caller's goroutine: it has the
-// caller's end and metadata, but not its values.
+// callContext is the context of a handler that runs in its caller's goroutine. It has the caller's
+// end and metadata, but not its values.
 type callContext struct {
 	context.Context
-	incoming context.Context // has the metadata alone
+	// incoming has the metadata alone.
+	incoming context.Context
 }
 
+// inlineContext returns the context of such a handler.
 func inlineContext(caller context.Context) context.Context {
 	c := &callContext{Context: caller, incoming: context.Background()}
 	if md, ok := metadata.FromOutgoingContext(caller); ok {
@@ -255,8 +263,8 @@ func inlineContext(caller context.Context) context.Context {
 
 func (c *callContext) Value(key any) any { return c.incoming.Value(key) }
 
-// collectedStream is a client's stream with one answer. It is both ends, as the handler runs in
-// the client's RecvMsg. A handler that refuses early is noticed only there.
+// collectedStream is a client's stream with one answer. It is both sides, because the handler runs
+// in the client's RecvMsg. A handler that refuses early is noticed only there.
 type collectedStream struct {
 	ctx      context.Context
 	handle   func(grpc.ServerStream) error
@@ -280,7 +288,7 @@ func (s *collectedStream) SendMsg(m any) error {
 	return err
 }
 
-// RecvMsg runs the handler. The answer counts only if the status is good.
+// RecvMsg runs the handler. It returns the answer only if the status is good.
 func (s *collectedStream) RecvMsg(out any) error {
 	if s.answered {
 		return io.EOF
@@ -299,7 +307,7 @@ func (s *collectedStream) RecvMsg(out any) error {
 	return copyMessage(out, h.answer)
 }
 
-// collectedHandler is the handler's end.
+// collectedHandler is the handler's side.
 type collectedHandler struct {
 	ctx      context.Context
 	requests []any
@@ -350,8 +358,8 @@ func Embedded(shards []store.Shard, limits store.Limits) (*Client, error) {
 	return c, nil
 }
 
-// cloneMessage copies a sender's message. Bulk messages and tasks' reports are not copied, as
-// nobody changes one after sending it.
+// cloneMessage copies a sender's message. It does not copy bulk messages and tasks' reports,
+// because nobody changes one after sending it.
 func cloneMessage(in any) (any, error) {
 	switch in := in.(type) {
 	case *taxonv1.PutChunks, *taxonv1.PutResult, *taxonv1.GetChunks, *taxonv1.KeyInfos, *taxonv1.GetRequest,

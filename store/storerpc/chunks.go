@@ -6,27 +6,28 @@ import (
 	"taxon/store"
 )
 
-// Bounds of one message. By default gRPC refuses messages over 4 MiB, and it copies each as a
-// whole. 1 MiB is large against a message's overhead and far below that bound. The heads of 1024
-// chunks take less than 256 KiB.
 const (
+	// messageBytes and messageChunks bound one message. By default gRPC refuses messages over 4
+	// MiB, and it copies each as a whole. 1 MiB is large against a message's overhead and far below
+	// that bound. The heads of 1024 chunks take less than 256 KiB.
 	messageBytes  = 1 << 20
 	messageChunks = 1024
 )
 
 // wholeValue lets a chunk be as large as its value. Within one process chunks are not copied, so
-// cutting only costs.
+// splitting a value only costs time.
 const wholeValue = int(^uint(0) >> 1)
 
 // packer gathers chunks into messages.
 type packer[C any] struct {
-	chunkBytes int // largest chunk
+	// chunkBytes is the size of the largest chunk.
+	chunkBytes int
 	send       func(chunks []C) error
 	chunks     []C
 	bytes      int
 }
 
-// value cuts data into chunks (one for an empty value) and adds them.
+// value splits data into chunks, one for an empty value, and adds them.
 func (p *packer[C]) value(data []byte, chunk func(part []byte, first, last bool) C) error {
 	for first := true; ; first = false {
 		n := min(len(data), p.chunkBytes)
@@ -63,20 +64,21 @@ func (p *packer[C]) flush() error {
 	return p.send(chunks)
 }
 
-// trustBytes bounds how much is allocated because of a sender's size; beyond it the buffer grows
+// trustBytes bounds how much is allocated because of an announced size. Beyond it the buffer grows
 // as bytes arrive.
 const trustBytes = 16 << 20
 
-// assembler joins the chunks of one value. The zero value is ready.
+// assembler joins the chunks of one value. The zero value is ready for use.
 type assembler struct {
-	data   []byte
-	size   uint64
-	begun  bool
-	copied bool // data is a copy; else it is the only chunk's own slice
+	data  []byte
+	size  uint64
+	begun bool
+	// copied says that data is a copy. Otherwise it is the slice of the only chunk.
+	copied bool
 }
 
-// add takes the next chunk. Only the first chunk's size counts. A value that fits into one chunk
-// is not copied.
+// add takes the next chunk. Only the size of the first chunk counts. A value that fits into one
+// chunk is not copied.
 func (a *assembler) add(chunk []byte, size uint64) error {
 	if !a.begun {
 		a.begun, a.size = true, size
@@ -96,7 +98,7 @@ func (a *assembler) add(chunk []byte, size uint64) error {
 	return nil
 }
 
-// finish returns the value's bytes (never nil) and resets the assembler.
+// finish returns the value's bytes, which are never nil, and resets the assembler.
 func (a *assembler) finish() ([]byte, error) {
 	data, size := a.data, a.size
 	*a = assembler{}

@@ -18,34 +18,42 @@ import (
 	"taxon/store"
 )
 
-// Endpoint is one shard: its name, which decides placement and must never change while it holds
-// values, and a way to reach it.
+// Endpoint is one shard and the way to reach it.
 type Endpoint struct {
+	// Name decides the placement of keys. It must not change while the shard holds values.
 	Name string
+	// Conn is the connection to the shard's server.
 	Conn grpc.ClientConnInterface
-	Down func() bool // it is believed to be down, so it is not read from if another copy will do; nil: never
+	// Down reports whether the shard is believed to be down. The client then reads other copies, if
+	// there are any. A nil Down means that it is never believed to be down.
+	Down func() bool
 }
 
-// Options of a client; the zero value means the defaults.
+// Options configure a client. The zero value means the defaults.
 type Options struct {
-	Limits   store.Limits
-	Replicas int // copies of each value, 1 to 8 and at most the number of shards; default 1
+	// Limits bound single requests, beside the limits of the shards.
+	Limits store.Limits
+
+	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards.
+	// Default 1.
+	Replicas int
+
 	// Patience is how long a call tries a shard that is away before it fails with
-	// store.ErrUnavailable; default 20 s, negative: one try.
+	// store.ErrUnavailable. Default 20 s. A negative patience means a single try.
 	Patience time.Duration
 }
 
-// Client is a store.Store over several shards. With replicas it works as long as fewer of a
-// value's shards are away than it has copies:
+// Client is a store.Store over several shards. With replicas it works as long as fewer of a value's
+// shards are away than it has copies:
 //
-//   - Put is acknowledged when all copies are written. A copy on a shard that is away for a
-//     fifth of the patience is left out if another copy is written. Behind then lists the shard,
-//     and Repair brings it up to date.
-//   - Get tries the copies in the order of placement, with shards believed to be down last. It
-//     goes on to the next copy if one is missing, damaged or away, and then writes the value to
-//     where it was missing or damaged. A value is missing (nil) or corrupt (store.LostError)
-//     only if all copies are. The copies of a value are equal if its writer writes nothing else
-//     under its key, which all writers must obey: each attempt has its own key.
+//   - Put is acknowledged when all copies are written. A copy on a shard that is away for a fifth
+//     of the patience is left out if another copy is written. Behind then lists the shard, and
+//     Repair updates it.
+//   - Get tries the copies in the order of placement, with shards believed to be down last. If a
+//     copy is missing, damaged or away it reads the next one, and then writes the value to where it
+//     was missing or damaged. A value is missing (nil) or corrupt (store.LostError) only if all
+//     copies are. The copies of a value are equal if its writer writes nothing else under its key;
+//     all writers must obey this rule, and do, because each attempt has its own key.
 //   - Commit, Drop and List work without shards that are away, if these are fewer than the copies.
 type Client struct {
 	shards   []*shard // by name
@@ -54,8 +62,9 @@ type Client struct {
 	copies   int
 	patience time.Duration
 
-	mu     sync.Mutex
-	behind map[string]uint64 // how often writes left out a shard since its last repair
+	mu sync.Mutex
+	// behind counts how often writes left out a shard since its last repair, by name.
+	behind map[string]uint64
 }
 
 var _ store.Store = (*Client)(nil)
@@ -64,16 +73,17 @@ var _ store.Store = (*Client)(nil)
 type shard struct {
 	*node
 	limits store.Limits
-	local  bool // in this process: values are passed on whole
+	// local says that the shard is in this process, so that values are passed on as they are.
+	local bool
 }
 
-// NewClient makes a client for shards that are always there: one copy, one try. Limits apply to
-// requests here, beside those of the shards.
+// NewClient returns a client for shards that are always there: with one copy, and a single try.
+// limits bound single requests, beside those of the shards.
 func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 	return New(endpoints, Options{Limits: limits, Patience: -1})
 }
 
-// New makes a client for a set of shards. Their names matter, but not the order of endpoints.
+// New returns a client for a set of shards. Their names matter, but not the order of endpoints.
 func New(endpoints []Endpoint, o Options) (*Client, error) {
 	nodes := make([]*node, len(endpoints))
 	for i, e := range endpoints {
@@ -82,6 +92,7 @@ func New(endpoints []Endpoint, o Options) (*Client, error) {
 	return newClient(nodes, o)
 }
 
+// newClient returns a client for shards whose connections are made.
 func newClient(nodes []*node, o Options) (*Client, error) {
 	if len(nodes) == 0 {
 		return nil, fmt.Errorf("store client: %w: no shard", store.ErrInvalid)
@@ -109,14 +120,14 @@ func newClient(nodes []*node, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Shards are the names of the shards, sorted.
+// Shards returns the names of the shards, sorted.
 func (c *Client) Shards() []string { return slices.Clone(c.place.names) }
 
-// Replicas is the number of copies of each value.
+// Replicas returns the number of copies of each value.
 func (c *Client) Replicas() int { return c.copies }
 
-// Behind lists the shards that this client's writes left out since it last repaired them, sorted.
-// Repair them when they are back.
+// Behind returns the names of the shards that this client's writes left out since it last repaired
+// them, sorted. Repair them when they are back.
 func (c *Client) Behind() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +146,7 @@ func (c *Client) missed(name string) {
 	c.behind[name]++
 }
 
-// misses is how often writes left a shard out.
+// misses returns how often writes left a shard out.
 func (c *Client) misses(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +162,7 @@ func (c *Client) repaired(name string, misses uint64) {
 	}
 }
 
-// each runs f for the given shards at once, and returns the first error.
+// each runs f for the given shards concurrently, and returns the first error.
 func (c *Client) each(ctx context.Context, shards []int, f func(ctx context.Context, i int) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -166,7 +177,7 @@ func (c *Client) each(ctx context.Context, shards []int, f func(ctx context.Cont
 	return g.Wait()
 }
 
-// all lists all shards.
+// all lists the indices of all shards.
 func (c *Client) all() []int {
 	out := make([]int, len(c.shards))
 	for i := range out {
@@ -175,7 +186,7 @@ func (c *Client) all() []int {
 	return out
 }
 
-// Commit goes to every shard; see store.Store.
+// Commit implements store.Store. It calls every shard.
 func (c *Client) Commit(ctx context.Context, job string, step uint32, attempts []uint32) error {
 	if err := store.CheckCommit(job, attempts); err != nil {
 		return err
@@ -187,7 +198,7 @@ func (c *Client) Commit(ctx context.Context, job string, step uint32, attempts [
 	})
 }
 
-// Drop goes to every shard; see store.Store. Copies of a value count once.
+// Drop implements store.Store. It calls every shard. Copies of a value count once.
 func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	if err := what.Validate(); err != nil {
 		return 0, fmt.Errorf("drop: %w", err)
@@ -206,16 +217,16 @@ func (c *Client) Drop(ctx context.Context, what store.DropSpec) (uint64, error) 
 	return (values + n - 1) / n, err
 }
 
-// An order to a shard that is not worth waiting for is tried for orderWait, and not again for
-// orderPause.
+// orderWait is how long an order is tried at a shard that is not worth waiting for, and orderPause
+// the time in which it is not tried again.
 const (
 	orderWait  = time.Second
 	orderPause = 10 * time.Second
 )
 
-// tell makes a call to every shard that only deletes what nobody reads. With replicas it works
-// without shards that stay away; what they keep is deleted by a later Drop. It waits for such a
-// shard once, and then hardly: other calls follow, and a job's end waits for them all.
+// tell makes a call that only deletes what nobody reads to every shard. With replicas it works
+// without shards that stay away; a later Drop deletes what they keep. It waits for such a shard
+// only once, because other calls follow and the end of a job waits for all of them.
 func (c *Client) tell(ctx context.Context, call func(ctx context.Context, s *shard) error) error {
 	left := c.all()
 	spare := c.copies - 1
@@ -277,28 +288,33 @@ func (c *Client) order(ctx context.Context, s *shard, call func(ctx context.Cont
 	return err
 }
 
-// hopeless says whether a shard is not worth waiting for.
+// hopeless reports whether a shard is not worth waiting for.
 func (c *Client) hopeless(i int) bool { return c.shards[i].failing.Load() || c.shards[i].down() }
 
-// Close does nothing: connections belong to their makers.
+// Close does nothing, because connections belong to their makers.
 func (c *Client) Close() error { return nil }
 
-// ShardOf is the index in Shards of the shard with a key's first copy.
+// ShardOf returns the index in Shards of the shard with a key's first copy.
 func (c *Client) ShardOf(k store.Key) int { return c.place.of(k) }
 
 // node is a shard as a client knows it: its permanent id, and the way to it.
 type node struct {
 	name string
 	rpc  taxonv1.StoreClient
-	down func() bool // said to be down: not read from where a copy elsewhere will do
-	// failing: the last write or order gave up on it. Until one succeeds, others do not wait for it
-	// if another copy will do.
+	// down is Endpoint.Down, and never nil.
+	down func() bool
+	// failing says that the last write or order gave up on the shard. Until one succeeds, others do
+	// not wait for it if another copy will do.
 	failing atomic.Bool
-	ordered atomic.Int64               // when an order was given up, in nanoseconds since 1970
-	files   atomic.Pointer[attachment] // nil: not asked for
-	scratch atomic.Pointer[scratch]    // waits to be reused; nil: none
+	// ordered is when an order was given up, in nanoseconds since 1970.
+	ordered atomic.Int64
+	// files is what is known about the shard's files. It is nil until the shard was asked.
+	files atomic.Pointer[attachment]
+	// scratch is a file to be reused. It is nil if there is none.
+	scratch atomic.Pointer[scratch]
 }
 
+// newNode returns the node of an endpoint.
 func newNode(e Endpoint) *node {
 	n := &node{name: e.Name, rpc: taxonv1.NewStoreClient(e.Conn), down: e.Down}
 	if n.down == nil {
@@ -308,39 +324,41 @@ func newNode(e Endpoint) *node {
 }
 
 const (
-	// defaultPatience is how long an unavailable shard is tried. A supervisor restarts it within
+	// defaultPatience is the default of Options.Patience. A supervisor restarts a shard within
 	// seconds, and reading its log takes a few more.
 	defaultPatience = 20 * time.Second
 
+	// firstWait and lastWait bound the pause between two tries.
 	firstWait = 25 * time.Millisecond
 	lastWait  = time.Second
 )
 
-// patience is the time that one call has for shards that are away. Pauses between tries double up
-// to a second.
+// patience is the time that one call has for shards that are away. The pause between tries doubles
+// up to a second.
 type patience struct {
 	total time.Duration
 	start time.Time
 	wait  time.Duration
 }
 
+// newPatience starts a patience.
 func newPatience(total time.Duration) patience {
 	return patience{total: total, start: time.Now(), wait: firstWait}
 }
 
-// spent says whether a share (0 to 1) of the patience is used up.
+// spent reports whether a share (0 to 1) of the patience is used up.
 func (p *patience) spent(share float64) bool {
 	return time.Since(p.start) >= time.Duration(share*float64(p.total))
 }
 
-// pause waits before the next try; the context's error if that ends first.
+// pause waits before the next try. It returns the context's error if that ends first.
 func (p *patience) pause(ctx context.Context) error {
 	d := p.wait
 	p.wait = min(2*d, lastWait)
 	return retry.For(ctx, d)
 }
 
-// away says whether an error means that a shard is away for a while: it can't be reached, or it
+// away reports whether an error means that a shard is away for a while: it can't be reached, or it
 // is closing (which gives both errors).
 func away(err error) bool {
 	return errors.Is(err, store.ErrUnavailable)

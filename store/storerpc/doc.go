@@ -1,17 +1,17 @@
-// Package storerpc provides a store over gRPC: the server of one shard, and the client that
-// places keys on shards by rendezvous hashing.
+// Package storerpc provides a store over gRPC: the server of one shard (NewServer), and the client
+// (New) that places keys on shards by rendezvous hashing.
 //
 // Values are sent in chunks of at most 1 MiB, with their size in the first chunk and the writer's
-// CRC32C in the last. The server passes the checksum to the shard, which verifies and keeps it.
-// The client verifies each value against it. So one checksum covers the whole way from the
-// writer's memory to the reader's.
+// CRC32C in the last. The server passes the checksum to the shard, which verifies and keeps it. The
+// client verifies each value against it. So one checksum covers the whole way from the writer's
+// memory to the reader's.
 //
-// New makes the client of a fixed set of shards. The connections that it is given follow the
-// shards to new addresses (internal/cluster). Each value is on as many shards as the job has
-// replicas. Repair brings a shard up to date that was away, or that replaces a lost one.
+// A client has a fixed set of shards. Its connections follow the shards to new addresses; that is
+// the work of internal/cluster. Each value is on as many shards as the job has replicas. Repair
+// updates a shard that was away, or that replaces a lost one.
 //
-// Between processes a shard is served by a grpc.Server. Within one process, Embedded does the
-// same over a Channel, which carries calls without serialising messages.
+// Between processes a shard is served by a grpc.Server. Within one process, Embedded does the same
+// over a Channel, which carries calls without serialising messages.
 //
 // Errors keep their meaning across the wire:
 //

@@ -13,7 +13,7 @@ import (
 	"taxon/store"
 )
 
-// meanings maps errors to codes and back; the first match counts.
+// meanings maps errors to codes and back. The first match counts.
 var meanings = []struct {
 	err  error
 	code codes.Code
@@ -59,7 +59,8 @@ func toStatus(err error) error {
 type remoteError struct {
 	shard string
 	msg   string
-	cause error // a sentinel or context error; nil: unknown
+	// cause is a sentinel or context error. It is nil if the meaning is unknown.
+	cause error
 }
 
 func (e *remoteError) Error() string { return "store shard " + e.shard + ": " + e.msg }
@@ -101,8 +102,8 @@ func fromStatus(shard, op string, err error) error {
 	return out
 }
 
-// keyedError is a remoteError, whose text names the key already, in which errors.As finds a
-// store.KeyError.
+// keyedError is a remoteError in which errors.As finds a store.KeyError. Its text names the key
+// already.
 type keyedError struct {
 	*remoteError
 	key *store.KeyError
@@ -110,8 +111,8 @@ type keyedError struct {
 
 func (e *keyedError) Unwrap() error { return e.key }
 
-// Plain is the useful part of gRPC's text about a call that did not get through: the system's own
-// words, such as "dial tcp 127.0.0.1:7: connect: connection refused".
+// Plain returns the useful part of gRPC's text about a call that did not reach the server: the
+// system's own words, such as "dial tcp 127.0.0.1:7: connect: connection refused".
 func Plain(text string) string {
 	for _, cover := range []string{"rpc error: code = Unavailable desc = ", `connection error: desc = "`, "transport: Error while dialing: ",
 		"transport: authentication handshake failed: ", "error reading from server: ", "write tcp ", "read tcp "} {

@@ -8,7 +8,8 @@ import (
 	"taxon/store"
 )
 
-// Get asks all shards at once, each for its part of the keys; see store.Store and Client.
+// Get implements store.Store. It asks all shards at once, each for its part of the keys; see
+// Client.
 func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	if err := c.limits.CheckGet(keys); err != nil {
 		return nil, err
@@ -27,18 +28,24 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 // getCall is the state of one Get.
 type getCall struct {
 	*Client
-	keys  []store.Key
-	out   [][]byte
-	ranks []replicas // of each key; nil: there is one copy
-	left  []int32    // positions neither found nor known to be bad in all copies
-	// bad has a bit for each copy of a key that is missing or damaged; the first copy's is the
-	// lowest.
-	bad     []uint8
-	damaged map[int32]error // reason, for keys with a damaged copy
-	size    atomic.Uint64   // bytes announced so far
-	away    error           // last error of a shard that was away
+	keys []store.Key
+	out  [][]byte
+	// ranks are the shards of each key. It is nil if there is one copy.
+	ranks []replicas
+	// left lists the positions that are neither found nor known to be bad in all copies.
+	left []int32
+	// bad has a bit for each copy of a key that is missing or damaged. The lowest bit is that of
+	// the first copy.
+	bad []uint8
+	// damaged has the reason for each key with a damaged copy.
+	damaged map[int32]error
+	// size is the number of bytes announced so far.
+	size atomic.Uint64
+	// away is the last error of a shard that was away.
+	away error
 }
 
+// newGet returns the state of a Get of keys.
 func (c *Client) newGet(keys []store.Key) *getCall {
 	call := &getCall{Client: c, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)), bad: make([]uint8, len(keys))}
 	for i := range keys {
@@ -53,7 +60,7 @@ func (c *Client) newGet(keys []store.Key) *getCall {
 	return call
 }
 
-// shardOf gives the shard of a copy of a key.
+// shardOf returns the shard of a copy of a key.
 func (c *getCall) shardOf(p int32, copy int) int {
 	if c.ranks == nil {
 		return c.place.of(c.keys[p])
@@ -61,7 +68,7 @@ func (c *getCall) shardOf(p int32, copy int) int {
 	return int(c.ranks[p][copy])
 }
 
-// run asks copy after copy until each key is found, or is bad in all of them.
+// run asks for copy after copy until each key is found, or is bad in all of them.
 func (c *getCall) run(ctx context.Context) error {
 	p := newPatience(c.patience)
 	for first := true; ; first = false {
@@ -82,8 +89,8 @@ func (c *getCall) run(ctx context.Context) error {
 	}
 }
 
-// round asks for one copy of each key that is left; with up, only shards that are believed to be
-// up.
+// round asks for one copy of each key that is left. With up set it asks only shards that are
+// believed to be up.
 func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 	parts := make([][]int32, len(c.shards))
 	var shards []int
@@ -129,8 +136,8 @@ func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 	return nil
 }
 
-// note evaluates a shard's answer. An answer that breaks the protocol counts as damage of
-// everything that it left open.
+// note evaluates a shard's answer. An answer that breaks the protocol counts as damage of every key
+// that it left open.
 func (c *getCall) note(res getResult, part []int32, copy int) {
 	for _, b := range res.bad {
 		c.markBad(b.position, copy, b.err)
@@ -152,6 +159,7 @@ func (c *getCall) note(res getResult, part []int32, copy int) {
 	}
 }
 
+// markBad records that a copy is missing or damaged.
 func (c *getCall) markBad(p int32, copy int, err error) {
 	c.bad[p] |= 1 << copy
 	if errors.Is(err, store.ErrCorrupt) {
@@ -162,7 +170,7 @@ func (c *getCall) markBad(p int32, copy int, err error) {
 	}
 }
 
-// lost names the keys of which all copies are bad and at least one existed.
+// lost returns an error with the keys of which all copies are bad and at least one existed.
 func (c *getCall) lost() error {
 	if len(c.damaged) == 0 {
 		return nil
@@ -181,8 +189,8 @@ func (c *getCall) lost() error {
 	return &lost
 }
 
-// readRepair writes values to where a copy was missing or damaged. Errors are ignored: the reader
-// has what it wants.
+// readRepair writes values to where a copy was missing or damaged. It ignores errors, because the
+// reader has the values.
 func (c *getCall) readRepair(ctx context.Context) {
 	if c.copies == 1 {
 		return

@@ -12,7 +12,7 @@ import (
 	"taxon/store"
 )
 
-// List merges the shards' keys into key order; see store.Store.
+// List implements store.Store. It merges the shards' keys into key order.
 func (c *Client) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {
@@ -31,8 +31,8 @@ func (c *Client) List(ctx context.Context, job string, yield func(store.Info) er
 	return c.merge(ctx, heads, c.copies-1, yield)
 }
 
-// merge yields the entries of all heads in key order, each key once. It works without up to
-// `spare` shards that stay away.
+// merge yields the entries of all heads in key order, each key once. It works without up to `spare`
+// shards that stay away.
 func (c *Client) merge(ctx context.Context, heads []*listHead, spare int, yield func(store.Info) error) error {
 	next := func(h *listHead) error {
 		err := h.next(ctx)
@@ -67,20 +67,23 @@ func (c *Client) merge(ctx context.Context, heads []*listHead, spare int, yield 
 	}
 }
 
-// listHead is the next key of one shard.
+// listHead is the position in the list of one shard.
 type listHead struct {
 	client *Client
 	shard  *shard
 	job    string
-	stream grpc.ServerStreamingClient[taxonv1.KeyInfos] // nil: to be opened
-	queue  []*taxonv1.KeyInfo                           // received, after info
-	info   store.Info
-	begun  bool // info is an entry
-	ended  bool
+	// stream is nil until it is opened, and after an error.
+	stream grpc.ServerStreamingClient[taxonv1.KeyInfos]
+	// queue holds what was received after info.
+	queue []*taxonv1.KeyInfo
+	// info is the present entry, if begun is set.
+	info  store.Info
+	begun bool
+	ended bool
 }
 
-// next goes to the next entry. After the shard was away it goes to the first entry after the last
-// one.
+// next moves to the next entry. After the shard was away it moves to the first entry after the
+// present one.
 func (h *listHead) next(ctx context.Context) error {
 	for {
 		for len(h.queue) > 0 {
@@ -108,8 +111,7 @@ func (h *listHead) next(ctx context.Context) error {
 	}
 }
 
-// receive receives the next message. It opens the stream if needed, and again while patience
-// lasts.
+// receive receives the next message. It opens the stream if needed, and again while patience lasts.
 func (h *listHead) receive(ctx context.Context) (message *taxonv1.KeyInfos, err error) {
 	err = h.client.insist(ctx, func() error {
 		if h.stream == nil {
@@ -129,7 +131,7 @@ func (h *listHead) receive(ctx context.Context) (message *taxonv1.KeyInfos, err 
 	return message, err
 }
 
-// least is the head with the smallest key; nil: all have ended.
+// least returns the head with the smallest key, or nil if all have ended.
 func least(heads []*listHead) *listHead {
 	var best *listHead
 	for _, h := range heads {

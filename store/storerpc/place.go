@@ -9,24 +9,27 @@ import (
 	"taxon/store"
 )
 
-// placement maps keys to shards by rendezvous hashing. Each shard draws a number from its name
-// and the key; the shards with the highest numbers hold the key. The result depends only on the
-// set of names. A shard that joins or leaves moves only the keys that it gains or held. Cost: one
-// hash of the key, and one of 16 bytes a shard.
+// placement maps keys to shards by rendezvous hashing (Thaler and Ravishankar 1998). Each shard has
+// a score for a key, which is a hash of its name and the key; the shards with the highest scores
+// hold the key. The result depends only on the set of names. A shard that joins or leaves moves
+// only the keys that it gains or held. A look-up costs one hash of the key, and one of 16 bytes per
+// shard.
 //
-// All that an attempt of a task writes is placed alike, so that it is one write to one shard.
-// Values of data sets, which are large, are placed one by one.
+// The values of one attempt are placed on the same shard, so that they are one write. Values of
+// data sets, which are large, are placed one by one.
 type placement struct {
 	names []string
-	seeds []uint64 // hash of each name
+	// seeds are the hashes of the names.
+	seeds []uint64
 }
 
 // dataJobs is the prefix of data sets' jobs.
 const dataJobs = "data-"
 
-// together says whether a key is placed together with the others of its attempt.
+// together reports whether a key is placed with the other keys of its attempt.
 func together(k store.Key) bool { return !strings.HasPrefix(k.Job, dataJobs) }
 
+// newPlacement returns the placement on the shards of these names.
 func newPlacement(names []string) placement {
 	p := placement{names: names, seeds: make([]uint64, len(names))}
 	for i, n := range names {
@@ -35,7 +38,7 @@ func newPlacement(names []string) placement {
 	return p
 }
 
-// draws calls f with each shard's number for a key.
+// draws calls f with each shard's score for a key.
 func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	var buf [store.MaxKeyBytes]byte
 	var pair [16]byte
@@ -49,7 +52,7 @@ func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	}
 }
 
-// of is the index of the shard with the key's first copy.
+// of returns the index of the shard with the key's first copy.
 func (p placement) of(k store.Key) int {
 	if len(p.seeds) == 1 {
 		return 0
@@ -69,7 +72,7 @@ const maxReplicas = 8
 // replicas are the shards that hold a key's copies, in order of preference.
 type replicas [maxReplicas]uint16
 
-// rank returns the n shards with the highest numbers, highest first. n is at most the number of
+// rank returns the n shards with the highest scores, highest first. n must be at most the number of
 // shards and maxReplicas.
 func (p placement) rank(k store.Key, n int) replicas {
 	var out replicas

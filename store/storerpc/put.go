@@ -10,7 +10,7 @@ import (
 // shortPatience is the share of the patience for a shard whose work others can do.
 const shortPatience = 0.2
 
-// Put sends all values at once, each to its shards; see store.Store and Client.
+// Put implements store.Store. It sends all values at once, each to its shards; see Client.
 func (c *Client) Put(ctx context.Context, values []store.Value) error {
 	if err := c.limits.CheckPut(values); err != nil {
 		return err
@@ -26,12 +26,18 @@ func (c *Client) Put(ctx context.Context, values []store.Value) error {
 type putCall struct {
 	*Client
 	values []store.Checksummed
-	parts  [][]int32 // a shard's values
-	errs   []error   // of the last try of a shard; nil: done, or not tried yet
-	left   []int     // shards that are not done
-	done   []uint8   // copies written of each value; nil: one copy is wanted
+	// parts lists the positions of each shard's values.
+	parts [][]int32
+	// errs is the error of the last try of each shard. It is nil if the shard is done or was not
+	// tried yet.
+	errs []error
+	// left lists the shards that are not done.
+	left []int
+	// done counts the written copies of each value. It is nil if one copy is wanted.
+	done []uint8
 }
 
+// put writes values with checksums.
 func (c *Client) put(ctx context.Context, values []store.Checksummed) error {
 	call := &putCall{Client: c, values: values, parts: make([][]int32, len(c.shards)), errs: make([]error, len(c.shards))}
 	if c.copies > 1 {
@@ -54,8 +60,8 @@ func (c *Client) put(ctx context.Context, values []store.Checksummed) error {
 	return call.run(ctx)
 }
 
-// run tries until all copies are written, or those left out are on shards that are away and each
-// of their values has another copy.
+// run tries until all copies are written, or those left out are on shards that are away and each of
+// their values has another copy.
 func (c *putCall) run(ctx context.Context) error {
 	p := newPatience(c.patience)
 	for {
@@ -110,7 +116,7 @@ func (c *putCall) try(ctx context.Context) error {
 	return nil
 }
 
-// covered says whether each value of the shards that are left has a copy.
+// covered reports whether each value of the shards that are left has a copy.
 func (c *putCall) covered() bool {
 	if c.done == nil {
 		return false
@@ -125,7 +131,7 @@ func (c *putCall) covered() bool {
 	return true
 }
 
-// allFailing says whether all shards that are left are not worth waiting for.
+// allFailing reports whether none of the shards that are left is worth waiting for.
 func (c *putCall) allFailing() bool {
 	return !slices.ContainsFunc(c.left, func(s int) bool { return !c.shards[s].failing.Load() })
 }

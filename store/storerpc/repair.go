@@ -12,34 +12,44 @@ import (
 )
 
 const (
-	// repairBytes and repairValues bound a repair's batch, and thereby its memory: one batch, or
+	// repairBytes and repairValues bound a batch of a repair, and thereby its memory: one batch, or
 	// one value if that is larger.
 	repairBytes  = 4 << 20
 	repairValues = 1024
 )
 
-// RepairOptions of Repair; the zero value means everything at full speed.
+// RepairOptions configure Repair. The zero value repairs everything at full speed.
 type RepairOptions struct {
-	Job            string // "": every job
-	BytesPerSecond uint64 // bound on what is copied; 0: none
-	// Progress is called after each batch; may be nil.
+	// Job is the job whose values are repaired. An empty id means every job.
+	Job string
+
+	// BytesPerSecond bounds the rate of copying. Zero means no bound.
+	BytesPerSecond uint64
+
+	// Progress is called after each batch. It may be nil.
 	Progress func(RepairResult)
 }
 
 // RepairResult counts what a repair did.
 type RepairResult struct {
-	Checked uint64 // values that the shard should hold
-	Copied  uint64 // of them, those that were missing or wrong
-	Bytes   uint64 // in these copies
-	Gone    uint64 // of them, those of which no other shard had a whole copy any more
-	Differ  uint64 // of them, those that the shard holds with other bytes; they stay, as their writer is not deterministic
+	// Checked is the number of values that the shard should hold.
+	Checked uint64
+	// Copied is the number of them that were missing or wrong and have been copied.
+	Copied uint64
+	// Bytes is the size of these copies.
+	Bytes uint64
+	// Gone is the number of them of which no other shard has an intact copy any more.
+	Gone uint64
+	// Differ is the number of them that the shard holds with other bytes. They stay, because their
+	// writer is not deterministic.
+	Differ uint64
 }
 
 // Repair copies to a shard the values that it should hold and lacks, from their other copies. It
-// compares lists by size and checksum. So it copies only what is needed, and may be interrupted
-// and called again. It changes nothing else, and can run during the job. Memory: a batch of 4
-// MiB, or the largest value. With one replica there is nothing to copy from. Damage that does not
-// show in the shard's list is healed when the value is read.
+// compares lists by size and checksum, so it copies only what is needed, and may be interrupted and
+// called again. It changes nothing else, and can run during the job. It takes the memory of a batch
+// of 4 MiB, or of the largest value. With one replica there is nothing to copy from. Damage that
+// does not show in the shard's list is repaired when the value is read.
 func Repair(ctx context.Context, c *Client, name string, o RepairOptions) (RepairResult, error) {
 	target := -1
 	for i, s := range c.shards {
@@ -59,6 +69,7 @@ func Repair(ctx context.Context, c *Client, name string, o RepairOptions) (Repai
 	return r.RepairResult, nil
 }
 
+// repair is the state of a Repair.
 type repair struct {
 	*Client
 	RepairResult
@@ -66,8 +77,9 @@ type repair struct {
 	options RepairOptions
 	start   time.Time
 
-	keys  []store.Key // to be copied
-	bytes uint64      // of them, as listed
+	// keys are to be copied, and bytes is their size as listed.
+	keys  []store.Key
+	bytes uint64 // of them, as listed
 }
 
 // run merges the list of the shard into those of the others.
@@ -108,12 +120,13 @@ func (r *repair) run(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// belongs says whether the shard should hold the key.
+// belongs reports whether the shard should hold the key.
 func (r *repair) belongs(k store.Key) bool {
 	ranks := r.place.rank(k, r.copies)
 	return slices.ContainsFunc(ranks[:r.copies], func(s uint16) bool { return int(s) == r.target })
 }
 
+// add adds a value to the batch, and copies a full batch first.
 func (r *repair) add(ctx context.Context, in store.Info) error {
 	if len(r.keys) > 0 && r.bytes+in.Bytes > repairBytes || len(r.keys) == repairValues {
 		if err := r.flush(ctx); err != nil {
@@ -146,7 +159,7 @@ func (r *repair) flush(ctx context.Context) error {
 	return r.throttle(ctx)
 }
 
-// fetch reads the values from the other shards. It leaves out those without a whole copy there:
+// fetch reads the values from the other shards. It leaves out those without an intact copy there:
 // they were dropped meanwhile, or their reader will find the damage.
 func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Checksummed, error) {
 	for {
@@ -176,7 +189,7 @@ func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Checksumm
 	}
 }
 
-// store writes the values to the shard; one by one if the shard holds others in their place.
+// store writes the values to the shard, one by one if the shard holds other bytes under their keys.
 func (r *repair) store(ctx context.Context, values []store.Checksummed) error {
 	if len(values) == 0 {
 		return nil
@@ -207,6 +220,7 @@ func (r *repair) store(ctx context.Context, values []store.Checksummed) error {
 	return nil
 }
 
+// without returns the keys that are not in drop.
 func without(keys, drop []store.Key) []store.Key {
 	gone := make(map[store.Key]bool, len(drop))
 	for _, k := range drop {
@@ -221,7 +235,7 @@ func without(keys, drop []store.Key) []store.Key {
 	return out
 }
 
-// throttle waits until what was copied is within the bandwidth.
+// throttle waits until the copied bytes are within the rate.
 func (r *repair) throttle(ctx context.Context) error {
 	if r.options.BytesPerSecond == 0 {
 		return ctx.Err()

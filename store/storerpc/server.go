@@ -16,8 +16,8 @@ import (
 	"taxon/store"
 )
 
-// groupBytes is how many bytes of a Put stream are passed to the shard at once. It is large
-// enough to share a durable shard's sync. It bounds a stream's memory, together with one value.
+// groupBytes is how many bytes of a Put stream are passed to the shard at once. It is large enough
+// to share a durable shard's sync. Together with one value it bounds a stream's memory.
 const groupBytes = 8 << 20
 
 // Server serves one shard. It does not close the shard.
@@ -25,44 +25,52 @@ type Server struct {
 	taxonv1.UnimplementedStoreServer
 	shard  store.Shard
 	limits store.Limits
-	local  bool // clients are in this process: values are passed on whole
-	stall  time.Duration
-	slots  chan struct{}
-	large  chan struct{}
-	filed  store.FileBacked // nil, like inbox: no short circuit
-	inbox  *inbox
+	// local says that clients are in this process, so that values are passed on as they are.
+	local bool
+	// stall is ServerOptions.Stall.
+	stall time.Duration
+	// slots has a token for each Put and Get stream that is being served.
+	slots chan struct{}
+	// large has the token for receiving a value that is larger than a group.
+	large chan struct{}
+	// filed and inbox are nil if there is no short circuit.
+	filed store.FileBacked
+	inbox *inbox
 
-	refused atomic.Uint64 // bytes of the last batch, if there was no room for it
+	// refused is the size in bytes of the last batch if there was no room for it, and otherwise 0.
+	refused atomic.Uint64
 }
 
-// Refused is the size of the last values that were to be stored, if there was no room for them; 0:
-// there was.
+// Refused returns the size in bytes of the last values that were to be stored, if there was no room
+// for them, and otherwise 0.
 func (s *Server) Refused() uint64 { return s.refused.Load() }
 
 var _ taxonv1.StoreServer = (*Server)(nil)
 
-// defaultStreams is how many Put and Get streams are served at a time.
+// defaultStreams is the default of ServerOptions.Streams.
 const defaultStreams = 32
 
-// ServerOptions bound a server's load; the zero value means the defaults.
+// ServerOptions bound a server's load. The zero value means the defaults.
 type ServerOptions struct {
-	// Streams is how many Put and Get streams are served at a time. Others wait, and so do their
-	// senders, by gRPC's flow control. Default 32.
+	// Streams is how many Put and Get streams are served at a time. Further streams wait, and
+	// gRPC's flow control makes their senders wait. Default 32.
 	Streams int
-	// Stall is how long the other side of such a stream may do nothing before the stream is
-	// ended; default one minute.
+
+	// Stall is how long the other side of such a stream may do nothing before the stream is ended.
+	// Default one minute.
 	Stall time.Duration
-	// ShortCircuit lets clients on this host read and write values through the shard's files, if
-	// it has any: see Attach.
+
+	// ShortCircuit lets clients on this host read and write values through the shard's files, if it
+	// has any (see Attach).
 	ShortCircuit bool
 }
 
 // StreamBytes is how much memory a stream may take: a group of values on its way to or from the
-// shard, a message here and in gRPC, and heads. One value at a time may be larger; see Server.
+// shard, a message here and in gRPC, and heads. One value at a time may be larger; see NewServer.
 const StreamBytes = groupBytes + 4*messageBytes
 
-// NewServer makes the service of a shard. Beside the shard's own memory, a server takes at most
-// Streams x StreamBytes and the size of the largest value: values larger than a group are
+// NewServer returns the service of a shard. Beside the shard's own memory, a server takes at most
+// Streams x StreamBytes and the size of the largest value, because values larger than a group are
 // received one at a time.
 func NewServer(shard store.Shard) *Server { return NewServerWith(shard, ServerOptions{}) }
 
@@ -99,7 +107,7 @@ func acquire(ctx context.Context, tokens chan struct{}) error {
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { taxonv1.RegisterStoreServer(r, s) }
 
-// Commit passes on to the shard.
+// Commit implements the Store service.
 func (s *Server) Commit(ctx context.Context, req *taxonv1.CommitRequest) (*taxonv1.CommitResult, error) {
 	if err := store.CheckCommit(req.Job, req.Attempts); err != nil {
 		return nil, toStatus(err)
@@ -110,7 +118,7 @@ func (s *Server) Commit(ctx context.Context, req *taxonv1.CommitRequest) (*taxon
 	return &taxonv1.CommitResult{}, nil
 }
 
-// Drop passes on to the shard.
+// Drop implements the Store service.
 func (s *Server) Drop(ctx context.Context, req *taxonv1.DropRequest) (*taxonv1.DropResult, error) {
 	what := store.DropSpec{Job: req.Job, Before: req.Before, Keep: req.KeepSteps, All: req.All}
 	if err := what.Validate(); err != nil {
@@ -123,7 +131,7 @@ func (s *Server) Drop(ctx context.Context, req *taxonv1.DropRequest) (*taxonv1.D
 	return &taxonv1.DropResult{Values: n}, nil
 }
 
-// List streams the keys of this shard in key order.
+// List implements the Store service. It streams the keys of this shard in key order.
 func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServer[taxonv1.KeyInfos]) error {
 	if req.Job != "" {
 		if err := store.ValidateJob(req.Job); err != nil {
@@ -142,12 +150,14 @@ func (s *Server) List(req *taxonv1.ListRequest, stream grpc.ServerStreamingServe
 	return toStatus(err)
 }
 
-// Get streams values in the order asked for. Its memory is one value and one message. A damaged
-// copy is reported in its place, as the client may find the value elsewhere.
+// Get implements the Store service. It streams values in the order asked for, with the memory of
+// one value and one message. It reports a damaged copy in its place, because the client may find
+// the value elsewhere.
 func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks]) error {
 	return s.watch(func(t *turns) error { return s.get(req, stream, t) })
 }
 
+// get is Get within its watch.
 func (s *Server) get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks], t *turns) error {
 	if err := s.limits.CheckBatch("get", len(req.Keys), 0); err != nil {
 		return toStatus(err)
@@ -227,11 +237,13 @@ func (a *getAnswer) corrupt(i int) error {
 	return a.packer.add(c, 0)
 }
 
-// Put stores a stream of values and acknowledges the last one.
+// Put implements the Store service. It stores a stream of values and acknowledges all of them at
+// its end.
 func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult]) error {
 	return s.watch(func(t *turns) error { return s.put(stream, t) })
 }
 
+// put is Put within its watch.
 func (s *Server) put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult], t *turns) error {
 	if err := acquire(stream.Context(), s.slots); err != nil {
 		return toStatus(err)
@@ -268,15 +280,20 @@ type putStream struct {
 	server *Server
 	ctx    context.Context
 
-	key   store.Key // of the present value
+	// key and value are those of the value being received.
+	key   store.Key
 	value assembler
-	large bool // the stream has the token for values larger than a group
+	// large says that the stream has the token for values larger than a group.
+	large bool
 
-	group         []store.Checksummed // complete values not yet in the shard
-	pending       uint64              // their bytes
-	values, bytes uint64              // of the whole stream
+	// group holds the complete values that are not in the shard yet, and pending their bytes.
+	group   []store.Checksummed
+	pending uint64
+	// values and bytes count those of the whole stream.
+	values, bytes uint64
 }
 
+// add takes the next chunk.
 func (p *putStream) add(c *taxonv1.PutChunk) error {
 	if c == nil {
 		return fmt.Errorf("put: %w: empty chunk", store.ErrInvalid)
@@ -356,6 +373,7 @@ func (p *putStream) release() {
 	}
 }
 
+// end passes on the last values of a stream that has ended.
 func (p *putStream) end() error {
 	if p.value.begun {
 		return &store.KeyError{Op: "put", Key: p.key, Err: fmt.Errorf("%w: stream ends within the value", store.ErrInvalid)}
@@ -363,11 +381,11 @@ func (p *putStream) end() error {
 	return p.flush()
 }
 
-// defaultStall is how long a stream's other side may do nothing. A process that is stopped or cut
-// off is noticed earlier, by gRPC's pings.
+// defaultStall is the default of ServerOptions.Stall. A process that was stopped or cut off is
+// noticed earlier, by gRPC's pings.
 const defaultStall = time.Minute
 
-// turns says whose turn it is in a stream: it is odd while the other side must act.
+// turns says which side of a stream must act. It is odd while that is the other side.
 type turns struct{ atomic.Uint64 }
 
 // other makes a call that waits for the other side.
@@ -377,8 +395,8 @@ func (t *turns) other(call func() error) error {
 	return call()
 }
 
-// watch runs the work of a stream. It ends the stream, and thereby the work, if the other side
-// does nothing for as long as stall. Otherwise a few such streams could occupy all slots.
+// watch runs the work of a stream. It ends the stream, and thereby the work, if the other side does
+// nothing for the time of stall. Otherwise a few such streams could occupy all slots.
 func (s *Server) watch(work func(t *turns) error) error {
 	var t turns
 	if s.local {
@@ -408,17 +426,18 @@ func keyToProto(to *taxonv1.Key, k store.Key) *taxonv1.Key {
 	return to
 }
 
-// keyFromProto accepts nil, which gives an invalid key.
+// keyFromProto returns the key of a message. A nil message gives an invalid key.
 func keyFromProto(k *taxonv1.Key) store.Key {
 	return store.Key{Job: k.GetJob(), Step: k.GetStep(), Task: k.GetTask(), Attempt: k.GetAttempt(), Name: k.GetName()}
 }
 
-// slab allocates messages together, as batches have thousands of small ones.
+// slab allocates messages together, because batches have thousands of small ones.
 type slab[M any] []M
 
+// newSlab returns a slab of n messages.
 func newSlab[M any](n int) slab[M] { return make(slab[M], n) }
 
-// next returns a zero message; beyond the slab's size a separate one.
+// next returns a zero message. Beyond the slab's size it allocates each one separately.
 func (s *slab[M]) next() *M {
 	if len(*s) == 0 {
 		return new(M)

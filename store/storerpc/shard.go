@@ -33,7 +33,7 @@ func (s *shard) put(ctx context.Context, values []store.Checksummed, positions [
 	return fromStatus(s.name, "put", err)
 }
 
-// chunkBytes is the largest chunk of a value on its way to or from the shard.
+// chunkBytes returns the size of the largest chunk of a value on its way to or from the shard.
 func chunkBytes(local bool) int {
 	if local {
 		return wholeValue
@@ -41,6 +41,7 @@ func chunkBytes(local bool) int {
 	return messageBytes
 }
 
+// sendValues sends the values at the given positions in chunks.
 func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Checksummed, positions []int32) error {
 	out := packer[*taxonv1.PutChunk]{
 		chunkBytes: chunkBytes(s.local),
@@ -74,7 +75,7 @@ func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, 
 	return out.flush()
 }
 
-// requestKeys is how many keys one Get has: less than 2 MiB at most.
+// requestKeys is how many keys one Get has. They take less than 2 MiB.
 const requestKeys = 8192
 
 // errMissingHere means that a shard does not have the value.
@@ -82,14 +83,17 @@ var errMissingHere = fmt.Errorf("%w here", store.ErrMissing)
 
 // getResult is the outcome of a get.
 type getResult struct {
-	bad []badCopy // positions that are missing or damaged in the shard, ascending
-	err error     // the shard was away, or the whole call failed
+	// bad lists, ascending, the positions that are missing or damaged in the shard.
+	bad []badCopy
+	// err says that the shard was away, or why the whole call failed.
+	err error
 }
 
-// badCopy is a key without a whole value in a shard.
+// badCopy is a key without an intact value in a shard.
 type badCopy struct {
 	position int32
-	err      error // errMissingHere, or wraps store.ErrCorrupt
+	// err is errMissingHere, or wraps store.ErrCorrupt.
+	err error
 }
 
 // get reads keys[p] into out[p] for the given positions p. After an error, positions that are
@@ -107,7 +111,7 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, ou
 	return res
 }
 
-// request is one call of get; size sums the bytes of all calls.
+// request is one call of get. size counts the bytes of all calls.
 func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -134,6 +138,7 @@ func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32
 	}
 }
 
+// getRequest returns the request for the keys at the given positions.
 func getRequest(keys []store.Key, positions []int32) *taxonv1.GetRequest {
 	req := &taxonv1.GetRequest{Keys: make([]*taxonv1.Key, len(positions))}
 	names := newSlab[taxonv1.Key](len(positions))
@@ -149,20 +154,23 @@ type getStream struct {
 	keys      []store.Key
 	positions []int32
 	out       [][]byte
-	next      int            // positions answered
-	size      *atomic.Uint64 // bytes of the values in out, and of the present one
-	pending   uint64         // bytes of the present value
-	value     assembler
-	bad       *[]badCopy
+	// next is the number of positions that are answered.
+	next int
+	// size counts the bytes of the values in out and of the present one.
+	size *atomic.Uint64
+	// pending is the size of the present value.
+	pending uint64
+	value   assembler
+	bad     *[]badCopy
 }
 
-// forget subtracts an unfinished value from the sum.
+// forget subtracts an unfinished value from the size.
 func (g *getStream) forget() {
 	g.size.Add(-g.pending)
 	g.pending = 0
 }
 
-// discardAnswer removes what came in an answer that breaks the protocol.
+// discardAnswer removes the values of an answer that breaks the protocol.
 func (g *getStream) discardAnswer() {
 	for _, p := range g.positions {
 		g.size.Add(-uint64(len(g.out[p])))
@@ -170,7 +178,7 @@ func (g *getStream) discardAnswer() {
 	}
 }
 
-// add takes the next chunk. A complete value is verified.
+// add takes the next chunk, and verifies a complete value.
 func (g *getStream) add(c *taxonv1.GetChunk) error {
 	if g.next == len(g.positions) {
 		return fmt.Errorf("store shard %s: get: %w: more values than asked for", g.shard.name, store.ErrCorrupt)
@@ -228,11 +236,13 @@ func (g *getStream) admit(size uint64) error {
 	return g.shard.limits.CheckBatch("get", len(g.positions), g.size.Add(size))
 }
 
+// corrupt returns the error of an answer that breaks the protocol.
 func (g *getStream) corrupt(err error) error {
 	k := g.keys[g.positions[g.next]]
 	return &store.KeyError{Op: "get", Key: k, Err: fmt.Errorf("store shard %s: %w: %w", g.shard.name, store.ErrCorrupt, err)}
 }
 
+// end checks that everything was answered.
 func (g *getStream) end() error {
 	if g.next < len(g.positions) {
 		return g.corrupt(errors.New("the answer ends early"))

@@ -24,12 +24,18 @@ type Replicated struct {
 
 // Breakable is a shard.
 type Breakable interface {
-	Stop()                        // calls end as if its process were killed
-	Start()                       // it is back with what it had
-	Wipe()                        // it is replaced by an empty one
-	Holds(k store.Key) []byte     // its copy, nil: none; other bytes if it is damaged
-	Corrupt(k store.Key)          // flips a bit of its copy
-	Later(after func() (ok bool)) // Start as soon as after says so
+	// Stop makes calls end as if the shard's process were killed.
+	Stop()
+	// Start brings the shard back with what it had.
+	Start()
+	// Wipe replaces the shard by an empty one.
+	Wipe()
+	// Holds returns the shard's copy: nil if there is none, other bytes if it is damaged.
+	Holds(k store.Key) []byte
+	// Corrupt flips a bit of the shard's copy.
+	Corrupt(k store.Key)
+	// Later calls Start as soon as after returns true.
+	Later(after func() (ok bool))
 }
 
 // RunReplicated runs the suite of stores that keep copies: at least 2 of each value, on

@@ -9,25 +9,25 @@ import (
 
 // Harness makes stores for the suite.
 type Harness struct {
-	// New opens an empty store; the suite closes it.
+	// New opens an empty store, which the suite closes.
 	New func(t *testing.T) store.Store
-	// Corrupt flips a bit of the stored bytes of a key (not empty). It may
-	// leave the store unusable for other keys.
+	// Corrupt flips a bit of the stored bytes of a key, which has some. It may leave the store
+	// unusable for other keys.
 	Corrupt func(t *testing.T, s store.Store, k store.Key)
-	// Reopen closes a durable store and opens its medium again; nil: volatile.
+	// Reopen closes a durable store and opens its medium again. It is nil for a volatile store.
 	Reopen func(t *testing.T, s store.Store) store.Store
-	// Crash opens a copy of the medium as it is now, without closing the store
-	// (which the suite closes on its own); nil: volatile.
+	// Crash opens a copy of the medium as it is now, without closing the store, which the suite
+	// closes itself. It is nil for a volatile store.
 	Crash func(t *testing.T, s store.Store) store.Store
-	// Full opens an empty store that holds at most some 100 MiB, and gives what makes
-	// room beside dropping values; nil: not bounded.
+	// Full opens an empty store that holds at most some 100 MiB, and returns a function that makes
+	// room in another way than by dropping values. It is nil for a store without bounds.
 	Full func(t *testing.T) (s store.Store, makeRoom func())
 	// BigBytes is the size of the largest value tried.
 	BigBytes int
-	// Copies: the store keeps several of each value, so that of writers who race for a
-	// key with different bytes all may be refused.
+	// Copies says that the store keeps several copies of each value. Then all of several writers
+	// that race for a key with different bytes may be refused.
 	Copies bool
-	// StaysOpen: Close ends nothing (a client of shards that others own).
+	// StaysOpen says that Close ends nothing, as in a client of shards that others own.
 	StaysOpen bool
 }
 

@@ -17,8 +17,8 @@ import (
 	"taxon/worker/program"
 )
 
-// Save writes what later jobs need of a finished job as a checkpoint in dir: its duals and
-// internals, without sums and weights. See Branch.
+// Save writes what later jobs need of a finished job as a checkpoint in dir: the values of the
+// families with which a branch begins, such as duals, without sums and weights. See Branch.
 func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	state, steps, err := e.server.State(job)
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	return out.Commit()
 }
 
-// carrier is the method of a specification, if its jobs can begin where others ended.
+// carrier returns the method of a specification, if its jobs can begin where others ended.
 func carrier(spec *taxonv1.JobSpec) (program.StateConverter, error) {
 	m, err := program.Lookup(spec.GetOptions().GetMethod())
 	if err != nil {
@@ -78,20 +78,20 @@ func carrier(spec *taxonv1.JobSpec) (program.StateConverter, error) {
 	return c, nil
 }
 
-// CanBranch says whether a method's trainings can begin where others ended.
+// CanBranch reports whether a method's trainings can begin where others ended.
 func CanBranch(method string) bool {
 	_, err := carrier(&taxonv1.JobSpec{Options: &taxonv1.Options{Method: method}})
 	return err == nil
 }
 
-// carries says whether a value belongs to a family with which a branch begins.
+// carries reports whether a value belongs to a family with which a branch begins.
 func carries(c program.StateConverter, name string) bool {
 	family, _, _ := strings.Cut(name, "/")
 	return slices.Contains(c.ConvertedFamilies(), family)
 }
 
-// Branch starts a job that begins where the checkpoint's job stands. machine.Branch says in what
-// the two may differ. The method's ConvertValue converts the values.
+// Branch starts a job that begins where the checkpoint's job ended. machine.Branch says in what the
+// two may differ. The method's ConvertValue converts the values.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
 	to, err := carrier(spec)
 	if err != nil {

@@ -98,7 +98,7 @@ func WriteState(path string, state []byte) error {
 	return fs.WriteFile(path, stateBytes(state, 0))
 }
 
-// stateBytes is the checksum, the CPU seconds if they are known, and the state. The seconds are
+// stateBytes returns the checksum, the CPU seconds if they are known, and the state. The seconds are
 // for the report only.
 func stateBytes(state []byte, spent float64) []byte {
 	head := fmt.Appendf(nil, "taxon checkpoint 2 %08x %d", store.Checksum(state), len(state))
@@ -108,7 +108,7 @@ func stateBytes(state []byte, spent float64) []byte {
 	return slices.Concat(head, []byte("\n"), state)
 }
 
-// stateOf is the inverse of stateBytes; false: data are not its result.
+// stateOf is the inverse of stateBytes. It returns false if data are not a result of stateBytes.
 func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	head, state, ok := bytes.Cut(data, []byte("\n"))
 	var sum uint32
@@ -130,12 +130,13 @@ const maxSpent = 1e12
 // Checkpoint is the stored state of a job.
 type Checkpoint struct {
 	State []byte
-	Spent float64 // CPU seconds of all processes so far: see Config.Spent; 0: unknown
+	// Spent is the CPU seconds of all processes so far (see Config.Spent). Zero means unknown.
+	Spent float64
 	dir   string
 }
 
-// LoadCheckpoint reads the checkpoint in dir; nil: there is none. If it is damaged, the error
-// names the file.
+// LoadCheckpoint reads the checkpoint in dir. It returns nil if there is none. If it is damaged,
+// the error names the file.
 func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	path := fs.Join(dir, stateFile)
 	data, err := fs.ReadFile(context.Background(), path)
@@ -158,7 +159,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps: see machine.UpdateStopCriteria. It
+// UpdateStopCriteria gives the checkpoint's job other caps (see machine.UpdateStopCriteria). It
 // returns where the job stands.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)

@@ -29,72 +29,104 @@ import (
 	"taxon/worker"
 )
 
-// ErrEarlyStop ends a job with the weights that Config.Show was called with.
+// ErrEarlyStop is returned by Config.Show to end a job with the present weights.
 var ErrEarlyStop = coordinator.ErrEarlyStop
 
-// Config of an engine.
+// Config configures an engine. The zero value runs one task at a time, with one store shard in
+// memory and without checkpoints; Open is required unless Backend is set.
 type Config struct {
-	Slots      int    // tasks that run at a time
-	Shards     int    // store shards
-	ShardBytes uint64 // memory for a shard's values; 0: the store's default
-	BadgerDir  string // durable shards in this folder; empty: in memory
-	NoCache    bool   // tasks keep nothing decoded: less memory, more time
-	Scratch    string // folder for the file that final weights lie in meanwhile; empty: the system's
-	// Checkpoints returns the folder for a job's checkpoints; nil: none are written.
+	// Slots is the number of tasks that run at a time. Less than 1 means 1.
+	Slots int
+
+	// Shards is the number of store shards. Less than 1 means 1.
+	Shards int
+
+	// ShardBytes is the memory for the values of a shard in memory, in bytes. Zero means the
+	// default of store/memory.
+	ShardBytes uint64
+
+	// BadgerDir is the folder of durable shards. If it is empty, shards are in memory.
+	BadgerDir string
+
+	// NoCache makes tasks keep no decoded values, which takes less memory and more time.
+	NoCache bool
+
+	// Scratch is the folder of the temporary file of final weights. If it is empty, it is the
+	// system's folder for temporary files.
+	Scratch string
+
+	// Checkpoints returns the folder for a job's checkpoints. If it is nil, no checkpoints are
+	// written.
 	Checkpoints func(job string) (dir string)
-	// CheckpointEvery is the least time between two checkpoints; 0: the coordinator's default.
+
+	// CheckpointEvery is the least time between two checkpoints. Zero means the coordinator's
+	// default.
 	CheckpointEvery time.Duration
-	// Spent returns the CPU seconds of the training so far, for checkpoints; nil: they do not
-	// record it.
+
+	// Spent returns the CPU seconds of the training so far, which checkpoints record. If it is nil
+	// they do not.
 	Spent func() float64
+
 	// Show is called with the weights of every options.eval_every-th sweep. It ends the job by
-	// returning ErrEarlyStop; see coordinator.Config.
+	// returning ErrEarlyStop; see coordinator.Config.Evaluate.
 	Show func(ctx context.Context, st *taxonv1.JobStatus) error
+
 	// Open opens a job's data.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// Failed is called for each failure, retried or not; nil: not called.
+
+	// Failed is called for each failure, whether it is retried or not. It may be nil.
 	Failed func(error)
-	// Wrap wraps the worker's executor, for tests and measurements; nil: it does not.
+
+	// Wrap wraps the worker's executor, for tests and measurements. It may be nil.
 	Wrap func(worker.Executor) worker.Executor
-	// Backend replaces shards, checkpoints and the worker's executor; nil: none.
+
+	// Backend replaces shards, checkpoints and the worker's executor. If it is nil, this process
+	// has them.
 	Backend Backend
 }
 
-// Backend is where a job's values are and what runs its tasks, if that is not this process. The
-// engine closes it.
+// Backend keeps a job's values and runs its tasks outside this process. The engine closes it.
 type Backend interface {
-	store.Shard // of all values, which outlive the process
+	// Shard holds all values. They outlive the process.
+	store.Shard
 	coordinator.Checkpointer
-	// Executor runs tasks. ahead tells what follows the step to which they belong.
+	// Executor returns the executor of tasks. ahead describes what follows the step of a task.
 	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
-	// Resumed is called before a checkpoint is continued from, with the steps that it refers to.
+	// Resumed is called before a job continues from a checkpoint, with the steps that it refers to.
 	Resumed(keep []uint32) error
 }
 
 // Engine is a running embedded cluster.
 type Engine struct {
-	Jobs  taxonv1.JobsClient
+	// Jobs is the coordinator's service for users.
+	Jobs taxonv1.JobsClient
+
+	// Store is the client of the shards.
 	Store *storerpc.Client
 
 	server  *coordinator.Server
 	trainer *worker.Trainer
-	weights *worker.WeightBuffer // nil: the store has them
+	// weights holds the final weights. It is nil if the store has them.
+	weights *worker.WeightBuffer
 	shards  []store.Shard
 	backend Backend
 	scratch string
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
-	full    atomic.Bool // the store, and that was told
-	unsaved atomic.Bool // a checkpoint did not fit on the disk, and that was told
-	err     error       // of the agent, after agent.Wait
+	// full says that the store was full and that this was reported, and unsaved the same of a
+	// checkpoint that did not fit on the disk.
+	full    atomic.Bool
+	unsaved atomic.Bool
+	// err is the agent's error. It may be read after agent.Wait.
+	err error
 }
 
-// maxOutage is how long the engine waits for a store without room. Nobody else frees memory in
-// this process, and a user with a full disk wants to know.
+// maxOutage is how long the engine waits for a store without room. It is short, because nobody else
+// frees memory in this process, and a user with a full disk wants to know.
 const maxOutage = machine.Tick(4 * time.Second)
 
-// Start brings up the cluster.
+// Start starts the cluster. The caller must call Close.
 func Start(c Config) (*Engine, error) {
 	e := &Engine{scratch: c.Scratch}
 	e.failed = func(err error) {
@@ -136,6 +168,7 @@ func Start(c Config) (*Engine, error) {
 	return e, nil
 }
 
+// openShards opens the store shards.
 func (e *Engine) openShards(c Config) error {
 	if e.backend = c.Backend; e.backend != nil {
 		e.shards = []store.Shard{e.backend}
@@ -155,6 +188,7 @@ func (e *Engine) openShards(c Config) error {
 	return nil
 }
 
+// startAgent starts the worker.
 func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
@@ -175,7 +209,7 @@ func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	}()
 }
 
-// Close gives tasks back, ends the coordinator and closes the shards.
+// Close returns running tasks, ends the coordinator and closes the shards.
 func (e *Engine) Close() error {
 	var errs []error
 	if e.stop != nil {
@@ -195,8 +229,8 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// StreamWeights yields the final weights of a finished job, node by node: see
-// worker.StreamWeights.
+// StreamWeights yields the final weights of a finished job, node by node (see
+// worker.StreamWeights).
 func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
 	if e.weights != nil {
 		return e.weights.Stream(ctx, nodes, st, yield)
@@ -233,7 +267,7 @@ func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// keeper is the store and the final weights beside it, as the coordinator uses them.
+// keeper is the store together with the final weights, as the coordinator uses them.
 type keeper struct {
 	*storerpc.Client
 	weights *worker.WeightBuffer
@@ -249,7 +283,8 @@ func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint
 	return err
 }
 
-// StripStatus removes the transport's wording from a service's error. A cancellation stays one.
+// StripStatus removes the transport's wording from a service's error. A cancellation stays
+// context.Canceled.
 func StripStatus(err error) error {
 	s, ok := status.FromError(err)
 	switch {

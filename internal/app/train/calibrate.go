@@ -16,14 +16,14 @@ import (
 // Calibrations are the values of Options.Calibrate.
 var Calibrations = append([]string{"none"}, calibration.Kinds...)
 
-// wantsMore says whether anything is fitted, or measured, on hold-outs after the training.
+// wantsMore reports whether anything is fitted, or measured, on hold-outs after the training.
 func (t *Training) wantsMore() bool {
 	return t.wantsCutoffs() || t.wantsCalibration() || t.o.ModelSize > 0
 }
 
 func (t *Training) wantsCalibration() bool { return slices.Contains(calibration.Kinds, t.o.Calibrate) }
 
-// lacksCalibration says whether a finished model lacks the calibration that the options ask for.
+// lacksCalibration reports whether a finished model lacks the calibration that the options ask for.
 func (t *Training) lacksCalibration(have *calibration.Calibration) bool {
 	return t.wantsCalibration() && (have == nil || have.Kind != t.o.Calibrate)
 }
@@ -81,7 +81,7 @@ func (h *holdOut) calibration(ctx context.Context) (*calibration.Calibration, er
 	return calibration.Fit(s, h.o.Calibrate, h.joint(), calibration.NewWay(h.Tree.Parent), h.Tree.Terminals())
 }
 
-// joint says whether the probabilities of an instance's classes sum to 1.
+// joint reports whether the probabilities of an instance's classes sum to 1.
 func (t *Training) joint() bool {
 	m := t.Meta()
 	return !m.Data.MultiLabel() && !m.Form.Sets()

@@ -32,7 +32,7 @@ const (
 	maxDepth = 256
 )
 
-// wantsCutoffs says whether cut-offs are to be fitted.
+// wantsCutoffs reports whether cut-offs are to be fitted.
 func (t *Training) wantsCutoffs() bool {
 	switch t.o.Cutoff {
 	case "fit":
@@ -43,10 +43,10 @@ func (t *Training) wantsCutoffs() bool {
 	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
 }
 
-// goal is the measure at which the cut-offs aim.
+// goal returns the measure at which the cut-offs aim.
 func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
 
-// lacksCutoffs says whether a finished model lacks the cut-offs that the options ask for. Those
+// lacksCutoffs reports whether a finished model lacks the cut-offs that the options ask for. Those
 // of an earlier version have no goal; they aimed at the mean.
 func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
 	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
@@ -91,7 +91,7 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	return labelset.Fit(p, labelset.Options{Goal: h.goal(), Tree: GroupsOf(h.Tree, len(h.Set.Labels))})
 }
 
-// profiles are those of all held-out rows, part by part.
+// profiles returns those of all held-out rows, part by part.
 func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
 	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
@@ -106,7 +106,7 @@ func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error
 	return p, nil
 }
 
-// score adds the profiles of rows, by the model in dir, to p; nil: makes p first.
+// score adds to p the profiles of rows, by the model in dir, and returns p. It makes p if p is nil.
 func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
 	if err != nil {
@@ -128,12 +128,12 @@ func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *label
 	})
 }
 
-// ProfileDepth is the number of scores in a profile.
+// ProfileDepth returns the number of scores in a profile.
 func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(minDepth, min(maxDepth, 2*int(set.Stats.MaxLabels))))
 }
 
-// GroupsOf are the groups of the classes in a tree: its internal nodes below the root. Graphs
+// GroupsOf returns the groups of the classes in a tree: its internal nodes below the root. Graphs
 // have none.
 func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	if t.IsGraph() {
@@ -237,7 +237,7 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 // 2021). It is added to the weight of the bias feature when the model is written, so all that
 // read the weights predict the same labels. The certificate is about the weights without it.
 
-// PriorShift is what is added to each terminal's score; nil: nothing.
+// PriorShift returns what is added to each terminal's score. It is nil if nothing is added.
 func (t *Training) PriorShift(by float64) []float64 {
 	if by == 0 {
 		return nil

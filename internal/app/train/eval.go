@@ -43,7 +43,7 @@ const (
 	minGain    = 1e-3
 )
 
-// stands says whether the goal has stopped improving by the end of a sweep.
+// stands reports whether the goal has stopped improving by the end of a sweep.
 func (s *sweepScores) stands(sweep int) bool {
 	best, since := math.Inf(-1), 0
 	for _, k := range slices.Sorted(maps.Keys(s.bySweep)) {
@@ -59,7 +59,7 @@ func (s *sweepScores) stands(sweep int) bool {
 	return since >= patience
 }
 
-// goalOf is the goal's value in an evaluation, turned so that higher is better.
+// goalOf returns the goal's value in an evaluation, turned so that higher is better.
 func (t *Training) goalOf(r *measure.Result) (float64, error) {
 	m, _ := measure.Find(cmp.Or(t.o.Goal, DefaultGoal))
 	v, ok := m.Of(r)
@@ -171,7 +171,7 @@ func (s *sweepScores) keep(row sweepScore) error {
 	return fs.Explain(s.path(), f.Close())
 }
 
-// trace are the rows of a job's trace, with the scores of their sweeps.
+// trace returns the rows of a job's trace, with the scores of their sweeps.
 func (t *Training) trace(st *taxonv1.JobStatus) []model.TraceRow {
 	rows, s := jobs.TraceOf(st), t.scores
 	s.mu.Lock()
@@ -184,7 +184,7 @@ func (t *Training) trace(st *taxonv1.JobStatus) []model.TraceRow {
 	return rows
 }
 
-// TestTable are the options of tables for the test data.
+// TestTable returns the options of tables for the test data.
 func (o *Options) TestTable() table.Options {
 	t := o.Table
 	t.Labels = o.TestLabels
@@ -248,7 +248,7 @@ func (t *Training) checkTestSet(path string) error {
 	return t.checkLabelled(path, slices.ContainsFunc(set.Labels, func(name string) bool { return known[name] }))
 }
 
-// knownLabels are those that the training data have instances of.
+// knownLabels returns those that the training data have instances of.
 func (t *Training) knownLabels() map[string]bool {
 	known := map[string]bool{}
 	for l, name := range t.Set.Labels {

@@ -91,12 +91,12 @@ func (t *Training) show(p progress.Progress, st *taxonv1.JobStatus, doing string
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }
 
-// Failed is the error of a failed job, in words for the user.
+// Failed returns the error of a failed job, in words for the user.
 func Failed(st *taxonv1.JobStatus) error {
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 
-// interrupted is the error of a cancelled job: what is kept, and how to continue.
+// interrupted returns the error of a cancelled job: what is kept, and how to continue.
 func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if st.GetError() != "" {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())

@@ -64,7 +64,7 @@ func (h *holdOut) seconds() (sum float64) {
 	return sum
 }
 
-// plan chooses the rows; false: there are too few to hold any out.
+// plan chooses the rows. It returns false if there are too few to hold any out.
 func (h *holdOut) plan() bool {
 	rows, whole, allowed := h.begin()
 	if rows < 2*MinHeld {
@@ -144,7 +144,7 @@ func (h *holdOut) one(share float64) bool {
 
 func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest, held}) }
 
-// options are those of the training, for some of its rows, with caps that involve no clock.
+// options returns those of the training, for some of its rows, with caps that involve no clock.
 func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
 	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)

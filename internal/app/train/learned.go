@@ -46,7 +46,7 @@ func (o *Options) takeLearned() error {
 	return nil
 }
 
-// learns says whether a job's structure is to be learned, and with how many families.
+// learns reports whether a job's structure is to be learned, and with how many families.
 func learns(o *taxonv1.Options) (families string, yes bool) {
 	if !registry.Has(o.GetMethod(), method.Families.Name) {
 		return "", false

@@ -16,7 +16,7 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// estimate is what the training will take; zero if it can't be trained (submitting it says why).
+// estimate returns what the training will take; zero if it can't be trained (submitting it says why).
 func (t *Training) estimate() (e method.Estimate) {
 	if p, err := registry.Prepare(t.Spec); err == nil {
 		e = p.Estimate
@@ -31,7 +31,7 @@ func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift)
 	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings), thrift).Total)
 }
 
-// Fit is how many trainings like this one fit into the memory side by side, at most so many. One
+// Fit returns how many trainings like this one fit into the memory side by side, at most so many. One
 // that writes a model is as thrifty as it must be. If not even one fits, it returns an error with
 // the numbers.
 func (t *Training) Fit(most int) (int, error) {
@@ -105,9 +105,11 @@ type usage struct {
 	began      float64
 	cpuSeconds float64 // final value, once it was stopped
 
-	mu     sync.Mutex
-	paused float64 // CPU time that does not count
-	since  float64 // CPU time when the present pause began; 0: no pause
+	mu sync.Mutex
+	// paused is CPU time that does not count.
+	paused float64
+	// since is the CPU time when the present pause began. It is zero if there is no pause.
+	since float64
 }
 
 func (u *usage) start() { u.began = cpuSeconds() }
@@ -125,7 +127,7 @@ func (u *usage) pause() (resume func()) {
 	}
 }
 
-// spent is the CPU time counted so far.
+// spent returns the CPU time counted so far.
 func (u *usage) spent() float64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -142,7 +144,7 @@ func cpuSeconds() float64 {
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// PeakRSS is the most memory that this process has used so far. What rusage says may be the peak of the
+// PeakRSS returns the most memory that this process has used so far. What rusage says may be the peak of the
 // process that started it.
 func PeakRSS() int64 {
 	if bytes := procBytes("/proc/self/status", "VmHWM:"); bytes > 0 {
@@ -151,7 +153,7 @@ func PeakRSS() int64 {
 	return int64(rusage().Maxrss) << 10
 }
 
-// rusage is the system's account of this process; zero: there is none.
+// rusage returns the system's account of this process. It is zero if there is none.
 func rusage() (r unix.Rusage) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return unix.Rusage{}
@@ -159,10 +161,10 @@ func rusage() (r unix.Rusage) {
 	return r
 }
 
-// availableMemory is how much memory can be used without swapping; 0: unknown.
+// availableMemory returns how many bytes can be used without swapping. It is 0 if that is unknown.
 func availableMemory() int64 { return procBytes("/proc/meminfo", "MemAvailable:") }
 
-// procBytes is a number of kB in a file of /proc, in bytes; 0: other systems have none.
+// procBytes returns a number of kB in a file of /proc, in bytes. It is 0 on systems without /proc.
 func procBytes(file, name string) (bytes int64) {
 	data, _ := os.ReadFile(file)
 	_, rest, _ := strings.Cut(string(data), name)

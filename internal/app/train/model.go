@@ -35,7 +35,7 @@ func (t *Training) modelOptions() model.Options {
 	return m
 }
 
-// graphSum is the fingerprint of --graph's edges; "": there is no graph.
+// graphSum returns the fingerprint of the graph's edges. It is empty if there is no graph.
 func (t *Training) graphSum() string {
 	if t.Edges == nil || t.o.flat() {
 		return ""
@@ -46,8 +46,8 @@ func (t *Training) graphSum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sumOf is the SHA-256 of a file, or the fingerprint of a data set's folder; "": there is no
-// path.
+// sumOf returns the SHA-256 of a file, or the fingerprint of a data set's folder. It is empty if
+// path is.
 func sumOf(path string) (string, error) {
 	switch {
 	case path == "":
@@ -100,7 +100,7 @@ type Identity struct {
 	Structure string        `json:"structure"`
 }
 
-// Same says whether two trainings are the same, caps included.
+// Same reports whether two trainings are the same, caps included.
 func (id Identity) Same(other Identity) bool {
 	return optionsDiffer(id.Options, other.Options, true) == "" && id.Data == other.Data && id.Structure == other.Structure
 }

@@ -35,58 +35,122 @@ import (
 type Options struct {
 	// Job holds the options that the coordinator gets. The caller sets its method; Validate fills
 	// in the rest, as registry.Fill does.
-	Job       *taxonv1.Options
-	Said      registry.Values // options that the user gave
-	Data      []string        // files, or one ingested folder
-	Text      bool            // lines are labels, a tab, text
-	Words     dataset.Words   // of text
-	ZeroBased bool            // feature indices count from 0
-	Weights   string          // a file of the instances' weights, or ""
-	Table     table.Options   // of data that are tables
-	Hierarchy string          // a file, Learned, FromLabels, or ""
-	Graph     string          // a file, or ""
-	DAG       string          // how a hierarchy with several parents is read: graph, first-parent, refuse
-	Warm      string          // a model whose weights to begin at, or ""
+	Job *taxonv1.Options
 
-	Out       string
-	Force     bool    // train anew over what is there
-	Threshold float64 // of the model that is kept; 0: whole
-	ModelSize int64   // bytes that the model may take; 0: any
-	Shift     float64 // of rare classes' scores: by Validate
-	Cutoff    string  // whether to fit cut-offs: auto, fit, none
-	Goal      string  // the measure that cut-offs aim at; "": the mean of micro- and macro-F1
-	// CutoffTime bounds the trainings for the cut-offs, in estimated seconds of one core; 0: a
-	// minute, or a fifth of the training.
+	// Said holds the options that the user gave, by name.
+	Said registry.Values
+
+	// Data are files, or one ingested folder.
+	Data []string
+
+	// Text says that a line is labels, a tab, and text.
+	Text bool
+
+	// Words says how text becomes features.
+	Words dataset.Words
+
+	// ZeroBased says that feature indices count from 0.
+	ZeroBased bool
+
+	// Weights is a file of the instances' weights. It is empty if there is none.
+	Weights string
+
+	// Table says how to read data that are tables.
+	Table table.Options
+
+	// Hierarchy is a file, Learned or FromLabels. It is empty if there is no hierarchy.
+	Hierarchy string
+
+	// Graph is the file of a class graph. It is empty if there is none.
+	Graph string
+
+	// DAG says how a hierarchy in which classes have several parents is read: graph, first-parent
+	// or refuse.
+	DAG string
+
+	// Warm is a model at whose weights the training begins. It is empty if there is none.
+	Warm string
+
+	// Out is the folder of the model.
+	Out string
+
+	// Force trains anew even if Out holds a model or a checkpoint.
+	Force bool
+
+	// Threshold is the magnitude below which weights are dropped from the model. Zero keeps all.
+	Threshold float64
+
+	// ModelSize is how many bytes the model may take. Zero means no bound.
+	ModelSize int64
+
+	// Shift is the prior shift of the scores of rare classes. Validate sets it.
+	Shift float64
+
+	// Cutoff says whether to fit cut-offs: auto, fit or none.
+	Cutoff string
+
+	// Goal is the measure that cut-offs maximise. If it is empty, it is the mean of micro-F1 and
+	// macro-F1.
+	Goal string
+
+	// CutoffTime bounds the trainings that fit cut-offs, in estimated seconds of one core. Zero
+	// means a minute, or a fifth of the training.
 	CutoffTime float64
-	Calibrate  string // kind of calibration: none or "", or one of calibration.Kinds
-	Test       string // test instances, read once before the training; ""
-	TestLabels string // labels of a Test that is a matrix: a file, or ""
-	EarlyStop  string // held-out instances: the training ends when Goal on them no longer improves; ""
-	// Evaluate measures a model on EarlyStop, or on Test if there is none. Needed if
-	// Job.EvalEvery is above 0.
+
+	// Calibrate is the kind of calibration: none, or one of calibration.Kinds. Empty means none.
+	Calibrate string
+
+	// Test is a file of test instances, read once before the training. It is empty if there is
+	// none.
+	Test string
+
+	// TestLabels is the file of the labels of a Test that is a matrix. It is empty if there is
+	// none.
+	TestLabels string
+
+	// EarlyStop is a file of held-out instances. The training ends when Goal on them no longer
+	// improves. It is empty if there is none.
+	EarlyStop string
+
+	// Evaluate measures a model on EarlyStop, or on Test if there is no EarlyStop. It is required
+	// if Job.EvalEvery is above 0.
 	Evaluate func(ctx context.Context, model string) (*measure.Result, error)
 
-	Threads int     // 0: all cores
-	Memory  int64   // bytes; 0: what is free
-	Stores  int     // shards of the store
-	Store   string  // memory or badger
-	Pause   float64 // least seconds between checkpoints
+	// Threads is the number of tasks that run at a time. Zero means one per core.
+	Threads int
 
-	Files  fs.Local     // with standard input
-	Again  string       // the command line that continues this training, for messages
-	Remote RemoteRunner // nil: the tasks run in this process
+	// Memory is the memory that the training may take, in bytes. Zero means what is free.
+	Memory int64
 
-	// Watch is called with the interface to the jobs when the training itself begins, and with
-	// nil when it is over; may be nil. trace makes the rows of a job's trace, with what
+	// Stores is the number of store shards.
+	Stores int
+
+	// Store is the kind of store: memory or badger.
+	Store string
+
+	// Pause is the least time between two checkpoints, in seconds.
+	Pause float64
+
+	// Files reads files, with - as standard input.
+	Files fs.Local
+
+	// Again is the command line that continues this training, for messages.
+	Again string
+
+	// Remote runs the tasks in other processes. If it is nil, they run in this process.
+	Remote RemoteRunner
+
+	// Watch is called with the interface to the jobs when the training itself begins, and with nil
+	// when it is over. It may be nil. trace returns the rows of a job's trace, with what
 	// evaluations have measured.
 	Watch func(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any)
 }
 
-// FromLabels as Hierarchy means that labels are paths, which make the hierarchy.
+// FromLabels is a value of Options.Hierarchy: labels are paths, which make the hierarchy.
 const FromLabels = "from-labels"
 
-// Validate fills in the job's options and reports all that is wrong, without reading files. verb
-// is the verb's name for messages.
+// Validate fills in the job's options and reports everything wrong, without reading files. verb is
+// the verb's name for messages.
 func (o *Options) Validate(verb string) error {
 	var errs []error
 	check := func(wrong bool, format string, args ...any) {
@@ -174,18 +238,19 @@ func KnownGoal(name string) error {
 	return fmt.Errorf("goal %s: must be one of %s", format.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
-// slots is how many tasks run at a time.
+// slots returns how many tasks run at a time.
 func (o *Options) slots() int { return model.Threads(o.Threads) }
 
-// Flat says whether a method trains without a structure. A given one is then for evaluation only.
+// Flat reports whether a method trains without a structure. A given one is then for evaluation
+// only.
 func Flat(method string) bool { return registry.Unstructured(method) }
 
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
-// Ingested says whether an ingested folder is among the data.
+// Ingested reports whether an ingested folder is among the data.
 func Ingested(data []string) bool { return ingested(data) != "" }
 
-// ingested is the first ingested folder among the data; "": there is none.
+// ingested returns the first ingested folder among the data. It is empty if there is none.
 func ingested(data []string) string {
 	for _, d := range data {
 		if d != fs.Stdin && dataset.LooksIngested(d) {
@@ -199,25 +264,29 @@ func ingested(data []string) string {
 // below.
 type RemoteRunner interface {
 	// State returns the folder for what is kept between sweeps, checkpoints included. keep is the
-	// folder next to the model's place.
+	// folder beside the model.
 	State(keep string) (dir string, err error)
-	// Configure sets up the engine so that its tasks run elsewhere, and returns the training's
-	// job name. from is the checkpoint to continue from; nil: none.
+	// Configure sets up the engine so that its tasks run elsewhere, and returns the training's job
+	// name. from is the checkpoint to continue from. It is nil for a new training.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
-	// Started is called when the engine runs, Resumed when a job continues, Saw with each status.
+	// Started is called when the engine runs.
 	Started(e *engine.Engine) error
+	// Resumed is called when a job continues from a checkpoint.
 	Resumed(job string)
+	// Saw is called with each status of the job.
 	Saw(st *taxonv1.JobStatus)
-	// Follow is called once, before the training begins: moved is to be called with how far the tasks are
-	// that run now, in words. It may be called by any goroutine.
+	// Follow is called once, before the training begins. The runner calls moved, from any
+	// goroutine, with the progress of the tasks that run now, in words.
 	Follow(moved func(text string))
-	// Refused says why a job failed if that is known better than from its status; nil: it is not.
+	// Refused returns why a job failed, if the runner knows it better than the job's status, and
+	// otherwise nil.
 	Refused() error
 	// Ended is called at the end of the training if Configure was called, even if that failed.
 	Ended(report *model.Report, err error)
 }
 
-// IngestLines shows a progress line for each phase of an ingest. Call end after the last.
+// IngestLines shows a progress line for each phase of an ingest. The caller calls end after the
+// last phase.
 func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) {
 	phase, line := "", progress.Progress(nil)
 	end = func() {
@@ -243,8 +312,8 @@ func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) 
 	}, end
 }
 
-// adoptCheckpoint takes over the state of a checkpoint, but keeps the caps that are given now.
-// told is a message about it, to be shown once the values are restored.
+// adoptCheckpoint takes over the state of a checkpoint, but keeps the caps that are given now. told
+// is a message about it, to be shown once the values are restored.
 func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err error) {
 	r, err := from.UpdateStopCriteria(machine.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
@@ -262,8 +331,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err er
 }
 
 // otherCaps refuses a finished model of the same training in dir if the gap, or a bound on sweeps
-// or time, differs. The duals from which it could have continued no longer exist, only the
-// weights.
+// or time, differs. The duals from which it could have continued no longer exist, only the weights.
 func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	now := t.modelOptions()
 	diff := optionsDiffer(m.Options, now, true)

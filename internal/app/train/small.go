@@ -64,8 +64,9 @@ type heldModel struct {
 // hits counts a row's labels: those predicted rightly, and the true and predicted ones together.
 type hits struct{ right, all float64 }
 
-// options are those of the first way that costs no more than is allowed: float16, else bytes, which take more weights into
-// the same space. If both cost more, they make the model as small as the loss allows, and the user is told.
+// options returns the options of the first way that loses no more than is allowed: float16 values,
+// or bytes, which keep more weights in the same space. If both lose more, the model is made as
+// small as the allowed loss permits, and the user is told.
 func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptions, err error) {
 	ways, err := s.ways(ctx)
 	if err != nil {
@@ -134,12 +135,12 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 	return best, nil
 }
 
-// excess is how many points the options tried last lose beyond what is allowed.
+// excess returns how many points the options tried last lose beyond what is allowed.
 func (s *shrink) excess() float64 {
 	return 100*(s.cost.MicroF1-s.cost.Pruned+s.cost.StandardError) - smallLoss
 }
 
-// ways are the options that make the model as small as was asked for, or as they can.
+// ways returns the options that make the model as small as was asked for, or as they can.
 func (s *shrink) ways(ctx context.Context) (ways []model.PruneOptions, err error) {
 	for _, values := range []string{model.Halves, model.Bytes} {
 		o := model.PruneOptions{Values: values}
@@ -192,7 +193,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 	return remove, nil
 }
 
-// pruned are the hits of the held models, pruned.
+// pruned returns the hits of the held models, pruned.
 func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (all []hits, err error) {
 	for _, m := range s.held {
 		if all, err = s.prunedOne(ctx, m, o, all); err != nil {
@@ -216,7 +217,7 @@ func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o model.PruneOp
 	return s.measure(ctx, m, whole.rows, all)
 }
 
-// microF1 is that of all rows together.
+// microF1 returns that of all rows together.
 func microF1(rows []hits) float64 {
 	right, all := 0.0, 0.0
 	for _, h := range rows {
@@ -226,7 +227,7 @@ func microF1(rows []hits) float64 {
 	return 2 * right / max(all, 1)
 }
 
-// lossError is the standard error of the difference of two micro-F1s of the same rows, by the delta method: a
+// lossError returns the standard error of the difference of two micro-F1s of the same rows, by the delta method: a
 // row pulls at 2 sum r / sum a by (2 r - F1 a) / sum a.
 func lossError(base, now []hits) float64 {
 	sum := func(rows []hits) (all float64) {

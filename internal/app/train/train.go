@@ -28,12 +28,15 @@ import (
 // Training is one run, from files to a published model. Callers of Open may read the exported
 // fields.
 type Training struct {
-	Dir       string // of the set
-	Set       *dataset.Set
-	Structure *taxonomy.Structure // as the user gave it; nil: none, or a graph
-	Edges     *taxonomy.Structure // of Options.Graph
-	Spec      *taxonv1.JobSpec
-	Tree      *taxonomy.Tree
+	// Dir is the folder of Set.
+	Dir string
+	Set *dataset.Set
+	// Structure is the hierarchy as the user gave it. It is nil if there is none, or a graph.
+	Structure *taxonomy.Structure
+	// Edges are those of Options.Graph.
+	Edges *taxonomy.Structure
+	Spec  *taxonv1.JobSpec
+	Tree  *taxonomy.Tree
 
 	ui      progress.Reporter
 	o       *Options
@@ -107,7 +110,7 @@ func Open(ctx context.Context, o *Options, ui progress.Reporter, scratch string)
 	return t, nil
 }
 
-// Of is the training of a job that ran on a cluster, without its Set. It serves to describe the
+// Of returns the training of a job that ran on a cluster, without its Set. It serves to describe the
 // model.
 func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
@@ -116,7 +119,7 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On is a training with other options on some of the rows. Its tree is that of all data: a class
+// On returns a training with other options on some of the rows. Its tree is that of all data: a class
 // without instances among the rows stays, with negatives only. With alone, and always if the
 // method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
 // rows.
@@ -538,7 +541,8 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.Remote != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
-	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st)) // the training is over: an interrupt no longer stops it
+	// The training is over, so an interrupt no longer stops it.
+	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st))
 }
 
 func (t *Training) engineConfig() engine.Config {

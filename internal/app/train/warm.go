@@ -56,7 +56,7 @@ func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) err
 	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
 }
 
-// lostClasses are the model's classes without an instance in the training.
+// lostClasses returns the model's classes without an instance in the training.
 func lostClasses(m *model.Model, t *Training) (lost []string) {
 	here := map[string]bool{}
 	for l, name := range t.Set.Labels {
@@ -159,7 +159,7 @@ func (c *warmMapping) mapNodes() {
 	}
 }
 
-// sameParent says whether a known node has the same parent as in the model.
+// sameParent reports whether a known node has the same parent as in the model.
 func (c *warmMapping) sameParent(n int) bool {
 	p, q := c.tree.Parent[n], c.m.Tree.Parent[c.old[n]]
 	if p < 0 || q < 0 {
@@ -168,7 +168,7 @@ func (c *warmMapping) sameParent(n int) bool {
 	return c.old[p] == int(q)
 }
 
-// weights are those that node n begins with, in the form of program.InitialWeights.
+// weights returns those that node n begins with, in the form of program.InitialWeights.
 func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:
@@ -201,8 +201,8 @@ func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []fl
 	return outColumns, outValues
 }
 
-// effective is the vector that node n begins with: its own in the model, or the one that its
-// parent begins with. nil: zero, above the roots.
+// effective returns the vector that node n begins with: its own in the model, or the one that its
+// parent begins with. It is nil, which means zero, above the roots.
 func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {
 		if c.old[n] < 0 {

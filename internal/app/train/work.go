@@ -108,7 +108,7 @@ func (w *Work) keepClaimable() error {
 	return err
 }
 
-// otherThan is the first name in a folder that is neither one of names nor that of a half-written
+// otherThan returns the first name in a folder that is neither one of names nor that of a half-written
 // file. A missing folder has none.
 func otherThan(dir string, names ...string) (string, error) {
 	have, err := fs.ReadDirNames(dir)
@@ -128,7 +128,7 @@ func otherThan(dir string, names ...string) (string, error) {
 	return "", nil
 }
 
-// lockIsCurrent says whether the locked folder is still the one at its path.
+// lockIsCurrent reports whether the locked folder is still the one at its path.
 func (w *Work) lockIsCurrent() bool {
 	mine, err := w.lock.Stat()
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *Work) lockIsCurrent() bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// localWork is the working folder itself. For a model that goes to a Hadoop file system it is one
+// localWork returns the working folder itself. For a model that goes to a Hadoop file system it is one
 // in the user's cache: data are mapped into memory, so they must be on this machine.
 func localWork(keep string) (string, error) {
 	if !fs.IsRemote(keep) {
@@ -152,10 +152,10 @@ func localWork(keep string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".train"), nil
 }
 
-// Join is a path within the folder.
+// Join returns a path within the folder.
 func (w *Work) Join(name string) string { return filepath.Join(w.Path, name) }
 
-// checkpoint is the folder of the checkpoint; note is the file that says what it is a checkpoint
+// checkpoint returns the folder of the checkpoint; note is the file that says what it is a checkpoint
 // of.
 func (w *Work) checkpoint() string {
 	if w.state != "" {
@@ -165,7 +165,7 @@ func (w *Work) checkpoint() string {
 }
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
-// HasCheckpoint says whether there is a checkpoint to continue from.
+// HasCheckpoint reports whether there is a checkpoint to continue from.
 func (w *Work) HasCheckpoint() bool {
 	if w.state != "" {
 		return fs.Exists(fs.Join(w.state, "state"))
@@ -229,7 +229,7 @@ func (w *Work) describe(id Identity) error {
 	return fs.WriteFile(w.note(), append(data, '\n'))
 }
 
-// finished is the folder of a model that only lacks what is fitted on held-out rows.
+// finished returns the folder of a model that only lacks what is fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
 
 // kept adds to the error of a failed training what is left of it. A job that was interrupted has said
@@ -250,7 +250,7 @@ func (w *Work) kept(ctx context.Context, err error) error {
 	return err
 }
 
-// left says what a training leaves that ends before its end. "": it can't be read.
+// left says what a training leaves if it ends before its end. It is empty if that can't be read.
 func (w *Work) left() string {
 	switch {
 	case model.IsModel(w.finished()):

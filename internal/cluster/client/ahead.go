@@ -17,7 +17,8 @@ type ahead struct {
 	c   *Client
 	dir string
 
-	of     *taxonv1.JobStatus // status at the job's end; nil: nothing is gathered
+	// of is the status at the job's end. It is nil if nothing is gathered.
+	of     *taxonv1.JobStatus
 	cancel context.CancelFunc
 	values *values
 	done   chan struct{} // closed when g is set
@@ -36,7 +37,7 @@ func (h *ahead) see(ctx context.Context, st *taxonv1.JobStatus) {
 	}
 }
 
-// isOf says whether the gathered model belongs to the end that a status describes. A job that was
+// isOf reports whether the gathered model belongs to the end that a status describes. A job that was
 // resumed ends again, with other weights.
 func (h *ahead) isOf(st *taxonv1.JobStatus) bool {
 	return h.of != nil && h.of.GetFinalStep() == st.GetFinalStep() &&

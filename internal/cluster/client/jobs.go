@@ -48,7 +48,7 @@ func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confi
 	return st, wasCancelled(st, discard), nil
 }
 
-// hasWeights says whether a job's weights are in the store: from its last step on, also while
+// hasWeights reports whether a job's weights are in the store: from its last step on, also while
 // they are being digested.
 func hasWeights(st *taxonv1.JobStatus) bool {
 	return !st.GetKept().GetDropped() && st.GetFinalStep() > 0

@@ -28,8 +28,9 @@ type Restored struct {
 	Status *taxonv1.JobStatus
 }
 
-// Restore restores a job (empty: the only one) from a folder of snapshots: it uploads its data
-// and values, then its state. replicas is the number of copies of each value; 0: as before.
+// Restore restores a job from a folder of snapshots: it uploads the job's data and values, and then
+// its state. An empty job means the only one in the folder. replicas is the number of copies of
+// each value; zero keeps the previous number.
 func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r *Restored, err error) {
 	err = cluster.WithSnapshot(ctx, from, job, func(saved *cluster.Saved) (err error) {
 		r, err = c.restoreSaved(ctx, from, replicas, saved)
@@ -108,7 +109,7 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 	return nil
 }
 
-// upShards are the shards that are up, in order of joining.
+// upShards returns the shards that are up, in order of joining.
 func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends []storerpc.Endpoint, err error) {
 	call, done := context.WithTimeout(ctx, Timeout)
 	defer done()

@@ -18,7 +18,7 @@ func (c *Client) telling(ui progress.Reporter) *Client {
 	return &other
 }
 
-// Slots is the number of tasks that all workers together run at a time.
+// Slots returns the number of tasks that all workers together run at a time.
 func (c *Client) Slots(ctx context.Context) (n int, err error) {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()

@@ -30,26 +30,28 @@ import (
 const (
 	epochPrefix  = "epoch-"
 	snapshotName = "snapshot"
-	// segmentBytes is what a file counts in Size, so that the number of files is bounded, too. A
-	// name node copes with a thousand small files, but each costs it something.
+	// segmentBytes is what a file adds to Size beside its bytes, so that the number of files is
+	// bounded as well. A name node copes with a thousand small files, but each costs it something.
 	segmentBytes = 16 << 10
 )
 
 // ErrFenced is wrapped by the errors of a journal that another coordinator has taken over.
 var ErrFenced = errors.New("another coordinator has taken over the journal")
 
-// Folder is a journal in a folder.
+// Folder is a journal in a folder. It implements journal.Journal.
 type Folder struct {
 	*journal.Group
-	dir        string // DIR/epoch-N
+	// dir is the path DIR/epoch-N.
+	dir        string
 	epoch      uint64
 	generation uint64
-	segment    uint64 // of the last file
-	files      fs.Files
+	// segment is the number of the last file.
+	segment uint64
+	files   fs.Files
 }
 
-// Open takes over the journal in dir, or begins one, and returns its content: a snapshot (nil:
-// none) and the records after it.
+// Open takes over the journal in dir, or begins one, and returns its content: a snapshot, nil if
+// there is none, and the records after it.
 func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
 	j = &Folder{}
 	if err := j.takeOver(dir); err != nil {
@@ -63,7 +65,7 @@ func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records 
 	return j, snapshot, records, nil
 }
 
-// Epoch is how many coordinators have owned the journal, including this one.
+// Epoch returns how many coordinators have owned the journal, including this one.
 func (j *Folder) Epoch() uint64 { return j.epoch }
 
 // takeOver renames the last epoch's folder to this one's.
@@ -84,7 +86,7 @@ func (j *Folder) takeOver(dir string) error {
 	return err
 }
 
-// largest is the largest number after prefix among the names in dir; 0: there is none.
+// largest returns the largest number after prefix among the names in dir. It is 0 if there is none.
 func largest(dir, prefix string) (n uint64, err error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
@@ -137,6 +139,7 @@ func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, e
 	return snapshot, records, nil
 }
 
+// folder returns the path of a generation.
 func (j *Folder) folder(generation uint64) string {
 	return fs.Join(j.dir, strconv.FormatUint(generation, 10))
 }
@@ -183,7 +186,7 @@ func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, re
 	return snapshot, records, nil
 }
 
-// write is the medium's Write: everything that waits becomes one file.
+// write is the medium's Write. It writes everything that waits into one file.
 func (j *Folder) write(entries []byte) error {
 	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
 		return j.explain(err)
@@ -192,7 +195,7 @@ func (j *Folder) write(entries []byte) error {
 	return nil
 }
 
-// explain tells a folder that another coordinator has renamed from other failures.
+// explain distinguishes a folder that another coordinator has renamed from other failures.
 func (j *Folder) explain(err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", j.dir, ErrFenced)
@@ -200,7 +203,7 @@ func (j *Folder) explain(err error) error {
 	return err
 }
 
-// replace is the medium's Replace: it begins a generation.
+// replace is the medium's Replace. It begins a generation.
 func (j *Folder) replace(snapshot []byte) error {
 	next := j.generation + 1
 	// MkdirAll alone would recreate the folder of an epoch that is gone.

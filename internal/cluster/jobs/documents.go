@@ -15,43 +15,53 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Status is `taxon status --json`.
+// Status is the document of `taxon status --json`.
 type Status struct {
-	Job          string        `json:"job"`
-	Owner        string        `json:"owner,omitempty"` // who submitted it, by certificate or token
-	Name         string        `json:"name,omitempty"`
-	State        string        `json:"state"`
-	Method       string        `json:"method"`
-	Options      jsonOptions   `json:"options"`                  // as they were given, or by default
-	Submitted    string        `json:"submitted"`                // RFC 3339, UTC
-	Started      string        `json:"started,omitempty"`        // empty: not yet
-	Ended        string        `json:"ended,omitempty"`          // empty: not yet
-	StoppedBy    string        `json:"stopped_by,omitempty"`     // of a job that has ended
-	Weights      string        `json:"weights_sha256,omitempty"` // of a job that is done
-	Phase        string        `json:"phase"`
-	Sweep        uint32        `json:"sweep"` // the highest that is committed
-	Gap          *float64      `json:"gap"`   // null before the first certificate
-	Tasks        Tasks         `json:"tasks"`
-	WorkersLost  uint32        `json:"workers_lost"`
-	Recomputed   uint32        `json:"recomputed"` // tasks run again because the store had lost what they wrote
-	Duplicates   uint32        `json:"duplicates"` // second attempts of stragglers
-	Replicas     uint32        `json:"replicas"`   // copies of each value in the store
-	BytesRead    uint64        `json:"bytes_read"` // by tasks from the store
-	BytesWritten uint64        `json:"bytes_written"`
-	Seconds      float64       `json:"seconds"`      // of training so far, without those in which it could do nothing
-	IdleSeconds  float64       `json:"idle_seconds"` // in which it could do nothing
-	Rollbacks    uint32        `json:"rollbacks"`
-	ETASeconds   *float64      `json:"eta_seconds"`     // null if it can't be estimated, or the job waits
-	ETALow       *float64      `json:"eta_low_seconds"` // the range that it is the middle of
-	ETAHigh      *float64      `json:"eta_high_seconds"`
-	Error        string        `json:"error"`
-	WaitsFor     string        `json:"waits_for,omitempty"` // why a running job does not go on
-	Report       *model.Report `json:"report"`              // of a job that is done
+	Job         string      `json:"job"`
+	Owner       string      `json:"owner,omitempty"` // who submitted it, by certificate or token
+	Name        string      `json:"name,omitempty"`
+	State       string      `json:"state"`
+	Method      string      `json:"method"`
+	Options     jsonOptions `json:"options"`                  // as they were given, or by default
+	Submitted   string      `json:"submitted"`                // RFC 3339, UTC
+	Started     string      `json:"started,omitempty"`        // empty: not yet
+	Ended       string      `json:"ended,omitempty"`          // empty: not yet
+	StoppedBy   string      `json:"stopped_by,omitempty"`     // of a job that has ended
+	Weights     string      `json:"weights_sha256,omitempty"` // of a job that is done
+	Phase       string      `json:"phase"`
+	Sweep       uint32      `json:"sweep"` // the highest that is committed
+	Gap         *float64    `json:"gap"`   // null before the first certificate
+	Tasks       Tasks       `json:"tasks"`
+	WorkersLost uint32      `json:"workers_lost"`
+	// Recomputed counts tasks that were run again because the store had lost what they wrote.
+	Recomputed uint32 `json:"recomputed"`
+	// Duplicates counts second attempts at stragglers.
+	Duplicates uint32 `json:"duplicates"`
+	// Replicas is the number of copies of each value in the store.
+	Replicas uint32 `json:"replicas"`
+	// BytesRead counts the bytes that tasks read from the store.
+	BytesRead    uint64 `json:"bytes_read"`
+	BytesWritten uint64 `json:"bytes_written"`
+	// Seconds is the training time so far, without IdleSeconds.
+	Seconds float64 `json:"seconds"`
+	// IdleSeconds is the time in which the job could do nothing.
+	IdleSeconds float64 `json:"idle_seconds"`
+	Rollbacks   uint32  `json:"rollbacks"`
+	// ETASeconds is null if it can't be estimated, or if the job waits. ETALow begins the range
+	// that it is the middle of.
+	ETASeconds *float64 `json:"eta_seconds"`
+	ETALow     *float64 `json:"eta_low_seconds"`
+	ETAHigh    *float64 `json:"eta_high_seconds"`
+	Error      string   `json:"error"`
+	// WaitsFor says why a running job makes no progress.
+	WaitsFor string `json:"waits_for,omitempty"`
+	// Report is that of a finished job.
+	Report *model.Report `json:"report"`
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
 
-// Tasks are those of the present step; Retried counts over the whole job.
+// Tasks are those of the present step. Retried counts over the whole job.
 type Tasks struct {
 	Done    uint32 `json:"done"`
 	Running uint32 `json:"running"`
@@ -59,7 +69,7 @@ type Tasks struct {
 	Retried uint32 `json:"retried"`
 }
 
-// StatusOf is a status as a document.
+// StatusOf returns a status as a document.
 func StatusOf(st *taxonv1.JobStatus) Status {
 	t := st.GetTasks()
 	d := Status{
@@ -78,7 +88,7 @@ func StatusOf(st *taxonv1.JobStatus) Status {
 	return d
 }
 
-// gapOf is the gap of a certificate that bounds it; nil: it does not.
+// gapOf returns the gap of a certificate, or nil if the certificate does not bound it.
 func gapOf(c *taxonv1.Certificate) *float64 {
 	if c == nil || c.GetPrimalOnly() {
 		return nil
@@ -86,7 +96,7 @@ func gapOf(c *taxonv1.Certificate) *float64 {
 	return &c.Gap
 }
 
-// etaOf is an estimate of the seconds left; nil: there is none.
+// etaOf returns an estimate of the seconds left, or nil if there is none.
 func etaOf(seconds float64) *float64 {
 	if !(seconds > 0) || math.IsInf(seconds, 0) {
 		return nil
@@ -96,9 +106,10 @@ func etaOf(seconds float64) *float64 {
 
 // Line is a job in `taxon jobs --json`.
 type Line struct {
-	Job        string   `json:"job"`
-	Name       string   `json:"name,omitempty"`
-	Owner      string   `json:"owner,omitempty"` // who submitted it, by certificate or token
+	Job  string `json:"job"`
+	Name string `json:"name,omitempty"`
+	// Owner identifies the submitter, by certificate or token.
+	Owner      string   `json:"owner,omitempty"`
 	State      string   `json:"state"`
 	Phase      string   `json:"phase"`
 	Sweep      uint32   `json:"sweep"`
@@ -110,14 +121,21 @@ type Line struct {
 	Error      string   `json:"error"`
 	Resumable  bool     `json:"resumable"`
 	Exportable bool     `json:"exportable"`
-	Values     string   `json:"values"`       // kept, dropped, discarded
-	Until      string   `json:"values_until"` // latest time at which they are dropped, RFC 3339, UTC; empty: not decided, or already gone
-	Copies     uint32   `json:"copies"`       // that each value shall have; 0: they are gone
-	There      uint32   `json:"copies_there"` // that each has at least, on stores that are up and repaired
-	After      uint32   `json:"values_jobs"`  // they are dropped when so many more jobs have ended; 0: not decided, or already gone
+	// Values is kept, dropped or discarded.
+	Values string `json:"values"`
+	// Until is the latest time at which the values are dropped, in RFC 3339 and UTC. It is empty if
+	// that is not decided, or if they are gone.
+	Until string `json:"values_until"`
+	// Copies is how many copies each value should have. It is zero if the values are gone.
+	Copies uint32 `json:"copies"`
+	// There is how many copies each value has at least, on stores that are up and repaired.
+	There uint32 `json:"copies_there"`
+	// After is the number of further jobs after whose end the values are dropped. It is zero if
+	// that is not decided, or if they are gone.
+	After uint32 `json:"values_jobs"`
 }
 
-// LineOf is a job of a list as a document.
+// LineOf returns a job of a list as a document.
 func LineOf(j *taxonv1.JobInfo) Line {
 	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept(), j.GetWaits()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
 		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()),
@@ -143,7 +161,7 @@ func (o jsonOptions) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(o.Options)
 }
 
-// when is a moment in RFC 3339. Empty: it has not come.
+// when returns a moment in RFC 3339. It is empty if the moment has not come.
 func when(unixMS int64) string {
 	if unixMS == 0 {
 		return ""
@@ -186,18 +204,20 @@ func KeptText(k *taxonv1.Kept) string {
 
 // Worker is a worker in `taxon workers --json`.
 type Worker struct {
-	Worker    string `json:"worker"`
-	Name      string `json:"name"`
-	State     string `json:"state"` // up, draining, lost, left
-	Slots     uint32 `json:"slots"`
-	Cores     uint32 `json:"cores"` // of its host; 0: not told
+	Worker string `json:"worker"`
+	Name   string `json:"name"`
+	State  string `json:"state"` // up, draining, lost, left
+	Slots  uint32 `json:"slots"`
+	// Cores is the number of cores of the worker's host. Zero means unknown.
+	Cores     uint32 `json:"cores"`
 	Running   uint32 `json:"running"`
 	TasksDone uint64 `json:"tasks_done"`
 	Memory    uint64 `json:"memory_bytes"`
-	Version   string `json:"version"` // of its taxon; empty: not told
+	// Version is the worker's version of taxon. It is empty if that is not known.
+	Version string `json:"version"`
 }
 
-// WorkerOf is a worker as a document.
+// WorkerOf returns a worker as a document.
 func WorkerOf(w *taxonv1.WorkerInfo) Worker {
 	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(), Cores: w.GetCores(),
 		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes(), Version: w.GetVersion()}
@@ -216,13 +236,13 @@ type LogLine struct {
 	Worker  string `json:"worker,omitempty"`
 }
 
-// LogLineOf is a line of a job's log as a document.
+// LogLineOf returns a line of a job's log as a document.
 func LogLineOf(l *taxonv1.LogLine) LogLine {
 	return LogLine{Number: l.GetNumber(), Time: utc(l.GetUnixMs(), time.RFC3339Nano), Level: l.GetLevel(), Text: l.GetText(), Sweep: l.GetSweep(),
 		Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()}
 }
 
-// ReportOf makes a finished job's report from its status; nil for any other job.
+// ReportOf makes a finished job's report from its status. It returns nil for any other job.
 func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 		return nil
@@ -238,7 +258,7 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	return &r
 }
 
-// Certify adds a certificate to a report; nil: there is none.
+// Certify adds a certificate to a report. A nil certificate adds nothing.
 func Certify(r *model.Report, c *taxonv1.Certificate) {
 	r.Certificate, r.Objective = c.GetKind(), c.GetObjective()
 	if c != nil && !c.GetPrimalOnly() {
@@ -246,14 +266,14 @@ func Certify(r *model.Report, c *taxonv1.Certificate) {
 	}
 }
 
-// OwnKeys are the keys of a report that depend on the method: its options and figures.
+// OwnKeys returns the keys of a report that depend on the method: its options and figures.
 func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
 	own := registry.Report(st.GetOptions())
 	_ = json.Unmarshal(st.GetReport(), &own) // empty: the method has no figures
 	return own
 }
 
-// CapsBefore are the caps that a job had earlier, oldest first; nil: none.
+// CapsBefore returns the caps that a job had earlier, oldest first.
 func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	for _, c := range st.GetCapsBefore() {
 		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
@@ -261,7 +281,7 @@ func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	return out
 }
 
-// BetterOf is an earlier sweep with a better certificate than that of a finished job's weights.
+// BetterOf returns an earlier sweep with a better certificate than that of a finished job's weights.
 func BetterOf(st *taxonv1.JobStatus) *model.Better {
 	if b := st.GetBetter(); b != nil {
 		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}
@@ -269,7 +289,7 @@ func BetterOf(st *taxonv1.JobStatus) *model.Better {
 	return nil
 }
 
-// TraceOf is the trace of a job, a row for each certificate.
+// TraceOf returns the trace of a job, a row for each certificate.
 func TraceOf(st *taxonv1.JobStatus) []model.TraceRow {
 	var rows []model.TraceRow
 	for _, s := range st.GetTrace() {

@@ -21,8 +21,8 @@ import (
 )
 
 // Watch calls show for each change of a job until the job has ended, and returns its last status
-// with the whole trace. If the coordinator goes away it is called again for as long as patience
-// (0: not at all), counted from the last change. An error of show ends it.
+// with the whole trace. If the coordinator goes away it retries for as long as patience, counted
+// from the last change; zero means not at all. It returns an error of show.
 func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	var last *taxonv1.JobStatus
 	var trace []*taxonv1.SweepRecord
@@ -67,15 +67,15 @@ func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience ti
 	}
 }
 
-// IsCancelled says whether an error is a cancellation, of this process or of a service.
+// IsCancelled reports whether an error is a cancellation, of this process or of a service.
 func IsCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
-// StateName is a job's state in the user's words.
+// StateName returns a job's state in the user's words.
 func StateName(s taxonv1.JobState) string { return word(s, "JOB_STATE_") }
 
-// word is the lower-case name of an enumeration's value without its prefix.
+// word returns the lower-case name of an enumeration's value without its prefix.
 func word(value fmt.Stringer, prefix string) string {
 	name, known := strings.CutPrefix(value.String(), prefix)
 	if !known || name == "UNSPECIFIED" {
@@ -84,8 +84,8 @@ func word(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(name)
 }
 
-// StateOf is a job's state in the user's words: "discarded" if its values were discarded, "waiting" if it
-// could run and waits for something.
+// StateOf returns a job's state in the user's words: "discarded" if its values were discarded,
+// "waiting" if it could run and waits for something.
 func StateOf(s taxonv1.JobState, k *taxonv1.Kept, waits bool) string {
 	switch {
 	case k.GetDiscarded():
@@ -101,15 +101,15 @@ func Doing(st *taxonv1.JobStatus) string {
 	return StateOf(st.GetState(), st.GetKept(), st.GetWaitsFor() != "")
 }
 
-// States are the words of StateOf.
+// States lists the words of StateOf.
 func States() []string {
 	return []string{"queued", "running", "waiting", "done", "failed", "cancelled", "discarded"}
 }
 
-// MemberState is a worker's or shard's state in the user's words.
+// MemberState returns a worker's or shard's state in the user's words.
 func MemberState(s taxonv1.MemberState) string { return word(s, "MEMBER_STATE_") }
 
-// StatusLine is a job's state in one line.
+// StatusLine returns a job's state in one line.
 func StatusLine(st *taxonv1.JobStatus) string {
 	t := st.GetTasks()
 	line := fmt.Sprintf("%s  %-9s  sweep %d  %s %d/%d", st.GetJob(), Doing(st), st.GetSweep(), st.GetPhase(),
@@ -125,12 +125,13 @@ func StatusLine(st *taxonv1.JobStatus) string {
 	return line
 }
 
-// ETA says how long a job will take yet, as a range. Empty: that is not known.
+// ETA returns how long a job will still take, as a range. It is empty if that is not known.
 func ETA(st *taxonv1.JobStatus) string {
 	return format.Between(st.GetEtaLowSeconds(), st.GetEtaHighSeconds())
 }
 
-// MethodText is a job's method with its options, each as NAME VALUE. The stop criteria come first.
+// MethodText returns a job's method with its options, each as NAME VALUE. The stop criteria are
+// first.
 func MethodText(st *taxonv1.JobStatus) string {
 	o := st.GetOptions()
 	var first, rest []string

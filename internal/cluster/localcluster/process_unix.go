@@ -37,7 +37,7 @@ func Lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Running says whether a supervisor lives in dir.
+// Running reports whether a supervisor lives in dir.
 func Running(dir string) bool {
 	f, err := os.Open(lockPath(dir))
 	if err != nil {
@@ -92,8 +92,8 @@ func terminate(pid int) {
 
 func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
-// startOf is when a process began, in clock ticks since the system's start; 0: unknown, or no
-// such process.
+// startOf returns when a process began, in clock ticks since the system's start. It is 0 if that is
+// unknown, or if there is no such process.
 func startOf(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *State) Exited() []Process {
 	return gone
 }
 
-// same says whether a pid is still the process that began then.
+// same reports whether a pid is still the process that began then.
 func same(pid int, started int64) bool {
 	return pid > 0 && started != 0 && startOf(pid) == started
 }

@@ -24,27 +24,33 @@ const (
 	Worker      = "worker"
 )
 
-// Process is a process as seen from outside.
+// Process describes a process as seen from outside.
 type Process struct {
-	Role     string `json:"role"`
-	ID       string `json:"id"`
-	PID      int    `json:"pid"` // 0: being started
+	Role string `json:"role"`
+	ID   string `json:"id"`
+	// PID is the process id. It is zero while the process is being started.
+	PID      int    `json:"pid"`
 	Addr     string `json:"addr"`
 	Restarts int    `json:"restarts"`
 	Ready    bool   `json:"ready"`
-	Started  int64  `json:"started"` // in the system's clock ticks, to recognise a pid that is reused
+	// Started is when the process began, in the system's clock ticks, to recognise a pid that is
+	// reused.
+	Started int64 `json:"started"`
 }
 
-// State is what runs.
+// State says which processes run.
 type State struct {
-	Supervisor  int       `json:"supervisor"` // pid
+	// Supervisor is the pid of the supervisor.
+	Supervisor  int       `json:"supervisor"`
 	Coordinator string    `json:"coordinator"`
 	Processes   []Process `json:"processes"`
-	Version     int       `json:"version"` // version of the Wanted that it has reached
-	Dir         string    `json:"-"`       // folder from which it was read
+	// Version is the version of the Wanted that has been reached.
+	Version int `json:"version"`
+	// Dir is the folder from which the state was read.
+	Dir string `json:"-"`
 }
 
-// Ready says whether the state has reached a version of what is wanted, and all processes run.
+// Ready reports whether the state has reached a version of Wanted, and all processes are ready.
 func (s *State) Ready(version int) bool {
 	for _, p := range s.Processes {
 		if !p.Ready {
@@ -54,13 +60,15 @@ func (s *State) Ready(version int) bool {
 	return s.Version >= version && len(s.Processes) > 0
 }
 
-// Wanted is what the supervisor keeps running.
+// Wanted says what the supervisor keeps running.
 type Wanted struct {
-	Version int    `json:"version"` // grows with each change
-	Program string `json:"program"` // path of the executable
+	// Version rises with each change.
+	Version int `json:"version"`
+	// Program is the path of the executable.
+	Program string `json:"program"`
 	Stores  int    `json:"stores"`
 	Workers int    `json:"workers"`
-	// Further arguments for each role's processes.
+	// Coordinator, Store and Worker are further arguments for the processes of each role.
 	Coordinator []string `json:"coordinator_args,omitempty"`
 	Store       []string `json:"store_args,omitempty"`
 	Worker      []string `json:"worker_args,omitempty"`
@@ -70,17 +78,17 @@ func wantedPath(dir string) string { return filepath.Join(dir, "cluster.json") }
 func statePath(dir string) string  { return filepath.Join(dir, "state.json") }
 func lockPath(dir string) string   { return filepath.Join(dir, "supervisor.lock") }
 
-// LogDir is the folder of the processes' logs.
+// LogDir returns the folder of the processes' logs.
 func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 
-// ReadWanted reads what is wanted in dir. If there never was a cluster the error wraps
+// ReadWanted reads the Wanted of the cluster in dir. If there never was a cluster, the error wraps
 // fs.ErrNotExist.
 func ReadWanted(dir string) (*Wanted, error) {
 	w := &Wanted{}
 	return w, readJSON(wantedPath(dir), w)
 }
 
-// WriteWanted changes what is wanted. Reload informs the supervisor.
+// WriteWanted changes the Wanted. Reload informs the supervisor.
 func WriteWanted(dir string, w *Wanted) error { return writeJSON(wantedPath(dir), w) }
 
 // ReadState reads the state that the supervisor wrote last.
@@ -109,7 +117,7 @@ func writeJSON(path string, v any) error {
 }
 
 // Sweep ends the processes that a killed supervisor left in dir, and returns their number. The
-// supervisor must be dead: see Running.
+// supervisor must be dead (see Running).
 func Sweep(ctx context.Context, dir string) (int, error) {
 	s, err := ReadState(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -145,7 +153,7 @@ const (
 	killEvery = 10 * time.Millisecond // how often that is looked at
 )
 
-// LastLine is the last line of a log, for an error message.
+// LastLine returns the last line of a log, for an error message.
 func LastLine(path string) string {
 	data, err := os.ReadFile(path)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -155,21 +163,40 @@ func LastLine(path string) string {
 	return format.OneLine(lines[len(lines)-1])
 }
 
-// Settings describe a cluster.
+// Settings describe a cluster on one machine.
 type Settings struct {
-	Workers       int
-	Stores        int
-	Slots         int // tasks that each worker runs at a time
-	MemoryStores  bool
-	Lease         time.Duration // a process that is silent for so long counts as lost
-	Metrics       string        // address of the coordinator's page and figures; "": none
-	Roots         []string      // folders in which jobs may name data
-	Snapshots     string        // folder; "": none
-	SnapshotEvery int           // sweeps; 0: as each job asks
-	SnapshotPause time.Duration // least time between two snapshots of a job
+	// Workers is the number of workers.
+	Workers int
+
+	// Stores is the number of store shards.
+	Stores int
+
+	// Slots is the number of tasks that each worker runs at a time.
+	Slots int
+
+	// MemoryStores keeps the values of stores in memory instead of on disk.
+	MemoryStores bool
+
+	// Lease is how long a process may be silent before it counts as lost.
+	Lease time.Duration
+
+	// Metrics is the address of the coordinator's page and figures. If it is empty, there are none.
+	Metrics string
+
+	// Roots are the folders in which jobs may name data.
+	Roots []string
+
+	// Snapshots is the folder of snapshots. If it is empty, none are taken.
+	Snapshots string
+
+	// SnapshotEvery is the number of sweeps between two snapshots. Zero leaves it to each job.
+	SnapshotEvery int
+
+	// SnapshotPause is the least time between two snapshots of a job.
+	SnapshotPause time.Duration
 }
 
-// memoryStoreSize is the size of a store with --memory-stores.
+// memoryStoreSize is the size of a store in memory.
 const memoryStoreSize = "16GiB"
 
 // wanted turns the settings into a Wanted.
@@ -266,7 +293,7 @@ func argument(args []string, flag string) (values []string) {
 	return values
 }
 
-// lastOf is the last value of a flag, or a default.
+// lastOf returns the last value of a flag, or a default.
 func lastOf(args []string, flag, otherwise string) string {
 	if values := argument(args, flag); len(values) > 0 {
 		return values[len(values)-1]

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// quickExit: a process that ended sooner after its start is started again after a pause. The
+	// quickExit is the run time below which a process is started again only after a pause. The
 	// pause grows each time, up to maxPause, so a killed process is back within half a second.
 	quickExit  = 5 * time.Second
 	firstPause = 50 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
-	// maxRefused bounds the pause after a process that ended with an error of its own, as on a
-	// full disk. It will hardly do better at once.
+	// maxRefused bounds the pause after a process that ended with an error of its own, as on a full
+	// disk. An immediate restart would hardly help.
 	maxRefused = 2 * time.Second
 	// grace is how long a process may take to end before it is killed.
 	grace = 10 * time.Second
@@ -41,7 +41,8 @@ const (
 // errDrained says that a worker ended because it was drained.
 var errDrained = errors.New("drained")
 
-// Supervisor runs the cluster in Dir until its context ends. Log gets a line for each event.
+// Supervisor runs the cluster in Dir until its context ends. It writes a line to Log for each
+// event.
 type Supervisor struct {
 	Dir string
 	Log io.Writer
@@ -58,15 +59,16 @@ type Supervisor struct {
 type child struct {
 	role, id string
 	args     func() []string
-	socket   *os.File // nil: it does not listen
-	end      context.CancelFunc
-	ended    chan struct{}
+	// socket is nil if the process does not listen.
+	socket *os.File
+	end    context.CancelFunc
+	ended  chan struct{}
 
 	view Process
 }
 
-// Run works until ctx ends, then ends all processes, workers first. reload signals that what is
-// wanted has changed. An error means that it could not begin.
+// Run runs the processes until ctx ends, and then ends them, workers first. reload signals that the
+// Wanted has changed. An error means that it could not begin.
 func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err error) {
 	lock, err := Lock(s.Dir)
 	if err != nil {
@@ -97,7 +99,7 @@ func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err erro
 	}
 }
 
-// begin starts the processes that are wanted at first.
+// begin starts the processes of the Wanted.
 func (s *Supervisor) begin() (err error) {
 	if s.wanted, err = ReadWanted(s.Dir); err != nil {
 		return err
@@ -122,7 +124,7 @@ func (s *Supervisor) begin() (err error) {
 	return nil
 }
 
-// adapt applies a change of what is wanted. Only the number of workers can change.
+// adapt applies a change of the Wanted. Only the number of workers can change.
 func (s *Supervisor) adapt() error {
 	w, err := ReadWanted(s.Dir)
 	if err != nil {
@@ -136,7 +138,7 @@ func (s *Supervisor) adapt() error {
 	return err
 }
 
-// scale starts or ends workers. The newest end first.
+// scale starts or ends workers. It ends the newest first.
 func (s *Supervisor) scale() error {
 	for {
 		s.mu.Lock()
@@ -166,7 +168,7 @@ func (s *Supervisor) scale() error {
 	}
 }
 
-// freeID is the first free worker id. The caller holds mu.
+// freeID returns the first free worker id. The caller holds mu.
 func (s *Supervisor) freeID() string {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("worker-%d", n)
@@ -176,7 +178,7 @@ func (s *Supervisor) freeID() string {
 	}
 }
 
-// retire removes a drained worker from what is wanted.
+// retire removes a drained worker from the Wanted.
 func (s *Supervisor) retire(c *child) {
 	s.logf("%s was drained", c.id)
 	s.mu.Lock()
@@ -192,7 +194,7 @@ func (s *Supervisor) retire(c *child) {
 	}
 }
 
-// stop ends all processes, workers first, so that they can give their tasks back.
+// stop ends all processes, workers first, so that they can return their tasks.
 func (s *Supervisor) stop() {
 	s.mu.Lock()
 	groups := [][]*child{slices.Clone(s.workers), s.stores, {s.coord}}
@@ -213,7 +215,7 @@ func (s *Supervisor) stop() {
 	s.logf("all processes have ended")
 }
 
-// newChild describes a process; start runs it.
+// newChild describes a process, which start runs.
 func (s *Supervisor) newChild(role, id string, listens bool) (*child, error) {
 	c := &child{role: role, id: id, view: Process{Role: role, ID: id}}
 	c.args = func() []string { return s.arguments(c) }
@@ -236,7 +238,7 @@ func (s *Supervisor) newChild(role, id string, listens bool) (*child, error) {
 	return c, nil
 }
 
-// arguments is the command line of a process.
+// arguments returns the command line of a process.
 func (s *Supervisor) arguments(c *child) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,6 +266,7 @@ func (s *Supervisor) start(c *child) {
 	}()
 }
 
+// keep runs a process again and again until ctx ends, with pauses as the constants say.
 func (s *Supervisor) keep(ctx context.Context, c *child) {
 	pause := firstPause
 	for ctx.Err() == nil {

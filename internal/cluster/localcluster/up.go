@@ -86,7 +86,7 @@ func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui 
 // stateWait is how long the supervisor may take to record an event.
 const stateWait = time.Second
 
-// Status is the state of the cluster in dir; see Exited for processes that have ended unnoticed.
+// Status returns the state of the cluster in dir; see Exited for processes that have ended unnoticed.
 func Status(ctx context.Context, dir string) (*State, error) {
 	dir, err := running(dir, "status")
 	if err != nil {
@@ -151,7 +151,7 @@ func Down(ctx context.Context, dir string, ui progress.Reporter) error {
 	return nil
 }
 
-// started is the absolute path of a folder in which a cluster was started before.
+// started returns the absolute path of a folder in which a cluster was started before.
 func started(dir, verb string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -163,7 +163,7 @@ func started(dir, verb string) (string, error) {
 	return dir, nil
 }
 
-// running is the absolute path of a folder in which a cluster runs.
+// running returns the absolute path of a folder in which a cluster runs.
 func running(dir, verb string) (string, error) {
 	dir, err := started(dir, verb)
 	if err == nil && !Running(dir) {
@@ -236,7 +236,7 @@ func await(ctx context.Context, dir string, version int, wait time.Duration, end
 	}
 }
 
-// slowest is the last line of the first process that is not ready.
+// slowest returns the last line of the first process that is not ready.
 func slowest(dir string) string {
 	s, err := ReadState(dir)
 	if err != nil {

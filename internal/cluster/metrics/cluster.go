@@ -7,49 +7,62 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxJobSeries bounds the series by job: only so many running jobs have figures of their own.
+// maxJobSeries bounds the running jobs that have figures of their own.
 const maxJobSeries = 100
 
 // ClusterState is a coordinator's state for its metrics.
 type ClusterState struct {
-	Jobs  map[string]int // by state: queued, running, waiting, done, failed, cancelled
-	Tasks map[string]int // of the present steps, by state: waiting, running, done
+	// Jobs counts jobs by state: queued, running, waiting, done, failed, cancelled.
+	Jobs map[string]int
+	// Tasks counts the tasks of the present steps by state: waiting, running, done.
+	Tasks map[string]int
 
-	Workers int // registered
-	Slots   int // of the workers
-	Shards  int // shards of the store that answer
-	// ShortOfCopies are the jobs some of whose values lie on a shard that does not answer.
+	// Workers is the number of registered workers, and Slots that of their slots.
+	Workers int
+	Slots   int
+	// Shards is the number of store shards that answer.
+	Shards int
+	// ShortOfCopies is the number of jobs with values on a shard that does not answer.
 	ShortOfCopies int
 
-	// Over the life of this process.
-	Retried    uint64 // attempts after the first
-	Lost       uint64 // workers lost
-	Speculated uint64 // second copies of slow tasks
+	// Retried counts attempts after the first. It and the following counts are over the life of
+	// this process.
+	Retried uint64
+	// Lost counts lost workers.
+	Lost uint64
+	// Speculated counts second attempts at slow tasks.
+	Speculated uint64
 	Rollbacks  uint64
-	Sweeps     uint64            // committed
-	Ended      map[string]uint64 // jobs, by state: done, failed, cancelled
+	// Sweeps counts committed sweeps.
+	Sweeps uint64
+	// Ended counts ended jobs by state: done, failed, cancelled.
+	Ended map[string]uint64
 
-	BytesRead, BytesWritten uint64 // by tasks, from and to the store
+	// BytesRead and BytesWritten are bytes that tasks read from the store and wrote to it.
+	BytesRead, BytesWritten uint64
 	JournalBytes            int64
 
 	Running []RunningJob
 }
 
-// RunningJob is a job under way.
+// RunningJob is a job that runs.
 type RunningJob struct {
-	Job        string
-	Sweep      uint32
-	Gap        float64 // relative; 1 if none is known yet
-	ETASeconds float64 // 0: not known
+	Job   string
+	Sweep uint32
+	// Gap is relative. It is 1 if none is known yet.
+	Gap float64
+	// ETASeconds is zero if it is not known.
+	ETASeconds float64
 
-	// In Unix seconds: when a task of it ended last, and when its last snapshot was taken. 0: there are
-	// no snapshots.
+	// Progress is when a task of the job last ended, and Saved when its last snapshot was taken, in
+	// Unix seconds. Saved is zero if there are no snapshots.
 	Progress, Saved float64
 }
 
-// Cluster adds a coordinator's figures; read is called at each scrape.
+// Cluster adds a coordinator's figures. read is called at each scrape.
 func (p *Process) Cluster(read func() ClusterState) { p.registry.MustRegister(newCluster(read)) }
 
+// cluster collects a coordinator's figures.
 type cluster struct {
 	read func() ClusterState
 	all  []*prometheus.Desc

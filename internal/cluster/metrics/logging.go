@@ -31,7 +31,7 @@ func (o *LogOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Level, "log-level", o.Level, "least `LEVEL` that is logged: debug, info, warn or error")
 }
 
-// JSON says whether lines are JSON. Then a process writes nothing else.
+// JSON reports whether lines are JSON. Then a process writes nothing else.
 func (o LogOptions) JSON() bool { return o.Format == "json" }
 
 // Logger makes a process's log on w, to which several goroutines may write lines at once.

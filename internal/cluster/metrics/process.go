@@ -48,8 +48,8 @@ func (p *Process) Gauge(name, help string, read func() float64) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-// Certificate adds when the process's own certificate expires, which is asked at each scrape. Zero: that
-// is not known.
+// Certificate adds the time at which the process's own certificate expires. expires is called at
+// each scrape, and returns zero if that is not known.
 func (p *Process) Certificate(expires func() time.Time) {
 	p.Gauge("taxon_certificate_expiry_timestamp_seconds", "When the process's own certificate expires, in Unix time; 0: not known.", func() float64 {
 		if at := expires(); !at.IsZero() {

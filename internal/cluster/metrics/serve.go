@@ -19,10 +19,12 @@ import (
 // closing bounds how long a running scrape may delay the end of a process.
 const closing = 2 * time.Second
 
-// Options says where figures are shown.
+// Options say where figures are served.
 type Options struct {
-	Addr string // host:port; "": nowhere
-	Flag string // that gave it, for errors; "": metrics
+	// Addr is the address, host:port. If it is empty, they are not served.
+	Addr string
+	// Flag is the name of the flag that gave Addr, for errors. If it is empty, it is metrics.
+	Flag string
 }
 
 // AddFlags defines --metrics.
@@ -54,10 +56,10 @@ func (p *Process) Handler() http.Handler {
 	return promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
-// Serve shows the figures at o.Addr, under the rules of sec. /metrics is for the roles that may
-// read. /healthz (the process answers) and /readyz (ready says that it can work; nil: always) are
-// for everyone, as probes have no credentials. Without an address it returns neither a Page nor
-// an error. Close ends it.
+// Serve serves the figures at o.Addr, under the rules of sec. /metrics is for the roles that may
+// read. /healthz (the process answers) and /readyz (ready returns nil) are for everyone, because
+// probes have no credentials. A nil ready means always. Without an address Serve returns neither a
+// Page nor an error. Close ends it.
 func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error, more ...Extra) (*Page, error) {
 	if o.Addr == "" {
 		return nil, nil

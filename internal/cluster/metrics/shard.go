@@ -106,7 +106,7 @@ func (s *shard) PutChecksummed(ctx context.Context, values []store.Checksummed) 
 	return s.put(start, len(values), size, s.Shard.PutChecksummed(ctx, values))
 }
 
-// got counts a value that was read; nil: it was missing.
+// got counts a value that was read. A nil value was missing.
 func (s *shard) got(data []byte) {
 	if data == nil {
 		s.getMissing.Inc()

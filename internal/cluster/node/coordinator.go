@@ -31,21 +31,36 @@ import (
 	"taxon/worker"
 )
 
-// Coordinator are the settings of a coordinator.
+// Coordinator configures a coordinator.
 type Coordinator struct {
 	Process
-	Lease   time.Duration // a worker or store that is silent for so long counts as lost
-	Running int           // jobs that share the workers
-	Keep    time.Duration // how long data stay without a job that refers to them
 
-	KeepJobs, KeepDays int // bounds on the values of jobs that have ended
+	// Lease is how long a worker or store may be silent before it counts as lost.
+	Lease time.Duration
 
-	Snapshots string // folder; empty: none
-	Every     int    // sweeps between snapshots; 0: as each job asks
-	Pause     time.Duration
+	// Running is the number of jobs that share the workers; further jobs wait.
+	Running int
 
-	Announce string // file in which it says where it is; empty: none
-	Journal  string // folder of the journal, if it is not in Dir
+	// Keep is how long uploaded data stay without a job that refers to them.
+	Keep time.Duration
+
+	// KeepJobs and KeepDays bound the number and age of ended jobs whose values are kept.
+	KeepJobs, KeepDays int
+
+	// Snapshots is the folder of snapshots. If it is empty, none are taken.
+	Snapshots string
+
+	// Every is the number of sweeps between two snapshots. Zero leaves it to each job.
+	Every int
+
+	// Pause is the least time between two snapshots of a job.
+	Pause time.Duration
+
+	// Announce is the file in which the coordinator says where it is. If it is empty, it does not.
+	Announce string
+
+	// Journal is the folder of the journal. If it is empty, the journal is in Dir.
+	Journal string
 }
 
 // snapshotPatience is how long a snapshot waits for a shard that is away.
@@ -157,14 +172,14 @@ func (c *coordinatorProcess) shards(ctx context.Context) (*taxonv1.StoresResult,
 	return &taxonv1.StoresResult{Shards: shards, Version: version}, nil
 }
 
-// jobs calls the coordinator directly, without a connection.
+// jobs returns a client that calls the coordinator directly, without a connection.
 func (c *coordinatorProcess) jobs() taxonv1.JobsClient {
 	channel := storerpc.NewChannel()
 	c.server.Register(channel)
 	return taxonv1.NewJobsClient(channel)
 }
 
-// collector makes the collector of uploaded data sets.
+// collector returns the collector of uploaded data sets.
 func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
 	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
 		Jobs:    c.jobs(),
@@ -183,8 +198,8 @@ func dataOfState(state []byte) (string, *taxonv1.Data, error) {
 	return s.Job, s.Spec.GetData(), nil
 }
 
-// keptIn is a job's store for orders that free space. They go to the shards that are known. nil:
-// all were forgotten.
+// keptIn returns a job's store for orders that free space. The orders go to the shards that are
+// known. It returns nil if all were forgotten.
 func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
 	<-c.started
 	shards, replicas, err := c.server.JobShards(job)
@@ -199,7 +214,7 @@ func (c *coordinatorProcess) keptIn(job string) (store.Store, error) {
 	return c.orders.Of(job, shards, min(replicas, uint32(len(shards))))
 }
 
-// storeOf is the store of a job.
+// storeOf returns the store of a job.
 func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 	<-c.started
 	shards, replicas, err := c.server.JobShards(job)

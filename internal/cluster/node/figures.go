@@ -22,7 +22,9 @@ const figuresTimeout = 5 * time.Second
 type clusterFigures struct {
 	jobs    taxonv1.JobsClient
 	journal func() int64
-	saved   func(job string) time.Time // of its last snapshot; zero: none. nil: no snapshots are taken
+	// saved returns when the last snapshot of a job was taken, or zero if there is none. It is nil
+	// if no snapshots are taken.
+	saved func(job string) time.Time
 
 	mu    sync.Mutex
 	total jobCounts

@@ -1,5 +1,6 @@
-// Package node runs the processes of a cluster: coordinator, store and worker. It builds each
-// from its parts, serves it until its context ends, and reports when it is ready.
+// Package node runs the processes of a cluster: coordinator, store and worker. It builds each from
+// its parts, serves it until its context ends, and reports when it is ready. The Run methods of
+// Coordinator, Store and Worker are the entry points.
 package node
 
 import (
@@ -26,37 +27,64 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Process are the settings that coordinator, store and worker share.
+// Process configures what coordinator, store and worker have in common.
 type Process struct {
-	Name     string
-	Dir      string
-	Listen   string
-	ListenFD int      // a socket that the process inherited; below 0: none
-	Roots    []string // folders in which jobs may name data
+	// Name is the name of the process in lists and logs. A store's name is the id of a new shard.
+	Name string
+
+	// Dir is the folder in which the process keeps its files.
+	Dir string
+
+	// Listen is the address to listen on, host:port.
+	Listen string
+
+	// ListenFD is the file descriptor of a socket that the process inherited, in place of Listen. A
+	// negative number means that there is none.
+	ListenFD int
+
+	// Roots are the folders in which jobs may name data.
+	Roots []string
+
+	// Security says how calls are protected.
 	Security secure.Options
-	Metrics  metrics.Options
-	Log      metrics.LogOptions
-	LogTo    io.Writer
-	Version  string
-	Say      func(line string) // prints the lines that the process's starter waits for; not called if the log is JSON
+
+	// Metrics says where figures and probes are served.
+	Metrics metrics.Options
+
+	// Log is the format and level of the log.
+	Log metrics.LogOptions
+
+	// LogTo is where the log is written.
+	LogTo io.Writer
+
+	// Version is the version of taxon.
+	Version string
+
+	// Say prints the lines that the process's starter waits for. It is not called if the log is
+	// JSON.
+	Say func(line string)
 }
 
-// process is what a running coordinator, store or worker shares.
+// process is what a running coordinator, store or worker has in common.
 type process struct {
-	role   string
-	o      *Process
-	log    *slog.Logger
-	seldom *metrics.Seldom // for lines that strangers can cause
+	role string
+	o    *Process
+	log  *slog.Logger
+	// seldom logs what strangers can cause.
+	seldom *metrics.Seldom
 	figure *metrics.Process
 	page   *metrics.Page
-	pages  []metrics.Extra // shown beside the figures
-	server *grpc.Server    // nil: it does not listen
-	addr   string          // bound
+	// pages are served beside the figures.
+	pages []metrics.Extra
+	// server is nil if the process does not listen.
+	server *grpc.Server
+	// addr is the address that is bound.
+	addr   string
 	listen net.Listener
 }
 
-// newProcess opens the process's log and listener. Nothing is served yet. more are further
-// options of its server.
+// newProcess opens the process's log and listener. It serves nothing yet. more are further options
+// of the server.
 func newProcess(ctx context.Context, role string, o *Process, listens bool, more ...grpc.ServerOption) (*process, error) {
 	log, err := o.Log.Logger(o.LogTo)
 	if err != nil {
@@ -88,8 +116,8 @@ func newProcess(ctx context.Context, role string, o *Process, listens bool, more
 	return p, nil
 }
 
-// yieldCores lets a process that mostly waits for disks and callers run on a quarter of the
-// cores. On more, idle threads that look for work take a fifth of its CPU time. GOMAXPROCS in the
+// yieldCores lets a process that mostly waits for disks and callers run on a quarter of the cores.
+// On more, idle threads that look for work take a fifth of its CPU time. GOMAXPROCS in the
 // environment overrides it.
 func yieldCores() {
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -117,8 +145,8 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// serve serves calls and figures and runs work, which calls p.ready, until ctx ends; that is a
-// clean end. healthy decides /readyz; nil: always.
+// serve serves calls and figures and runs work, which calls p.ready, until ctx ends, which is a
+// clean end. healthy decides the answer of /readyz. A nil healthy means always.
 func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
 	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy, p.pages...)
 	if err != nil {
@@ -145,8 +173,8 @@ func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx
 	return errors.Join(err, p.stop(ended))
 }
 
-// ready prints the line that says that the process can be used. One that logs JSON says so in its log
-// alone.
+// ready prints the line that says that the process can be used. A process that logs JSON says so in
+// its log alone.
 func (p *process) ready(extra string) {
 	where := cmp.Or(p.addr, p.o.Name)
 	line := fmt.Sprintf("taxon %s: ready on %s", p.role, where)
@@ -169,7 +197,7 @@ func (p *process) say(line string) {
 // shutdownGrace bounds how long running calls may delay the end of a process.
 const shutdownGrace = 2 * time.Second
 
-// stop ends the serving. Running calls may finish within shutdownGrace.
+// stop stops serving. Running calls may finish within shutdownGrace.
 func (p *process) stop(ended <-chan error) error {
 	var err error
 	if p.server != nil {
@@ -193,7 +221,7 @@ func (p *process) stop(ended <-chan error) error {
 	return errors.Join(err, p.page.Close())
 }
 
-// hostName is the name of a process by default.
+// hostName returns the default name of a process.
 func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -202,7 +230,8 @@ func hostName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// explained returns a function that words errors of calls to the coordinator, then warns.
+// explained returns a function that rephrases errors of calls to the coordinator, and passes them
+// to warn.
 func explained(warn func(error), coordinator string) func(error) {
 	return func(err error) {
 		if plain := cluster.Explain(coordinator, err); plain != err {
@@ -212,8 +241,8 @@ func explained(warn func(error), coordinator string) func(error) {
 	}
 }
 
-// denied is the error of a process that coordinator and process do not accept, or whose place
-// another has.
+// denied returns the error of a process that the coordinator does not accept, or that another
+// process has replaced.
 func denied(role, coordinator string, err error) error {
 	if secure.Denied(err) {
 		return exitcode.Usagef("%s: %w", role, cluster.Explain(coordinator, err))

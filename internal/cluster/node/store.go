@@ -23,13 +23,22 @@ import (
 	"taxon/store/storerpc"
 )
 
-// Store are the settings of a shard of the store.
+// Store configures a shard of the store.
 type Store struct {
 	Process
-	Coordinator  string
-	Memory       int64  // bytes of values kept in memory; 0: values are on disk
-	Advertise    string // address at which others reach it; empty: where it listens
-	ShortCircuit bool   // workers on this host may read its files
+
+	// Coordinator is the address of the coordinator.
+	Coordinator string
+
+	// Memory is how many bytes of values are kept in memory. Zero keeps values on disk.
+	Memory int64
+
+	// Advertise is the address at which others reach the shard. If it is empty, it is the address
+	// listened on.
+	Advertise string
+
+	// ShortCircuit lets workers on this host read the shard's files.
+	ShortCircuit bool
 }
 
 // Run runs the shard until ctx ends.
@@ -92,8 +101,8 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	return p.serveMember(ctx, o.Coordinator, m, repairer, healthy)
 }
 
-// reachable turns a bound address into one for others: if it is all interfaces, the host's name
-// is used.
+// reachable turns a bound address into one for others. If all interfaces are bound, it uses the
+// host's name.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
@@ -104,7 +113,7 @@ func reachable(addr string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// serveMember serves the shard, keeps it registered, and repairs it after it was away. It is
+// serveMember serves the shard, keeps it registered, and repairs it after it was away. The shard is
 // ready when the coordinator knows it.
 func (p *process) serveMember(ctx context.Context, coordinator string, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
 	m.Joined = func() { p.ready(", shard " + m.ID) }

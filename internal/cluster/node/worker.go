@@ -27,14 +27,24 @@ import (
 	"taxon/worker/program"
 )
 
-// Worker are the settings of a worker.
+// Worker configures a worker.
 type Worker struct {
 	Process
+
+	// Coordinator is the address of the coordinator.
 	Coordinator string
-	Slots       int   // tasks that run at a time; 0: all cores
-	Memory      int64 // bytes that it may use; 0: unknown
-	Cache       int64 // bytes on disk for fetched data sets
-	Grace       time.Duration
+
+	// Slots is the number of tasks that run at a time. Zero means one per core.
+	Slots int
+
+	// Memory is how many bytes the worker may use. Zero means unknown.
+	Memory int64
+
+	// Cache is how many bytes of disk fetched data sets may take.
+	Cache int64
+
+	// Grace is how long running tasks may continue when the worker is told to end.
+	Grace time.Duration
 }
 
 // Run runs the worker until ctx ends.
@@ -141,7 +151,7 @@ func (o *Worker) work(ctx context.Context, p *process, agent *worker.Agent, trai
 	return denied("worker", o.Coordinator, err)
 }
 
-// trainer computes on data from the cache and values from each job's shards.
+// trainer returns a Trainer with data from the cache and values from each job's shards.
 func (o *Worker) trainer(cache *cluster.Cache, stores *cluster.JobStores) *worker.Trainer {
 	return &worker.Trainer{
 		Open: func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {

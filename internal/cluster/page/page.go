@@ -105,19 +105,19 @@ type Span struct {
 	Result string `json:"result"` // done, lost, failed, returned, revoked, missing, away; empty: it runs
 }
 
-// New makes the page of a coordinator, or of one that Use names later.
+// New returns the page of a coordinator. With a nil client, Use names one later.
 func New(jobs taxonv1.JobsClient) *Page { return &Page{calls: jobs} }
 
-// Use makes the page show another coordinator's jobs. With nil calls are refused until the next
-// Use, and watchers keep what they have seen. trace makes the rows of a job's curves. nil: from
-// the job's status.
+// Use makes the page show another coordinator's jobs. With a nil client it refuses calls until the
+// next Use, and watchers keep what they have seen. trace returns the rows of a job's curves. A nil
+// trace takes them from the job's status.
 func (p *Page) Use(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls, p.trace, p.at, p.then = jobs, trace, time.Time{}, time.Time{}
 }
 
-// jobs are the calls of the coordinator that is shown.
+// jobs returns the calls of the coordinator that is shown.
 func (p *Page) jobs() (calls taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *Page) jobs() (calls taxonv1.JobsClient, trace func(*taxonv1.JobStatus) 
 
 var errIdle = status.Error(codes.Unavailable, "nothing is trained at the moment: the training has not begun, or is over")
 
-// Extra are the page's paths and who may call them.
+// Extra returns the page's paths and who may call them.
 func (p *Page) Extra() metrics.Extra {
 	read, write := []secure.Role{secure.Submit, secure.ReadOnly}, []secure.Role{secure.Submit}
 	anyone := []secure.Role{secure.Anyone} // the page itself says nothing; its data need a role
@@ -168,7 +168,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// now is the cluster's state. All watchers share one call, which is repeated after a while.
+// now returns the cluster's state. All watchers share one call, which is repeated after a while.
 func (p *Page) now(ctx context.Context) (*state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

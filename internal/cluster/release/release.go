@@ -12,16 +12,18 @@ import (
 
 // Both may be set by the linker, -ldflags "-X taxon/internal/cluster/release.version=v1.2.3".
 var (
-	version  string       // "": the module's version
-	protocol = thisFormat // tests may set another
+	// version is the release. If it is empty, it is the module's version.
+	version string
+	// protocol is the protocol. Tests may set another one.
+	protocol = thisFormat
 )
 
-// thisFormat is raised when processes of two releases could not train one job together: a
-// message, or a value in the store, has another meaning than before, or the same data, options
-// and seed give other bytes (test/golden was rewritten). Additions do not raise it.
+// thisFormat is raised when processes of two releases could not train one job together: a message,
+// or a value in the store, has another meaning than before, or the same data, options and seed give
+// other bytes (test/golden was rewritten). Additions do not raise it.
 const thisFormat = "1"
 
-// Version is the release, or "(devel)".
+// Version returns the release, or "(devel)".
 func Version() string {
 	if version != "" {
 		return version
@@ -29,6 +31,7 @@ func Version() string {
 	return ofModule()
 }
 
+// ofModule returns the version of the module.
 var ofModule = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -36,17 +39,17 @@ var ofModule = sync.OnceValue(func() string {
 	return "(devel)"
 })
 
-// Protocol is the protocol of this release.
+// Protocol returns the protocol of this release.
 func Protocol() string { return protocol }
 
 // Key is the metadata key under which a call sends the release.
 const Key = "taxon-release"
 
-// Words is what is sent: the protocol, a blank, the version.
+// Words returns what is sent: the protocol, a blank, the version.
 func Words() string { return protocol + " " + Version() }
 
-// Check refuses a caller with another protocol. A caller that sent nothing is no process of
-// taxon's: grpcurl, or a user's own program.
+// Check refuses a caller with another protocol. A caller that sent nothing is not a process of
+// taxon's, but for example grpcurl or a user's own program.
 func Check(words string) error {
 	theirs, version, _ := strings.Cut(words, " ")
 	if words == "" || theirs == protocol {

@@ -20,8 +20,9 @@ import (
 	"time"
 )
 
-// Files of an authority's folder. A certificate is NAME.crt with NAME.key.
 const (
+	// caCertFile and caKeyFile are the files of an authority. A certificate is NAME.crt with
+	// NAME.key.
 	caCertFile = "ca.crt"
 	caKeyFile  = "ca.key"
 )
@@ -38,16 +39,18 @@ type Authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	Made bool // by this call of OpenAuthority
+	// Made says that this call of OpenAuthority made the authority.
+	Made bool
 }
 
-// CertFile is the authority's certificate, which all processes need.
+// CertFile returns the path of the authority's certificate, which all processes need.
 func (a *Authority) CertFile() string { return filepath.Join(a.dir, caCertFile) }
 
-// Expires is when the authority's certificate expires, and with it all others.
+// Expires returns when the authority's certificate expires, and with it all others.
 func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 
-// OpenAuthority opens the authority in a folder, or makes folder and authority.
+// OpenAuthority opens the authority in a folder. If there is none, it makes the folder and the
+// authority.
 func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -80,6 +83,7 @@ func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 	return &Authority{dir: dir, cert: cert, key: key}, nil
 }
 
+// makeAuthority makes an authority.
 func makeAuthority(dir string, now time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -114,7 +118,7 @@ func makeAuthority(dir string, now time.Time) (*Authority, error) {
 	return &Authority{dir: dir, cert: cert, key: key, Made: true}, nil
 }
 
-// newSerial gives 127 random bits whose first byte is not 0.
+// newSerial returns 127 random bits whose first byte is not 0.
 func newSerial() (*big.Int, error) {
 	b := make([]byte, 16)
 	if _, err := rand.Read(b); err != nil {
@@ -126,15 +130,21 @@ func newSerial() (*big.Int, error) {
 
 // Request describes a certificate.
 type Request struct {
-	Name  string        // of the files; "": from hosts and roles
-	Hosts []string      // names and IP addresses that the process is called by; none: a mere caller
-	Roles []Role        // one or more
-	Valid time.Duration // cut to the authority's own time
-	Renew bool          // make it again even if the old one is still good
+	// Name is the name of the files. If it is empty, it is derived from hosts and roles.
+	Name string
+	// Hosts are the names and IP addresses by which the process is called. A process that only
+	// calls others has none.
+	Hosts []string
+	// Roles are one or more roles.
+	Roles []Role
+	// Valid is how long the certificate is valid, at most as long as the authority.
+	Valid time.Duration
+	// Renew makes the certificate again even if the old one is still good.
+	Renew bool
 }
 
-// Requests makes a Request for each host, given as NAME,IP..., or one for a mere caller if there
-// are no hosts. A host without roles gets those of a cluster's processes.
+// Requests returns a Request for each host, given as NAME,IP..., or one for a process that only
+// calls if there are no hosts. A host without roles gets those of a cluster's processes.
 func Requests(hosts []string, base Request) []Request {
 	if len(hosts) == 0 {
 		return []Request{base}
@@ -158,13 +168,15 @@ func Requests(hosts []string, base Request) []Request {
 
 // Issued is a certificate in the authority's folder.
 type Issued struct {
-	Cert, Key string // paths
+	// Cert and Key are the paths of the files.
+	Cert, Key string
 	Expires   time.Time
-	Made      bool // false: the existing one was kept
+	// Made is false if an existing certificate was kept.
+	Made bool
 }
 
-// Issue makes the certificate, or keeps an existing one of that name with the same content and a
-// third of its time left.
+// Issue makes the certificate, or keeps an existing one of that name if it has the same content and
+// at least a third of its time left.
 func (a *Authority) Issue(r Request, now time.Time) (Issued, error) {
 	if err := r.check(); err != nil {
 		return Issued{}, err
@@ -194,6 +206,7 @@ func (a *Authority) Issue(r Request, now time.Time) (Issued, error) {
 	return out, nil
 }
 
+// template returns the content of the certificate.
 func (a *Authority) template(r Request, now time.Time) (*x509.Certificate, error) {
 	serial, err := newSerial()
 	if err != nil {
@@ -227,7 +240,8 @@ func (a *Authority) template(r Request, now time.Time) (*x509.Certificate, error
 	return t, nil
 }
 
-// serves says whether the existing certificate is good for the request.
+// serves reports whether the existing certificate is good for the request, and returns when it
+// expires.
 func (a *Authority) serves(have Issued, r Request, now time.Time) (time.Time, bool) {
 	cert, err := readCertificate(have.Cert)
 	if err != nil {
@@ -246,7 +260,7 @@ func (a *Authority) serves(have Issued, r Request, now time.Time) (time.Time, bo
 	return cert.NotAfter, sameSet(hosts, canonical(r.Hosts)) && sameSet(certificateRoles(cert), r.Roles) && left >= whole/3
 }
 
-// canonical writes addresses as certificates do.
+// canonical formats addresses as certificates do.
 func canonical(hosts []string) []string {
 	out := slices.Clone(hosts)
 	for i, h := range out {
@@ -257,6 +271,7 @@ func canonical(hosts []string) []string {
 	return out
 }
 
+// sameSet reports whether two lists have the same elements.
 func sameSet[T ~string](a, b []T) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)
@@ -264,7 +279,8 @@ func sameSet[T ~string](a, b []T) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// FileName is the files' name without folder and suffix: Name, or the first host, or the roles.
+// FileName returns the name of the files without folder and suffix: Name, or the first host, or the
+// roles.
 func (r Request) FileName() string {
 	if r.Name != "" {
 		return r.Name
@@ -275,6 +291,7 @@ func (r Request) FileName() string {
 	return strings.Join(RoleNames(r.Roles), "-")
 }
 
+// check validates the request.
 func (r Request) check() error {
 	if len(r.Roles) == 0 {
 		return errors.New("a certificate needs a role")
@@ -293,7 +310,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// fileNameOK keeps names of files within their folder.
+// fileNameOK reports whether a file of this name stays within its folder.
 func fileNameOK(name string) bool {
 	return name != "" && len(name) <= 128 && name[0] != '.' && name[0] != '-' &&
 		!strings.ContainsFunc(name, func(c rune) bool { return !nameRune(c) })

@@ -14,7 +14,7 @@ import (
 	"taxon/internal/cluster/release"
 )
 
-// DialOptions are the options for connections to other processes. If one side permanently refuses
+// DialOptions returns the options for connections to other processes. If one side permanently refuses
 // a connection, calls over it fail with code Unauthenticated (Denied).
 func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	if o.CACert == "" && o.Cert != "" {

@@ -11,11 +11,11 @@ import (
 // maxFileBytes bounds certificates, keys and token files. It protects against a mistyped path.
 const maxFileBytes = 1 << 20
 
-// recheckEvery is how long a file is trusted without checking whether it changed. Rotation is a
-// matter of hours; a check costs a few microseconds.
+// recheckEvery is how long a file is trusted without checking whether it changed. A check costs a
+// few microseconds, and certificates are rotated over hours.
 const recheckEvery = time.Second
 
-// readFile reads a small file. A secret one must be private.
+// readFile reads a small file. A secret file must not be readable by others.
 func readFile(path string, secret bool) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe may wait for ever
 		return nil, fmt.Errorf("%s: not a regular file", path)
@@ -51,6 +51,7 @@ type stamp struct {
 	info os.FileInfo
 }
 
+// stampOf returns the present state of a file.
 func stampOf(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -59,12 +60,13 @@ func stampOf(path string) (stamp, error) {
 	return stamp{mod: info.ModTime(), size: info.Size(), info: info}, nil
 }
 
+// same reports whether two states are equal.
 func (s stamp) same(t stamp) bool {
 	return s.info != nil && t.info != nil && s.mod.Equal(t.mod) && s.size == t.size && os.SameFile(s.info, t.info)
 }
 
-// watched is a value made from files, and made again when one of them changes. If that fails, as
-// in the middle of a rotation, the last good value stays.
+// watched is a value made from files, and made again when one of them changes. If that fails, as in
+// the middle of a rotation, the last good value stays.
 type watched[T any] struct {
 	paths []string
 	load  func() (T, error)
@@ -93,7 +95,7 @@ func watch[T any](paths []string, warn func(error), load func() (T, error)) (*wa
 	return w, nil
 }
 
-// get returns the value, at most recheckEvery old.
+// get returns the value. It notices a change within recheckEvery.
 func (w *watched[T]) get() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +106,7 @@ func (w *watched[T]) get() T {
 	return w.value
 }
 
-// refresh loads the value again if a file has changed; the caller holds mu.
+// refresh loads the value again if a file has changed. The caller holds mu.
 func (w *watched[T]) refresh() {
 	changed := false
 	stamps := make([]stamp, len(w.paths))

@@ -14,7 +14,7 @@ import (
 // visitor's browser. The browser sends that name, which is none of these.
 type hosts map[string]bool
 
-// newHosts are the names given, this machine's, and that of an address to listen on.
+// newHosts returns the names given, this machine's, and that of an address to listen on.
 func newHosts(addr string, given []string) hosts {
 	h := hosts{"localhost": true}
 	if own, err := os.Hostname(); err == nil {
@@ -26,7 +26,7 @@ func newHosts(addr string, given []string) hosts {
 	return h
 }
 
-// hostOf is the host of "host:port" or "host".
+// hostOf returns the host of "host:port" or "host".
 func hostOf(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
@@ -34,7 +34,7 @@ func hostOf(addr string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(addr, "[]")), ".")
 }
 
-// allow says whether a request may name this host. Addresses may be named: none of them resolves to
+// allow reports whether a request may name this host. Addresses may be named: none of them resolves to
 // another.
 func (h hosts) allow(addr string) bool {
 	host := hostOf(addr)
@@ -44,7 +44,7 @@ func (h hosts) allow(addr string) bool {
 	return host != "" && (h[host] || strings.HasSuffix(host, ".localhost"))
 }
 
-// SameOrigin says whether a request comes from a page of this server, or from no page. A browser sends
+// SameOrigin reports whether a request comes from a page of this server, or from no page. A browser sends
 // the page's origin with each request that may change something.
 func SameOrigin(r *http.Request) bool {
 	origin := r.Header.Values("Origin")

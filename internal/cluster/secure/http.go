@@ -114,7 +114,7 @@ func refuse(w http.ResponseWriter, text string, code int) {
 	_, _ = io.WriteString(w, text+"\n") // a caller that is gone wants no answer
 }
 
-// ofPath returns the roles for a path; nil: there is no such path.
+// ofPath returns the roles for a path, or nil if there is no such path.
 func (p Policy) ofPath(method, path string) []Role {
 	switch method {
 	case http.MethodGet, http.MethodHead:

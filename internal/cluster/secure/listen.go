@@ -68,7 +68,7 @@ func addressProblem(err error) error {
 	return err
 }
 
-// isLoopback says whether only this machine can reach the address.
+// isLoopback reports whether only this machine can reach the address.
 func isLoopback(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:

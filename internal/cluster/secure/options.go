@@ -6,33 +6,44 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options is the security of one process, as set by its flags. The zero value is plaintext on
-// loopback without identities.
+// Options configure the security of one process, as its flags set it. The zero value means
+// plaintext on loopback without identities.
 type Options struct {
-	CACert    string // PEM file: the authority that must have signed both sides' certificates
-	Cert, Key string // PEM files: this process's certificate (chain) and key
-	TokenFile string // a server's file has "role token" lines, a client's one token
+	// CACert is the PEM file of the authority that must have signed the other side's certificate.
+	CACert string
 
-	// RequireToken demands a token from every caller, also on loopback and with a certificate.
+	// Cert and Key are the PEM files of this process's certificate chain and private key. Both or
+	// neither must be set.
+	Cert, Key string
+
+	// TokenFile holds tokens. A server's file has lines of "role token", and a client's file one
+	// token.
+	TokenFile string
+
+	// RequireToken demands a token from every caller, also on loopback and beside a certificate.
 	RequireToken bool
-	// Insecure allows plaintext, and callers without identity, beyond loopback.
+
+	// Insecure allows plaintext, and callers without an identity, beyond loopback.
 	Insecure bool
 
-	// Hosts are names, beside its own, under which callers without identity may reach a server of
-	// HTTP.
+	// Hosts are names, beside its own, under which callers without an identity may reach a server
+	// of HTTP.
 	Hosts []string
 
-	// ServerName is the name that servers' certificates must have; "": the dialled address.
+	// ServerName is the name that servers' certificates must have. If it is empty, that is the
+	// dialled address.
 	ServerName string
 
-	// Role selects this process's own line in a token file with many roles, for its calls to
-	// others; "": the file's only token.
+	// Role selects this process's own line in a token file with several roles, for its calls to
+	// others. If it is empty, the file must have a single token.
 	Role Role
-	// Warn is called for what goes wrong outside of calls (such as a changed file that can't be
-	// read; what was read before stays in use); nil: not called.
+
+	// Warn is called for what goes wrong outside of calls, such as a changed file that can't be
+	// read; what was read before stays in use. It may be nil.
 	Warn func(error)
-	// Refused is called for each call that was denied or is beyond a limit. It must be quick. nil: not
-	// called.
+
+	// Refused is called for each call that was denied or is beyond a limit. It must be quick. It
+	// may be nil.
 	Refused func(Refusal)
 }
 
@@ -47,7 +58,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Hosts, "allow-host", nil, "answer HTTP callers without identity also under the host `NAME`, such as a proxy's; repeated: several (default: addresses, localhost, this host's name and that of the address listened on)")
 }
 
-// AddClientFlags defines the flags of a verb that only calls.
+// AddClientFlags defines the flags of a verb that only makes calls.
 func (o *Options) AddClientFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.CACert, "tls-ca", o.CACert, "certificate authority, PEM `FILE` (see `taxon certs`)")
 	f.StringVar(&o.Cert, "tls-cert", o.Cert, "own certificate, PEM `FILE`")
@@ -68,15 +79,16 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// mutual says whether callers can prove themselves by certificates.
+// mutual reports whether callers can prove their identity by certificates.
 func (o Options) mutual() bool { return o.CACert != "" && o.Cert != "" && o.Key != "" }
 
-// serverTLS says whether this process serves TLS.
+// serverTLS reports whether this process serves TLS.
 func (o Options) serverTLS() bool { return o.Cert != "" && o.Key != "" }
 
-// identified says whether callers need an identity.
+// identified reports whether callers need an identity.
 func (o Options) identified() bool { return o.mutual() || o.TokenFile != "" || o.RequireToken }
 
+// warn passes an error to Warn.
 func (o Options) warn(err error) {
 	if o.Warn != nil {
 		o.Warn(err)

@@ -9,17 +9,17 @@ import (
 )
 
 // Policy lists, for each full method ("/taxon.v1.Jobs/Submit"), the roles that may call it. Admin
-// is always included. A method with Anyone is open without identity.
+// may call every method. A method with Anyone may be called without an identity.
 type Policy map[string][]Role
 
-// Anyone must be alone in the list of an open method.
+// Anyone must be the only entry of the list of an open method.
 const Anyone Role = "anyone"
 
 // anyRole is for methods that every known caller may use.
 var anyRole = []Role{Submit, Worker, Store, ReadOnly, Coordinator}
 
-// DefaultPolicy covers all services of taxon's processes. A method that is missing here is open
-// to admin only, and fails a test of this package.
+// DefaultPolicy covers all services of taxon's processes. A method that is missing in it may be
+// called by admin only, and fails a test of this package.
 func DefaultPolicy() Policy {
 	p := Policy{
 		"/grpc.health.v1.Health/Check": {Anyone},
@@ -78,16 +78,18 @@ func DefaultPolicy() Policy {
 	return p
 }
 
+// methods lists the roles by the names of a service's methods.
 type methods map[string][]Role
 
+// add adds the methods of a service.
 func (p Policy) add(service string, m methods) {
 	for name, roles := range m {
 		p["/"+service+"/"+name] = roles
 	}
 }
 
-// Check reports registered methods that the policy does not name, sorted, as one error. Call it
-// after all services are registered.
+// Check returns an error that lists the registered methods which the policy does not name. It must
+// be called after all services are registered.
 func (p Policy) Check(s *grpc.Server) error {
 	var missing []string
 	for service, info := range s.GetServiceInfo() {
@@ -104,5 +106,5 @@ func (p Policy) Check(s *grpc.Server) error {
 	return fmt.Errorf("secure: no role may call %v: name them in the policy", missing)
 }
 
-// clone makes a copy for a server's own use.
+// clone returns a copy for a server's own use.
 func (p Policy) clone() Policy { return maps.Clone(p) }

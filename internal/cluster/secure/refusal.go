@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Denied says whether a call failed because one side does not accept the other: its identity,
+// Denied reports whether a call failed because one side does not accept the other: its identity,
 // role, certificate or protocol. Unlike a lost connection, this needs a change of files, flags or
 // a clock.
 func Denied(err error) bool {
@@ -26,7 +26,7 @@ func Denied(err error) bool {
 	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }
 
-// refusal ends a connection before its first call for such a reason.
+// refusal is an error that ends a connection before its first call for such a reason.
 type refusal string
 
 // refusalMark finds a refusal in the text of a call's error, which is all that gRPC keeps of it.
@@ -35,7 +35,7 @@ const refusalMark = "refused: "
 func (r refusal) Error() string { return refusalMark + string(r) }
 
 // denial turns the error of a call whose connection was refused into a plain one with code
-// Unauthenticated. Other errors stay as they are.
+// Unauthenticated. It returns other errors unchanged.
 func denial(err error) error {
 	s := status.Convert(err)
 	_, text, found := strings.Cut(s.Message(), refusalMark)
@@ -65,12 +65,15 @@ func denials() []grpc.DialOption {
 // the client's certificate after the client's handshake is done.
 type handshakeConn struct {
 	net.Conn
-	explain   func(error) error
-	first     sync.Once
-	firstRead chan struct{} // closed after the first read
-	refused   error         // error of that read; nil: none
+	explain func(error) error
+	first   sync.Once
+	// firstRead is closed after the first read.
+	firstRead chan struct{}
+	// refused is the error of that read, or nil.
+	refused error
 }
 
+// explainHandshake returns a connection that explains the error of its first read.
 func explainHandshake(conn net.Conn, explain func(error) error) *handshakeConn {
 	return &handshakeConn{Conn: conn, explain: explain, firstRead: make(chan struct{})}
 }
@@ -87,7 +90,8 @@ func (c *handshakeConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write may find the connection closed before the reader knows why.
+// Write waits for the reader's error if the connection is closed, because only the reader learns
+// why.
 func (c *handshakeConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
@@ -100,7 +104,7 @@ func (c *handshakeConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explainTLS words a permanent TLS error; other errors stay as they are.
+// explainTLS rephrases a permanent TLS error. It returns other errors unchanged.
 func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	var record tls.RecordHeaderError
 	var alert *net.OpError
@@ -119,8 +123,8 @@ func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	return err
 }
 
-// explainCertificate says why a certificate is no good, as the end of a sentence about it; "":
-// err is not about that.
+// explainCertificate says why a certificate is not accepted, as the end of a sentence about it. It
+// is empty if err is not about that.
 func (o Options) explainCertificate(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -138,7 +142,7 @@ func (o Options) explainCertificate(err error) string {
 	return ""
 }
 
-// validity is the time of a certificate, beside the clock's.
+// validity returns the time of a certificate, beside the clock's.
 func validity(c *x509.Certificate) string {
 	return fmt.Sprintf("from %s to %s (here it is %s)", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
 }
@@ -155,8 +159,8 @@ func hostsOf(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// explainPlain finds out whether a connection without TLS was closed because the other side
-// expects TLS.
+// explainPlain finds out whether a connection without TLS was closed because the other side expects
+// TLS.
 func explainPlain(err error, addr net.Addr) error {
 	if errors.Is(err, net.ErrClosed) || !speaksTLS(addr) {
 		return err
@@ -164,7 +168,8 @@ func explainPlain(err error, addr net.Addr) error {
 	return refusal("it speaks TLS: give --tls-ca, and --tls-cert with --tls-key or --token-file")
 }
 
-// speaksTLS asks a server for TLS. It sends nothing, so the server may be anybody's.
+// speaksTLS reports whether a server speaks TLS. It sends no data, so it does not matter whose
+// server it is.
 func speaksTLS(addr net.Addr) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
@@ -176,7 +181,7 @@ func speaksTLS(addr net.Addr) bool {
 	return err == nil || errors.As(err, &alert) && alert.Op == "remote error"
 }
 
-// probeTime bounds speaksTLS, as a process that is being replaced may not answer.
+// probeTime bounds speaksTLS, because a process that is being replaced may not answer.
 const probeTime = 2 * time.Second
 
 // CheckServes reports what would make others refuse this process when they call it at an address:

@@ -9,17 +9,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Refusal is a call that a server refused: without identity (Unauthenticated), not for its caller
-// (PermissionDenied), or beyond a limit (ResourceExhausted).
+// Refusal is a call that a server refused: without an identity (Unauthenticated), not allowed to
+// its caller (PermissionDenied), or beyond a limit (ResourceExhausted).
 type Refusal struct {
 	Code codes.Code
-	Call string // full method, or method and path of a page
-	By   string // as Caller gives it; empty: not known
-	From string // host of the caller; empty: not known
+	// Call is the full method, or the method and path of a page.
+	Call string
+	// By is the caller, as Caller returns it. It is empty if it is not known.
+	By string
+	// From is the host of the caller. It is empty if it is not known.
+	From string
 	Why  string
 }
 
-// note tells of an error, if it refuses the call.
+// note reports an error that refuses a call.
 func (g *guard) note(err error, call, by, from string) {
 	switch s := status.Convert(err); s.Code() {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted:
@@ -41,7 +44,7 @@ func (g *guard) noteCall(ctx context.Context, err error, call string) {
 	g.note(err, call, Caller(ctx), from)
 }
 
-// watchUnary and watchStream note what services refuse, behind admit.
+// watchUnary and watchStream report what services refuse after admit has allowed the call.
 func (g *guard) watchUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	reply, err := handle(ctx, req)
 	g.noteCall(ctx, err, info.FullMethod)

@@ -10,26 +10,32 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Role is what a caller may do. A caller can have several.
+// Role is a set of things that a caller may do. A caller can have several roles.
 type Role string
 
 // The roles.
 const (
-	Submit      Role = "submit"      // users: jobs, their results, the cluster's state
-	Worker      Role = "worker"      // leases tasks, reads and writes values
-	Store       Role = "store"       // a shard: announces itself, repairs itself from its peers
-	ReadOnly    Role = "read-only"   // lists, status, metrics
-	Coordinator Role = "coordinator" // the coordinator as a caller of the stores
-	Admin       Role = "admin"       // everything
+	// Submit is for users: jobs, their results, the state of the cluster.
+	Submit Role = "submit"
+	// Worker leases tasks, and reads and writes values.
+	Worker Role = "worker"
+	// Store is a shard, which registers itself and repairs itself from other shards.
+	Store Role = "store"
+	// ReadOnly may read lists, status and metrics.
+	ReadOnly Role = "read-only"
+	// Coordinator is the coordinator as a caller of the stores.
+	Coordinator Role = "coordinator"
+	// Admin may do everything.
+	Admin Role = "admin"
 )
 
-// Roles lists all roles, as help texts show them.
+// roles lists all roles in the order of help texts.
 var roles = []Role{Submit, Worker, Store, ReadOnly, Coordinator, Admin}
 
-// Roles gives the names of all roles.
+// Roles returns the names of all roles.
 func Roles() []string { return RoleNames(roles) }
 
-// ParseRole checks the name of a role.
+// ParseRole returns the role of a name.
 func ParseRole(name string) (Role, error) {
 	if r := Role(name); slices.Contains(roles, r) {
 		return r, nil
@@ -37,7 +43,7 @@ func ParseRole(name string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: there are %s", name, strings.Join(Roles(), ", "))
 }
 
-// ParseRoles checks the values of --role and removes repeats.
+// ParseRoles returns the roles of names, without repetitions.
 func ParseRoles(names []string) (out []Role, err error) {
 	for _, name := range names {
 		r, err := ParseRole(name)
@@ -57,7 +63,7 @@ func ParseRoles(names []string) (out []Role, err error) {
 // roleURN is the prefix of a role in a certificate's URI.
 const roleURN = "urn:taxon:role:"
 
-// certificateRoles are the roles in a certificate, without unknown ones.
+// certificateRoles returns the roles in a certificate, without unknown ones.
 func certificateRoles(cert *x509.Certificate) []Role {
 	var out []Role
 	for _, u := range cert.URIs {
@@ -72,28 +78,30 @@ func certificateRoles(cert *x509.Certificate) []Role {
 
 // Identity says who makes a call.
 type Identity struct {
-	Name  string // for errors: the token, or the certificate's name
+	// Name is used in errors: the token, or the certificate's name.
+	Name  string
 	Roles []Role
-	// Caller is short and lasts: the certificate's name, or "token:" and digits of its SHA-256.
+	// Caller is short and permanent: the certificate's name, or "token:" and digits of the token's
+	// SHA-256.
 	Caller string
 }
 
 // callerKey is the key of a call's Identity.Caller in its context.
 type callerKey struct{}
 
-// with is the context of a call that the identity makes.
+// with returns the context of a call that the identity makes.
 func (id Identity) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, id.Caller)
 }
 
-// Caller names who makes the call of a handler's context, as Identity.Caller does. Empty: the
-// server knows nobody, or the call came from within the process.
+// Caller returns the Identity.Caller of the call that a handler's context belongs to. It is empty
+// if the server identifies nobody, or if the call is from within the process.
 func Caller(ctx context.Context) string {
 	name, _ := ctx.Value(callerKey{}).(string)
 	return name
 }
 
-// May says whether the identity has one of the allowed roles. Admin may do everything.
+// May reports whether the identity has one of the allowed roles, or Admin.
 func (id Identity) May(allowed []Role) bool {
 	return slices.ContainsFunc(id.Roles, func(r Role) bool { return r == Admin || slices.Contains(allowed, r) })
 }

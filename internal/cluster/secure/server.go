@@ -38,7 +38,7 @@ const (
 	pingWait  = 5 * time.Second
 )
 
-// ServerOptions are the options for this process's grpc.Server: TLS, checks of identities against
+// ServerOptions returns the options for this process's grpc.Server: TLS, checks of identities against
 // the policy, bounds, keepalive. Files are read here for the first time, so that their errors
 // show before the process is ready.
 func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
@@ -73,15 +73,19 @@ func (o Options) ServerOptions(p Policy) ([]grpc.ServerOption, error) {
 
 // guard decides whether a call is allowed.
 type guard struct {
-	policy       Policy
-	identified   bool // callers need an identity
-	mutual       bool // a certificate is an identity
+	policy Policy
+	// identified says that callers need an identity.
+	identified bool
+	// mutual says that a certificate is an identity.
+	mutual       bool
 	requireToken bool
-	tokens       *watched[[]tokenEntry] // nil: none
-	refused      func(Refusal)          // nil: not called
+	// tokens is nil if tokens are not accepted.
+	tokens *watched[[]tokenEntry]
+	// refused is Options.Refused.
+	refused func(Refusal)
 }
 
-// newGuard makes the guard of a policy. own is the role of tokens without a role.
+// newGuard returns the guard of a policy. own is the role of tokens without a role.
 func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 	g := &guard{policy: p.clone(), identified: o.identified(), mutual: o.mutual(), requireToken: o.RequireToken, refused: o.Refused}
 	if o.TokenFile != "" {
@@ -94,7 +98,7 @@ func (o Options) newGuard(p Policy, own Role) (*guard, error) {
 	return g, nil
 }
 
-// admit is called with each call's header, in the connection's reader, so it must be quick.
+// admit checks a call by its header. It runs in the connection's reader, so it must be quick.
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if err := sameProtocol(info); err != nil {
 		g.noteCall(ctx, err, info.FullMethodName)
@@ -128,10 +132,10 @@ func sameProtocol(info *tap.Info) error {
 	return nil
 }
 
-// open says whether a method answers everyone.
+// open reports whether a method may be called without an identity.
 func open(allowed []Role) bool { return len(allowed) == 1 && allowed[0] == Anyone }
 
-// identify returns a call's identity: that of its token, else that of its certificate.
+// identify returns a call's identity: that of its token, or else that of its certificate.
 func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, error) {
 	var tls credentials.TLSInfo
 	if p, ok := peer.FromContext(ctx); ok {
@@ -144,7 +148,7 @@ func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, err
 	return g.known(values, tls)
 }
 
-// roleError says which roles something needs.
+// roleError says which roles a call needs.
 func roleError(what string, id Identity, allowed []Role) error {
 	if !slices.Contains(allowed, Admin) {
 		allowed = append(slices.Clone(allowed), Admin)
@@ -153,7 +157,7 @@ func roleError(what string, id Identity, allowed []Role) error {
 		what, strings.Join(RoleNames(allowed), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
-// known is identify on the headers and the TLS state.
+// known returns the identity of a call by its headers and its TLS state.
 func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity, error) {
 	unknown := func(why string) (Identity, error) { return Identity{}, status.Error(codes.Unauthenticated, why) }
 	if len(authorization) > 1 {
@@ -185,7 +189,7 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 	return unknown("a certificate is needed: give --tls-cert and --tls-key")
 }
 
-// RoleNames gives the names of roles.
+// RoleNames returns the names of roles.
 func RoleNames(roles []Role) []string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
@@ -194,9 +198,9 @@ func RoleNames(roles []Role) []string {
 	return names
 }
 
-// Register adds the health service, in which the named services and the whole server are serving,
-// and reflection. Set and Shutdown of the result change the health. Call it after the process's
-// own services are registered.
+// Register adds reflection and the health service, in which the named services and the whole server
+// are serving. Set and Shutdown of the result change the health. It must be called after the
+// process's own services are registered.
 func Register(s *grpc.Server, services ...string) *health.Server {
 	h := health.NewServer()
 	for _, name := range services {

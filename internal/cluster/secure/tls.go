@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// pair is a process's certificate and the authority that it trusts; either may be missing.
+// pair is a process's certificate and the authority that it trusts. Either may be nil.
 type pair struct {
 	cert *tls.Certificate
 	pool *x509.CertPool
@@ -30,7 +30,7 @@ func (o Options) watchPair() (*watched[pair], error) {
 	return watch(paths, o.warn, o.loadPair)
 }
 
-// CertificateExpiry is when the process's own certificate expires. Zero: it has none, or it can't be read.
+// CertificateExpiry returns when the process's own certificate expires. It is zero if there is none that can be read.
 func (o Options) CertificateExpiry() time.Time {
 	p, err := o.loadPair()
 	if err != nil || p.cert == nil {
@@ -39,6 +39,7 @@ func (o Options) CertificateExpiry() time.Time {
 	return p.cert.Leaf.NotAfter
 }
 
+// loadPair loads the files of the options.
 func (o Options) loadPair() (pair, error) {
 	var p pair
 	if o.CACert != "" {
@@ -69,7 +70,7 @@ func (o Options) loadPair() (pair, error) {
 	return p, nil
 }
 
-// serverConfig is the TLS configuration of a listening process. Callers without a certificate may
+// serverConfig returns the TLS configuration of a listening process. Callers without a certificate may
 // connect, and are then refused call by call, so that health stays open. A certificate of another
 // authority ends the handshake.
 func serverConfig(files *watched[pair], protocols []string) *tls.Config {
@@ -86,13 +87,15 @@ func serverConfig(files *watched[pair], protocols []string) *tls.Config {
 	}
 }
 
-// clientCreds uses the present files for each connection.
+// clientCreds are the credentials of a client. They use the present files for each connection.
 type clientCreds struct {
 	o     Options
 	files *watched[pair]
-	name  string // overrides the server's name; "": the dialled one
+	// name overrides the server's name. If it is empty, that is the dialled name.
+	name string
 }
 
+// current returns the credentials from the present files.
 func (c *clientCreds) current(p pair) credentials.TransportCredentials {
 	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name, VerifyConnection: func(s tls.ConnectionState) error {
 		if why := wrongRole(s.PeerCertificates[0]); why != "" {
@@ -139,9 +142,9 @@ func (c *clientCreds) OverrideServerName(name string) error {
 	return nil
 }
 
-// wrongRole says why a certificate is not a server's, as the end of a sentence about it: it is
-// for something else. A worker of our own authority must not pass for the coordinator. A
-// certificate without roles, from elsewhere, is judged by its name.
+// wrongRole says why a certificate is not a server's, as the end of a sentence about it: it is for
+// another role. A worker of the same authority must not pass for the coordinator. A certificate
+// without roles, from another authority, is judged by its name.
 func wrongRole(cert *x509.Certificate) string {
 	have := certificateRoles(cert)
 	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// minTokenBytes keeps guessable words out of token files. `taxon certs token` makes 43 characters
+// minTokenBytes excludes guessable words from token files. `taxon certs token` makes 43 characters
 // from 32 random bytes.
 const minTokenBytes = 16
 
@@ -24,13 +24,15 @@ const hashPrefix = "sha256:"
 
 // tokenEntry is one line of a token file.
 type tokenEntry struct {
-	role  Role // "" in a client's file
-	hash  [sha256.Size]byte
-	plain string // "" if the file has only the hash
+	// role is empty in a client's file.
+	role Role
+	hash [sha256.Size]byte
+	// plain is empty if the file has only the hash.
+	plain string
 }
 
-// parseTokens reads a token file: `role token` or `token` a line; `#` opens a comment; the token
-// may be sha256:HEX. Errors name lines, never their content.
+// parseTokens reads a token file. A line is `role token` or `token`, `#` begins a comment, and a
+// token may be sha256:HEX. Errors name lines, never their content.
 func parseTokens(path string, data []byte) ([]tokenEntry, error) {
 	var out []tokenEntry
 	for i, line := range bytes.Split(data, []byte("\n")) {
@@ -63,6 +65,7 @@ func parseTokens(path string, data []byte) ([]tokenEntry, error) {
 	return out, nil
 }
 
+// set parses a token.
 func (e *tokenEntry) set(word string) error {
 	if digits, ok := strings.CutPrefix(word, hashPrefix); ok {
 		sum, err := hex.DecodeString(digits)
@@ -84,8 +87,8 @@ func (e *tokenEntry) set(word string) error {
 	return nil
 }
 
-// serverTokens reads a file in which every line must have a role. A line without one is refused,
-// or counts as own if that is given.
+// serverTokens reads a file in which every line must have a role. A line without a role gets the
+// role own, or is refused if own is empty.
 func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	data, err := readFile(path, true)
 	if err != nil {
@@ -107,7 +110,7 @@ func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	return entries, nil
 }
 
-// clientToken reads the token for calls: the file's only one, or that of role.
+// clientToken returns the token for calls: the only one of the file, or that of role.
 func clientToken(path string, role Role) (string, error) {
 	data, err := readFile(path, true)
 	if err != nil {
@@ -136,7 +139,7 @@ func clientToken(path string, role Role) (string, error) {
 	return mine.plain, nil
 }
 
-// lookUp finds the roles of a token. It compares all hashes, in constant time.
+// lookUp returns the roles of a token. It compares all hashes, each in constant time.
 func lookUp(entries []tokenEntry, token string) []Role {
 	sum := sha256.Sum256([]byte(token))
 	var out []Role
@@ -148,35 +151,37 @@ func lookUp(entries []tokenEntry, token string) []Role {
 	return out
 }
 
-// tokenCaller names a token in lists and logs, without anything of use to a thief.
+// tokenCaller names a token in lists and logs, without anything that a thief could use.
 func tokenCaller(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "token:" + hex.EncodeToString(sum[:4])
 }
 
-// Token files in a folder. ROLE.token is for callers of that role. The servers' files have the
-// hashes of all tokens, and only their own in plain. So the file of a store gives a thief no more
-// than the store's role.
 const (
-	tokenEnding    = ".token"
-	serverEnding   = ".tokens"
-	previousEnding = ".token.previous" // hash of the token before the last renewal
+	// tokenEnding is the ending of a caller's file, ROLE.token. serverEnding is that of a server's
+	// file, which has the hashes of all tokens, and only its own in plain. So the file of a store
+	// gives a thief no more than the store's role.
+	tokenEnding  = ".token"
+	serverEnding = ".tokens"
+	// previousEnding is the ending of the file with the hash of the token before the last renewal.
+	previousEnding = ".token.previous"
 )
 
-// servers are the roles whose processes check tokens; a worker does so for its metrics.
+// servers are the roles whose processes check tokens. A worker does so for its metrics.
 var servers = []Role{Coordinator, Store, Worker}
 
-// TokenFiles lists the files that MakeTokens wrote or found.
+// TokenFiles is a file that MakeTokens wrote or found.
 type TokenFiles struct {
 	Role Role
 	Path string
-	Made bool // false: the existing token was kept
+	// Made is false if an existing token was kept.
+	Made bool
 }
 
-// MakeTokens makes a token for each role that has none in the folder or, with renew, new ones for
-// the given roles; then it writes the servers' files with all tokens. A replaced token is
-// accepted until the next renewal, so that callers can be changed one after the other. It returns
-// the callers' files and the servers'.
+// MakeTokens makes a token for each wanted role that has none in the folder, or with renew a new
+// one for each. Then it writes the servers' files with all tokens. A replaced token is accepted
+// until the next renewal, so that callers can be changed one after the other. It returns the
+// callers' files and the servers'.
 func MakeTokens(dir string, wanted []Role, renew bool) (callers []TokenFiles, serverFiles []string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
@@ -202,6 +207,7 @@ func MakeTokens(dir string, wanted []Role, renew bool) (callers []TokenFiles, se
 	return callers, serverFiles, nil
 }
 
+// makeToken makes the token of one role.
 func makeToken(dir string, role Role, renew bool) (TokenFiles, error) {
 	f := TokenFiles{Role: role, Path: filepath.Join(dir, string(role)+tokenEnding)}
 	old, err := clientToken(f.Path, "")
@@ -223,13 +229,13 @@ func makeToken(dir string, role Role, renew bool) (TokenFiles, error) {
 	return f, writeFile(f.Path, []byte(base64.RawURLEncoding.EncodeToString(b)+"\n"), 0o600)
 }
 
-// hashed is the form of a token that a server's file holds.
+// hashed returns the form of a token that a server's file holds.
 func hashed(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
-// serverFile is the text of one server's file.
+// serverFile returns the text of one server's file.
 func serverFile(dir string, server Role) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# made by `taxon certs token`: a role and its token or hash a line\n")
