@@ -77,16 +77,16 @@ type jobState struct {
 	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
 
 	Speculated, Rollbacks uint32            `json:",omitempty"`
-	Recomputed            uint32            `json:"Remade,omitempty"`
-	RolledTo              uint32            `json:",omitempty"`           // sweep that the last rollback went back to
-	Futile                uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
-	Failed                *failedTask       `json:",omitempty"`           // where it failed
-	Past                  []pastStep        `json:",omitempty"`           // steps that are still referred to, see recompute.go
-	Recomputes            map[uint64]uint32 `json:"Remakes,omitempty"`    // how often a task was recomputed, by recomputeKey
-	Nodes, Terminals      int               `json:",omitempty"`           // of a job whose values were dropped
-	Lost                  bool              `json:",omitempty"`           // it was done, but its weights are missing from the store
-	Digest                *Digest           `json:",omitempty"`           // of the weights of a job that is done
-	CriteriaBefore        []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
+	Recomputed            uint32            `json:",omitempty"`
+	RolledTo              uint32            `json:",omitempty"` // sweep that the last rollback went back to
+	Futile                uint32            `json:",omitempty"` // rollbacks since it got further, or was resumed
+	Failed                *failedTask       `json:",omitempty"` // where it failed
+	Past                  []pastStep        `json:",omitempty"` // steps that are still referred to, see recompute.go
+	Recomputes            map[uint64]uint32 `json:",omitempty"` // how often a task was recomputed, by recomputeKey
+	Nodes, Terminals      int               `json:",omitempty"` // of a job whose values were dropped
+	Lost                  bool              `json:",omitempty"` // it was done, but its weights are missing from the store
+	Digest                *Digest           `json:",omitempty"` // of the weights of a job that is done
+	CriteriaBefore        []pastCriteria    `json:",omitempty"` // oldest first
 }
 
 // traceRecord is a line of the trace; Certificate is nil where it was not computed.
@@ -178,8 +178,8 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 	return j, nil
 }
 
-// errOldState refuses the state of an earlier version.
-var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
+// errOtherVersion refuses the state of another version.
+var errOtherVersion = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
 // errUnknownKind refuses the record of a version that knows more kinds.
 var errUnknownKind = errors.New("written by another version of taxon")

@@ -29,7 +29,7 @@ type pastStep struct {
 	Step     method.Step
 	From     values // what its tasks read
 	Attempts []uint32
-	Late     []uint32 `json:"Cut,omitempty"` // tasks that were late: see method.LateShort
+	Late     []uint32 `json:",omitempty"` // tasks that were late: see method.LateShort
 }
 
 // recompute is a task of a past step that runs again.

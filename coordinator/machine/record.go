@@ -41,10 +41,10 @@ type Record struct {
 	Asked    bool        `json:",omitempty"` // discard: by a user
 	By       string      `json:",omitempty"` // identity of the caller who asked for it; empty: nobody, or not known
 
-	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
-	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
-	Failed   *failedTask     `json:",omitempty"`     // fail: where
-	Digest   *Digest         `json:",omitempty"`     // digested
+	Lost     []taxonv1.Place `json:",omitempty"` // missing: values of past steps
+	Criteria *StopCriteria   `json:",omitempty"` // resume: what changes of them
+	Failed   *failedTask     `json:",omitempty"` // fail: where
+	Digest   *Digest         `json:",omitempty"` // digested
 
 	prepared *prepared // submit: saves apply the planning; nil when replayed
 	restored *job      // restore: the same
@@ -66,22 +66,22 @@ const (
 	recordTimeUp    recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
 	recordCancel    recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
 	recordCancelOK  recordKind = "cancelled"
-	recordMissing   recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are recomputed
-	recordRollback  recordKind = "rollback" // Job waits until its last checkpoint is loaded
-	recordRolled    recordKind = "rolled"   // Job continues from the state Payload, or from its beginning
-	recordForget    recordKind = "forget"   // the ended Job is no longer known
-	recordNote      recordKind = "note"     // Reason goes into the Job's log, nothing else
-	recordDiscard   recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
-	recordResume    recordKind = "reopen"   // the ended Job is queued again
-	recordDrain     recordKind = "drain"    // Worker gets no more tasks
-	recordShard     recordKind = "shard"    // store shard Worker is at address Name
-	recordUnshard   recordKind = "unshard"  // store shard Worker is no longer known
-	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
-	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
-	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
-	recordClock     recordKind = "clock"    // the time is At; with Last, the time since then does not count as age of values
-	recordIdle      recordKind = "idle"     // Job waits for Reason, and its clock stands
-	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
+	recordMissing   recordKind = "missing"   // Task's attempt under Epoch missed the values Lost: they are recomputed
+	recordRollback  recordKind = "rollback"  // Job waits until its last checkpoint is loaded
+	recordRolled    recordKind = "rolled"    // Job continues from the state Payload, or from its beginning
+	recordForget    recordKind = "forget"    // the ended Job is no longer known
+	recordNote      recordKind = "note"      // Reason goes into the Job's log, nothing else
+	recordDiscard   recordKind = "discard"   // the ended Job's values are dropped: Reason
+	recordResume    recordKind = "resume"    // the ended Job is queued again
+	recordDrain     recordKind = "drain"     // Worker gets no more tasks
+	recordShard     recordKind = "shard"     // store shard Worker is at address Name
+	recordUnshard   recordKind = "unshard"   // store shard Worker is no longer known
+	recordWeights   recordKind = "weights"   // the weights of the Job, which is done, are lost: Reason
+	recordEvaluated recordKind = "evaluated" // Job's weights have been evaluated: it continues, or with a Reason ends
+	recordDigested  recordKind = "digested"  // Job's weights have the Digest, or can't be read: Reason
+	recordClock     recordKind = "clock"     // the time is At; with Last, the time since then does not count as age of values
+	recordIdle      recordKind = "idle"      // Job waits for Reason, and its clock stands
+	recordRecover   recordKind = "recover"   // the coordinator is back; the time since Last does not count
 )
 
 // loss says how an attempt was lost.
@@ -153,9 +153,6 @@ func (m *Machine) apply(r *Record) error {
 	if j == nil {
 		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
 	}
-	if j.stage == stageDigest && (r.Kind == recordResume || r.Kind == recordDiscard || r.Kind == recordWeights) {
-		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At) // of an older journal: the job was done without a digest
-	}
 	switch r.Kind {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
@@ -203,7 +200,7 @@ func (m *Machine) apply(r *Record) error {
 		return j.compact()
 	case recordEvaluated:
 		if j.stage != stageEvaluate {
-			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
+			return fmt.Errorf("job %s: record evaluated, but nothing was to be evaluated", j.ID)
 		}
 		j.enter(stageTrain, r.At)
 		if r.Reason != "" {

@@ -48,7 +48,7 @@ type jobSnapshot struct {
 	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
 	Again         []uint32       `json:",omitempty"`
 	Log           jobLog
-	Recomputing   []recompute `json:"Remaking,omitempty"`
+	Recomputing   []recompute `json:",omitempty"`
 }
 
 // stage is the stage that the job was in.
@@ -69,9 +69,9 @@ func (s *jobSnapshot) stage() stage {
 type taskSnapshot struct {
 	State     taskState   `json:",omitempty"`
 	Attempt   uint32      `json:",omitempty"`
-	Committed uint32      `json:",omitempty"` // 0 of a done task: its last attempt
+	Committed uint32      `json:",omitempty"`
 	Away      uint32      `json:",omitempty"`
-	Late      bool        `json:"Cut,omitempty"`
+	Late      bool        `json:",omitempty"`
 	Epoch     uint64      `json:",omitempty"`
 	Worker    string      `json:",omitempty"`
 	NotBefore Tick        `json:",omitempty"`
@@ -83,8 +83,8 @@ type taskSnapshot struct {
 
 type leaseSnapshot struct {
 	Job     string
-	Attempt uint32 `json:",omitempty"` // 0: the task's last
-	Step    uint32 `json:",omitempty"` // 0: the one under way
+	Attempt uint32
+	Step    uint32
 	Task    uint32
 	Epoch   uint64
 	Batch   uint64 `json:",omitempty"` // 0: Epoch
@@ -161,7 +161,7 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot: %w", err)
 	}
 	if s.Version != snapshotVersion {
-		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOtherVersion)
 	}
 	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	if planted("forget the epoch in a snapshot") {
@@ -208,9 +208,6 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 // restoreLease makes a lease from a snapshot.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
-	if l.step == 0 {
-		l.step = j.step.number
-	}
 	switch {
 	case l.recomputing():
 		if r := j.findRecompute(l.step, l.task); r == nil || r.Epoch != l.epoch {
@@ -219,11 +216,7 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
 		return fmt.Errorf("lease %d is of no running task", l.epoch)
 	default:
-		t := &j.step.tasks[l.task]
-		t.live++
-		if l.attempt == 0 {
-			l.attempt = t.attempt
-		}
+		j.step.tasks[l.task].live++
 	}
 	m.addLease(l)
 	return nil
@@ -278,9 +271,6 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		switch k.State {
 		case taskDone:
 			j.step.done++
-			if t.committed == 0 {
-				t.committed = t.attempt
-			}
 		case taskRunning:
 			j.step.live++
 		case taskAbandoned:
@@ -344,7 +334,7 @@ func (m *Machine) Recover(now Tick) []Action {
 		switch {
 		case j.stage == stageSave:
 			m.out = append(m.out, m.save(j, now, true))
-		case j.stage == stageDigest, m.limits.Digests && j.exportable() && j.Digest == nil: // of an older journal
+		case j.stage == stageDigest:
 			m.out = append(m.out, DigestWeights{Job: j.ID})
 		}
 	}
