@@ -116,7 +116,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/pflag":           {"internal/cluster/secure", "internal/cluster/metrics", "cmd/taxon"},
 	"golang.org/x/net":                 {"internal/cluster/secure"},
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
-	"gonum.org/v1/plot":                {"internal/app/tune", "test/bench/versus", "test/papers"},
+	"gonum.org/v1/plot":                {"test/bench/versus", "test/papers"},
 	"golang.org/x/text":                {"internal/data/lint", "internal/data/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/export", "internal/hadoop/mapreduce", "internal/model", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/app/serve"},
