@@ -113,6 +113,7 @@ var thirdParty = map[string][]string{
 	"github.com/prometheus":            {"internal/cluster/metrics"},
 	"github.com/go-json-experiment":    {"internal/app/serve"},
 	"github.com/spf13/cobra":           {"cmd/taxon"},
+	"go.yaml.in/yaml/v4":               {"cmd/taxon"},
 	"github.com/spf13/pflag":           {"internal/cluster/secure", "internal/cluster/metrics", "cmd/taxon"},
 	"golang.org/x/net":                 {"internal/cluster/secure"},
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
