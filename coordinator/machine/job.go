@@ -285,9 +285,6 @@ func (j *job) stoppedBy() string {
 // recompute such values.
 func (j *job) keepSteps() []uint32 {
 	steps := append(j.referred(), j.FinalStep)
-	if planted("drop too early") {
-		steps = append(j.Values.latest(), j.FinalStep)
-	}
 	for _, p := range j.Past {
 		steps = append(steps, p.From.steps()...)
 	}

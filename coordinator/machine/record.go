@@ -100,10 +100,8 @@ const (
 func (m *Machine) decide(r Record) {
 	r.At = m.now
 	out, records := m.out, m.records
-	if !planted("forget the record of a loss") || r.Kind != recordLost {
-		m.out = append(m.out, Persist{Record: r})
-		m.records++
-	}
+	m.out = append(m.out, Persist{Record: r})
+	m.records++
 	m.tellRecord(&r)
 	before := len(m.out)
 	if err := m.apply(&r); err != nil {
@@ -430,9 +428,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
 	attempts := make([]uint32, len(s.tasks))
 	for n := range s.tasks {
-		if attempts[n] = s.tasks[n].committed; planted("commit the last attempt") {
-			attempts[n] = s.tasks[n].attempt
-		}
+		attempts[n] = s.tasks[n].committed
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts

@@ -177,9 +177,6 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOtherVersion)
 	}
 	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
-	if planted("forget the epoch in a snapshot") {
-		m.lastEpoch = 0
-	}
 	for _, w := range s.Workers {
 		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, cores: w.Cores, version: w.Version, draining: w.Draining})
 	}
