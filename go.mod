@@ -77,3 +77,6 @@ tool (
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )
+
+// Arrow's library alone imports it, for what taxon does not use: see docs/decisions/0060.
+replace github.com/goccy/go-json => ./internal/tools/gojson
