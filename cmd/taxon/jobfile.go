@@ -110,7 +110,8 @@ func parseSettings(path string, data []byte) ([]setting, error) {
 		}
 		for _, item := range items {
 			if item.Kind != yaml.ScalarNode || name.Kind != yaml.ScalarNode {
-				return nil, fs.Inputf(path, int64(item.Line), "only plain values, quoted values and lists of them are read: quote it")
+				return nil, fs.Inputf(path, int64(item.Line),
+					"only plain values, quoted values and lists of them are read: quote it")
 			}
 			s.values = append(s.values, item.Value)
 		}

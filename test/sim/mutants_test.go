@@ -80,7 +80,8 @@ func overlay(t *testing.T, mutants ...mutant) string {
 			texts[source] = string(data)
 		}
 		if n := strings.Count(texts[source], m.old); n != 1 {
-			t.Errorf("mutants/%s.patch: its old lines are %d times in %s, want once: write the patch anew\n%s", m.name, n, m.file, m.old)
+			t.Errorf("mutants/%s.patch: its old lines are %d times in %s, want once: write the patch anew\n%s",
+				m.name, n, m.file, m.old)
 		}
 		texts[source] = strings.Replace(texts[source], m.old, m.new, 1)
 		replace[source] = filepath.Join(dir, filepath.Base(source))
@@ -136,7 +137,8 @@ func TestMutants(t *testing.T) {
 	}
 	for _, m := range readMutants(t) {
 		t.Run(m.name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-overlay", overlay(t, m), "-run", "^TestMutants$", "taxon/test/sim")
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-overlay", overlay(t, m),
+				"-run", "^TestMutants$", "taxon/test/sim")
 			cmd.Env = append(os.Environ(), envMutant+"="+m.what)
 			out, err := cmd.CombinedOutput()
 			if t.Logf("%s", out); err != nil {

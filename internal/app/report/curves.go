@@ -60,16 +60,21 @@ func WriteCurves(w io.Writer, xName, yName string, curves []Curve) error {
 <rect width="100%%" height="100%%" fill="#fff"/>
 `, curvesWidth, bottom+curvesBottom, title)
 	for _, y := range ticks(loY, hiY, false) {
-		fmt.Fprintf(&b, `<path d="M%.1f %.1fH%.1f" stroke="#ddd"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
+		fmt.Fprintf(&b, `<path d="M%.1f %.1fH%.1f" stroke="#ddd"/>`+
+			`<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			curvesLeft, py(y), curvesWidth-curvesRight, curvesLeft-8, py(y)+4, strconv.FormatFloat(y, 'g', 4, 64))
 	}
 	for _, x := range logTicks(loX, hiX) {
-		fmt.Fprintf(&b, `<path d="M%.1f %.1fV%.1f" stroke="#ddd"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
+		fmt.Fprintf(&b, `<path d="M%.1f %.1fV%.1f" stroke="#ddd"/>`+
+			`<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
 			px(x), top, bottom, px(x), bottom+18, strconv.FormatFloat(x, 'g', 4, 64))
 	}
-	fmt.Fprintf(&b, `<path d="M%.1f %.1fV%.1fH%.1f" fill="none" stroke="#222"/>`+"\n", curvesLeft, top, bottom, curvesWidth-curvesRight)
-	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, (curvesLeft+curvesWidth-curvesRight)/2, bottom+38, html.EscapeString(xName))
-	fmt.Fprintf(&b, `<text transform="translate(16 %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (top+bottom)/2, html.EscapeString(yName))
+	fmt.Fprintf(&b, `<path d="M%.1f %.1fV%.1fH%.1f" fill="none" stroke="#222"/>`+"\n",
+		curvesLeft, top, bottom, curvesWidth-curvesRight)
+	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+		(curvesLeft+curvesWidth-curvesRight)/2, bottom+38, html.EscapeString(xName))
+	fmt.Fprintf(&b, `<text transform="translate(16 %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
+		(top+bottom)/2, html.EscapeString(yName))
 
 	for i, c := range curves {
 		color := curveColors[i%len(curveColors)]
@@ -95,7 +100,8 @@ func WriteCurves(w io.Writer, xName, yName string, curves []Curve) error {
 			curvesLeft, y, curveColors[i], curvesLeft+32, y+4, html.EscapeString(name))
 	}
 	y := curvesTop + curvesRow*float64(len(legend))
-	fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="6" fill="none" stroke="#000"/><text x="%.1f" y="%.1f">chosen</text>`+"\n</svg>\n",
+	fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="6" fill="none" stroke="#000"/>`+
+		`<text x="%.1f" y="%.1f">chosen</text>`+"\n</svg>\n",
 		curvesLeft+12, y, curvesLeft+32, y+4)
 	_, err := io.WriteString(w, b.String())
 	return err
