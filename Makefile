@@ -122,7 +122,7 @@ sim: ## a thousand simulated clusters with every fault; SIM_SEED=n plays one aga
 	SIM_SEEDS=1000 go test -count=1 -v -run TestSimulation ./test/sim
 
 sim-mutants: ## bugs planted on purpose, each of which the simulation must find
-	go test -count=1 -tags mutant -v -run TestMutants ./test/sim
+	SIM_MUTANTS=1 go test -count=1 -timeout 1h -v -run TestMutants ./test/sim
 
 chaos: ## kill random processes of a cluster while it trains, 20 runs: TAXON_DATA=DIR make chaos
 	TAXON_CHAOS_RUNS=$${TAXON_CHAOS_RUNS:-20} go test -count=1 -timeout 2h -v ./test/chaos

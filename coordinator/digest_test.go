@@ -93,26 +93,6 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A job that was done before there were digests has one made when the server starts.
-func TestDigestOfBefore(t *testing.T) {
-	store, digester, kept := newToyStore(), &toyDigester{}, &memoryJournal{}
-	config := coordinator.Config{Store: store, Journal: kept}
-	c := newCluster(t, config)
-	job := c.submit("j", machinetest.Spec("twoblock", 2))
-	c.work(2, store)
-	if st := c.wait(job); st.State != taxonv1.JobState_JOB_STATE_DONE || st.WeightsSha256 != "" {
-		t.Fatalf("done: %v", st)
-	}
-	c.stop()
-	config.Snapshot, config.Records = kept.Contents()
-	config.Digester = digester
-	c = newCluster(t, config)
-	eventually(t, "the job has a digest", func() bool {
-		st, err := c.jobs.Status(t.Context(), &taxonv1.StatusRequest{Job: job})
-		return err == nil && st.State == taxonv1.JobState_JOB_STATE_DONE && st.WeightsSha256 == "5ac3"
-	})
-}
-
 // A cancelled job waits for no digest: the store need not come back for it.
 func TestCancelledWithoutDigest(t *testing.T) {
 	store, digester := newToyStore(), &toyDigester{err: errAway}

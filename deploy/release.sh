@@ -46,8 +46,8 @@ mkdir "$built"
 echo hatchling==1.33.0 >"$work/constraints"
 export PIP_CONSTRAINT=$work/constraints
 
-# Licences: of each module that is compiled in, its name, version and licence files, whole.
-modules=$(go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/taxon | sort -u)
+# Licences: of each module that is compiled in and not of this repository, its name, version and licence files, whole.
+modules=$(go list -deps -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/taxon | sort -u)
 while read -r path v dir; do
 	files=$(find "$dir" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'unlicense*' \) | sort)
 	[ -n "$files" ] || { echo "$path $v has no licence file" >&2; exit 1; }

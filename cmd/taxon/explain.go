@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,8 +49,7 @@ func newExplainCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
-		f.Var(&textSwitch{&o.Data.Text}, "text", "instances are texts: the arguments, or LABEL<TAB>text lines of --data")
-		f.Lookup("text").NoOptDefVal = "true"
+		f.BoolVar(&o.Data.Text, "text", false, "instances are texts: the arguments, or LABEL<TAB>text lines of --data")
 		f.StringVar(&o.Data.Path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
 		formatFlag(f, &o.Data.Table)
 		f.BoolVar(&o.Data.ZeroBased, "zero-based", false, "feature indices count from 0 (default: as in the training data)")
@@ -64,18 +62,6 @@ func newExplainCmd(a *app) *cobra.Command {
 	})
 	require(cmd, "model")
 	return cmd
-}
-
-// textSwitch is --text. In earlier versions its value was the text itself.
-type textSwitch struct{ on *bool }
-
-func (t *textSwitch) String() string { return "false" }
-func (t *textSwitch) Type() string   { return "bool" }
-func (t *textSwitch) Set(s string) (err error) {
-	if *t.on, err = strconv.ParseBool(s); err != nil {
-		return &valueError{explain.TextsAre}
-	}
-	return nil
 }
 
 // printExplanation prints an explanation for people.

@@ -47,7 +47,6 @@ func TestExplainMistakes(t *testing.T) {
 		"explain --model $S --data $DATA --text dog":    "exclude each other",
 		"explain --model $S --data $DATA --text":        "trained on feature vectors",
 		"explain --model $S --text":                     "give an instance",
-		"explain --model $S --text=dog":                 "as in --text 'the small dog barked'",
 		"explain --model $S dog":                        "as in --text 'the small dog barked'",
 		"explain --model $S --text dog":                 "trained on feature vectors",
 		"explain --model $S --data $DATA --row 6":       "has 5 instances: no --row 6",

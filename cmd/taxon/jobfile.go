@@ -1,63 +1,39 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
 
 	"taxon/internal/fs"
 	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 )
 
-// parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain or
-// quoted values, lists of values for flags that may be repeated ("- value" lines or [a, b]), and
-// comments. It reports all mistakes together. validate adds those of the flags' values.
+// parseJobFile sets the flags that a job file has: a YAML mapping of flags to values, or to lists
+// of values for flags that may be repeated. It reports all mistakes together. validate adds those
+// of the flags' values.
 func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() error) error {
+	settings, err := parseSettings(path, data)
+	if err != nil {
+		return err
+	}
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
-	key, given, errs, seen := "", map[string]int64{}, []error(nil), true
+	given, errs, seen := map[string]int64{}, []error(nil), true
 	bad := map[int]error{} // by index in errs: what flags said of values
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
-	for number, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
-		at := int64(number) + 1
-		if line = strings.TrimRight(line, " \t\r"); !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
-			return fs.Inputf(path, at, "is no UTF-8 text: is this a job file?")
+	for _, s := range settings {
+		key, at := s.name, s.line
+		if first, twice := given[key]; twice {
+			wrong(at, "%s stands in line %d already: leave one out", key, first)
 		}
-		body := strings.TrimLeft(line, " ")
-		if body == "" || body[0] == '#' || number == 0 && line == "---" {
-			continue
-		}
-		var values []string
-		if item, ok := strings.CutPrefix(body, "- "); ok && key != "" {
-			v, err := yamlScalar(item)
-			if err != "" {
-				return fs.Inputf(path, at, "%s", err)
-			}
-			values = []string{v}
-		} else {
-			name, rest, ok := strings.Cut(line, ":")
-			if !ok || line != body || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
-				return fs.Inputf(path, at, "lines must be `flag: value`, or `- value` below a flag")
-			}
-			key = strings.TrimSpace(name)
-			var err string
-			if values, err = yamlValues(strings.TrimSpace(rest)); err != "" {
-				return fs.Inputf(path, at, "%s", err)
-			}
-			if first, twice := given[key]; twice {
-				wrong(at, "%s stands in line %d already: leave one out", key, first)
-			}
-			given[key] = at
-		}
+		given[key] = at
 		f := cmd.Flags().Lookup(key)
 		switch {
-		case (f == nil || key == "job" || !grouped(f)) && given[key] != at: // reported already
-			continue
 		case key == "job":
 			wrong(at, "a job file can't name another: leave out job")
 			continue
@@ -75,7 +51,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		case typed[key]:
 			continue
 		}
-		for _, v := range values {
+		for _, v := range s.values {
 			if err := cmd.Flags().Set(key, v); err != nil {
 				bad[len(errs)] = err
 				wrong(at, "%w", flagError(cmd, err))
@@ -97,77 +73,49 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	return canonicalPaths(cmd)
 }
 
-// yamlValues reads what follows a key: nothing, a scalar, or a list in brackets.
-func yamlValues(s string) (values []string, problem string) {
-	if s == "" || s[0] == '#' {
-		return nil, ""
-	}
-	if s[0] != '[' {
-		v, problem := yamlScalar(s)
-		return []string{v}, problem
-	}
-	inner, tail, ok := strings.Cut(s[1:], "]")
-	if tail = strings.TrimSpace(tail); !ok || tail != "" && tail[0] != '#' {
-		return nil, "a list must end with ]"
-	}
-	for _, item := range strings.Split(inner, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
-		v, problem := yamlScalar(item)
-		if problem != "" {
-			return nil, problem
-		}
-		values = append(values, v)
-	}
-	return values, ""
+// A setting is an entry of a YAML mapping from names to a value or a list of values.
+type setting struct {
+	name   string
+	line   int64
+	values []string // as they stand there; empty: no value, or an empty list
 }
 
-// yamlScalar reads a plain or quoted value and drops a comment after it.
-func yamlScalar(s string) (value, problem string) {
-	s = strings.TrimSpace(s)
-	switch {
-	case s == "":
-		return "", ""
-	case s[0] == '"':
-		quoted, err := strconv.QuotedPrefix(s)
-		if err != nil {
-			return "", "a value in \" must end with \""
+// parseSettings reads a mapping of names to plain or quoted values, or to lists of them.
+func parseSettings(path string, data []byte) ([]setting, error) {
+	var documents []yaml.Node
+	if err := yaml.Load(data, &documents, yaml.WithAllDocuments()); err != nil {
+		var load *yaml.LoadError
+		if errors.As(err, &load) {
+			return nil, fs.Inputf(path, int64(load.Mark.Line), "no YAML: %s", load.Message)
 		}
-		if tail := strings.TrimSpace(s[len(quoted):]); tail != "" && tail[0] != '#' {
-			return "", "nothing may follow a quoted value"
-		}
-		value, err = strconv.Unquote(quoted)
-		if err != nil {
-			return "", "malformed value in \""
-		}
-		if !utf8.ValidString(value) {
-			return "", "a value in \" must be Unicode text"
-		}
-		return value, ""
-	case s[0] == '\'':
-		var b strings.Builder
-		for i := 1; i < len(s); i++ {
-			if s[i] != '\'' {
-				b.WriteByte(s[i])
-				continue
-			}
-			if i+1 < len(s) && s[i+1] == '\'' {
-				b.WriteByte('\'')
-				i++
-				continue
-			}
-			if tail := strings.TrimSpace(s[i+1:]); tail != "" && tail[0] != '#' {
-				return "", "nothing may follow a quoted value"
-			}
-			return b.String(), ""
-		}
-		return "", "a value in ' must end with '"
-	case strings.ContainsRune("{&*!|>%@`", rune(s[0])):
-		return "", "only plain values, quoted values and lists are read: quote it"
+		return nil, fs.Inputf(path, 0, "no YAML: %w", err)
 	}
-	if i := strings.Index(s, " #"); i >= 0 {
-		s = strings.TrimSpace(s[:i])
+	if len(documents) == 0 {
+		return nil, nil
 	}
-	return s, ""
+	root := documents[0].Content[0]
+	if root.Kind != yaml.MappingNode || len(documents) > 1 {
+		return nil, fs.Inputf(path, int64(root.Line), "lines must be `flag: value`, or `- value` below a flag")
+	}
+	var out []setting
+	for i := 0; i < len(root.Content); i += 2 {
+		name, value := root.Content[i], root.Content[i+1]
+		s := setting{name: name.Value, line: int64(name.Line)}
+		items := []*yaml.Node{value}
+		switch {
+		case value.Kind == yaml.SequenceNode:
+			items = value.Content
+		case value.Tag == "!!null" && value.Value == "":
+			items = nil
+		}
+		for _, item := range items {
+			if item.Kind != yaml.ScalarNode || name.Kind != yaml.ScalarNode {
+				return nil, fs.Inputf(path, int64(item.Line),
+					"only plain values, quoted values and lists of them are read: quote it")
+			}
+			s.values = append(s.values, item.Value)
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }

@@ -29,22 +29,16 @@ func readProfile(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	at := int64(0)
-	for line := range strings.Lines(string(data)) {
-		at++
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
+	settings, err := parseSettings(path, data)
+	if err != nil {
+		return err
+	}
+	for _, s := range settings {
+		name := s.name
+		if !slices.Contains(profileFlags, name) || len(s.values) != 1 || s.values[0] == "" {
+			return fs.Inputf(path, s.line, "want lines `FLAG: VALUE`, with %s", strings.Join(profileFlags, ", "))
 		}
-		name, value, ok := strings.Cut(line, ":")
-		value, problem := yamlScalar(value)
-		switch {
-		case !ok || !slices.Contains(profileFlags, name):
-			return fs.Inputf(path, at, "want lines `FLAG: VALUE`, with %s", strings.Join(profileFlags, ", "))
-		case problem != "":
-			return fs.Inputf(path, at, "%s", problem)
-		case value == "":
-			return fs.Inputf(path, at, "%s has no value", name)
-		}
+		value := s.values[0]
 		f := cmd.Flags().Lookup(name)
 		if f == nil || f.Changed || name == "coordinator" && os.Getenv(envCoordinator) != "" {
 			continue

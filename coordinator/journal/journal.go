@@ -42,7 +42,6 @@ type Journal interface {
 // cut short.
 const (
 	magic        = "taxonjn2"
-	oldMagic     = "taxonjn1" // of versions whose jobs had other states
 	entryHeader  = 12
 	kindRecord   = 'r'
 	kindSnapshot = 's'
@@ -58,9 +57,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ErrDamaged is wrapped by the error of a journal that was changed after it was written.
 var ErrDamaged = errors.New("journal is damaged")
-
-// ErrOld refuses a journal of an earlier version.
-var ErrOld = errors.New("the journal is of an earlier version of taxon: let its jobs end with that version, or give another folder and submit them anew")
 
 // File is a Journal in one file. Concurrent Syncs share one fsync.
 type File struct {
@@ -152,9 +148,6 @@ func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err er
 	}
 	if len(data) < len(magic) {
 		return nil, nil, 0, fmt.Errorf("%w: no journal's beginning", ErrDamaged)
-	}
-	if string(data[:len(magic)]) == oldMagic {
-		return nil, nil, 0, ErrOld
 	}
 	if string(data[:len(magic)]) != magic {
 		return nil, nil, 0, fmt.Errorf("%w: no journal of this version (begins with %q)", ErrDamaged, data[:len(magic)])

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -131,19 +130,6 @@ func ReadState(state []byte) (*SavedState, error) {
 		return nil, fmt.Errorf("job %s: specification: %w", s.ID, err)
 	}
 	return out, nil
-}
-
-// SameJob reports whether two states are of the same submission of a job.
-func SameJob(a, b []byte) bool {
-	var one, other struct {
-		ID        string
-		Submitted Tick
-		Spec      []byte
-	}
-	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &other) != nil {
-		return false
-	}
-	return one.ID == other.ID && one.Submitted == other.Submitted && sameSpec(one.Spec, other.Spec)
 }
 
 // restore queues a job that continues from a state whose values lie on the shards given.

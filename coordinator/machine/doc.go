@@ -76,5 +76,4 @@
 //   - recompute.go, weights.go: values that the store has lost, and shards that are away
 //   - status.go, shards.go, joblog.go, retire.go: what users see of a job, and how long it is kept
 //   - branch.go: states of jobs that begin where another job stood
-//   - mutant.go: bugs planted by a build tag, to test the simulation in test/sim
 package machine

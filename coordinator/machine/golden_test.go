@@ -16,7 +16,7 @@ import (
 	"taxon/test/machinetest"
 )
 
-var writeGolden = flag.String("golden", "", "write the journal of this program's version under testdata/NAME")
+var writeGolden = flag.String("golden", "", "write a journal of this program under testdata/NAME")
 
 // goldenLimits are those of the machines that wrote the journals.
 var goldenLimits = Limits{KeepInputs: true}
@@ -102,8 +102,8 @@ func (s *story) tell(half func()) {
 	s.do(RequestTask{Worker: "w1"})
 }
 
-// resumeClock plays what the coordinators of version 1 did not know: shards, drains, lost values,
-// rollbacks, jobs resumed and forgotten.
+// resumeClock plays the rest: shards, drains, lost values, rollbacks, jobs resumed and
+// discarded.
 func (s *story) resumeClock() {
 	s.do(JoinShard{ID: "shard-1", Addr: "host-s:7000"})
 	s.do(JoinShard{ID: "shard-2", Addr: "host-s:7001"})
@@ -133,7 +133,7 @@ func (s *story) resumeClock() {
 	for s.m.find("cancelled").recomputes[0].Epoch == 0 {
 		s.do(RequestTask{Worker: "w4"}) // until it is being made again
 	}
-	s.do(LeaveShard{ID: "shard-1"}) // version 3 forgets shards, and knows who discarded a job
+	s.do(LeaveShard{ID: "shard-1"})
 	s.do(ForgetShard{ID: "shard-1", Force: true})
 }
 
@@ -215,19 +215,8 @@ func rebuilt(data []byte, limits Limits) (*Machine, error) {
 	return m, nil
 }
 
-// TestOldJournal: a journal of versions whose jobs had other states is refused with what to do.
-func TestOldJournal(t *testing.T) {
-	data, err := os.ReadFile("testdata/old-journal-v2.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rebuilt(data, goldenLimits); !errors.Is(err, journal.ErrOld) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("an old journal: %v", err)
-	}
-}
-
-// TestGoldenJournals reads the journals of the versions since: each gives the machine
-// that wrote it, and its running jobs can be worked to their end.
+// TestGoldenJournals reads the golden journals: each gives the machine that wrote it, and its
+// running jobs can be worked to their end.
 func TestGoldenJournals(t *testing.T) {
 	if *writeGolden != "" {
 		writeGoldenJournal(t, filepath.Join("testdata", *writeGolden))
@@ -366,42 +355,5 @@ func TestJournalOfAMachineCutOrFlipped(t *testing.T) {
 		if _, _, _, err := journal.Decode(flipped); !errors.Is(err, journal.ErrDamaged) {
 			t.Fatalf("bit %d flipped: %v", bit, err)
 		}
-	}
-}
-
-// A journal of before there were digests says of done jobs that they were resumed, discarded
-// or lost: its machine is the one that wrote it, but for digests that are still to be made.
-func TestJournalWithoutDigests(t *testing.T) {
-	var records []Record
-	s := &story{t: t, m: New(goldenLimits), now: second, persist: func(r Record) { records = append(records, r) }}
-	s.do(Register{Name: "host", Slots: 1})
-	more := uint32(4)
-	for _, end := range []Event{nil, Resume{Job: "1", Criteria: StopCriteria{MaxSweeps: &more}}, Cancel{Job: "2", Discard: true}, WeightsLost{Job: "3", Reason: "gone"}} {
-		s.do(Submit{ID: fmt.Sprint(len(s.m.jobs)), Spec: goldenSpec(3, "twoblock", 1)})
-		s.work("w1", -1)
-		if end != nil {
-			s.do(end)
-		}
-	}
-	s.do(Resume{Job: "3"})
-	s.do(Loaded{Job: "3"})
-	limits := goldenLimits
-	limits.Digests = true
-	m := New(limits)
-	for _, r := range records {
-		if err := m.Replay(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digests := ""
-	for _, a := range m.Recover(s.now) {
-		if d, ok := a.(DigestWeights); ok {
-			digests += d.Job
-			s.do(Time{})
-			m.Step(s.now, Digested{Job: d.Job, Digest: Digest{WeightsSHA256: "5ac3"}})
-		}
-	}
-	if want := summary(s.m); digests != "01" || summary(m) != want {
-		t.Errorf("digests of %q, and\n%s\nwas\n%s", digests, summary(m), want)
 	}
 }

@@ -102,7 +102,7 @@ type jobState struct {
 	// Speculated counts second attempts at stragglers, Rollbacks the rollbacks, and Recomputed the
 	// tasks that were run again for a lost value.
 	Speculated, Rollbacks uint32 `json:",omitempty"`
-	Recomputed            uint32 `json:"Remade,omitempty"`
+	Recomputed            uint32 `json:",omitempty"`
 	// RolledTo is the sweep that the last rollback returned to.
 	RolledTo uint32 `json:",omitempty"`
 	// Futile counts the rollbacks since the job last committed a new sweep or was resumed.
@@ -112,7 +112,7 @@ type jobState struct {
 	// Past lists the steps whose values are still referred to; see recompute.go.
 	Past []pastStep `json:",omitempty"`
 	// Recomputes counts by recomputeKey how often a task was recomputed.
-	Recomputes map[uint64]uint32 `json:"Remakes,omitempty"`
+	Recomputes map[uint64]uint32 `json:",omitempty"`
 	// Nodes and Terminals are the plan's figures in a job whose values were dropped.
 	Nodes, Terminals int `json:",omitempty"`
 	// Lost says that the job was done, but that its weights are missing from the store.
@@ -120,7 +120,7 @@ type jobState struct {
 	// Digest is the digest of the weights of a finished job.
 	Digest *Digest `json:",omitempty"`
 	// CriteriaBefore lists the earlier stopping criteria, oldest first.
-	CriteriaBefore []pastCriteria `json:"CapsBefore,omitempty"`
+	CriteriaBefore []pastCriteria `json:",omitempty"`
 }
 
 // traceRecord is the trace entry of one sweep. Certificate is nil if none was computed.
@@ -240,8 +240,8 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 	return j, nil
 }
 
-// errOldState refuses the state of another version of taxon.
-var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
+// errOtherVersion refuses the state of another version of taxon.
+var errOtherVersion = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
 // errUnknownKind refuses a record of a kind that this version does not know.
 var errUnknownKind = errors.New("written by another version of taxon")
@@ -285,9 +285,6 @@ func (j *job) stoppedBy() string {
 // recompute such values.
 func (j *job) keepSteps() []uint32 {
 	steps := append(j.referred(), j.FinalStep)
-	if planted("drop too early") {
-		steps = append(j.Values.latest(), j.FinalStep)
-	}
 	for _, p := range j.Past {
 		steps = append(steps, p.From.steps()...)
 	}

@@ -13,9 +13,7 @@ func (m *Machine) addLease(l *lease) {
 // endLease removes a live lease. A batch counts as one slot, however many tasks it holds.
 func (m *Machine) endLease(l *lease, result string, at Tick) {
 	m.timeline.end(l, result, at)
-	if !planted("keep lost leases") || !m.silent(&l.contact) {
-		delete(m.leases, l.epoch)
-	}
+	delete(m.leases, l.epoch)
 	if l.job.batches[l.batch]--; l.job.batches[l.batch] == 0 {
 		delete(l.job.batches, l.batch)
 		l.job.used += (at - l.granted).Seconds()

@@ -31,7 +31,7 @@ type pastStep struct {
 	From     values
 	Attempts []uint32
 	// Late lists the tasks that were late; see task.late.
-	Late []uint32 `json:"Cut,omitempty"`
+	Late []uint32 `json:",omitempty"`
 }
 
 // recompute is a task of a past step that runs again.
@@ -284,9 +284,7 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	j.driver.TimeUp(j.TimeUp)
 	j.driver.Resume(false)
 	j.Values, j.Past, j.CriteriaBefore = back.Values, back.Past, j.rolledCriteria(back)
-	if j.StepNo = max(j.StepNo, back.StepNo); planted("number steps anew after a rollback") {
-		j.StepNo = back.StepNo
-	}
+	j.StepNo = max(j.StepNo, back.StepNo)
 	j.FinalStep, j.FinalAttempts, j.Recomputes = 0, nil, nil
 	j.lastCommitted, j.lastAttempts = 0, nil
 	j.Lost = false

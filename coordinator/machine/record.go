@@ -41,10 +41,10 @@ type Record struct {
 	Asked    bool        `json:",omitempty"` // discard: a user asked for it
 	By       string      `json:",omitempty"` // identity of the caller, if there is one
 
-	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
-	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: the criteria that change
-	Failed   *failedTask     `json:",omitempty"`     // fail: the task that failed
-	Digest   *Digest         `json:",omitempty"`     // digested
+	Lost     []taxonv1.Place `json:",omitempty"` // missing: values of past steps
+	Criteria *StopCriteria   `json:",omitempty"` // resume: the criteria that change
+	Failed   *failedTask     `json:",omitempty"` // fail: the task that failed
+	Digest   *Digest         `json:",omitempty"` // digested
 
 	prepared *prepared // submit: the plan, if it was made already; nil when replayed
 	restored *job      // restore: the job, if it was read already; nil when replayed
@@ -72,12 +72,12 @@ const (
 	recordForget    recordKind = "forget"    // the ended Job is no longer known
 	recordNote      recordKind = "note"      // Reason is added to the Job's log
 	recordDiscard   recordKind = "discard"   // the ended Job's values are dropped for Reason
-	recordResume    recordKind = "reopen"    // the ended Job is queued again
+	recordResume    recordKind = "resume"    // the ended Job is queued again
 	recordDrain     recordKind = "drain"     // Worker gets no more tasks
 	recordShard     recordKind = "shard"     // store shard Worker is at address Name
 	recordUnshard   recordKind = "unshard"   // store shard Worker is no longer known
 	recordWeights   recordKind = "weights"   // the weights of the finished Job are lost
-	recordEvaluated recordKind = "shown"     // Job's weights were evaluated; a Reason ends it
+	recordEvaluated recordKind = "evaluated" // Job's weights were evaluated; a Reason ends it
 	recordDigested  recordKind = "digested"  // Job's weights have Digest, or are lost
 	recordClock     recordKind = "clock"     // the time is At; see checkClock for Last
 	recordIdle      recordKind = "idle"      // Job waits for Reason, and its clock stops
@@ -100,10 +100,8 @@ const (
 func (m *Machine) decide(r Record) {
 	r.At = m.now
 	out, records := m.out, m.records
-	if !planted("forget the record of a loss") || r.Kind != recordLost {
-		m.out = append(m.out, Persist{Record: r})
-		m.records++
-	}
+	m.out = append(m.out, Persist{Record: r})
+	m.records++
 	m.tellRecord(&r)
 	before := len(m.out)
 	if err := m.apply(&r); err != nil {
@@ -153,9 +151,6 @@ func (m *Machine) apply(r *Record) error {
 	if j == nil {
 		return fmt.Errorf("record %s names job %q, which does not exist", r.Kind, r.Job)
 	}
-	if j.stage == stageDigest && (r.Kind == recordResume || r.Kind == recordDiscard || r.Kind == recordWeights) {
-		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, r.At) // of an older journal: the job was done without a digest
-	}
 	switch r.Kind {
 	case recordStart:
 		j.State, j.since, j.savedAt = taxonv1.JobState_JOB_STATE_RUNNING, r.At, r.At
@@ -203,7 +198,7 @@ func (m *Machine) apply(r *Record) error {
 		return j.compact()
 	case recordEvaluated:
 		if j.stage != stageEvaluate {
-			return fmt.Errorf("job %s: record shown, but nothing was to be shown", j.ID)
+			return fmt.Errorf("job %s: record evaluated, but nothing was to be evaluated", j.ID)
 		}
 		j.enter(stageTrain, r.At)
 		if r.Reason != "" {
@@ -433,9 +428,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	s := j.step
 	attempts := make([]uint32, len(s.tasks))
 	for n := range s.tasks {
-		if attempts[n] = s.tasks[n].committed; planted("commit the last attempt") {
-			attempts[n] = s.tasks[n].attempt
-		}
+		attempts[n] = s.tasks[n].committed
 	}
 	m.out = append(m.out, CommitStep{Job: j.ID, Step: s.number, Attempts: attempts})
 	j.lastCommitted, j.lastAttempts = s.number, attempts

@@ -64,7 +64,7 @@ func readState(state []byte) (s codedState, err error) {
 		return s, fmt.Errorf("job state: %w", err)
 	}
 	if version.Version != stateVersion {
-		return s, fmt.Errorf("job state: %w", errOldState)
+		return s, fmt.Errorf("job state: %w", errOtherVersion)
 	}
 	if err := json.Unmarshal(state, &s); err != nil {
 		return s, fmt.Errorf("job state: %w", err)

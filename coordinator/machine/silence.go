@@ -22,11 +22,7 @@ type contact struct {
 
 // listening returns for how long this machine could hear others so far.
 func (m *Machine) listening() Tick {
-	gap := m.now - m.lastTick
-	if !planted("standing still is silence") {
-		gap = min(gap, m.limits.MaxSilenceStep)
-	}
-	return m.listened + gap
+	return m.listened + min(m.now-m.lastTick, m.limits.MaxSilenceStep)
 }
 
 // contactAtRecord returns the contact of a caller whose answer waits for the last record.
@@ -37,16 +33,14 @@ func (m *Machine) contactNow() contact { return contact{at: m.listening()} }
 
 // tick moves the clock of silence forward. pending is that of the Time event.
 func (m *Machine) tick(pending uint64) {
-	if pending == 0 || !planted("nobody is silent while the journal is written") {
-		m.listened = m.listening()
-	}
+	m.listened = m.listening()
 	m.lastTick = m.now
 	m.durable = m.records - min(pending, m.records)
 }
 
 // silent reports whether a member was silent for the time of a lease. It must be called after tick.
 func (m *Machine) silent(p *contact) bool {
-	if p.record > m.durable && !planted("waiting for the journal is silence") {
+	if p.record > m.durable {
 		p.at = m.listened
 	}
 	return m.listened-p.at >= m.limits.Lease

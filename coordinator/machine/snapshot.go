@@ -54,7 +54,7 @@ type jobSnapshot struct {
 	// Again is the queue of lost tasks.
 	Again       []uint32 `json:",omitempty"`
 	Log         jobLog
-	Recomputing []recompute `json:"Remaking,omitempty"`
+	Recomputing []recompute `json:",omitempty"`
 }
 
 // stage returns the stage that the job was in.
@@ -74,17 +74,16 @@ func (s *jobSnapshot) stage() stage {
 
 // taskSnapshot is the state of a task. See task for its fields.
 type taskSnapshot struct {
-	State   taskState `json:",omitempty"`
-	Attempt uint32    `json:",omitempty"`
-	// Committed is zero in a done task whose last attempt counts.
-	Committed uint32 `json:",omitempty"`
-	Away      uint32 `json:",omitempty"`
-	Late      bool   `json:"Cut,omitempty"`
-	Epoch     uint64 `json:",omitempty"`
-	Worker    string `json:",omitempty"`
-	NotBefore Tick   `json:",omitempty"`
-	Losses    uint32 `json:",omitempty"`
-	Errors    uint32 `json:",omitempty"`
+	State     taskState `json:",omitempty"`
+	Attempt   uint32    `json:",omitempty"`
+	Committed uint32    `json:",omitempty"`
+	Away      uint32    `json:",omitempty"`
+	Late      bool      `json:",omitempty"`
+	Epoch     uint64    `json:",omitempty"`
+	Worker    string    `json:",omitempty"`
+	NotBefore Tick      `json:",omitempty"`
+	Losses    uint32    `json:",omitempty"`
+	Errors    uint32    `json:",omitempty"`
 	// Sums are set in a done task alone.
 	Sums method.Sums `json:",omitempty"`
 	CPU  float64     `json:",omitempty"`
@@ -92,10 +91,9 @@ type taskSnapshot struct {
 
 // leaseSnapshot is a live lease.
 type leaseSnapshot struct {
-	Job string
-	// Attempt is zero for the last attempt of the task, and Step for the current step.
-	Attempt uint32 `json:",omitempty"`
-	Step    uint32 `json:",omitempty"`
+	Job     string
+	Attempt uint32
+	Step    uint32
 	Task    uint32
 	Epoch   uint64
 	// Batch is zero if it equals Epoch.
@@ -176,12 +174,9 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot: %w", err)
 	}
 	if s.Version != snapshotVersion {
-		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOldState)
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOtherVersion)
 	}
 	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
-	if planted("forget the epoch in a snapshot") {
-		m.lastEpoch = 0
-	}
 	for _, w := range s.Workers {
 		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, cores: w.Cores, version: w.Version, draining: w.Draining})
 	}
@@ -223,9 +218,6 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 // restoreLease adds a lease from a snapshot.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
-	if l.step == 0 {
-		l.step = j.step.number
-	}
 	switch {
 	case l.recomputing():
 		if r := j.findRecompute(l.step, l.task); r == nil || r.Epoch != l.epoch {
@@ -234,11 +226,7 @@ func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	case int(l.task) >= len(j.step.tasks) || j.step.tasks[l.task].state != taskRunning:
 		return fmt.Errorf("lease %d is of no running task", l.epoch)
 	default:
-		t := &j.step.tasks[l.task]
-		t.live++
-		if l.attempt == 0 {
-			l.attempt = t.attempt
-		}
+		j.step.tasks[l.task].live++
 	}
 	m.addLease(l)
 	return nil
@@ -294,9 +282,6 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 		switch k.State {
 		case taskDone:
 			j.step.done++
-			if t.committed == 0 {
-				t.committed = t.attempt
-			}
 		case taskRunning:
 			j.step.live++
 		case taskAbandoned:
@@ -361,7 +346,7 @@ func (m *Machine) Recover(now Tick) []Action {
 		switch {
 		case j.stage == stageSave:
 			m.out = append(m.out, m.save(j, now, true))
-		case j.stage == stageDigest, m.limits.Digests && j.exportable() && j.Digest == nil: // of an older journal
+		case j.stage == stageDigest:
 			m.out = append(m.out, DigestWeights{Job: j.ID})
 		}
 	}

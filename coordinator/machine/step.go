@@ -204,9 +204,6 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 
 // place returns where the committed attempt of a task wrote.
 func (s *step) place(n uint32) taxonv1.Place {
-	if planted("read the last attempt") {
-		return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
-	}
 	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
 }
 

@@ -497,8 +497,7 @@ func NoStructure(name string, p *Problem) error {
 }
 
 // OneLabelEach refuses data with an instance that does not have exactly one label. `what` is the
-// method that needs this, `instead` one that does not. Older descriptions of data do not count
-// such instances, so workers check again on the data itself.
+// method that needs this, `instead` one that does not. Workers check again on the data itself.
 func OneLabelEach(d *taxonv1.Data, what, instead string) error {
 	if d.GetSeveralLabels() == 0 && d.GetNoLabel() == 0 {
 		return nil

@@ -20,7 +20,7 @@ type Folder struct {
 
 // The kinds of folders.
 var (
-	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|seals|spool)$`)} // seals: written by earlier versions
+	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|spool)$`)}
 	storeFolder       = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
 	clusterFolder     = Folder{"`taxon cluster up`", []string{"cluster.json"}, regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
 	// anywhere matches names that may be in an otherwise empty folder: those of an empty disk

@@ -92,9 +92,8 @@ func contents(path string) ([]string, error) {
 	return names, fs.Explain(path, err)
 }
 
-// check says why the folder of a job's snapshot may not be written: ErrForeign. A snapshot of an
-// earlier version has no owner, but is recognised by the state of this very job.
-func (s *Snapshots) check(ctx context.Context, job string, state []byte) error {
+// check says why the folder of a job's snapshot may not be written: ErrForeign.
+func (s *Snapshots) check(ctx context.Context, job string) error {
 	path := inFolder(s.Dir, job)
 	names, err := contents(path)
 	if err != nil || len(names) == 0 {
@@ -113,9 +112,6 @@ func (s *Snapshots) check(ctx context.Context, job string, state []byte) error {
 	case owner != "":
 		return foreign(job, path, "has another cluster's snapshot and")
 	}
-	if saved, err := openSaved(ctx, s.Dir, job); err == nil && len(state) > 0 && s.Same(saved.State, state) {
-		return nil
-	}
 	return foreign(job, path, "")
 }
 
@@ -133,7 +129,7 @@ func foreign(job, path, why string) error {
 // the folder over: confirm, called when the job is accepted, makes it this cluster's, and its
 // former owner then leaves it alone.
 func (s *Snapshots) Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error) {
-	err = s.check(ctx, job, nil)
+	err = s.check(ctx, job)
 	if !errors.Is(err, ErrForeign) || len(state) == 0 {
 		return func() error { return nil }, err
 	}

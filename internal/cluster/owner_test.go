@@ -29,8 +29,7 @@ func saver(t *testing.T, dir, cluster string) *Snapshots {
 		}
 	}
 	return &Snapshots{Dir: dir, Cluster: cluster, Store: func(string) (backup.Placed, error) { return oneShard{st}, nil },
-		DataOf: func(state []byte) (string, *taxonv1.Data, error) { return "", &taxonv1.Data{Path: "/in/place"}, nil },
-		Same:   func(a, b []byte) bool { return string(a[:1]) == string(b[:1]) }}
+		DataOf: func(state []byte) (string, *taxonv1.Data, error) { return "", &taxonv1.Data{Path: "/in/place"}, nil }}
 }
 
 func write(t *testing.T, path, text string) {
@@ -115,24 +114,6 @@ func TestSnapshotsLeaveOthersAlone(t *testing.T) {
 	holds(t, notes, "mine")
 	if _, err := os.Stat(state); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the snapshot was not dropped: %v", err)
-	}
-}
-
-// A snapshot that an earlier version left without a mark is replaced by the same job's alone.
-func TestSnapshotsOfBefore(t *testing.T) {
-	dir, ctx := t.TempDir(), t.Context()
-	a := saver(t, dir, clusterA)
-	if err := errors.Join(a.Checkpoint(ctx, "nightly", 1, []byte("1"), []uint32{1}), os.Remove(filepath.Join(dir, "nightly", ownerName))); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Checkpoint(ctx, "nightly", 2, []byte("2"), []uint32{1}); !errors.Is(err, ErrForeign) {
-		t.Errorf("another job's: %v", err)
-	}
-	if err := a.Checkpoint(ctx, "nightly", 2, []byte("1, later"), []uint32{1}); err != nil {
-		t.Errorf("the same job's: %v", err)
-	}
-	if owner, err := ownerOf(ctx, filepath.Join(dir, "nightly")); err != nil || owner != clusterA {
-		t.Errorf("owner %q, %v", owner, err)
 	}
 }
 

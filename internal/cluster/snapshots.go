@@ -42,8 +42,6 @@ type Snapshots struct {
 	Data Uploads
 	// DataOf returns the job and the data of a state.
 	DataOf func(state []byte) (job string, d *taxonv1.Data, err error)
-	// Same reports whether two states belong to the same submission of a job.
-	Same func(a, b []byte) bool
 
 	// mu is held while data sets are written or removed.
 	mu sync.Mutex
@@ -67,7 +65,7 @@ func (s *Snapshots) Checkpoint(ctx context.Context, job string, _ uint32, state 
 		return err
 	}
 	defer dir.Abort()
-	if err := s.check(ctx, job, state); err != nil { // now that nobody else writes it
+	if err := s.check(ctx, job); err != nil { // now that nobody else writes it
 		return err
 	}
 	if err := s.sign(dir); err != nil {

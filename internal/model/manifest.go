@@ -12,8 +12,7 @@ import (
 )
 
 // The versions of the format. Version: a model as it was trained. PrunedVersion: a pruned one.
-// FormVersion: either of them with a form of its own, which older programs would misread. A
-// reader refuses any other version.
+// FormVersion: either of them with a form of its own. A reader refuses any other version.
 const (
 	Version       = 1
 	PrunedVersion = 2

@@ -60,7 +60,7 @@ type Report struct {
 	Objective     float64  `json:"objective"`
 	Dual          *float64 `json:"dual"`                  // nil: the method has no certificate
 	Gap           *float64 `json:"gap"`                   // relative, (P-D)/P; nil as Dual
-	Certificate   string   `json:"certificate,omitempty"` // gap, lower_bound or stationarity; "": written by a version that did not say
+	Certificate   string   `json:"certificate,omitempty"` // gap, lower_bound or stationarity
 	StoppedBy     string   `json:"stopped_by"`
 	Seconds       float64  `json:"seconds"`
 	CPUSeconds    float64  `json:"cpu_seconds"`

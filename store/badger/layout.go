@@ -66,7 +66,8 @@ func parseHead(key, b []byte) (head, error) {
 		return head{}, fmt.Errorf("%w: head of the value", store.ErrCorrupt)
 	}
 	if b[0] != headLayout || b[1] != 0 {
-		return head{}, fmt.Errorf("%w: head in layout %d %d, this program reads %d 0", store.ErrCorrupt, b[0], b[1], headLayout)
+		return head{}, fmt.Errorf("%w: head in layout %d %d, this program reads %d 0",
+			store.ErrCorrupt, b[0], b[1], headLayout)
 	}
 	return head{
 		size:    binary.LittleEndian.Uint64(b[2:]),

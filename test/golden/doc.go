@@ -10,11 +10,11 @@
 // the text of `taxon demo` and from data_test.go, each with a fixed seed; the table has their
 // hashes too, so that other data are not taken for other weights.
 //
-// testdata/kept-* are folders as a version of this program left them: models, and a
+// testdata/kept* are folders as this program left them, or a release: models, and a
 // checkpoint of an interrupted training. Later versions open them, or refuse them in one line
 // that says what to do. Each release leaves one:
 //
-//	go test ./test/golden -run TestKeep -keep kept-3 && go test ./test/golden -rewrite
+//	go test ./test/golden -run TestKeep -keep kept-RELEASE && go test ./test/golden -rewrite
 //
 // Journals, shards and snapshots of a cluster are kept beside the
 // packages that read them.

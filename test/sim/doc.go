@@ -17,5 +17,6 @@
 // Tasks are toys whose output is a hash of everything that they read: a value of another
 // attempt, another step or no value at all ends in other weights.
 //
-// That the simulation finds bugs is shown by planting some: mutants_test.go.
+// That the simulation finds bugs is shown by planting some: mutants_test.go and
+// the patches in mutants.
 package sim

@@ -149,9 +149,6 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fs.Explain(path, err)
 	}
-	if bytes.HasPrefix(data, []byte("taxon checkpoint 1 ")) {
-		return nil, fs.Inputf(path, 0, "the checkpoint is of an earlier version of taxon: go on with that version, or use --force to train anew")
-	}
 	state, spent, ok := stateOf(data)
 	if !ok {
 		return nil, damaged(path)

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,10 +45,9 @@ func (t *Training) wantsCutoffs() bool {
 // goal returns the measure at which the cut-offs aim.
 func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
 
-// lacksCutoffs reports whether a finished model lacks the cut-offs that the options ask for. Those
-// of an earlier version have no goal; they aimed at the mean.
+// lacksCutoffs reports whether a finished model lacks the cut-offs that the options ask for.
 func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
-	return t.wantsCutoffs() && (have == nil || cmp.Or(have.Goal, labelset.MeanF1) != t.goal())
+	return t.wantsCutoffs() && (have == nil || have.Goal != t.goal())
 }
 
 // complete fits what a model in the working folder still lacks, and then publishes it in one

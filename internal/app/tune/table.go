@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"taxon/internal/fs"
 	"taxon/internal/model"
@@ -178,18 +177,12 @@ func (r *Table) Sketch() string {
 	return ""
 }
 
-// write writes the plots and the table into the folder.
+// write writes the plot and the table into the folder.
 func (r *Table) write(folder record) error {
-	formats := []string{"svg", "png"}
-	if len(r.Points) == 0 {
-		formats = nil
-	}
-	for _, format := range formats {
-		path := folder.join("tune." + format)
+	if len(r.Points) > 0 {
+		path := folder.join("tune.svg")
 		var b bytes.Buffer
-		if err := Draw(&b, format, r.Measure.Title(), r.lines(), r.Options); err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
-		}
+		_ = Draw(&b, r.Measure.Title(), r.lines(), r.Options) // a buffer takes all
 		if err := fs.WriteFile(path, b.Bytes()); err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	}
 	var saved func(job string) time.Time
 	if o.Snapshots != "" {
-		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Same: machine.SameJob, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget, saved = s, s.Forget, s.Taken
 	}

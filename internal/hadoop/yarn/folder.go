@@ -14,8 +14,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// clusterMark is the file that distinguishes a cluster's folder from a user's. Older folders have
-// run.json only.
+// clusterMark is the file that distinguishes a cluster's folder from a user's.
 const clusterMark = ".taxon-cluster"
 
 // placeName is the file in which the cluster's coordinator says where it is.
@@ -32,19 +31,10 @@ func ownNames() []string {
 
 // inFolder is the name of something in a folder that does not belong to a cluster; "": the folder
 // is empty or a cluster's.
-func inFolder(ctx context.Context, dir string) (string, error) {
+func inFolder(dir string) (string, error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil || len(names) == 0 || slices.Contains(names, clusterMark) {
 		return "", err
-	}
-	if file := fs.Join(dir, runName); slices.Contains(names, runName) {
-		data, err := fs.ReadFile(ctx, file)
-		if err != nil {
-			return "", err
-		}
-		if _, err := DecodeRun(file, data); err == nil {
-			return "", nil
-		}
 	}
 	return names[0], nil
 }
@@ -79,7 +69,7 @@ func unfinished(name string, own []string) bool {
 
 // purgeable refuses --purge for a folder that is not this cluster's, before anything is ended.
 func (d *Deployment) purgeable(ctx context.Context) error {
-	other, err := inFolder(ctx, d.Dir)
+	other, err := inFolder(d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return refuse("--purge: %s is not there, so nothing was ended: give the --name and --dir that `taxon yarn up` was given", d.Dir)
 	}

@@ -150,8 +150,8 @@ func TestYarnFolder(t *testing.T) {
 		{name: "empty", serviceEnding: 1},
 		{name: "data", files: []string{"thesis/a", "part-0"}, refused: true, purgeRefused: "is no cluster's folder", left: []string{"part-0", "thesis"}},
 		{name: "names alike", files: []string{"bin/a", "conf/b"}, refused: true, purgeRefused: "is no cluster's folder", left: []string{"bin", "conf"}},
-		{name: "cluster", files: []string{runName, "bin/taxon-1", "journal/epoch-1/1", ".coordinator.12.part"}, serviceEnding: 1},
-		{name: "cluster and data", files: []string{runName, "model/weights", "secrets/a.key"}, left: []string{"model"}, serviceEnding: 1},
+		{name: "cluster", files: []string{clusterMark, runName, "bin/taxon-1", "journal/epoch-1/1", ".coordinator.12.part"}, serviceEnding: 1},
+		{name: "cluster and data", files: []string{clusterMark, runName, "model/weights", "secrets/a.key"}, left: []string{"model"}, serviceEnding: 1},
 		{name: "killed up", files: []string{clusterMark, "secrets/a.key"}, serviceEnding: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestYarnFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &shipment{dir: d.Dir}
-			if err := s.makeFolder(t.Context()); (err != nil) != c.refused {
+			if err := s.makeFolder(); (err != nil) != c.refused {
 				t.Errorf("up: %v", err)
 			}
 			if c.name == "empty" {
@@ -190,7 +190,7 @@ func TestYarnFolder(t *testing.T) {
 
 // TestYarnOtherCluster: a cluster's folder is that of one name.
 func TestYarnOtherCluster(t *testing.T) {
-	dir := fill(t, runName)
+	dir := fill(t, clusterMark, runName)
 	s := &shipment{UpOptions: &UpOptions{Options: Options{Name: "other"}}, dir: dir}
 	if err := s.checkBefore(t.Context()); err == nil || !strings.Contains(err.Error(), "is the folder of cluster gw") {
 		t.Errorf("up: %v", err)

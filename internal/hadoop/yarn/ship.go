@@ -34,7 +34,7 @@ type shipment struct {
 
 // ship fills the cluster's folder. Only its owner can read it, as it contains keys.
 func (s *shipment) ship(ctx context.Context) error {
-	if err := s.makeFolder(ctx); err != nil {
+	if err := s.makeFolder(); err != nil {
 		return err
 	}
 	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // left from the last time
@@ -99,7 +99,7 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 }
 
 // makeFolder makes the cluster's folder, and notes what to remove if starting fails.
-func (s *shipment) makeFolder(ctx context.Context) error {
+func (s *shipment) makeFolder() error {
 	made := ""
 	for at := s.dir; at != fs.Dir(at); at = fs.Dir(at) {
 		info, err := fs.Stat(at)
@@ -115,7 +115,7 @@ func (s *shipment) makeFolder(ctx context.Context) error {
 		made = at
 	}
 	if made == "" {
-		other, err := inFolder(ctx, s.dir)
+		other, err := inFolder(s.dir)
 		if err != nil {
 			return err
 		}

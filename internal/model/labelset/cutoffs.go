@@ -9,7 +9,7 @@ import (
 
 // Cutoffs is what Fit learned. Labels are chosen among the Depth best classes.
 type Cutoffs struct {
-	Goal   Goal    `json:"goal,omitempty"` // at which it aims; "": made by an earlier version, for the mean of both F1
+	Goal   Goal    `json:"goal"`           // at which it aims
 	Rule   Rule    `json:"rule,omitempty"` // the better of the two; "": instance
 	Depth  int     `json:"depth"`          // number of scores in a profile
 	Global float64 `json:"global"`         // one threshold for all instances and classes

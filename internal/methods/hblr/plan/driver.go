@@ -75,8 +75,8 @@ type state struct {
 	Low, Mid, High float64 // least, median and greatest precision
 	Summed         bool
 	StoppedBy      string
-	Partition      *partition `json:"Tie,omitempty"` // variational soft-max
-	Jointly        *joint     `json:",omitempty"`    // soft-max by partial MAP
+	Partition      *partition `json:",omitempty"` // variational soft-max
+	Jointly        *joint     `json:",omitempty"` // soft-max by partial MAP
 }
 
 // driver is the scalar part of the iteration.

@@ -109,7 +109,7 @@ type Leaves struct {
 	// where Offset_0 are the last ones.
 	Mix []float64 `json:",omitempty"`
 	// SharesOnly, of a variational soft-max: the leaves are not solved, only their shares are computed.
-	SharesOnly bool `json:"Look,omitempty"`
+	SharesOnly bool `json:",omitempty"`
 }
 
 // Joint are the parameters of a step of Newton's method over all leaves (internal/methods/hblr/solver/joint.go).

@@ -10,8 +10,8 @@ import (
 // each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
 // they stop changing. The leaves are then at their joint maximum.
 type partition struct {
-	First   bool      `json:"Look,omitempty"` // the job begins: no offset is known yet
-	Mix     []float64 `json:",omitempty"`     // Leaves.Mix of the solve under way
+	First   bool      `json:",omitempty"` // the job begins: no offset is known yet
+	Mix     []float64 `json:",omitempty"` // Leaves.Mix of the solve under way
 	Past    int       // number of past offsets that the extrapolation uses, of this round
 	Count   int       // solves that have ended in this round
 	Last    float64   // objective of the last one
