@@ -13,7 +13,7 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // usual are the flags that the help of a verb with many flags shows, beside those that all verbs
@@ -46,9 +46,9 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 			switch {
 			case err != nil || len(rest) == 0 || cmd == root:
 			case cmd.HasSubCommands():
-				return exitcode.Usagef("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
+				return option.Errorf("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
 			default:
-				return exitcode.Usagef("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
+				return option.Errorf("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
 			}
 			if len(args) > 0 && (err != nil || cmd == root || len(rest) > 0) {
 				return unknownVerb(root, args[len(args)-max(1, len(rest))])

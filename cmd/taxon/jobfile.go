@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // parseJobFile reads the part of YAML that a job file needs: a mapping of flags to plain or
@@ -92,7 +92,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		errs = append(errs, validate())
 	}
 	if errs != nil {
-		return exitcode.Join(errs...)
+		return option.Join(errs...)
 	}
 	return canonicalPaths(cmd)
 }

@@ -20,17 +20,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
 	_ "taxon/internal/methods/all" // register themselves
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 )
 
 func main() {
 	metrics.AdoptGRPC()
-	kill := func() { os.Exit(exitcode.Interrupted) }
+	kill := func() { os.Exit(exitInterrupted) }
 	ctx, in := context.Background(), io.Reader(os.Stdin)
 	if os.Getenv(envEndsWithStdin) != "" {
 		os.Unsetenv(envEndsWithStdin) // it is not meant for the processes that this one starts
@@ -57,7 +57,7 @@ func endsWith(parent context.Context, r io.Reader, kill func()) context.Context 
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
 		_, _ = io.Copy(io.Discard, r) // an error is an end, too
-		cancel(exitcode.ErrInterrupted)
+		cancel(jobs.ErrInterrupted)
 		time.AfterFunc(orphanWait, kill)
 	}()
 	return ctx
@@ -85,7 +85,7 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 				switch {
 				case first.IsZero():
 					first = time.Now()
-					cancel(exitcode.ErrInterrupted)
+					cancel(jobs.ErrInterrupted)
 				case time.Since(first) >= signalsApart:
 					kill()
 				}
@@ -115,21 +115,21 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
 			a.fail(format.OneLine(fs.Fault(r).Error()))
-			code = exitcode.Failed
+			code = exitFailed
 		} else if r != nil {
 			a.ui.Close()
 			a.fail(fmt.Sprintf("internal error: %s%s; please report", format.OneLine(fmt.Sprint(r)), panicPlace()))
-			code = exitcode.Failed
+			code = exitFailed
 		}
 	}()
 	debug.SetPanicOnFault(true)
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
-		err = exitcode.Errorf(exitcode.Failed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
+		err = exitf(exitFailed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
 	}
 	if err == nil {
-		return exitcode.Done
+		return exitDone
 	}
 	code, line := describe(ctx, err)
 	if line != "" {

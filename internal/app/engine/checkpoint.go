@@ -149,7 +149,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 		return nil, fs.Explain(path, err)
 	}
 	if bytes.HasPrefix(data, []byte("taxon checkpoint 1 ")) {
-		return nil, fs.Inputf(path, 0, "the checkpoint is of an earlier version of taxon: go on with that version, or use --force to train anew")
+		return nil, fs.Inputf(path, 0, "the checkpoint is of an earlier version of taxon: go on with that version, or use ‹force› to train anew")
 	}
 	state, spent, ok := stateOf(data)
 	if !ok {
@@ -194,5 +194,5 @@ func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 }
 
 func damaged(path string) error {
-	return fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
+	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }

@@ -146,7 +146,7 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 		return
 	}
 	if !g.identified && !open(allowed) && !named.allow(r.Host) {
-		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by --allow-host", r.Host), http.StatusForbidden)
+		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by ‹allow-host›", r.Host), http.StatusForbidden)
 		return
 	}
 	if g.identified && !open(allowed) {

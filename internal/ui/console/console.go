@@ -1,4 +1,4 @@
-// Package console writes for a person at a terminal: a live progress line, notes and warnings,
+// Package console writes for a person at a terminal, who gives options as flags: a live progress line, notes and warnings,
 // text with emphasis, folded and cut to a width. If there is no terminal it writes plain lines.
 package console
 
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -120,7 +121,7 @@ func (u *UI) say(lead, text string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
-	fmt.Fprintf(u.w, "%s%s\n", lead, format.Safe(strings.TrimRight(fmt.Sprintf(text, args...), "\n")))
+	fmt.Fprintf(u.w, "%s%s\n", lead, format.Safe(option.Flags(strings.TrimRight(fmt.Sprintf(text, args...), "\n"))))
 }
 
 // Close ends the open progress line, if any.
