@@ -19,7 +19,7 @@ import (
 // of their own are failures of the run (1). A wrong path is an exception (2), because only the
 // user can correct it.
 func describe(ctx context.Context, err error) (code int, line string) {
-	line = format.OneLine(option.Flags(plainPath(err)))
+	line = format.OneLine(plainPath(err))
 	var s *exitError
 	var o *option.Error
 	switch {
@@ -28,7 +28,7 @@ func describe(ctx context.Context, err error) (code int, line string) {
 	case errors.As(err, &o) && len(o.Lines) > 1:
 		lines := make([]string, len(o.Lines))
 		for i, l := range o.Lines {
-			lines[i] = format.OneLine(option.Flags(l))
+			lines[i] = format.OneLine(l)
 		}
 		return exitUsage, strings.Join(lines, "\n")
 	case errors.As(err, &o):

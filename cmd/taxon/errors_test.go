@@ -300,6 +300,24 @@ func checkExample(t *testing.T, line string) {
 	}
 }
 
+// TestMarkedOptions: a program that asks for it gets options marked, and can name them as its user does.
+func TestMarkedOptions(t *testing.T) {
+	t.Setenv(envMarkOptions, "1")
+	for line, want := range map[string]string{
+		"train --data x --out m --method mlr --schedule jacobi": "taxon: train: ‹schedule› means nothing to ‹method=mlr›: ",
+		"train --data x --out m --C -1":                         "taxon: train: ‹C=-1›: must be above 0\n",
+	} {
+		t.Setenv(envMarkOptions, "1")
+		var errw bytes.Buffer
+		if execute(t.Context(), strings.Fields(line), nil, io.Discard, &errw); !strings.HasPrefix(errw.String(), want) {
+			t.Errorf("%s: %s", line, errw.String())
+		}
+		if os.Getenv(envMarkOptions) != "" {
+			t.Error("processes that taxon starts mark options too")
+		}
+	}
+}
+
 func TestHelpGoesToStdout(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "version"}, {"version", "--help"}, {"completion", "bash"}} {
 		var out, errw bytes.Buffer

@@ -169,7 +169,7 @@ func (o *infoOptions) check(args []string) (string, error) {
 	if err := registry.Fill(&taxonv1.Options{Method: o.Method}, o.Said); err != nil {
 		var errs []error
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			errs = append(errs, option.Errorf("info: --%s", line))
+			errs = append(errs, option.Errorf("info: %s", line))
 		}
 		return "", option.Join(errs...)
 	}

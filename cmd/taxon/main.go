@@ -47,6 +47,10 @@ func main() {
 // taxon's standard input. Python's package sets it.
 const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
 
+// envMarkOptions is the environment variable by which a program that starts taxon gets errors, warnings
+// and notes with options as ‹cutoff=0.5›, to name them as its own user does. Python's package sets it.
+const envMarkOptions = "TAXON_MARK_OPTIONS"
+
 // orphanWait is how long a process may take to end by itself after the program that started it.
 // Nobody is left to send a second signal.
 const orphanWait = 30 * time.Second
@@ -111,6 +115,10 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
 	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw), style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
+	if os.Getenv(envMarkOptions) != "" {
+		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
+		a.ui.Options = func(text string) string { return text }
+	}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
@@ -140,6 +148,7 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 
 // fail says why the verb failed, in lines of its own, or in the log of a process that writes JSON.
 func (a *app) fail(lines string) {
+	lines = a.ui.Options(lines)
 	if a.log != nil {
 		a.log.Error("failed", "error", strings.ReplaceAll(lines, "\n", "; "))
 		return

@@ -362,7 +362,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &noValue):
 		return option.Errorf("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
 	case errors.As(err, &bad):
-		return option.Errorf("%s--%s %s: %s", at, bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue()), valueProblem(bad))
+		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())), valueProblem(bad))
 	case errors.As(err, &syntax):
 		return option.Errorf("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
 	}
