@@ -1,6 +1,6 @@
 // Package option lets code speak of the options that a user gave without knowing how that user
 // writes them. A text names an option as ‹cutoff›, and with a value as ‹cutoff=0.5›. Whoever shows
-// the text renders it: the command line as --cutoff 0.5, Python's package as cutoff=0.5.
+// the text renders it: the command line as --cutoff 0.5, HTTP and Python's package as cutoff=0.5.
 package option
 
 import (
@@ -48,10 +48,10 @@ func parse(match string) (name, value string) {
 	return parts[1], parts[2]
 }
 
-// Error says what is wrong with an option, or with the input that it names. Only the user can mend
-// it, so the same call fails again.
+// Error says what is wrong with options, or with the input that they name. Only the user can mend it:
+// the same call fails again.
 type Error struct {
-	// Lines are the mistakes that Join put together. Lines of a single mistake is nil.
+	// Lines are the mistakes that Join put together. It is nil for an error that Errorf made.
 	Lines []string
 
 	msg string
@@ -63,24 +63,10 @@ func (e *Error) Error() string { return e.msg }
 // Unwrap returns the cause, which may be nil.
 func (e *Error) Unwrap() error { return e.err }
 
-// Option is the name of the first option that the message names. It is empty if there is none.
-func (e *Error) Option() string {
-	if m := named.FindStringSubmatch(e.msg); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 // Errorf makes an Error. A %w in the format becomes its cause.
 func Errorf(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{msg: err.Error(), err: errors.Unwrap(err)}
-}
-
-// Invalid makes an Error about the value of one option, as in "‹folds=1›: must be 2 or more".
-func Invalid(name string, value any, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &Error{msg: fmt.Sprintf("%s: %v", Value(name, value), err), err: errors.Unwrap(err)}
 }
 
 // Join makes one Error of several. It returns nil if all of them are nil.

@@ -2,6 +2,7 @@ package option
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -28,18 +29,15 @@ func TestRender(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	var e *Error
-	if err := Invalid("folds", 1, "must be 2 or more: %w", io.EOF); err.Error() != "‹folds=1›: must be 2 or more: EOF" ||
-		!errors.As(err, &e) || e.Option() != "folds" || !errors.Is(err, io.EOF) {
-		t.Errorf("%v", err)
-	}
-	if err := Errorf("train: ‹text› has no indices: leave out ‹zero-based›"); !errors.As(err, &e) || e.Option() != "text" || e.Lines != nil {
+	if err := Errorf("%s: must be 2 or more: %w", Value("folds", 1), io.EOF); err.Error() != "‹folds=1›: must be 2 or more: EOF" ||
+		!errors.As(err, &e) || e.Lines != nil || !errors.Is(err, io.EOF) || !Is(fmt.Errorf("tune: %w", err)) || Is(io.EOF) {
 		t.Errorf("%v", err)
 	}
 	if err := Join(nil, nil); err != nil {
 		t.Errorf("joined nothing: %v", err)
 	}
 	err := Join(Errorf("a"), nil, Join(errors.New("b"), io.EOF))
-	if !errors.As(err, &e) || !slices.Equal(e.Lines, []string{"a", "b", "EOF"}) || e.Option() != "" || !errors.Is(err, io.EOF) {
+	if !errors.As(err, &e) || !slices.Equal(e.Lines, []string{"a", "b", "EOF"}) || !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
 }
