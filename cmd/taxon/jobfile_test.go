@@ -67,7 +67,7 @@ func TestJobFile(t *testing.T) {
 	cmd, _, _, _ := jobFlags()
 	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"), noMore)
 	var all *option.Error
-	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: --C -1") {
+	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: ‹C=-1›") {
 		t.Errorf("all that is wrong: %v", err)
 	}
 	cmd, data, c, _ := jobFlags()
