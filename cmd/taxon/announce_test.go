@@ -12,7 +12,6 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/hadoop/yarn"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestTakeOver: a coordinator that is started elsewhere on the same journal says where it
@@ -43,7 +42,7 @@ func TestTakeOver(t *testing.T) {
 	select {
 	case code := <-old.ended:
 		old.ended <- code
-		if code != exitcode.Failed || !strings.Contains(old.err.String(), "another coordinator") {
+		if code != exitFailed || !strings.Contains(old.err.String(), "another coordinator") {
 			t.Errorf("status %d: %s", code, old.err.String())
 		}
 	case <-time.After(20 * time.Second):
@@ -89,7 +88,7 @@ func TestYarnRefuses(t *testing.T) {
 		"no resource manager answers at 127.": "down --resource-manager http://127.0.0.1:1",
 	} {
 		status, _, errs := runWith(t, "", append([]string{"yarn"}, strings.Fields(args)...)...)
-		if status != exitcode.Usage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+		if status != exitUsage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("yarn %s: status %d, %q, want %q", args, status, errs, want)
 		}
 	}
@@ -107,7 +106,7 @@ func TestYarnRunFails(t *testing.T) {
 	t.Setenv("NM_HOST", "node-7")
 	t.Setenv("LOCAL_DIRS", t.TempDir())
 	for range 2 {
-		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exitcode.Usage {
+		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exitUsage {
 			t.Fatalf("status %d: %s", code, stderr)
 		}
 	}

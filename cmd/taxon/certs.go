@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/cluster/secure"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // maxCertDays is ten years, the authority's own time.
@@ -86,7 +86,7 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 	for _, r := range requests {
 		issued, err := authority.Issue(r, now)
 		if err != nil {
-			return exitcode.Usagef("certs: %w", err)
+			return option.Errorf("certs: %w", err)
 		}
 		report.Certificates = append(report.Certificates, certReport{
 			Cert: issued.Cert, Key: issued.Key, Hosts: append([]string{}, r.Hosts...), Roles: secure.RoleNames(r.Roles),
@@ -107,13 +107,13 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 func (o certsOptions) requests() ([]secure.Request, error) {
 	roles, err := secure.ParseRoles(o.roles)
 	if err != nil {
-		return nil, exitcode.Usagef("certs: %w", err)
+		return nil, option.Errorf("certs: %w", err)
 	}
 	switch {
 	case o.name != "" && len(o.hosts) > 1:
-		return nil, exitcode.Usagef("certs: --name is for one certificate, there are %d --host", len(o.hosts))
+		return nil, option.Errorf("certs: --name is for one certificate, there are %d --host", len(o.hosts))
 	case len(o.hosts) == 0 && len(roles) == 0 && (o.name != "" || o.renew):
-		return nil, exitcode.Usagef("certs: give --host or --role: whom is the certificate for?")
+		return nil, option.Errorf("certs: give --host or --role: whom is the certificate for?")
 	case len(o.hosts) == 0 && len(roles) == 0:
 		return nil, nil // the authority alone
 	}
@@ -163,13 +163,13 @@ func runCertsToken(a *app, o certsOptions) error {
 	names := o.roles
 	if len(names) == 0 {
 		if o.renew {
-			return exitcode.Usagef("certs token: --renew: say whose tokens by --role")
+			return option.Errorf("certs token: --renew: say whose tokens by --role")
 		}
 		names = secure.Roles()
 	}
 	roles, err := secure.ParseRoles(names)
 	if err != nil {
-		return exitcode.Usagef("certs token: %w", err)
+		return option.Errorf("certs token: %w", err)
 	}
 	callers, servers, err := secure.MakeTokens(o.dir, roles, o.renew)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/ui/console"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newCheckCmd(a *app) *cobra.Command {
@@ -31,6 +32,9 @@ func newCheckCmd(a *app) *cobra.Command {
 			r, err := lint.Run(cmd.Context(), o, a.ui)
 			if err != nil {
 				return err
+			}
+			for i := range r.Findings {
+				r.Findings[i].About = option.Flags(r.Findings[i].About)
 			}
 			return a.print(r, func() { printCheck(a, &o, r) })
 		},

@@ -11,7 +11,7 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/data/dataset"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -44,7 +44,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return exitcode.Usagef("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
+			return option.Errorf("%s: give one %s: taxon %s", verbPath(cmd), what, cmd.Use)
 		}
 		return nil
 	}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // TestChainVerbs: a training that has settled says so, one that has not warns; probabilities are a
@@ -20,7 +18,7 @@ func TestChainVerbs(t *testing.T) {
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	const flags = "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --out $m --json "
 	code, _, stderr := runTaxon(t, "", flags+"--iterations 12 --burn-in 4 --leapfrog 2", vars)
-	if code != exitcode.Done || !strings.Contains(stderr, "warning: the chains ") || strings.Count(stderr, "warning") != 1 {
+	if code != exitDone || !strings.Contains(stderr, "warning: the chains ") || strings.Count(stderr, "warning") != 1 {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 	code, stdout, stderr := runTaxon(t, "", flags+"--iterations 700 --burn-in 200 --keep-draws 40 --test $d/test.svm --eval-every 13 --force --quiet", vars)
@@ -30,7 +28,7 @@ func TestChainVerbs(t *testing.T) {
 		ESS     float64 `json:"ess_min"`
 		Samples int
 	}
-	if err := errors.Join(json.Unmarshal([]byte(stdout), &d), json.Unmarshal([]byte(stdout), &own)); err != nil || code != exitcode.Done {
+	if err := errors.Join(json.Unmarshal([]byte(stdout), &d), json.Unmarshal([]byte(stdout), &own)); err != nil || code != exitDone {
 		t.Fatalf("exit status %d, %v: %s", code, err, stderr)
 	}
 	if d.StoppedBy != "stationary" || d.Certificate != "stationarity" || d.Gap != nil || !(own.RHat >= 1 && own.RHat <= 1.05) || own.ESS < 100 || own.Samples != 40 || d.Test == nil {
@@ -64,7 +62,7 @@ func TestChainVerbs(t *testing.T) {
 		"whole":             "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --threshold 0.1 --out $m-x",
 	} {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if refused := strings.Contains(line, "-x"); !strings.Contains(stdout+stderr, want) || refused != (code == exitcode.Usage) || refused && strings.Count(stderr, "\n") > 1 {
+		if refused := strings.Contains(line, "-x"); !strings.Contains(stdout+stderr, want) || refused != (code == exitUsage) || refused && strings.Count(stderr, "\n") > 1 {
 			t.Errorf("%s: exit status %d, want %q: %s%s", line, code, want, stdout, stderr)
 		}
 	}

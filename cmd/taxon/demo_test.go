@@ -19,7 +19,6 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 )
 
 // centroids stands in for training: each class gets the mean of its documents, and
@@ -205,7 +204,7 @@ func TestDemoLeavesNothing(t *testing.T) {
 		return nil, errors.New("the shard is lost")
 	}
 	code, _, stderr := runDemoVerb(t, failing, "--quiet")
-	if code != exitcode.Failed || stderr != "taxon: the shard is lost\n" {
+	if code != exitFailed || stderr != "taxon: the shard is lost\n" {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	left, err := os.ReadDir(os.TempDir())
@@ -221,14 +220,14 @@ func TestDemoKeepsTheUsersFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDemoVerb(t, centroids, "--keep", keep)
-	if code != exitcode.Usage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
+	if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+mine+": exists already") {
 		t.Errorf("exit status %d, stderr %q", code, stderr)
 	}
 	if got, err := os.ReadFile(mine); err != nil || string(got) != "mine" {
 		t.Errorf("the file now holds %q, %v", got, err)
 	}
 	code, _, stderr = runDemoVerb(t, centroids, "--keep", mine)
-	if code != exitcode.Usage || strings.Count(stderr, "\n") != 1 {
+	if code != exitUsage || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a file for --keep: exit status %d, stderr %q", code, stderr)
 	}
 }

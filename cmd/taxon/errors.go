@@ -10,8 +10,8 @@ import (
 
 	"taxon/internal/cluster/jobs"
 	taxonfs "taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // describe turns the error of a verb into its exit status and its line, or a line for each of
@@ -20,22 +20,27 @@ import (
 // user can correct it.
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = format.OneLine(plainPath(err))
-	var s *exitcode.Error
+	var s *exitError
+	var o *option.Error
 	switch {
-	case errors.As(err, &s) && len(s.Lines) > 1:
-		lines := make([]string, len(s.Lines))
-		for i, l := range s.Lines {
+	case errors.As(err, &s):
+		return s.code, line
+	case errors.As(err, &o) && len(o.Lines) > 1:
+		lines := make([]string, len(o.Lines))
+		for i, l := range o.Lines {
 			lines[i] = format.OneLine(l)
 		}
-		return s.Code, strings.Join(lines, "\n")
-	case errors.As(err, &s):
-		return s.Code, line
-	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exitcode.ErrInterrupted):
-		return exitcode.Interrupted, "interrupted"
+		return exitUsage, strings.Join(lines, "\n")
+	case errors.As(err, &o):
+		return exitUsage, line
+	case errors.Is(err, jobs.ErrInterrupted):
+		return exitInterrupted, line
+	case jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), jobs.ErrInterrupted):
+		return exitInterrupted, "interrupted"
 	case taxonfs.IsInput(err), isPathError(err):
-		return exitcode.Usage, line
+		return exitUsage, line
 	}
-	return exitcode.Failed, line
+	return exitFailed, line
 }
 
 // isPathError says whether the user named a path that can't be used. A full or broken disk does

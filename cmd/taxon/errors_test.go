@@ -21,9 +21,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/cluster/jobs"
 	taxonfs "taxon/internal/fs"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/worker/program"
 )
 
@@ -98,8 +99,8 @@ func TestCommandLineErrors(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, stdout, stderr := runVerb(t.Context(), ok, strings.Split(c.args, " ")...)
-			if code != exitcode.Usage {
-				t.Errorf("exit status %d, want %d", code, exitcode.Usage)
+			if code != exitUsage {
+				t.Errorf("exit status %d, want %d", code, exitUsage)
 			}
 			if want := "taxon: " + c.want + "\n"; stderr != want {
 				t.Errorf("stderr\n%swant\n%s", stderr, want)
@@ -131,7 +132,7 @@ func TestSubVerbErrors(t *testing.T) {
 		{"help cluster up down", "help: shows one verb at a time: `taxon help cluster up`"},
 	} {
 		code, stdout, stderr := runVerb(t.Context(), group, strings.Split(c.args, " ")...)
-		if want := "taxon: " + c.want + "\n"; code != exitcode.Usage || stderr != want || stdout != "" {
+		if want := "taxon: " + c.want + "\n"; code != exitUsage || stderr != want || stdout != "" {
 			t.Errorf("%s: exit status %d, stdout %q, stderr %q, want %q", c.args, code, stdout, stderr, want)
 		}
 	}
@@ -160,7 +161,7 @@ func TestExitStatuses(t *testing.T) {
 	_, notThere := os.Open(missing)
 	input := &taxonfs.InputError{Path: "train.svm", Line: 17, Msg: "feature index 0"}
 	interrupted, cancel := context.WithCancelCause(t.Context())
-	cancel(exitcode.ErrInterrupted)
+	cancel(jobs.ErrInterrupted)
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -170,18 +171,18 @@ func TestExitStatuses(t *testing.T) {
 	}{
 		{"no error", nil, nil, 0, ""},
 		{"a failure", nil, errors.New("store shard 3: checksum mismatch"), 1, "store shard 3: checksum mismatch"},
-		{"usage", nil, exitcode.Usagef("--rank needs --pred"), 2, "--rank needs --pred"},
-		{"wrapped usage", nil, fmt.Errorf("eval: %w", exitcode.Usagef("no rows")), 2, "eval: no rows"},
+		{"usage", nil, option.Errorf("--rank needs --pred"), 2, "--rank needs --pred"},
+		{"wrapped usage", nil, fmt.Errorf("eval: %w", option.Errorf("no rows")), 2, "eval: no rows"},
 		{"input", nil, fmt.Errorf("read: %w", input), 2, "read: train.svm:17: feature index 0"},
 		{"missing file", nil, notThere, 2, missing + ": no such file or directory"},
 		{"wrapped missing file", nil, fmt.Errorf("%s: %w", missing, notThere), 2, missing + ": no such file or directory"},
 		{"unwritable", nil, &fs.PathError{Op: "mkdir", Path: "/out", Err: syscall.EACCES}, 2, "/out: permission denied"},
 		{"full disk", nil, &fs.PathError{Op: "write", Path: "m/part", Err: syscall.ENOSPC}, 1, "m/part: no space left on device"},
 		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1, "b: no space left on device"},
-		{"gap", nil, exitcode.Gapf("stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
+		{"gap", nil, exitf(exitGap, "stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
 		{"signal", interrupted, fmt.Errorf("ingest: %w", context.Canceled), 130, "interrupted"},
 		{"signal, behind a service", interrupted, fmt.Errorf("train: %w", status.Error(codes.Canceled, "gone")), 130, "interrupted"},
-		{"signal, worded", interrupted, exitcode.Interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
+		{"signal, worded", interrupted, jobs.Interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
 		{"cancelled otherwise", nil, context.Canceled, 1, "context canceled"},
 		{"many lines", nil, errors.New("one\n\ttwo\r\n\x1b[31mred"), 1, "one; two; ?[31mred"},
 	} {
@@ -208,8 +209,8 @@ func TestPanicIsOneLine(t *testing.T) {
 		_ = none[len(none)]
 		return nil
 	}), "try")
-	if code != exitcode.Failed {
-		t.Errorf("exit status %d, want %d", code, exitcode.Failed)
+	if code != exitFailed {
+		t.Errorf("exit status %d, want %d", code, exitFailed)
 	}
 	if !strings.HasPrefix(stderr, "taxon: internal error: runtime error: index out of range [0] with length 0 (errors_test.go:") ||
 		!strings.HasSuffix(stderr, "); please report\n") || strings.Count(stderr, "\n") != 1 {
@@ -226,8 +227,8 @@ func (fullDisk) Write([]byte) (int, error) {
 func TestFullStandardOutput(t *testing.T) {
 	var errw bytes.Buffer
 	code := execute(t.Context(), []string{"version"}, strings.NewReader(""), fullDisk{}, &errw)
-	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exitcode.Failed || errw.String() != want {
-		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitcode.Failed, want)
+	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exitFailed || errw.String() != want {
+		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitFailed, want)
 	}
 }
 
@@ -299,6 +300,24 @@ func checkExample(t *testing.T, line string) {
 	}
 }
 
+// TestMarkedOptions: a program that asks for it gets options marked, and can name them as its user does.
+func TestMarkedOptions(t *testing.T) {
+	t.Setenv(envMarkOptions, "1")
+	for line, want := range map[string]string{
+		"train --data x --out m --method mlr --schedule jacobi": "taxon: train: ‹schedule› means nothing to ‹method=mlr›: ",
+		"train --data x --out m --C -1":                         "taxon: train: ‹C=-1›: must be above 0\n",
+	} {
+		t.Setenv(envMarkOptions, "1")
+		var errw bytes.Buffer
+		if execute(t.Context(), strings.Fields(line), nil, io.Discard, &errw); !strings.HasPrefix(errw.String(), want) {
+			t.Errorf("%s: %s", line, errw.String())
+		}
+		if os.Getenv(envMarkOptions) != "" {
+			t.Error("processes that taxon starts mark options too")
+		}
+	}
+}
+
 func TestHelpGoesToStdout(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "version"}, {"version", "--help"}, {"completion", "bash"}} {
 		var out, errw bytes.Buffer
@@ -346,7 +365,7 @@ func TestSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
+	if !errors.Is(context.Cause(ctx), jobs.ErrInterrupted) {
 		t.Errorf("cause %v", context.Cause(ctx))
 	}
 	select {
@@ -386,7 +405,7 @@ func TestEndsWithStdin(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
+	if !errors.Is(context.Cause(ctx), jobs.ErrInterrupted) {
 		t.Errorf("cause %v", context.Cause(ctx))
 	}
 }
@@ -428,7 +447,7 @@ func TestAllViolationsAtOnce(t *testing.T) {
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
 		lines := strings.Split(strings.TrimSpace(stderr), "\n")
-		if code != exitcode.Usage || len(lines) != len(want) {
+		if code != exitUsage || len(lines) != len(want) {
 			t.Errorf("%s: exit status %d, %q, want %q", line, code, lines, want)
 			continue
 		}

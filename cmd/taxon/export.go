@@ -14,8 +14,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/export"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // exportOptions are the flags of export.
@@ -99,11 +99,11 @@ func (v *thresholdValue) Set(s string) error {
 func (o *exportOptions) run(ctx context.Context, a *app) error {
 	switch {
 	case o.Model == "" && o.job == "":
-		return exitcode.Usagef("export: flag --model is required, or --job: see `taxon help export`")
+		return option.Errorf("export: flag --model is required, or --job: see `taxon help export`")
 	case o.Model != "" && o.job != "":
-		return exitcode.Usagef("export: --model and --job exclude each other")
+		return option.Errorf("export: --model and --job exclude each other")
 	case o.Out == fs.Stdin && a.json:
-		return exitcode.Usagef("export: --json prints to standard output: name a file for the weights with --out")
+		return option.Errorf("export: --json prints to standard output: name a file for the weights with --out")
 	}
 	if o.job != "" {
 		done, err := o.fetch(ctx, a)

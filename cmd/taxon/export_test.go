@@ -10,7 +10,6 @@ import (
 
 	"taxon/internal/model"
 	"taxon/internal/model/export"
-	"taxon/internal/ui/exitcode"
 )
 
 // Every format goes to a file, to standard output and to a folder of parts.
@@ -64,7 +63,7 @@ func TestExportLiblinearSize(t *testing.T) {
 		"export --model $M --format liblinear --out $W/":       "at least 6GiB: use npz",
 		"export --model $M --format npz --out $W --force-size": "goes with --format liblinear",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
@@ -109,11 +108,11 @@ func TestExportModelOver(t *testing.T) {
 	}
 	for _, line := range []string{"--out $OTHER", "--out $OTHER/", "--out $OTHER --values float16"} {
 		code, _, stderr := runTaxon(t, "", "export --model $S --format model "+line, vars)
-		if code != exitcode.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "exists already: choose another --out, or use --force") {
+		if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "exists already: choose another --out, or use --force") {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "export --job j --coordinator 127.0.0.1:1 --format model --out $OTHER", vars); code != exitcode.Usage || !strings.Contains(stderr, "exists already") {
+	if code, _, stderr := runTaxon(t, "", "export --job j --coordinator 127.0.0.1:1 --format model --out $OTHER", vars); code != exitUsage || !strings.Contains(stderr, "exists already") {
 		t.Errorf("a job's: exit %d, %q", code, stderr)
 	}
 	if after, err := os.ReadFile(filepath.Join(other, "manifest.json")); err != nil || !bytes.Equal(after, before) {
@@ -127,7 +126,7 @@ func TestExportModelOver(t *testing.T) {
 	if m, err := model.ReadManifest(other); err != nil || m.Pruned == nil {
 		t.Errorf("--force replaced nothing (%v)", err)
 	}
-	if code, _, stderr := runTaxon(t, "", "export --model $S --out $NEW.txt --force", vars); code != exitcode.Usage || !strings.Contains(stderr, "goes with --format model") {
+	if code, _, stderr := runTaxon(t, "", "export --model $S --out $NEW.txt --force", vars); code != exitUsage || !strings.Contains(stderr, "goes with --format model") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

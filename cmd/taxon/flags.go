@@ -13,6 +13,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/table"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 const groupAnnotation = "taxon_group"
@@ -45,10 +46,13 @@ func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil 
 func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {
 	for _, p := range registry.Options() {
 		if p.Group == group {
-			optionFlag(f, said, p, registry.Usage(&p))
+			optionFlag(f, said, p, usageOf(&p))
 		}
 	}
 }
+
+// usageOf is the help on an option.
+func usageOf(p *method.Option) string { return option.Flags(registry.Usage(p)) }
 
 func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage string) {
 	if *said == nil {

@@ -8,8 +8,8 @@ import (
 
 	"taxon/internal/data/generate"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // generateOptions are the flags of generate.
@@ -95,11 +95,11 @@ func joinNames(names []string) string {
 // shape is what the flags ask for.
 func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 	if o.DAG && o.tree {
-		return generate.Shape{}, exitcode.Usagef("%s: --tree and --dag exclude each other", verb)
+		return generate.Shape{}, option.Errorf("%s: --tree and --dag exclude each other", verb)
 	}
 	s, err := o.Shape()
 	if err != nil {
-		return s, exitcode.Usagef("%s: %v", verb, err)
+		return s, option.Errorf("%s: %v", verb, err)
 	}
 	return s, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"taxon/internal/model/form"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestHBLRVariational: the report and the trace have the bound; predict --predictive writes, of
@@ -114,7 +113,7 @@ func TestHBLRVariational(t *testing.T) {
 		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
 		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"taxon/internal/model/explain"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestHBLRTurns: random rows on which MacKay's step of hblr-m2, extrapolated, turns about a fixed point for
@@ -26,7 +25,7 @@ func TestHBLRTurns(t *testing.T) {
 	vars := map[string]string{"h": tree, "m": filepath.Join(dir, "m")}
 	code, out, stderr := runTaxon(t, "", "train --data testdata/turns.svm --hierarchy $h --method hblr-m2 --bias 3 --tolerance 1e-9 --max-sweeps 1000 --out $m --json --quiet", vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != exitcode.Done {
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != exitDone {
 		t.Fatal(err, stderr)
 	}
 	if d.StoppedBy != "stationary" || math.Abs(d.Objective/205.9915754150282-1) > 1e-9 {
@@ -168,7 +167,7 @@ func TestHBLRVerbs(t *testing.T) {
 		"export --model $m --what precision --format npz --out -":                                  "--what precision goes with --format text",
 		"train --data $d/train.svm --method hblr-m1 --out $y --max-sweeps 1 --require-gap --quiet": "stopped by max_sweeps before the --tolerance asked for",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // usual are the flags that the help of a verb with many flags shows, beside those that all verbs
@@ -25,13 +25,13 @@ var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column
 	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory"}
 
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
-	all := false
+	all, method := false, ""
 	cmd := &cobra.Command{
 		Use:     "help [VERB]",
 		GroupID: groupOther,
 		Short:   "what a verb does, its flags by group, two examples",
 		Long:    "Shows what a verb does, its flags by group and two examples. Without a verb it lists them all.",
-		Example: "taxon help\ntaxon help ingest",
+		Example: "taxon help ingest\ntaxon help train --method hblr-m1",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, c := range root.Commands() {
@@ -46,9 +46,9 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 			switch {
 			case err != nil || len(rest) == 0 || cmd == root:
 			case cmd.HasSubCommands():
-				return exitcode.Usagef("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
+				return option.Errorf("help: %s has no verb %q: see `taxon help %s`", verbPath(cmd), rest[0], verbPath(cmd))
 			default:
-				return exitcode.Usagef("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
+				return option.Errorf("help: shows one verb at a time: `taxon help %s`", verbPath(cmd))
 			}
 			if len(args) > 0 && (err != nil || cmd == root || len(rest) > 0) {
 				return unknownVerb(root, args[len(args)-max(1, len(rest))])
@@ -58,11 +58,27 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 				writeHelpOf(a.stdout, a.style, cmd, func(*pflag.Flag) bool { return true })
 				return nil
 			}
+			if method != "" {
+				if _, err := registry.Lookup(method); err != nil {
+					return option.Errorf("help: %w", err)
+				}
+				if cmd.Flags().Lookup(methodFlag) == nil {
+					return option.Errorf("help: --method: `taxon %s` has none: leave it out", verbPath(cmd))
+				}
+				writeHelpOf(a.stdout, a.style, cmd, func(f *pflag.Flag) bool {
+					if registry.Option(f.Name) != nil {
+						return registry.Has(method, f.Name)
+					}
+					return !grouped(f) || slices.Contains(usual[cmd.Name()], f.Name)
+				})
+				return nil
+			}
 			return cmd.Help()
 		},
 	}
 	flagGroup(cmd, "What is shown", func(f *pflag.FlagSet) {
 		f.BoolVar(&all, "all", false, "all flags of a verb, where it has more than most people use")
+		f.StringVar(&method, "method", "", "the options of a `METHOD`, and what most people use beside them")
 	})
 	return cmd
 }
@@ -78,7 +94,7 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 				n++
 			}
 		})
-		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags.\n", cmd.Name(), n)
+		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags, `taxon help %[1]s --method NAME` those of a method.\n", cmd.Name(), n)
 	}
 }
 

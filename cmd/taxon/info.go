@@ -16,8 +16,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -47,9 +47,9 @@ func newInfoCmd(a *app) *cobra.Command {
 			case len(args) == 0 && (o.data != "" || o.like.Like != ""): // judged by infoOptions.check
 				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
-				return exitcode.Usagef("info: name a model, a data set, a data file or a structure: taxon info PATH")
+				return option.Errorf("info: name a model, a data set, a data file or a structure: taxon info PATH")
 			case len(args) > 1:
-				return exitcode.Usagef("info: unexpected argument %q: one PATH at a time", args[1])
+				return option.Errorf("info: unexpected argument %q: one PATH at a time", args[1])
 			}
 			return nil
 		},
@@ -84,7 +84,7 @@ func (o *infoOptions) methodFlags(f *pflag.FlagSet) {
 	choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are estimated, with the options that train has for it: see --all")
 	for _, p := range registry.Options() {
 		if p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns || p.Name == "tolerance" || p.Name == "schedule" {
-			optionFlag(f, &o.Said, p, registry.Usage(&p))
+			optionFlag(f, &o.Said, p, usageOf(&p))
 		}
 	}
 }
@@ -100,6 +100,9 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 	i, err := o.look(ctx, a)
 	if err != nil {
 		return err
+	}
+	for k := range i.Notes {
+		i.Notes[k] = option.Flags(i.Notes[k])
 	}
 	return a.print(i, func() { printInfo(a, i) })
 }
@@ -166,19 +169,19 @@ func (o *infoOptions) check(args []string) (string, error) {
 	if err := registry.Fill(&taxonv1.Options{Method: o.Method}, o.Said); err != nil {
 		var errs []error
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			errs = append(errs, exitcode.Usagef("info: --%s", line))
+			errs = append(errs, option.Errorf("info: %s", line))
 		}
-		return "", exitcode.Join(errs...)
+		return "", option.Join(errs...)
 	}
 	switch {
 	case !o.plan && (o.data != "" || o.like.Like != ""):
-		return "", exitcode.Usagef("info: --data and --like go with --plan")
+		return "", option.Errorf("info: --data and --like go with --plan")
 	case o.like.Like != "" && o.Weights != "":
-		return "", exitcode.Usagef("info: --like has no instances that --instance-weights could weigh: leave it out")
+		return "", option.Errorf("info: --like has no instances that --instance-weights could weigh: leave it out")
 	case o.like.Like != "" && (o.data != "" || len(args) > 0):
-		return "", exitcode.Usagef("info: --like needs no data: leave PATH out")
+		return "", option.Errorf("info: --like needs no data: leave PATH out")
 	case o.data != "" && len(args) > 0:
-		return "", exitcode.Usagef("info: PATH and --data name the same thing: give one of them")
+		return "", option.Errorf("info: PATH and --data name the same thing: give one of them")
 	case o.data != "":
 		return o.data, nil
 	case len(args) > 0:

@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // A pattern, and a folder of part files, are looked at like the file that they make up.
@@ -30,7 +28,7 @@ func TestInfoParts(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"info $DIR/none", "info $DIR/none*"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage {
 			t.Errorf("%s: exit %d: %s", line, code, stderr)
 		}
 	}

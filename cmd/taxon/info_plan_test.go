@@ -10,7 +10,6 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/estimate"
-	"taxon/internal/ui/exitcode"
 )
 
 func TestInfoPlan(t *testing.T) {
@@ -81,7 +80,7 @@ func TestInfoTakesOptions(t *testing.T) {
 		"--method hblr-m1 --inference sampled":                         "must be one of map, variational",
 		"--plan --method hblr-m2 --prior-scale df --likelihood binary": "prior-scale df goes with hblr-m1 and hblr-m3",
 	} {
-		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", options, code, stderr)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // ingestOptions are the flags of ingest.
@@ -100,16 +100,16 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	if !o.strings {
 		for _, name := range []string{"kernel", "length", "gaps", "decay", "alphabet"} {
 			if cmd.Flags().Changed(name) {
-				return exitcode.Usagef("ingest: --%s is for --strings: add that, or leave it out", name)
+				return option.Errorf("ingest: --%s is for --strings: add that, or leave it out", name)
 			}
 		}
 		o.kernel = dataset.Strings{}
 	} else if o.text {
-		return exitcode.Usagef("ingest: --strings and --text exclude each other")
+		return option.Errorf("ingest: --strings and --text exclude each other")
 	} else if o.kernel.Kernel == dataset.Kernels[0] {
 		for _, name := range []string{"gaps", "decay"} {
 			if cmd.Flags().Changed(name) {
-				return exitcode.Usagef("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
+				return option.Errorf("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
 			}
 		}
 	}
@@ -129,9 +129,10 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
 		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
 		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
-		Seconds: time.Since(began).Seconds(), Warnings: append([]string{}, rep.Warnings...),
+		Seconds: time.Since(began).Seconds(), Warnings: []string{},
 	}
 	for _, w := range rep.Warnings {
+		r.Warnings = append(r.Warnings, option.Flags(w))
 		a.ui.Warn("%s", w)
 	}
 	return a.print(r, func() { printIngest(a, r) })

@@ -11,13 +11,21 @@ import (
 
 	"taxon/internal/app/demo"
 	"taxon/internal/data/dataset"
-	"taxon/internal/ui/exitcode"
 )
+
+// writesFlags checks that a verb's options are flags in all that it prints.
+func writesFlags(t *testing.T, args []string, printed string) {
+	t.Helper()
+	if at := strings.Index(printed, "‹"); at >= 0 {
+		t.Errorf("taxon %s: an option that is no flag: %.80s", strings.Join(args, " "), printed[at:])
+	}
+}
 
 func runWith(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errw bytes.Buffer
 	code = execute(t.Context(), args, strings.NewReader(stdin), &out, &errw)
+	writesFlags(t, args, out.String()+errw.String())
 	return code, out.String(), errw.String()
 }
 
@@ -74,7 +82,7 @@ func TestIngestErrors(t *testing.T) {
 				args = append(args, "--out", out)
 			}
 			code, stdout, stderr := runWith(t, c.stdin, args...)
-			if code != exitcode.Usage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit status %d, stdout %q, stderr %q, want %q", code, stdout, stderr, c.want)
 			}
 			left, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/cluster/jobs"
 )
 
 // silentPipe is a pipe whose writer says nothing until the test ends.
@@ -65,10 +65,10 @@ func TestInterruptedWhileAnInputIsSilent(t *testing.T) {
 			continue
 		case <-time.After(50 * time.Millisecond): // it may have begun to wait or not: both must end
 		}
-		cancel(exitcode.ErrInterrupted)
+		cancel(jobs.ErrInterrupted)
 		select {
 		case code := <-ended:
-			if code != exitcode.Interrupted {
+			if code != exitInterrupted {
 				t.Errorf("%s: exit status %d: %s", line, code, stderr.String())
 			}
 		case <-time.After(time.Minute):
@@ -96,7 +96,7 @@ func TestPipeInAModelsFolder(t *testing.T) {
 			t.Skip(err)
 		}
 		for _, line := range []string{"info $MODEL", "predict --model $MODEL --data -", "explain --model $MODEL --data - --row 1", "export --model $MODEL --out -", "serve $MODEL --listen 127.0.0.1:0"} {
-			if code, _, stderr := runTaxon(t, "1:1\n", line, map[string]string{"MODEL": model}); code != exitcode.Usage || !strings.Contains(stderr, path) && !strings.Contains(stderr, model) {
+			if code, _, stderr := runTaxon(t, "1:1\n", line, map[string]string{"MODEL": model}); code != exitUsage || !strings.Contains(stderr, path) && !strings.Contains(stderr, model) {
 				t.Errorf("%s with a pipe for %s: exit status %d: %s", line, f.Name(), code, stderr)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // parseJobFile sets the flags that a job file has: a YAML mapping of flags to values, or to lists
@@ -68,7 +68,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		errs = append(errs, validate())
 	}
 	if errs != nil {
-		return exitcode.Join(errs...)
+		return option.Join(errs...)
 	}
 	return canonicalPaths(cmd)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // jobFlags is a command with flags of each kind.
@@ -73,8 +73,8 @@ func TestJobFile(t *testing.T) {
 	}
 	cmd, _, _, _ := jobFlags()
 	err := parseJobFile(cmd, "job.yaml", []byte("datas: x\nC: -1\nfoo:\n- a\ntext: maybe\n"), noMore)
-	var all *exitcode.Error
-	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: --C -1") {
+	var all *option.Error
+	if !errors.As(err, &all) || len(all.Lines) != 4 || !strings.HasPrefix(all.Lines[1], "job.yaml:2: ‹C=-1›") {
 		t.Errorf("all that is wrong: %v", err)
 	}
 	cmd, data, c, _ := jobFlags()

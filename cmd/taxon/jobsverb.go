@@ -18,8 +18,8 @@ import (
 
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -73,6 +73,7 @@ func newJobsCmd(a *app) *cobra.Command {
 		rows := [][]string{{"JOB", "STATE", "SWEEP", "GAP", "ETA", "VALUES", "NAME"}}
 		for _, j := range r.GetJobs() {
 			l := jobs.LineOf(j)
+			l.Error = option.Flags(l.Error)
 			if state != "" && l.State != state {
 				continue
 			}
@@ -139,7 +140,7 @@ func newCancelCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(jobs.StatusOf(st), "%s: %s", st.GetJob(), what)
+		return a.printNote(statusOf(st), "%s: %s", st.GetJob(), what)
 	})
 	flagGroup(cmd, "What is kept", func(f *pflag.FlagSet) {
 		f.BoolVar(&discard, "discard", false, "drop the job's values: it can't be resumed")
@@ -161,7 +162,7 @@ func newRmCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(jobs.StatusOf(st), "%s: %s", st.GetJob(), what)
+		return a.printNote(statusOf(st), "%s: %s", st.GetJob(), what)
 	})
 	yesFlag(cmd, &yes)
 	return cmd
@@ -194,7 +195,7 @@ func newResumeCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(jobs.StatusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
+		return a.printNote(statusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		floatFlag(f, &gap, "gap", 0, "stop at this certified relative gap from now on (default: as before)", above0to1)
@@ -238,6 +239,7 @@ func newLogsCmd(a *app) *cobra.Command {
 }
 
 func (a *app) printLog(l *taxonv1.LogLine) error {
+	l.Text = option.Flags(l.Text)
 	if a.json {
 		return a.printLine(jobs.LogLineOf(l))
 	}
@@ -279,7 +281,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(jobs.StatusOf(r.Status))
+				return a.printJSON(statusOf(r.Status))
 			}
 			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)
@@ -310,7 +312,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return nil
 	}
 	if !a.terminal {
-		return exitcode.Usagef("%s: give --yes if that is meant", why)
+		return option.Errorf("%s: give --yes if that is meant", why)
 	}
 	fmt.Fprintf(a.stderr, "%s. %s [y/N] ", why, question)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
@@ -318,7 +320,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return exitcode.Usagef("%s: nothing was done", why)
+		return option.Errorf("%s: nothing was done", why)
 	}
 	return nil
 }

@@ -20,17 +20,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
 	_ "taxon/internal/methods/all" // register themselves
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 )
 
 func main() {
 	metrics.AdoptGRPC()
-	kill := func() { os.Exit(exitcode.Interrupted) }
+	kill := func() { os.Exit(exitInterrupted) }
 	ctx, in := context.Background(), io.Reader(os.Stdin)
 	if os.Getenv(envEndsWithStdin) != "" {
 		os.Unsetenv(envEndsWithStdin) // it is not meant for the processes that this one starts
@@ -47,6 +47,10 @@ func main() {
 // taxon's standard input. Python's package sets it.
 const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
 
+// envMarkOptions is the environment variable by which a program that starts taxon gets errors, warnings
+// and notes with options as ‹cutoff=0.5›, to name them as its own user does. Python's package sets it.
+const envMarkOptions = "TAXON_MARK_OPTIONS"
+
 // orphanWait is how long a process may take to end by itself after the program that started it.
 // Nobody is left to send a second signal.
 const orphanWait = 30 * time.Second
@@ -57,7 +61,7 @@ func endsWith(parent context.Context, r io.Reader, kill func()) context.Context 
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
 		_, _ = io.Copy(io.Discard, r) // an error is an end, too
-		cancel(exitcode.ErrInterrupted)
+		cancel(jobs.ErrInterrupted)
 		time.AfterFunc(orphanWait, kill)
 	}()
 	return ctx
@@ -85,7 +89,7 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 				switch {
 				case first.IsZero():
 					first = time.Now()
-					cancel(exitcode.ErrInterrupted)
+					cancel(jobs.ErrInterrupted)
 				case time.Since(first) >= signalsApart:
 					kill()
 				}
@@ -111,25 +115,29 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
 	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw), style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
+	if os.Getenv(envMarkOptions) != "" {
+		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
+		a.ui.Options = func(text string) string { return text }
+	}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {
 			a.ui.Close()
 			a.fail(format.OneLine(fs.Fault(r).Error()))
-			code = exitcode.Failed
+			code = exitFailed
 		} else if r != nil {
 			a.ui.Close()
 			a.fail(fmt.Sprintf("internal error: %s%s; please report", format.OneLine(fmt.Sprint(r)), panicPlace()))
-			code = exitcode.Failed
+			code = exitFailed
 		}
 	}()
 	debug.SetPanicOnFault(true)
 	err := runRoot(ctx, a, verbs, args)
 	a.ui.Close()
 	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
-		err = exitcode.Errorf(exitcode.Failed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
+		err = exitf(exitFailed, "%w", fs.Explain("standard output", pathCause(stdout.err)))
 	}
 	if err == nil {
-		return exitcode.Done
+		return exitDone
 	}
 	code, line := describe(ctx, err)
 	if line != "" {
@@ -140,6 +148,7 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 
 // fail says why the verb failed, in lines of its own, or in the log of a process that writes JSON.
 func (a *app) fail(lines string) {
+	lines = a.ui.Options(lines)
 	if a.log != nil {
 		a.log.Error("failed", "error", strings.ReplaceAll(lines, "\n", "; "))
 		return

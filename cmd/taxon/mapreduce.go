@@ -19,8 +19,8 @@ import (
 	"taxon/internal/hadoop/mapreduce/driver"
 	"taxon/internal/model"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -64,7 +64,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...stri
 // checkMapReduce is check, and also refuses flags without a meaning for the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
 	if o.mr.on() && o.Store == "badger" {
-		return exitcode.Usagef("%s: --store badger: leave it out with --engine mapreduce, whose values are in the state folder", verb)
+		return option.Errorf("%s: --store badger: leave it out with --engine mapreduce, whose values are in the state folder", verb)
 	}
 	return o.mr.check(verb)
 }
@@ -75,7 +75,7 @@ func (o *mapReduceOptions) check(verb string) error {
 		return driver.AboutOptions(verb, o.Check())
 	}
 	if name := o.Given(); name != "" {
-		return exitcode.Usagef("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
+		return option.Errorf("%s: --%s: is for --engine mapreduce: add that, or leave this out", verb, name)
 	}
 	return nil
 }
@@ -91,25 +91,25 @@ var notForMapReduce = []string{"coordinator", "replicas", "in-place", "name"}
 func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	for _, name := range notForMapReduce {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return exitcode.Usagef("submit: --%s: leave it out with --engine mapreduce, which needs no coordinator", name)
+			return option.Errorf("submit: --%s: leave it out with --engine mapreduce, which needs no coordinator", name)
 		}
 	}
 	t := &o.train
 	if len(t.Data) == 0 || t.Out == "" {
-		return exitcode.Usagef("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
+		return option.Errorf("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
 	}
 	t.mr.engine, t.Stores, t.Cutoff = engineMapReduce, 1, "none"
 	if o.wait {
 		return runTrain(cmd.Context(), a, t)
 	}
-	if err := exitcode.Join(t.Validate("submit"), t.checkMapReduce("submit")); err != nil {
+	if err := option.Join(t.Validate("submit"), t.checkMapReduce("submit")); err != nil {
 		return err
 	}
 	if err := model.Replaceable(t.Out); err != nil {
 		return err
 	}
 	if oneStdin("submit", "--data", append([]string{fs.Stdin}, t.Data...)...) != nil {
-		return exitcode.Usagef("submit: standard input ends with this command: give files, or add --wait")
+		return option.Errorf("submit: standard input ends with this command: give files, or add --wait")
 	}
 	return startDriver(cmd, a, o)
 }
@@ -127,11 +127,11 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 	d, err := driver.Start(cmd.Context(), dir, args)
 	var early *driver.EarlyEnd
 	switch {
-	case errors.As(err, &early) && early.Status == exitcode.Usage:
+	case errors.As(err, &early) && early.Status == exitUsage:
 		_ = fs.RemoveOwn(dir)
-		return exitcode.Usagef("%s", early.Line)
+		return option.Errorf("%s", early.Line)
 	case early != nil:
-		return exitcode.Errorf(exitcode.Failed, "submit: %w", err)
+		return exitf(exitFailed, "submit: %w", err)
 	case err != nil:
 		return err
 	}
@@ -176,9 +176,9 @@ func driverGone(ctx context.Context, verb, addr string) error {
 	case e == nil:
 		return err
 	case e.Document == nil:
-		return exitcode.Errorf(exitcode.Failed, "%s: %w", verb, e)
+		return exitf(exitFailed, "%s: %w", verb, e)
 	}
-	return exitcode.Usagef("%s: %w", verb, e)
+	return option.Errorf("%s: %w", verb, e)
 }
 
 // showEnded prints how a job ended if its driver has ended regularly. Any other error is returned
@@ -189,6 +189,7 @@ func showEnded(a *app, job string, err error) error {
 	if !errors.As(err, &e) || e.Job != job || json.Unmarshal(e.Document, &doc) != nil {
 		return err
 	}
+	doc.Error = option.Flags(doc.Error)
 	if a.json {
 		return a.printJSON(doc)
 	}
@@ -237,7 +238,7 @@ func newMapReduceTaskCmd(a *app) *cobra.Command {
 			case "reduce":
 				return t.Tell(t.Reduce(cmd.Context()))
 			}
-			return exitcode.Usagef("mapreduce-task: %q: give map or reduce", args[0])
+			return option.Errorf("mapreduce-task: %q: give map or reduce", args[0])
 		},
 	}
 	flagGroup(cmd, "Task", func(f *pflag.FlagSet) {

@@ -51,6 +51,6 @@ func newMethodsCmd(a *app) *cobra.Command {
 func documentOption(p *method.Option) optionDocument {
 	return optionDocument{
 		Name: p.Name, Kind: p.Kind.String(), Default: p.Default, Choices: p.Choices, Group: p.Group,
-		Help: registry.Usage(p),
+		Help: usageOf(p),
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"taxon/internal/app/demo"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestSoftmaxVerbs: on feature vectors, the scores of predict are the soft-max of the exported
@@ -86,7 +85,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 	if drawn, err := os.ReadFile(picture); err != nil || top != int64(measured.Instances) || !strings.Contains(string(drawn), fmt.Sprintf("ECE %.4f</title>", measured.ECE)) {
 		t.Errorf("%v: %d probabilities of %d instances, %s", err, top, measured.Instances, drawn)
 	}
-	if code, _, stderr := runTaxon(t, "", "eval --model $m --data $d/test.svm --reliability $m/r.svg --quiet", vars); code != exitcode.Usage || !strings.Contains(stderr, "lies in the model's folder") {
+	if code, _, stderr := runTaxon(t, "", "eval --model $m --data $d/test.svm --reliability $m/r.svg --quiet", vars); code != exitUsage || !strings.Contains(stderr, "lies in the model's folder") {
 		t.Errorf("a picture in the model: exit status %d: %s", code, stderr)
 	}
 	do("export --model $m --format npz --out $d/w.npz --quiet")
@@ -104,7 +103,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method mlr",
 		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x":   "--schedule means nothing to --method mlr",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || strings.Count(stderr, want) != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "x*")); err != nil || left != nil {
@@ -139,7 +138,7 @@ func TestSoftmaxOnDemo(t *testing.T) {
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	code, stdout, stderr := runTaxon(t, "", "train --data $d/train.txt --text --hierarchy $d/tree.txt --method mlr --C 30 --test $d/test.txt --out $m --json --quiet", vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitcode.Done {
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitDone {
 		t.Fatal(err, code, stderr)
 	}
 	t.Logf("%d sweeps, micro F1 %.3f", d.Sweeps, d.Test.MicroF1)
@@ -156,7 +155,7 @@ func TestOneClassHint(t *testing.T) {
 		"rr-svm": "add instances of other classes, or some without a label\n", "mlr": "add instances of other classes\n", "msvm": "add instances of other classes\n", "td": "add instances of other classes\n",
 	} {
 		code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT --method "+name, vars)
-		if code != exitcode.Usage || !strings.HasSuffix(stderr, want) {
+		if code != exitUsage || !strings.HasSuffix(stderr, want) {
 			t.Errorf("%s: exit status %d, %q, want %q", name, code, stderr, want)
 		}
 	}

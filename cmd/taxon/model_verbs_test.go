@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/export"
 	"taxon/internal/model/modeltest"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 )
 
 // animals is modeltest.Animals, at a place of its own.
@@ -32,6 +32,7 @@ func runTaxon(t *testing.T, stdin, line string, vars map[string]string) (code in
 	}
 	var out, errw bytes.Buffer
 	code = execute(t.Context(), args, strings.NewReader(stdin), &out, &errw)
+	writesFlags(t, args, out.String()+errw.String())
 	return code, out.String(), errw.String()
 }
 
@@ -40,7 +41,7 @@ func taxonOf(t *testing.T, vars map[string]string) func(line string) string {
 	return func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitcode.Done {
+		if code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 		return stdout
@@ -247,11 +248,11 @@ func TestInfo(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitcode.Usage || !strings.Contains(stderr, "add --text") {
+	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitUsage || !strings.Contains(stderr, "add --text") {
 		t.Errorf("text without --text: exit %d, %q", code, stderr)
 	}
 	broken := map[string]string{"BROKEN": writeText(t, "broken.svm", "cat\t1:1\ndog\tx\n")}
-	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitcode.Usage || strings.Contains(stderr, "--text") {
+	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitUsage || strings.Contains(stderr, "--text") {
 		t.Errorf("broken vectors: exit %d, %q", code, stderr)
 	}
 	for line, kind := range map[string]string{"info $S": "model", "info $SET": "dataset", "info $DATA": "data", "info $TREE": "structure"} {
@@ -392,10 +393,10 @@ func TestModelVerbsInterrupted(t *testing.T) {
 		{"info", data},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(exitcode.ErrInterrupted)
+		cancel(jobs.ErrInterrupted)
 		var out, errw bytes.Buffer
 		code := execute(ctx, line, strings.NewReader(""), &out, &errw)
-		if code != exitcode.Interrupted || out.Len() > 0 || errw.String() != "taxon: interrupted\n" {
+		if code != exitInterrupted || out.Len() > 0 || errw.String() != "taxon: interrupted\n" {
 			t.Errorf("%v: exit %d, %q, %q", line, code, out.String(), errw.String())
 		}
 	}
@@ -446,13 +447,13 @@ func TestPredictText(t *testing.T) {
 func TestPredictCutoff(t *testing.T) {
 	dir := noisyFiles(t)
 	t.Chdir(dir)
-	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exitcode.Done {
+	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exitDone {
 		t.Fatal(stderr)
 	}
 	lines := func(flags string) []string {
 		t.Helper()
 		code, stdout, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("predict --model model --data test.svm --quiet --scores "+flags)...)
-		if code != exitcode.Done {
+		if code != exitDone {
 			t.Fatal(stderr)
 		}
 		return strings.Split(strings.TrimSpace(stdout), "\n")

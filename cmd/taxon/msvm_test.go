@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // TestMultiClassVerbs: the labels of predict are those of the exported weights' greatest margins;
@@ -110,7 +108,7 @@ func TestMultiClassVerbs(t *testing.T) {
 		"train --data $d/train.svm --method msvm --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method msvm",
 		"train --data $d/train.svm --method msvm --warm-start $m --out $d/x":     "--warm-start",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || strings.Count(stderr, want) != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // TestTreeMachineVerbs: the labels of predict are those of the exported vectors: greatest sums over
@@ -94,7 +92,7 @@ func TestTreeMachineVerbs(t *testing.T) {
 				sumsOf(t, do, dir, children, vectors)
 				continue
 			}
-			if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
+			if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
 				t.Errorf("%s: exit status %d, %s", line, code, stderr)
 			}
 		}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // pathFiles writes rows whose labels are paths of a forest: several, some that end at an inner
@@ -112,7 +110,7 @@ func TestPathMethods(t *testing.T) {
 		do := func(line string) string {
 			t.Helper()
 			code, stdout, stderr := runTaxon(t, "", strings.ReplaceAll(line, "$x", m.flags), vars)
-			if code != exitcode.Done {
+			if code != exitDone {
 				t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 			}
 			return stdout
@@ -192,7 +190,7 @@ func TestPathMethods(t *testing.T) {
 		do("explain --model $m --data $d/test.svm --row 2")
 		do("info $m")
 		do("tune --data $d/train.svm --hierarchy $d/tree.txt --method " + strings.Fields(m.flags)[1] + " --C 0.1,1 --goal hier_f1 --folds 2 --out $m-tuned --json --quiet")
-		if code, _, stderr := runTaxon(t, "", strings.ReplaceAll("train --data $d/train.svm --graph $d/tree.txt $x --out $m-graph", "$x", m.flags), vars); code != exitcode.Usage || !strings.Contains(stderr, "graph") {
+		if code, _, stderr := runTaxon(t, "", strings.ReplaceAll("train --data $d/train.svm --graph $d/tree.txt $x --out $m-graph", "$x", m.flags), vars); code != exitUsage || !strings.Contains(stderr, "graph") {
 			t.Errorf("%s: a graph: exit status %d, %s", m.flags, code, stderr)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // What is read is never overwritten, whatever name the command line gives it.
@@ -39,7 +37,7 @@ func TestOutSparesInput(t *testing.T) {
 		"export --model $MLINK --out $S/":                         "lies in the model's folder",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
-		if code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 	}
@@ -60,7 +58,7 @@ func TestOutSparesInput(t *testing.T) {
 func TestExportExistingFolder(t *testing.T) {
 	vars := map[string]string{"S": animals(t, 10), "DIR": filepath.Dir(writeText(t, "mine.txt", "mine"))}
 	code, _, stderr := runTaxon(t, "", "export --model $S --out $DIR/", vars)
-	if code != exitcode.Usage || !strings.Contains(stderr, "exists already: choose another --out") || strings.Contains(stderr, "--force") {
+	if code != exitUsage || !strings.Contains(stderr, "exists already: choose another --out") || strings.Contains(stderr, "--force") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // A folder or file that bears the name of one that taxon would make beside --out is not
@@ -39,7 +37,7 @@ func TestOutSparesNeighbours(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, _, stderr := runTaxon(t, "", line, vars)
-			if code != exitcode.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "x"+suffix) {
+			if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "x"+suffix) {
 				t.Errorf("%s: exit %d, %q", line, code, stderr)
 			}
 			if b, _ := os.ReadFile(thesis); string(b) != "precious" {
@@ -62,7 +60,7 @@ func TestTrainSparesModel(t *testing.T) {
 	}
 	for _, line := range []string{"train --data $DATA --out $OUT", "tune --data $DATA --out $OUT --C 1 --folds 2",
 		"train --data $DATA --out $OUT-2 --engine mapreduce --state $DIR --force"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}
 		if code, _, stderr := runTaxon(t, "", "info $OUT.train", vars); code != 0 {
@@ -75,7 +73,7 @@ func TestTrainSparesModel(t *testing.T) {
 func TestIngestSparesFolder(t *testing.T) {
 	out := filepath.Dir(writeText(t, "thesis", "precious"))
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": out}
-	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exitcode.Usage || !strings.Contains(stderr, "something other than a data set") {
+	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exitUsage || !strings.Contains(stderr, "something other than a data set") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	if b, _ := os.ReadFile(filepath.Join(out, "thesis")); string(b) != "precious" {

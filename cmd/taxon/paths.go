@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // pathNames are what the help texts call the values of flags that are paths, and what they name.
@@ -48,13 +48,13 @@ func canonicalPaths(cmd *cobra.Command) error {
 			path, e := fs.Canonical(v)
 			switch {
 			case v == "" && f.Changed && what != "":
-				errs = append(errs, exitcode.Usagef("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what))
+				errs = append(errs, option.Errorf("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what))
 				return
 			case e != nil:
-				errs = append(errs, exitcode.Usagef("%s: --%s %w", verbPath(cmd), f.Name, e))
+				errs = append(errs, option.Errorf("%s: --%s %w", verbPath(cmd), f.Name, e))
 				return
 			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
-				errs = append(errs, exitcode.Usagef("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path))
+				errs = append(errs, option.Errorf("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path))
 				return
 			}
 			changed = changed || path != v
@@ -68,7 +68,7 @@ func canonicalPaths(cmd *cobra.Command) error {
 			errs = append(errs, f.Value.Set(values[0]))
 		}
 	})
-	return exitcode.Join(errs...)
+	return option.Join(errs...)
 }
 
 // oneStdin refuses a command line that names standard input twice. flags names those of
@@ -81,7 +81,7 @@ func oneStdin(verb, flags string, paths ...string) error {
 		}
 	}
 	if n > 1 {
-		return exitcode.Usagef("%s: standard input can be read but once: name files for all but one of %s", verb, flags)
+		return option.Errorf("%s: standard input can be read but once: name files for all but one of %s", verb, flags)
 	}
 	return nil
 }

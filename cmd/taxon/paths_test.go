@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestPathSpellings: what Hadoop's tools take for a path in HDFS is one here, and other file
@@ -61,7 +60,7 @@ func TestPathSpellings(t *testing.T) {
 		"info --plan --data s3://b/m":                      "info: --data s3://b/m",
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
-		if code != exitcode.Usage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {
+		if code != exitUsage || !strings.HasPrefix(stderr, "taxon: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newPredictCmd(a *app) *cobra.Command {
@@ -28,7 +28,7 @@ func newPredictCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
 			if o.Out == fs.Stdin && a.json {
-				return exitcode.Usagef("predict: --json prints to standard output: name a file for the labels with --out")
+				return option.Errorf("predict: --json prints to standard output: name a file for the labels with --out")
 			}
 			r, err := predict.Run(cmd.Context(), o, a.ui)
 			if err != nil {

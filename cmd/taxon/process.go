@@ -13,8 +13,8 @@ import (
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/node"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // envCoordinator is the environment variable that replaces --coordinator.
@@ -32,10 +32,10 @@ func needCoordinator(verb, addr string) error {
 		return nil // read when it is called
 	}
 	if addr == "" {
-		return exitcode.Usagef("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
+		return option.Errorf("%s: which cluster? give --coordinator HOST:PORT or set %s", verb, envCoordinator)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return exitcode.Usagef("%s: --coordinator %s: must be HOST:PORT", verb, format.QuoteIfNeeded(addr))
+		return option.Errorf("%s: --coordinator %s: must be HOST:PORT", verb, format.QuoteIfNeeded(addr))
 	}
 	return nil
 }

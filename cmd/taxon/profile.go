@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // envProfile names a file with the flags for calling a cluster.
@@ -47,7 +47,7 @@ func readProfile(cmd *cobra.Command) error {
 			value = filepath.Join(filepath.Dir(path), value)
 		}
 		if err := f.Value.Set(value); err != nil {
-			return exitcode.Usagef("%s: %w", path, err)
+			return option.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil

@@ -29,10 +29,19 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// help shows what people use, --all the rest.
+// help shows what people use, --method the options of a method too, --all the rest.
 func TestHelpTrimmed(t *testing.T) {
 	_, few, _ := runTaxon(t, "", "help train", nil)
 	_, all, _ := runTaxon(t, "", "help train --all", nil)
+	_, own, _ := runTaxon(t, "", "help train --method hblr-m1", nil)
+	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") || strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-property") {
+		t.Errorf("of a method: %s", own)
+	}
+	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm", "help predict --method td": "`taxon predict` has none"} {
+		if code, _, stderr := runTaxon(t, "", line, nil); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit status %d, %s", line, code, stderr)
+		}
+	}
 	if n := strings.Count(few, "\n  --"); n != 20 || strings.Contains(few, "--stiffness") || !strings.Contains(few, "`taxon help train --all` shows ") {
 		t.Errorf("%d flags:\n%s", n, few)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"taxon/internal/app/report"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newReportCmd(a *app) *cobra.Command {
@@ -24,10 +24,10 @@ func newReportCmd(a *app) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exitcode.Usagef("report: name the folder of one model; others go to --compare")
+				return option.Errorf("report: name the folder of one model; others go to --compare")
 			}
 			if len(o.Compare) > 0 && o.Data.Path == "" {
-				return exitcode.Usagef("report: --compare needs --data to compare on")
+				return option.Errorf("report: --compare needs --data to compare on")
 			}
 			o.Model, o.Data.Files = args[0], fs.Local{In: a.stdin}
 			s, err := report.Write(cmd.Context(), o, a.ui)

@@ -17,8 +17,8 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/ui/console"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/mapper"
 	"taxon/worker/program"
 )
@@ -198,12 +198,12 @@ func needsSubVerb(cmd *cobra.Command, args []string) error {
 	}
 	verb := verbPath(cmd)
 	if len(args) == 0 {
-		return exitcode.Usagef("%s: say which: %s", verb, strings.Join(names, ", "))
+		return option.Errorf("%s: say which: %s", verb, strings.Join(names, ", "))
 	}
 	if s := format.Nearest(args[0], names); s != "" {
-		return exitcode.Usagef("%s: unknown verb %q: did you mean `taxon %s %s`?", verb, args[0], verb, s)
+		return option.Errorf("%s: unknown verb %q: did you mean `taxon %s %s`?", verb, args[0], verb, s)
 	}
-	return exitcode.Usagef("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
+	return option.Errorf("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
 }
 
 // verbPath is how the user calls the command, without "taxon"; "" for the root.
@@ -227,9 +227,9 @@ func addCompletion(root *cobra.Command) {
 		cmd.Args = nil
 		cmd.RunE = func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exitcode.Usagef("completion: name a shell: bash, zsh, fish or powershell")
+				return option.Errorf("completion: name a shell: bash, zsh, fish or powershell")
 			}
-			return exitcode.Usagef("completion: unknown shell %q: bash, zsh, fish and powershell are known", args[0])
+			return option.Errorf("completion: unknown shell %q: bash, zsh, fish and powershell are known", args[0])
 		}
 	}
 }
@@ -237,7 +237,7 @@ func addCompletion(root *cobra.Command) {
 // runRoot parses args and runs the verb they name.
 func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	if _, err := mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
-		return exitcode.Usagef("%s: %v", program.KernelVariable, err)
+		return option.Errorf("%s: %v", program.KernelVariable, err)
 	}
 	if args == nil {
 		args = []string{} // nil would make cobra read os.Args
@@ -300,7 +300,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	verb := verbPath(cmd)
-	return exitcode.Usagef("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
+	return option.Errorf("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
 }
 
 // checkRequired reports the required flags that are not set, all at once.
@@ -319,9 +319,9 @@ func checkRequired(cmd *cobra.Command) error {
 	case 0:
 		return nil
 	case 1:
-		return exitcode.Usagef("%s: flag %s is required: see `taxon help %s`", verb, missing[0], verb)
+		return option.Errorf("%s: flag %s is required: see `taxon help %s`", verb, missing[0], verb)
 	default:
-		return exitcode.Usagef("%s: flags %s and %s are required: see `taxon help %s`", verb,
+		return option.Errorf("%s: flags %s and %s are required: see `taxon help %s`", verb,
 			strings.Join(missing[:n-1], ", "), missing[n-1], verb)
 	}
 }
@@ -333,9 +333,9 @@ func unknownVerb(root *cobra.Command, verb string) error {
 		names = append(names, c.Name())
 	}
 	if s := format.Nearest(verb, names); s != "" {
-		return exitcode.Usagef("unknown verb %q: did you mean `taxon %s`?", verb, s)
+		return option.Errorf("unknown verb %q: did you mean `taxon %s`?", verb, s)
 	}
-	return exitcode.Usagef("unknown verb %q: see `taxon help`", verb)
+	return option.Errorf("unknown verb %q: see `taxon help`", verb)
 }
 
 // flagError words pflag's errors: which verb, which flag, what to do.
@@ -353,20 +353,20 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return exitcode.Usagef("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
+			return option.Errorf("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
 		}
 		if s := format.Nearest(name, flagNames(cmd)); s != "" {
-			return exitcode.Usagef("%sunknown flag --%s: did you mean --%s?", at, name, s)
+			return option.Errorf("%sunknown flag --%s: did you mean --%s?", at, name, s)
 		}
-		return exitcode.Usagef("%sunknown flag --%s: see `%s`", at, name, help)
+		return option.Errorf("%sunknown flag --%s: see `%s`", at, name, help)
 	case errors.As(err, &noValue):
-		return exitcode.Usagef("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
+		return option.Errorf("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
 	case errors.As(err, &bad):
-		return exitcode.Usagef("%s--%s %s: %s", at, bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue()), valueProblem(bad))
+		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())), valueProblem(bad))
 	case errors.As(err, &syntax):
-		return exitcode.Usagef("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
+		return option.Errorf("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
 	}
-	return exitcode.Usagef("%s%v: see `%s`", at, err, help)
+	return option.Errorf("%s%v: see `%s`", at, err, help)
 }
 
 // flagErrors reports all flags of a command line with impossible values, in the words of
@@ -397,7 +397,7 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 		if known {
 			errs = append(errs, validate())
 		}
-		return exitcode.Join(errs...)
+		return option.Join(errs...)
 	}
 }
 

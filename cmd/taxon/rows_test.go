@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // strangeRows are seven rows in eleven lines: vectors without label, without features, without
@@ -24,7 +22,7 @@ func textModel(t *testing.T) string {
 	out := filepath.Join(t.TempDir(), "text")
 	vars := map[string]string{"OUT": out, "DATA": writeText(t, "train.txt", "games\tchess game\ngames\tgame of chess\nnet\tirc client\nnet\tclient for irc\nnet\tchat\n#b\tchess client\n"),
 		"TREE": writeText(t, "tree.txt", "top games\ntop net\nnet \"#b\"\n")}
-	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --hierarchy $TREE --out $OUT --gap 0.1", vars); code != exitcode.Done || strings.Contains(stderr, "not in the structure") {
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --hierarchy $TREE --out $OUT --gap 0.1", vars); code != exitDone || strings.Contains(stderr, "not in the structure") {
 		t.Fatalf("exit %d, %q", code, stderr)
 	}
 	return out
@@ -51,7 +49,7 @@ func TestPredictLosesNoRow(t *testing.T) {
 		file := map[string]string{"IN": writeText(t, "in", c.in)}
 		for _, from := range []string{"-", "$IN", "$IN --threads 3 --out -"} {
 			code, stdout, stderr := runTaxon(t, c.in, "predict --scores --quiet "+c.flags+" --data "+from, file)
-			if got := slices.Collect(strings.Lines(stdout)); code != exitcode.Done || !slices.Equal(got, want) {
+			if got := slices.Collect(strings.Lines(stdout)); code != exitDone || !slices.Equal(got, want) {
 				t.Errorf("%q from %s: exit %d, %q, want %q", c.in, from, code, got, want)
 			}
 			if strings.Contains(stderr, "skipped") != (c.empty != "") || !strings.Contains(stderr, c.empty) {
@@ -73,7 +71,7 @@ func TestVerbsCountTheSameRows(t *testing.T) {
 	}
 	run := func(line string) (f figures) {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitcode.Done {
+		if code != exitDone {
 			t.Fatalf("%s: %s", line, stderr)
 		}
 		if strings.HasPrefix(line, "eval") {
@@ -98,7 +96,7 @@ func TestVerbsCountTheSameRows(t *testing.T) {
 	for line, wants := range map[string]string{
 		"info $IN --json": `"instances": 7`, "info $SET --json": `"instances": 7`, "explain --model $S --data $IN --row 7 --json": `"known_features": 1`, "explain --model $S --data $IN --row 6 --json": `"known_features": 0`,
 	} {
-		if code, stdout, stderr := runTaxon(t, "", line, vars); code != exitcode.Done || !strings.Contains(stdout, wants) {
+		if code, stdout, stderr := runTaxon(t, "", line, vars); code != exitDone || !strings.Contains(stdout, wants) {
 			t.Errorf("%s: exit %d, %q, %q", line, code, stdout, stderr)
 		}
 	}
@@ -143,7 +141,7 @@ func TestPredictAnswersEmptyRowsAtOnce(t *testing.T) {
 		}
 		go io.Copy(io.Discard, warnings)
 		feed.Close()
-		if code := <-ended; code != exitcode.Done {
+		if code := <-ended; code != exitDone {
 			t.Errorf("exit %d", code)
 		}
 	}
@@ -163,7 +161,7 @@ func TestClassNamedLikeAComment(t *testing.T) {
 		{"info $TREE", "3 nodes"},
 	} {
 		code, stdout, stderr := runTaxon(t, "", c.line, vars)
-		if _, warnings := splitWarnings(stderr); code != exitcode.Done || !strings.Contains(stdout, c.want) || len(warnings) > 0 {
+		if _, warnings := splitWarnings(stderr); code != exitDone || !strings.Contains(stdout, c.want) || len(warnings) > 0 {
 			t.Errorf("%s: exit %d, %q, %q; want %q", c.line, code, stdout, stderr, c.want)
 		}
 	}
@@ -184,7 +182,7 @@ func TestTrainingWarnsThoughQuiet(t *testing.T) {
 	} {
 		code, _, stderr := runTaxon(t, "", c.line+" --quiet", vars)
 		rest, warnings := splitWarnings(stderr)
-		if code != exitcode.Done || rest != "" || len(warnings) != len(c.want) {
+		if code != exitDone || rest != "" || len(warnings) != len(c.want) {
 			t.Errorf("%s: exit %d, %q", c.line, code, stderr)
 		}
 		for i := range min(len(warnings), len(c.want)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/internal/app/modellist"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newRunsCmd(a *app) *cobra.Command {
@@ -24,7 +24,7 @@ func newRunsCmd(a *app) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exitcode.Usagef("runs: name one folder")
+				return option.Errorf("runs: name one folder")
 			}
 			all, err := modellist.Find(args[0], by)
 			switch {

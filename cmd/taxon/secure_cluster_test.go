@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"taxon/internal/ui/exitcode"
 )
 
 type lockedBuffer struct {
@@ -234,7 +232,7 @@ func TestDeniedProcessesEnd(t *testing.T) {
 		m := run(t, c.line...)
 		code := <-m.ended
 		m.ended <- code
-		if said := m.err.String(); code != exitcode.Usage || !strings.Contains(said, c.want) || m.out.String() != "" {
+		if said := m.err.String(); code != exitUsage || !strings.Contains(said, c.want) || m.out.String() != "" {
 			t.Errorf("%s: exit status %d: %s%s, want %q", c.name, code, m.out.String(), said, c.want)
 		}
 	}

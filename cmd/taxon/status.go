@@ -12,6 +12,7 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -49,18 +50,25 @@ func newStatusCmd(a *app) *cobra.Command {
 	return cmd
 }
 
+// statusOf is a status as a document of the command line.
+func statusOf(st *taxonv1.JobStatus) jobs.Status {
+	d := jobs.StatusOf(st)
+	d.Error = option.Flags(d.Error)
+	return d
+}
+
 func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch bool) error {
 	if !watch {
 		st, err := c.Status(ctx, job)
 		if err != nil {
 			return err
 		}
-		return a.print(jobs.StatusOf(st), func() { printStatus(a, st) })
+		return a.print(statusOf(st), func() { printStatus(a, st) })
 	}
 	last := ""
 	st, err := c.Watch(ctx, job, func(st *taxonv1.JobStatus) error {
 		if a.json {
-			return a.printLine(jobs.StatusOf(st))
+			return a.printLine(statusOf(st))
 		}
 		if line := jobs.StatusLine(st); line != last {
 			last = line
@@ -147,7 +155,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("failed at", "%s", jobs.FailedAt(f))
 	}
 	if st.GetError() != "" {
-		row("error", "%s", format.OneLine(st.GetError()))
+		row("error", "%s", format.OneLine(option.Flags(st.GetError())))
 	}
 }
 

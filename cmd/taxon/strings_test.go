@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // TestIngestStrings: sequences become features that a training reads and a prediction maps; flags
@@ -17,7 +15,7 @@ func TestIngestStrings(t *testing.T) {
 	vars := map[string]string{"D": writeText(t, "seq", b.String()), "T": writeText(t, "tree", "r a\na a1\na a2\nr b\n"), "O": t.TempDir()}
 	for _, flags := range []string{"--length 3", "--kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters"} {
 		for _, line := range []string{"ingest --data $D --strings " + flags + " --out $O/set --force --quiet", "train --data $O/set --hierarchy $T --method h-svm --out $O/m --force --quiet"} {
-			if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Done {
+			if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 				t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 			}
 		}
@@ -28,7 +26,7 @@ func TestIngestStrings(t *testing.T) {
 	other := strings.ReplaceAll(b.String(), "MKV", "MKL") // not the data of the training, which are known by their contents
 	vars["N"] = writeText(t, "new", other)
 	for _, line := range []string{"ingest --strings --data $N --length 3 --out $O/other --quiet", "ingest --strings --data $N --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters --out $O/same --quiet", "predict --model $O/m --data $O/same --out $O/labels"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Done {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
@@ -43,7 +41,7 @@ func TestIngestStrings(t *testing.T) {
 		"ingest --data $D --strings --kernel gappy --decay 3 --out $O/x":         "--decay 3",
 		"ingest --data $D --strings --kernel gappy --length 4 --gaps 60 --out x": "--gaps 60",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s, want %q", line, code, stderr, want)
 		}
 	}

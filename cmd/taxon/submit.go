@@ -17,8 +17,8 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/evaluate"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -95,17 +95,17 @@ func (o *submitOptions) check() error {
 	}
 	switch {
 	case len(t.Data) == 0:
-		return exitcode.Usagef("submit: flag --data is required: see `taxon help submit`")
+		return option.Errorf("submit: flag --data is required: see `taxon help submit`")
 	case o.id != "" && client.CheckID(o.id) != nil:
-		return exitcode.Usagef("submit: --id %s: %w", format.QuoteIfNeeded(o.id), client.CheckID(o.id))
+		return option.Errorf("submit: --id %s: %w", format.QuoteIfNeeded(o.id), client.CheckID(o.id))
 	case t.Out != "" && !o.wait:
-		return exitcode.Usagef("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
+		return option.Errorf("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":
-		return exitcode.Usagef("submit: --test needs --wait and --out")
+		return option.Errorf("submit: --test needs --wait and --out")
 	case t.Job.EvalEvery > 0:
-		return exitcode.Usagef("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
+		return option.Errorf("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
-		return exitcode.Usagef("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
+		return option.Errorf("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
 	}
 	if t.Out != "" {
 		return model.Replaceable(t.Out)
@@ -199,7 +199,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
-		return exitcode.Gapf("job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
+		return exitf(exitGap, "job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
 	}
 	return err
 }

@@ -13,7 +13,6 @@ import (
 
 	"taxon/internal/app/demo"
 	"taxon/internal/model/explain"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestTopDownVerbs: on a tree of feature vectors, the labels that predict gives are those that
@@ -145,12 +144,12 @@ func TestTopDownRefused(t *testing.T) {
 		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
 		train + "--graph $d/tree.txt":                       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
 	for _, line := range []string{train + "--hierarchy $d/dag.txt --dag first-parent", train + "--force"} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Done {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
@@ -159,7 +158,7 @@ func TestTopDownRefused(t *testing.T) {
 		"train --data $d/train.svm --hierarchy $d/tree.txt --warm-start $m --out $d/other": "method td",
 		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code == exitcode.Done || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/tune"
+	"taxon/internal/cluster/jobs"
 	mlr "taxon/internal/methods/mlr/plan"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )
@@ -120,6 +120,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	run := func(ctx context.Context, line string) (int, string, string) {
 		var stdout, stderr bytes.Buffer
 		code := execute(ctx, strings.Fields(line), strings.NewReader(""), &stdout, &stderr)
+		writesFlags(t, []string{line}, stdout.String()+stderr.String())
 		return code, stdout.String(), stderr.String()
 	}
 
@@ -140,7 +141,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		"--toy-layers 1.5":                                      {"--toy-layers means nothing to --method rr-svm: leave it out, or use one of toy"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
-		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exitcode.Usage || len(lines) != len(want) {
+		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exitUsage || len(lines) != len(want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 		for _, w := range want {
@@ -155,7 +156,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	const train = "train --job job.yaml --quiet --out "
-	if code, _, stderr := run(t.Context(), train+"whole"); code != exitcode.Done {
+	if code, _, stderr := run(t.Context(), train+"whole"); code != exitDone {
 		t.Fatal(stderr)
 	}
 	asked := toyOptions{C: 1, Heat: 0.25, Shape: "square", Layers: 3}
@@ -179,22 +180,22 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Errorf("info says %s", words)
 	}
 	other := "other options (heat 0.25, not 0.75)"
-	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitcode.Usage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	m.stop = func() { cancel(exitcode.ErrInterrupted) }
-	if code, _, stderr := run(ctx, train+"half"); code != exitcode.Interrupted {
+	m.stop = func() { cancel(jobs.ErrInterrupted) }
+	if code, _, stderr := run(ctx, train+"half"); code != exitInterrupted {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	m.stop = nil
 	m.stopped.Store(false)
-	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitcode.Usage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 	m.seen = nil
-	if code, _, stderr := run(t.Context(), train+"half"); code != exitcode.Done {
+	if code, _, stderr := run(t.Context(), train+"half"); code != exitDone {
 		t.Fatal(stderr)
 	}
 	on, err := model.ReadManifest("half")
@@ -202,7 +203,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Errorf("gone on to %s (%v), want %s; the driver saw %+v", on.Report.WeightsSHA256, err, man.Report.WeightsSHA256, m.seen)
 	}
 
-	for name, want := range map[string]string{"heat": "heat 11: must be from 0 to 10", "hat": "no method of this version"} {
+	for name, want := range map[string]string{"heat": "‹heat=11›: must be from 0 to 10", "hat": "no method of this version"} {
 		o := &taxonv1.Options{Method: "toy", C: 1, Gap: 0.01, Own: []*taxonv1.OptionValue{{Name: name, Value: "11"}}}
 		if err := registry.Check(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a job with %s: %v", name, err)
@@ -220,7 +221,7 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive --quiet --json --out tuned" + want[0] + list
 		code, stdout, stderr := run(t.Context(), search)
 		var r tune.Table
-		if err := json.Unmarshal([]byte(stdout), &r); code != exitcode.Done || err != nil || len(r.Points) != len(want) {
+		if err := json.Unmarshal([]byte(stdout), &r); code != exitDone || err != nil || len(r.Points) != len(want) {
 			t.Fatalf("exit status %d, %v: %s%s", code, err, stdout, stderr)
 		}
 		for i, p := range r.Points {
@@ -243,21 +244,21 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 		if _, again, _ := run(t.Context(), search); again != stdout || slices.ContainsFunc(m.seen, func(o toyOptions) bool { return o.C != 0 }) {
 			t.Errorf("the second run trained %v and gave %s, the first %s", m.seen, again, stdout)
 		}
-		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exitcode.Usage || !strings.Contains(stderr, "with other options") {
+		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exitUsage || !strings.Contains(stderr, "with other options") {
 			t.Errorf("another shape: exit status %d: %s", code, stderr)
 		}
 		m.seen = nil
-		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exitcode.Done {
+		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exitDone {
 			t.Errorf("train by the job file: %s", stderr)
 		}
 		if len(m.seen) == 0 || m.seen[0].Shape != "square" || strconv.FormatFloat(m.seen[0].Heat, 'g', -1, 64) != r.Options.Values["heat"] {
 			t.Errorf("the job file trains %v", m.seen)
 		}
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exitcode.Usage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exitUsage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exitcode.Usage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exitUsage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"taxon/internal/model/evaluate"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -59,7 +59,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 }
 
 func (o *trainOptions) validate() error {
-	return exitcode.Join(o.Validate("train"), o.checkMapReduce("train"))
+	return option.Join(o.Validate("train"), o.checkMapReduce("train"))
 }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
@@ -84,7 +84,7 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 	o.watch.Flag = "watch-address"
 	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, o.sec, nil, p.Extra())
 	if err != nil {
-		return nil, exitcode.Usagef("train: %w", err)
+		return nil, option.Errorf("train: %w", err)
 	}
 	t.Watch = p.Use
 	a.ui.Note("watch it at %s", strings.TrimSuffix(shown.URL, "metrics"))
@@ -206,11 +206,11 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	case !o.requireGap || stationary && report.StoppedBy == "stationary":
 		return nil
 	case stationary:
-		return exitcode.Gapf("%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
+		return exitf(exitGap, "%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
 	case report.Gap == nil:
-		return exitcode.Gapf("%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
+		return exitf(exitGap, "%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
-		return exitcode.Gapf("%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
+		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func newTrainVerb(a *app) *cobra.Command {
 			return err
 		}
 		if !cmd.Flags().Changed("data") {
-			return exitcode.Usagef("train: flag --data is required: see `taxon help train`")
+			return option.Errorf("train: flag --data is required: see `taxon help train`")
 		}
 		return train(cmd, args)
 	}

@@ -15,7 +15,6 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 )
 
 // noisyFiles are training and test data whose scores are far from 0 and 1, and a tree.
@@ -65,7 +64,7 @@ func trained(t *testing.T, dir, flags string) (*trainedDocument, []model.TraceRo
 	out := t.TempDir() + "/model"
 	var stdout, stderr bytes.Buffer
 	args := append(strings.Fields("train --data train.svm --test test.svm --json --quiet "+flags), "--out", out)
-	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 	}
 	var d trainedDocument
@@ -146,7 +145,7 @@ func TestReportsTellTheirCertificate(t *testing.T) {
 		vars := map[string]string{"d": dir, "m": out}
 		var d trainedDocument
 		code, stdout, stderr := runTaxon(t, "", "train --data $d/train.svm --hierarchy $d/tree.txt --max-sweeps 2 --cutoff none --out $m --json --quiet --method "+name, vars)
-		if err := json.Unmarshal([]byte(stdout), &d); code != exitcode.Done || err != nil || d.Certificate != want || d.Own["certificate"] != nil {
+		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Certificate != want || d.Own["certificate"] != nil {
 			t.Errorf("%s: exit status %d, %s%s, want %s", name, code, stdout, stderr, want)
 		}
 		var info struct{ Report struct{ Certificate string } }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 const (
@@ -37,7 +35,7 @@ func TestTrainOnGraphs(t *testing.T) {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || !strings.Contains(stderr, "nothing to do") {
 			t.Errorf("again: exit %d, %s", code, stderr)
 		}
-		if code, _, stderr := runTaxon(t, "", strings.Replace(line, "$G ", "$OTHER ", 1), vars); code != exitcode.Usage || !strings.Contains(stderr, "another graph") {
+		if code, _, stderr := runTaxon(t, "", strings.Replace(line, "$G ", "$OTHER ", 1), vars); code != exitUsage || !strings.Contains(stderr, "another graph") {
 			t.Errorf("another graph: exit %d, %s", code, stderr)
 		}
 	}
@@ -74,7 +72,7 @@ func TestTrainGraphMistakes(t *testing.T) {
 		"--data $NONE":                           "no instance has a label",
 	} {
 		code, _, stderr := runTaxon(t, "", strings.Replace("train --out $OUT --data $DATA "+line, "--data $DATA --data", "--data", 1), vars)
-		if code != exitcode.Usage || !strings.Contains(stderr, want) || strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
+		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
 	}
@@ -119,7 +117,7 @@ func TestTrainUselessFlags(t *testing.T) {
 		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1":                     "--anchor is for class graphs",
 		"submit --coordinator 127.0.0.1:1 --data $SET --text":                            "is ingested already",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"taxon/internal/ui/exitcode"
 )
 
 // TestPriorShift: the scores of a model with a shift are those of one without it plus
@@ -57,7 +55,7 @@ func TestPriorShift(t *testing.T) {
 		"--bias 0 --prior-shift 1": "goes into the weights of the bias feature",
 		"--prior-shift -1":         "must be 0 or more",
 	} {
-		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags, vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", flags, code, stderr)
 		}
 	}

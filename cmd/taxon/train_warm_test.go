@@ -9,7 +9,6 @@ import (
 
 	"taxon/internal/app/demo"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	"taxon/test/dear"
 )
 
@@ -33,7 +32,7 @@ func TestWarmStart(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields("train --json --quiet --gap 1e-4 "+flags), "--out", t.TempDir()+"/m")
-		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 		}
 		var r model.Report
@@ -45,7 +44,7 @@ func TestWarmStart(t *testing.T) {
 	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero --edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
 		base := t.TempDir() + "/base"
 		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
-		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitcode.Done {
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
 			t.Fatalf("exit status %d", code)
 		}
 		for _, flags := range []string{
@@ -87,7 +86,7 @@ func TestWarmStartTellsOfLostClasses(t *testing.T) {
 		{"--data some.svm --warm-start m --out some", "4 classes of m"},
 	} {
 		var stderr bytes.Buffer
-		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitcode.Done {
+		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", step.flags, code, stderr.String())
 		}
 		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") || !strings.Contains(stderr.String(), step.want) {
@@ -104,7 +103,7 @@ func TestWarmStartDropsBiases(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		args := strings.Fields("train --json --quiet --gap 1e-4 --bias 3 --data train.svm --hierarchy tree.txt --out " + out + " " + flags)
-		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 		}
 		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
@@ -154,7 +153,7 @@ func TestWarmStartGrown(t *testing.T) {
 	run := func(out, flags string) *model.Report {
 		t.Helper()
 		code, stdout, stderr := runWith(t, "", append(strings.Fields("train --json --quiet --text --hierarchy tree.txt "+flags), "--out", out)...)
-		if code != exitcode.Done {
+		if code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", flags, code, stderr)
 		}
 		var r model.Report
@@ -187,7 +186,7 @@ func TestWarmStartMistakes(t *testing.T) {
 	t.Chdir(dir)
 	base := t.TempDir() + "/base"
 	args := strings.Fields("train --quiet --data train.svm --hierarchy tree.txt --gap 1 --out " + base)
-	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitcode.Done {
+	if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
 		t.Fatalf("exit status %d", code)
 	}
 	if err := os.WriteFile("other.svm", []byte("x 1:1\ny 2:1\n"), 0o666); err != nil {
@@ -203,7 +202,7 @@ func TestWarmStartMistakes(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append(strings.Fields("train "+flags), "--out", t.TempDir()+"/m")
-		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitcode.Usage || !strings.Contains(stderr.String(), want) {
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newTuneCmd(a *app) *cobra.Command {
@@ -71,13 +72,13 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
 		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
 		for _, p := range registry.Tunable() {
-			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(registry.Usage(&p), "`", ""))
+			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
 		}
 	})
 	flagGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
 		for _, p := range tune.TextOptions() {
 			one := gridValue{p, grid.Values}
-			usage := strings.ReplaceAll(p.Help, "`", "") + " (default: the search tries some; in a grid " + p.Default + ")"
+			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " + p.Default + ")"
 			if p.Name == "stop-words" {
 				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST` of values: "+usage)
 			} else {
@@ -99,7 +100,7 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
 		for _, p := range registry.Options() {
 			if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 && p.Name != "seed" {
-				optionFlag(f, &t.Said, p, registry.Usage(&p))
+				optionFlag(f, &t.Said, p, usageOf(&p))
 			}
 		}
 	})

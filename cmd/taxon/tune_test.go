@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"taxon/internal/app/tune"
-	"taxon/internal/ui/exitcode"
 	"taxon/test/dear"
 )
 
@@ -22,7 +21,7 @@ func tuneIn(t *testing.T, dir, out, flags string) *tune.Table {
 	t.Chdir(dir)
 	var stdout, stderr bytes.Buffer
 	args := append(strings.Fields("tune --data train.svm --json --quiet --threads 2 "+flags), "--out", out)
-	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 	}
 	var r tune.Table
@@ -72,7 +71,7 @@ func TestTune(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	args := []string{"train", "--job", r.JobFile, "--out", t.TempDir() + "/m", "--json", "--quiet", "--gap", "0.1"}
-	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+	if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Fatalf("taxon %v: %s", args, stderr.String())
 	}
 	var d trainedDocument
@@ -153,7 +152,7 @@ func TestTuneInterrupted(t *testing.T) {
 	args := append(strings.Fields("tune --data train.svm --threads 2 "+flags), "--out", out)
 	code := execute(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	cancel()
-	if code != exitcode.Interrupted || !strings.Contains(stderr.String(), "to go on from there: taxon tune") {
+	if code != exitInterrupted || !strings.Contains(stderr.String(), "to go on from there: taxon tune") {
 		t.Skipf("it ended (%d) before it could be interrupted: %s", code, stderr.String())
 	}
 	job := filepath.Join(out, "job.yaml")
@@ -162,7 +161,7 @@ func TestTuneInterrupted(t *testing.T) {
 		t.Errorf("the job file of an interrupted search: %s (%v), told as %s", text, err, stderr.String())
 	}
 	stderr.Reset()
-	if code := execute(t.Context(), []string{"train", "--job", job, "--out", t.TempDir() + "/m", "--quiet", "--gap", "0.1"}, strings.NewReader(""), &stdout, &stderr); code != exitcode.Done {
+	if code := execute(t.Context(), []string{"train", "--job", job, "--out", t.TempDir() + "/m", "--quiet", "--gap", "0.1"}, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Errorf("training by the job file of an interrupted search: %s", stderr.String())
 	}
 	r := tuneIn(t, dir, out, flags)
@@ -185,7 +184,7 @@ func TestTuneMethods(t *testing.T) {
 		r = tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --method "+method)
 		var d trainedDocument
 		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet", map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
-		if err := json.Unmarshal([]byte(stdout), &d); code != exitcode.Done || err != nil || d.Method != method || string(d.Own["C"]) != r.Options.Values["C"] {
+		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Method != method || string(d.Own["C"]) != r.Options.Values["C"] {
 			t.Errorf("exit status %d: %s, trained %+v (%v) by %+v", code, stderr, d.Report, err, r.Options)
 		}
 	}
@@ -225,7 +224,7 @@ func TestTuneMistakes(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		args := strings.Fields("tune --data train.svm " + flags)
 		code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
-		if code != exitcode.Usage || !strings.Contains(stderr.String(), want) {
+		if code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newVectorsCmd(a *app) *cobra.Command {
@@ -23,7 +23,7 @@ func newVectorsCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Input.ZeroGiven, o.Input.Files, o.Stdout = cmd.Flags().Changed("zero-based"), fs.Local{In: a.stdin}, a.stdout
 			if o.Out == fs.Stdin && a.json {
-				return exitcode.Usagef("vectors: --json prints to standard output: name a file for the vectors with --out")
+				return option.Errorf("vectors: --json prints to standard output: name a file for the vectors with --out")
 			}
 			r, err := predict.Vectors(cmd.Context(), o, a.ui)
 			if err != nil {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"taxon/internal/app/tune"
-	"taxon/internal/ui/exitcode"
 )
 
 // TestInstanceWeightsVerbs: the folder that ingest makes has the weights, as info says, and trains
@@ -23,7 +22,7 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 	do := func(line string, into any) {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != exitcode.Done {
+		if code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 		if text, ok := into.(*string); ok {
@@ -72,7 +71,7 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 		"info $d/set --instance-weights $d/w.txt":                            "has them within",
 		"info --plan --like lwiki --scale 0.001 --instance-weights $d/w.txt": "leave it out",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
@@ -112,7 +111,7 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 		"train --data $d/set --instance-weights $d/w.txt --out $d/x":            "is ingested already: give them to `taxon ingest`",
 		"train --data $d/bad.txt --data $d/set --instance-weights w --out $d/x": "/set is ingested already",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitcode.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}

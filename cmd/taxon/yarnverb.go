@@ -17,8 +17,8 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
 	"taxon/internal/hadoop/yarn"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func newYarnCmd(a *app) *cobra.Command {
@@ -62,9 +62,9 @@ func yarnError(verb string, err error) error {
 	case !errors.As(err, &p):
 		return err
 	case p.Usage:
-		return exitcode.Usagef("%s: %w", verb, err)
+		return option.Errorf("%s: %w", verb, err)
 	}
-	return exitcode.Errorf(exitcode.Failed, "%s: %w", verb, err)
+	return exitf(exitFailed, "%s: %w", verb, err)
 }
 
 // onYarn is the RunE of a verb that acts on a cluster. With show it prints the cluster.
@@ -240,7 +240,7 @@ func newYarnRun(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := yarn.ReadRun(file)
 			if err != nil {
-				return exitcode.Usagef("yarn run: %w", err)
+				return option.Errorf("yarn run: %w", err)
 			}
 			err = runContainer(cmd, a, r, args[0], instance)
 			leaveFailure(cmd.Context(), r.Dir, instance, err)
@@ -257,7 +257,7 @@ func newYarnRun(a *app) *cobra.Command {
 func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string) error {
 	words, temp, err := r.Command(role, instance, os.Getenv)
 	if err != nil {
-		return exitcode.Usagef("yarn run: %w", err)
+		return option.Errorf("yarn run: %w", err)
 	}
 	if err := os.Setenv("TMPDIR", temp); err != nil { // the host's own may be small
 		return err
@@ -272,7 +272,7 @@ func leaveFailure(ctx context.Context, dir, instance string, err error) {
 		return
 	}
 	code, line := describe(ctx, err)
-	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exitcode.Usage}
+	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exitUsage}
 	_ = f.Leave(ctx, dir) // else the container's log has it
 }
 
@@ -281,7 +281,7 @@ func runRole(parent *cobra.Command, a *app, role string, args []string) error {
 	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd, yarn.Worker: newWorkerCmd}[role](a)
 	process.SetContext(parent.Context())
 	if err := process.ParseFlags(args); err != nil {
-		return exitcode.Usagef("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
+		return option.Errorf("yarn run %s: %s: %w", role, strings.Join(args, " "), err)
 	}
 	return process.RunE(process, nil)
 }

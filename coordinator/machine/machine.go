@@ -228,7 +228,7 @@ var (
 	ErrUnknownJob    = errors.New("no such job")
 	ErrUnknownMember = errors.New("no such member is registered")
 	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed, or one whose weights were lost")
-	ErrStopCriteria  = errors.New("the job can't go on with the --gap, --max-sweeps or --max-time given")
+	ErrStopCriteria  = errors.New("the job can't go on with the ‹gap›, ‹max-sweeps› or ‹max-time› given")
 	ErrJobExists     = errors.New("a job of this id exists with another specification")
 	ErrDiscarded     = errors.New("a job of this id was discarded: submit it under another id")
 	ErrNoRoom        = errors.New("no checkpoint of the job could be kept")

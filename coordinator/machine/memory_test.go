@@ -59,7 +59,7 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Needs(1) - 1})
-	if fit := e.Fitting(e.Needs(8) - 1); !strings.HasPrefix(fit, "--slots 7,") {
+	if fit := e.Fitting(e.Needs(8) - 1); !strings.HasPrefix(fit, "‹slots=7›,") {
 		t.Errorf("a little too little for eight slots: %s", fit)
 	}
 	var refusal error
@@ -69,7 +69,7 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 		}
 	}
 	enough := atLeast(e.Needs(1))
-	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "--slots 1 --memory "+enough+" ") || !strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
+	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "‹slots=1› ‹memory="+enough+"›") || !strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
 		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
 	}
 	var mib uint64

@@ -91,7 +91,7 @@ func (m *Machine) checkSpec(j *job, owner string) error {
 	}
 	switch most := m.limits.MaxSpecBytes; {
 	case own+len(j.Spec) > most/ownerShare:
-		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel --discard`): %w",
+		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel ‹discard›`): %w",
 			j.ID, atLeast(uint64(len(j.Spec))), format.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
 	case all+len(j.Spec) > most:
 		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, and %s is the most: %w",
@@ -147,7 +147,7 @@ func (m *Machine) resume(e Resume) error {
 	case !j.ended():
 		return fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria)
 	case !j.resumable() && j.stoppedByCriteria() && e.Criteria.empty():
-		return fmt.Errorf("job %s: %w; this one is done, by %s: give another --gap, --max-sweeps or --max-time to go on", e.Job, ErrNotResumable, j.stoppedBy())
+		return fmt.Errorf("job %s: %w; this one is done, by %s: give another ‹gap›, ‹max-sweeps› or ‹max-time› to go on", e.Job, ErrNotResumable, j.stoppedBy())
 	case !j.resumable() && !j.stoppedByCriteria():
 		return fmt.Errorf("job %s: %w", e.Job, ErrNotResumable)
 	}

@@ -115,7 +115,7 @@ func (m *Machine) forgetShard(e ForgetShard) error {
 	case s.up:
 		return fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrShardInUse)
 	case len(jobs) > 0 && !e.Force:
-		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give --yes", e.ID, ErrShardInUse, strings.Join(jobs, ", "))
+		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give ‹yes›", e.ID, ErrShardInUse, strings.Join(jobs, ", "))
 	default:
 		m.decide(Record{Kind: recordUnshard, Worker: e.ID, By: e.By})
 	}

@@ -92,7 +92,7 @@ func (m *Machine) submitAgain(old, j *job) error {
 	case old.Dropped:
 		return fmt.Errorf("job %s: %w", old.ID, ErrDiscarded)
 	case !slices.Equal(old.Spec, j.Spec) && sameSpec(old.Spec, j.Spec):
-		return fmt.Errorf("job %s: %w (in --gap, --max-sweeps or --max-time alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists)
+		return fmt.Errorf("job %s: %w (in ‹gap›, ‹max-sweeps› or ‹max-time› alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists)
 	case !slices.Equal(old.Spec, j.Spec):
 		return fmt.Errorf("job %s: %w", old.ID, ErrJobExists)
 	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost:

@@ -177,7 +177,7 @@ func (e Estimate) Fitting(memory uint64) string {
 	if one := e.Needs(1); memory >= one {
 		const most = 1 << 16
 		slots := 1 + sort.Search(most, func(more int) bool { return e.Needs(uint32(more)+2) > memory })
-		return fmt.Sprintf("--slots %d, which fit the memory it has", slots)
+		return fmt.Sprintf("‹slots=%d›, which fit the memory it has", slots)
 	}
-	return fmt.Sprintf("--slots 1 --memory %s or more", format.BytesRounded(e.Needs(1), math.Ceil))
+	return fmt.Sprintf("‹slots=1› ‹memory=%s› or more", format.BytesRounded(e.Needs(1), math.Ceil))
 }

@@ -148,7 +148,7 @@ var (
 	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
 		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap (P-D)/P, D being the dual"}
 	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
-		Help: "evaluate on --test every `N` sweeps, into trace.jsonl; 0: only at the end"}
+		Help: "evaluate on ‹test› every `N` sweeps, into trace.jsonl; 0: only at the end"}
 	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"}, Ladder: []string{"0.05", "0.1", "0.2", "0.4", "0.8"},
 		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of the largest class; tune finds it"}
 	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
@@ -167,7 +167,7 @@ var JobOptions = []Option{
 	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
 		Help: "leaves of the hierarchy without instances: leave them out, or train them on negatives alone"},
 	{Name: "seed", Kind: Int, Default: "0", Range: AtLeast0, Group: GroupMethod, Report: true,
-		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within --gap of the optimum"},
+		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within ‹gap› of the optimum"},
 	{Name: "max-sweeps", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupStopping, Effect: OnEnd,
 		Help: "stop after `N` sweeps, 0 for no cap"},
 	{Name: "max-time", Key: "max_seconds", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupStopping, Effect: OnEnd,
@@ -264,7 +264,7 @@ func NeedTree(o *taxonv1.Options, options []Option) error {
 	for _, p := range options {
 		if text := p.Of(o); slices.Contains(p.OfTrees, text) {
 			others := slices.DeleteFunc(slices.Clone(p.Choices), func(c string) bool { return slices.Contains(p.OfTrees, c) })
-			errs = append(errs, fmt.Errorf("%s %s needs a tree: on a graph use %s", p.Name, text, strings.Join(others, " or ")))
+			errs = append(errs, fmt.Errorf("‹%s=%s› needs a tree: on a graph use %s", p.Name, text, strings.Join(others, " or ")))
 		}
 	}
 	return errors.Join(errs...)

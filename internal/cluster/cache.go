@@ -96,7 +96,7 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 		need += f.Bytes
 	}
 	if need > c.Bytes {
-		return refusef("data %.12s takes %d bytes of disk, the worker's cache may hold %d: give the worker a larger --cache", l.Fingerprint, need, c.Bytes)
+		return refusef("data %.12s takes %d bytes of disk, the worker's cache may hold %d: give the worker a larger ‹cache›", l.Fingerprint, need, c.Bytes)
 	}
 	if err := c.makeRoom(need, dir); err != nil {
 		return err

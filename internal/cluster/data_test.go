@@ -138,7 +138,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	small := &Cache{Dir: t.TempDir(), Bytes: 100, Store: st}
-	if _, err := small.Open(t.Context(), &taxonv1.Data{Path: path, Fingerprint: good}); !Refused(err) || !strings.Contains(err.Error(), "--cache") {
+	if _, err := small.Open(t.Context(), &taxonv1.Data{Path: path, Fingerprint: good}); !Refused(err) || !strings.Contains(err.Error(), "‹cache") {
 		t.Errorf("a set larger than the cache: %v", err)
 	}
 }

@@ -54,12 +54,12 @@ func (f Folder) check(dir string, alone bool) error {
 	}
 	for _, other := range []Folder{coordinatorFolder, storeFolder, clusterFolder} {
 		if other.of != f.of && slices.ContainsFunc(other.mark, has) {
-			return fs.Inputf(dir, 0, "is the folder of %s: take another --dir", other.of)
+			return fs.Inputf(dir, 0, "is the folder of %s: take another ‹dir›", other.of)
 		}
 	}
 	for _, name := range names {
 		if alone && !f.own.MatchString(name) && !anywhere.MatchString(name) {
-			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new --dir, or an empty one", name, strings.Trim(f.of, "`"))
+			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new ‹dir›, or an empty one", name, strings.Trim(f.of, "`"))
 		}
 	}
 	return nil

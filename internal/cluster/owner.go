@@ -120,7 +120,7 @@ func foreign(job, path, why string) error {
 	if why != "" {
 		why += " "
 	}
-	return fmt.Errorf("job %s: the folder of its snapshots %s %s%w: submit it under another --id, or give the coordinator a --snapshots folder of its own",
+	return fmt.Errorf("job %s: the folder of its snapshots %s %s%w: submit it under another ‹id›, or give the coordinator a ‹snapshots› folder of its own",
 		job, path, why, ErrForeign)
 }
 

@@ -280,7 +280,7 @@ func OpenSaved(ctx context.Context, dir, job string) (*Saved, error) {
 	case err != nil:
 		return nil, err
 	case len(jobs) == 0:
-		return nil, fs.Inputf(dir, 0, "holds no snapshot: give the folder of `taxon coordinator --snapshots`")
+		return nil, fs.Inputf(dir, 0, "holds no snapshot: give the folder of `taxon coordinator ‹snapshots›`")
 	case len(jobs) > 1:
 		return nil, fs.Inputf(dir, 0, "holds snapshots of several jobs, name one: %s", strings.Join(jobs, ", "))
 	}

@@ -117,7 +117,7 @@ func TestCreateDir(t *testing.T) {
 	if got := names(t, filepath.Dir(path)); got != "set" || names(t, path) != "a" {
 		t.Errorf("folder holds %s", got)
 	}
-	if _, err := CreateDir(path, false); !IsInput(err) || !strings.Contains(err.Error(), "--force") {
+	if _, err := CreateDir(path, false); !IsInput(err) || !strings.Contains(err.Error(), "‹force") {
 		t.Errorf("existing folder: %v", err)
 	}
 	d, err = CreateDir(path, true)

@@ -110,7 +110,7 @@ func (d *OutDir) checkTarget() error {
 		return Explain(d.name, err)
 	}
 	if len(entries) > 0 && !d.replace {
-		return Inputf(d.name, 0, "exists already: choose another place, or use --force to replace it")
+		return Inputf(d.name, 0, "exists already: choose another place, or use ‹force› to replace it")
 	}
 	return nil
 }

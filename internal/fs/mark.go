@@ -31,7 +31,7 @@ func Claimable(dir string) error {
 		return Explain(dir, err)
 	}
 	if !info.IsDir() {
-		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another --out, or move it away")
+		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another ‹out›, or move it away")
 	}
 	names, err := ReadDirNames(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func Claimable(dir string) error {
 	if info, err := os.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
-	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another --out, or move it away", names[0])
+	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another ‹out›, or move it away", names[0])
 }
 
 // RemoveOwn removes a folder that Claimable allows. It removes the mark last and renames each folder before

@@ -52,7 +52,7 @@ func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 			return err
 		}
 		if len(list) > 0 && !d.replace {
-			return &UsageError{Msg: "exists already: choose another place, or use --force to replace it"}
+			return &UsageError{Msg: "exists already: choose another place, or use ‹force› to replace it"}
 		}
 	case !errors.Is(err, iofs.ErrNotExist):
 		return err

@@ -12,7 +12,7 @@ import (
 // predictive returns the function that gives the model's predictive distribution.
 func (m *Model) predictive() (form.Predictive, error) {
 	if m.moments == nil || m.Form.Link == form.Identity {
-		return nil, m.noMoments("variances for --predictive")
+		return nil, m.noMoments("variances for ‹predictive›")
 	}
 	inference := ""
 	if raw, ok := m.Options.Own["inference"]; ok {

@@ -295,7 +295,7 @@ func Replaceable(dir string) error {
 	}
 	if err != nil {
 		if st, e := fs.Stat(dir); e == nil && !st.IsDir() {
-			return &fs.InputError{Path: dir, Msg: "is a file; a model is a directory: choose another --out"}
+			return &fs.InputError{Path: dir, Msg: "is a file; a model is a directory: choose another ‹out›"}
 		}
 		return fs.Explain(dir, err)
 	}
@@ -304,7 +304,7 @@ func Replaceable(dir string) error {
 			name = half
 		}
 		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
-			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another --out or empty it", name)}
+			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another ‹out› or empty it", name)}
 		}
 	}
 	return nil

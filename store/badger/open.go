@@ -146,7 +146,7 @@ func unreadable(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: the shard's files are damaged (%s): put the folder back from a copy, or remove it: "+
-		"then jobs take what is lost from other copies (--replicas) or their snapshots, or make it again", store.ErrCorrupt, text)
+		"then jobs take what is lost from other copies (‹replicas›) or their snapshots, or make it again", store.ErrCorrupt, text)
 }
 
 // badgerOptions returns the configuration of Badger, which the package comment explains.

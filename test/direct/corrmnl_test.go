@@ -83,14 +83,14 @@ func TestChainsRefuse(t *testing.T) {
 		return err
 	}
 	for want, err := range map[string]error{
-		"exactly one label":  of(nil, func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 3 }),
-		"--dag first-parent": of(nil, func(s *taxonv1.JobSpec) { s.Structure.Graph = true }),
-		"needs a hierarchy":  of(nil, func(s *taxonv1.JobSpec) { s.Structure = nil }),
-		"leaves no draw":     of(map[string]string{"iterations": "100", "burn_in": "100"}, func(*taxonv1.JobSpec) {}),
-		"chains 3: must be":  of(map[string]string{"chains": "3"}, func(*taxonv1.JobSpec) {}),
-		"C means nothing":    of(map[string]string{"c": "2"}, func(*taxonv1.JobSpec) {}),
-		"gap means nothing":  of(map[string]string{"gap": "0.5"}, func(*taxonv1.JobSpec) {}),
-		"nothing to train":   of(nil, func(s *taxonv1.JobSpec) { s.Data.Instances = 0 }),
+		"exactly one label":   of(nil, func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 3 }),
+		"‹dag=first-parent›":  of(nil, func(s *taxonv1.JobSpec) { s.Structure.Graph = true }),
+		"needs a hierarchy":   of(nil, func(s *taxonv1.JobSpec) { s.Structure = nil }),
+		"leaves no draw":      of(map[string]string{"iterations": "100", "burn_in": "100"}, func(*taxonv1.JobSpec) {}),
+		"‹chains=3›: must be": of(map[string]string{"chains": "3"}, func(*taxonv1.JobSpec) {}),
+		"‹C› means nothing":   of(map[string]string{"c": "2"}, func(*taxonv1.JobSpec) {}),
+		"‹gap› means nothing": of(map[string]string{"gap": "0.5"}, func(*taxonv1.JobSpec) {}),
+		"nothing to train":    of(nil, func(s *taxonv1.JobSpec) { s.Data.Instances = 0 }),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -209,7 +209,7 @@ func TestHBLRBoundRefuses(t *testing.T) {
 		features uint64
 		change   func(*taxonv1.Options)
 	}{
-		{"give --covariance diagonal", 30_000, func(o *taxonv1.Options) { _ = o.Set("covariance", "") }},
+		{"give ‹covariance=diagonal›", 30_000, func(o *taxonv1.Options) { _ = o.Set("covariance", "") }},
 		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Schedule = "parity" }},
 		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { _ = o.Set("covariance", "sparse") }},
 		{"must be one of map, variational", 0, func(o *taxonv1.Options) { _ = o.Set("inference", "sampled") }},

@@ -44,7 +44,7 @@ func TestPathsRefuses(t *testing.T) {
 	graph, one := j.Spec(o), j.Spec(o)
 	graph.Structure.Graph = true
 	one.Structure, one.Data.Labels, one.Data.LabelInstances = nil, one.Data.Labels[:1], []uint32{5}
-	for want, spec := range map[string]*taxonv1.JobSpec{"--dag first-parent": graph, "this structure has none": one} {
+	for want, spec := range map[string]*taxonv1.JobSpec{"‹dag=first-parent›": graph, "this structure has none": one} {
 		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}

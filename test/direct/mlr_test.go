@@ -96,10 +96,10 @@ func TestSoftmax(t *testing.T) {
 func TestSoftmaxRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
-		"loss hinge":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
-		"positive-weight means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
-		"C 0: must be above 0":          func(o *taxonv1.Options) { o.C = 0 },
-		"bias -1":                       func(o *taxonv1.Options) { o.Bias = -1 },
+		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
+		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
+		"‹C=0›: must be above 0":          func(o *taxonv1.Options) { o.C = 0 },
+		"‹bias=-1›":                       func(o *taxonv1.Options) { o.Bias = -1 },
 	} {
 		if _, err := registry.Prepare(j.Spec(mlrOptions(change))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -84,8 +84,8 @@ func (w *softmaxTwin) crammerSinger(weights [][]float64) float64 {
 func TestMultiClassRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
-		"loss hinge":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
-		"positive-weight means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
+		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
+		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
 	} {
 		if _, err := registry.Prepare(j.Spec(msvmOptions(change))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

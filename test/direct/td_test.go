@@ -135,12 +135,12 @@ func TestTopDownRefuses(t *testing.T) {
 		want   string
 		change func(*taxonv1.JobSpec)
 	}{
-		{"--dag first-parent", func(s *taxonv1.JobSpec) { s.Structure.Graph = true }},
+		{"‹dag=first-parent›", func(s *taxonv1.JobSpec) { s.Structure.Graph = true }},
 		{"squared-hinge", func(s *taxonv1.JobSpec) { s.Options.Loss = "logistic" }},
 		{"two children", func(s *taxonv1.JobSpec) {
 			s.Structure, s.Data.Labels, s.Data.LabelInstances = nil, s.Data.Labels[:1], []uint32{5}
 		}},
-		{"C 0: must be above 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
+		{"‹C=0›: must be above 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
 	} {
 		spec := j.Spec(tdOptions(func(*taxonv1.Options) {}))
 		c.change(spec)

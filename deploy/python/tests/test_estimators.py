@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier, _estimators
+from taxon import HierarchicalClassifier, TaxonClassifier, TaxonError, TaxonTextClassifier, _binary, _estimators
 from taxon._params import METHODS
 
 HERE = Path(__file__).resolve().parent.parent
@@ -199,9 +199,15 @@ def test_words_side_by_side():
     assert clf.score(texts, [0, 1, 1, 1, 0] * 3) == 1
 
 
+def test_options_are_parameters():
+    for text, want in (("‹label-loss=x›: must be one of delta, unif", "label_loss=x: must be one of delta, unif"), ("leave out ‹seed›, or ‹threads=2›", "leave out random_state=, or n_jobs=2"),
+                       ("`taxon status j ‹watch›` or `taxon export ‹job=j›`: give ‹out=\"\"›", '`taxon status j --watch` or `taxon export --job j`: give out=""')):
+        assert _binary._named(text) == want
+
+
 def test_refusals(families):
     X, y, edges = families
-    for options, match in (({"method": "svm"}, "use one of"), ({"C": -1.0}, "C -1"), ({"method": "mlr", "positive_weight": 2.0}, "positive-weight"),
+    for options, match in (({"method": "svm"}, "use one of"), ({"C": -1.0}, "C=-1.0: must be above 0"), ({"method": "mlr", "positive_weight": 2.0}, "positive_weight= means nothing to method=mlr:"),
                            ({"hierarchy": [("a", "b"), ("b", "a")]}, "cycle")):
         with pytest.raises(ValueError, match=match):
             HierarchicalClassifier(**options).fit(X, y)
@@ -239,7 +245,7 @@ def test_several_parents(families):
     fit = lambda **options: HierarchicalClassifier(hierarchy=edges, **options).fit(X, y)
     with pytest.raises(ValueError, match="c0"):
         fit(dag="refuse")
-    with pytest.raises(ValueError, match="dag foo"):
+    with pytest.raises(ValueError, match="dag=foo"):
         fit(dag="foo")
     assert "gap" in fit(dag="first-parent", method="td").report_
     nx = pytest.importorskip("networkx")

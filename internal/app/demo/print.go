@@ -9,6 +9,7 @@ import (
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/console"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // PrintHead says what will be done, and whose text it is.
@@ -118,8 +119,8 @@ func pathLine(path []string, width int) string {
 func (r *Report) printNext(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Next"))
 	if r.Keep == "" {
-		fmt.Fprintf(w, "  taxon demo --keep demo       keeps the texts, the hierarchy and both models\n"+
-			"  taxon help train             trains on your own files\n")
+		fmt.Fprintf(w, "  %s       keeps the texts, the hierarchy and both models\n"+
+			"  taxon help train             trains on your own files\n", flags("taxon demo ‹keep=demo›"))
 		return
 	}
 	fmt.Fprintf(w, "  cd %s\n", format.ShellWord(r.Keep))
@@ -128,12 +129,15 @@ func (r *Report) printNext(w io.Writer, s console.Style) {
 	}
 }
 
+// flags is a command line whose options are flags.
+func flags(text string, args ...any) string { return option.Flags(fmt.Sprintf(text, args...)) }
+
 // Next are commands that work in the folder of a kept demo.
 func Next() []string {
 	return []string{
 		fmt.Sprintf("taxon info %s", treeMethod),
-		fmt.Sprintf("taxon predict --model %s --text --data %s --out - --top 3", treeMethod, testFile),
-		fmt.Sprintf("taxon eval --model %s --text --data %s --by-level --compare %s", treeMethod, testFile, flatMethod),
-		fmt.Sprintf("taxon train --text --data %s --hierarchy %s --out mine", trainFile, hierarchyFile),
+		flags("taxon predict ‹model=%s› ‹text› ‹data=%s› ‹out=-› ‹top=3›", treeMethod, testFile),
+		flags("taxon eval ‹model=%s› ‹text› ‹data=%s› ‹by-level› ‹compare=%s›", treeMethod, testFile, flatMethod),
+		flags("taxon train ‹text› ‹data=%s› ‹hierarchy=%s› ‹out=mine›", trainFile, hierarchyFile),
 	}
 }

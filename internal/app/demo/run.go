@@ -10,7 +10,7 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -118,7 +118,7 @@ func keepFiles(dir string, files []file) (err error) {
 		case err == nil && bytes.Equal(old, f.text):
 			continue
 		case err == nil: // the user's file, with other content, stays
-			return exitcode.Usagef("%s: exists already and is not the demo's: choose another folder for --keep", path)
+			return option.Errorf("%s: exists already and is not the demo's: choose another folder for ‹keep›", path)
 		case !errors.Is(err, iofs.ErrNotExist):
 			return fs.Explain(path, err)
 		}

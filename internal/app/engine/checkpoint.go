@@ -192,5 +192,5 @@ func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 }
 
 func damaged(path string) error {
-	return fs.Inputf(path, 0, "the checkpoint is damaged: use --force to train anew")
+	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }

@@ -266,8 +266,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 				e := start(t, j, Config{})
 				_, err = e.Resume(context.Background(), cp)
 			}
-			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--force") {
-				t.Errorf("%v, want an error that names %s and --force", err, path)
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "‹force") {
+				t.Errorf("%v, want an error that names %s and ‹force›", err, path)
 			}
 		})
 	}

@@ -21,8 +21,8 @@ import (
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
@@ -117,7 +117,7 @@ type Tree struct {
 func Look(ctx context.Context, o Options, ui progress.Reporter) (*Info, error) {
 	l := look{o, ui}
 	if o.Weights != "" && (dataset.LooksIngested(o.Path) || model.IsModel(o.Path)) {
-		return nil, fs.Inputf(o.Path, 0, "--instance-weights goes with a file of instances: this is none, or has them within")
+		return nil, fs.Inputf(o.Path, 0, "‹instance-weights› goes with a file of instances: this is none, or has them within")
 	}
 	if o.Path != fs.Stdin {
 		st, err := fs.Stat(o.Path)
@@ -342,7 +342,7 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	}
 	i.Notes = dataset.Stats{Counts: r.Counts()}.Warnings()
 	if l.o.Text {
-		i.Notes = append(i.Notes, "the vocabulary is counted by ingest: `taxon ingest --text`, then info tells features and memory")
+		i.Notes = append(i.Notes, "the vocabulary is counted by ingest: `taxon ingest ‹text›`, then info tells features and memory")
 	}
 	return counted, nil
 }
@@ -403,7 +403,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	}
 	prune, err := taxonomy.ParsePrune(l.o.Said["prune"])
 	if err != nil {
-		return exitcode.Usagef("%w", err)
+		return option.Errorf("%w", err)
 	}
 	tree, warnings, err := taxonomy.Build(s, d.GetLabels(), counts, prune)
 	if err != nil {
@@ -445,7 +445,7 @@ func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonom
 	shape := s.Shape(names)
 	i.Structure = &shape
 	if s.IsDAG() {
-		i.Notes = append(i.Notes, "some nodes have several parents: train reads that as a graph, which takes more time and memory than the tree that follows (--dag first-parent)")
+		i.Notes = append(i.Notes, "some nodes have several parents: train reads that as a graph, which takes more time and memory than the tree that follows (‹dag=first-parent›)")
 		s = s.FirstParent()
 	}
 	return s, nil
@@ -471,14 +471,14 @@ func Shape(s generate.Shape, o Options) (*Info, error) {
 func (o *Options) job(spec *taxonv1.JobSpec) (*registry.Job, error) {
 	spec.Options = &taxonv1.Options{Method: o.Method}
 	if err := registry.Fill(spec.Options, o.Said); err != nil {
-		return nil, exitcode.Usagef("%w", err)
+		return nil, option.Errorf("%w", err)
 	}
 	if registry.Unstructured(o.Method) {
 		spec.Structure = nil
 	}
 	j, err := registry.Prepare(spec)
 	if err != nil {
-		return nil, exitcode.Usagef("%w", err)
+		return nil, option.Errorf("%w", err)
 	}
 	return j, nil
 }

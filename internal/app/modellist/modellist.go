@@ -17,7 +17,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // Run is a model that was found.
@@ -56,7 +56,7 @@ func Find(dir, by string) ([]Run, error) {
 		return nil, fs.Inputf(dir, 0, "is a file: give a folder with models in it")
 	}
 	if !slices.Contains(Sorts, by) {
-		return nil, exitcode.Usagef("runs: --sort %s: must be one of %s", by, strings.Join(Sorts, ", "))
+		return nil, option.Errorf("runs: ‹sort=%s›: must be one of %s", by, strings.Join(Sorts, ", "))
 	}
 	var out []Run
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -170,9 +170,9 @@ func Broken(all []Run) error {
 	case 0:
 		return nil
 	case 1:
-		return exitcode.Usagef("runs: a model can't be read: %s", first)
+		return option.Errorf("runs: a model can't be read: %s", first)
 	}
-	return exitcode.Usagef("runs: %d of %d models can't be read, the first: %s", n, len(all), first)
+	return option.Errorf("runs: %d of %d models can't be read, the first: %s", n, len(all), first)
 }
 
 // Percent is a share as text; "": there is none.

@@ -12,7 +12,7 @@ import (
 
 	"taxon/internal/app/train"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -103,8 +103,7 @@ func TestBroken(t *testing.T) {
 				t.Errorf("%s: %q", r.Dir, r.Error)
 			}
 		}
-		var own *exitcode.Error
-		if err := Broken(all); !errors.As(err, &own) || own.Code != exitcode.Usage || Broken(all[:1]) != nil {
+		if err := Broken(all); !option.Is(err) || Broken(all[:1]) != nil {
 			t.Errorf("all together are the error %v", err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -155,7 +156,7 @@ func Write(ctx context.Context, o Options, ui progress.Reporter) (*Summary, erro
 		return nil, err
 	}
 	defer m.Close()
-	if err := predict.RefuseOverwrite("report", "--out", o.Out, o.Data.Path, o.Model); err != nil {
+	if err := predict.RefuseOverwrite("report", "out", o.Out, o.Data.Path, o.Model); err != nil {
 		return nil, err
 	}
 	o.Data.Text = m.Data.Text
@@ -474,46 +475,50 @@ func fromPaths(s *taxonomy.Structure, separator string) bool {
 	return true
 }
 
+// flag is an option and its value on a command line.
+func flag(name, value string) string { return option.Value(name, format.ShellWord(value)) }
+
 // again is the commands that make the model and the report again.
 func again(m *model.Model, o Options) []string {
-	train := []string{"taxon train --data DATA --out MODEL --method " + m.Options.Method}
+	train := []string{"taxon train ‹data=DATA› ‹out=MODEL›", flag("method", m.Options.Method)}
 	for _, p := range registry.Of(m.Options.Method) {
 		raw, ok := m.Options.Own[p.WireKey()]
 		if !ok || p.Carried {
 			continue
 		}
 		if text := p.Text(raw); text != "" && text != p.Default {
-			train = append(train, fmt.Sprintf("--%s %s", p.Name, format.ShellWord(text)))
+			train = append(train, flag(p.Name, text))
 			if p.Name == "eval-every" {
-				train = append(train, "--test TEST")
+				train = append(train, "‹test=TEST›")
 			}
 		}
 	}
 	separator := ""
 	if t := m.Data.Table; t != nil {
 		for _, f := range t.Flags() {
-			train = append(train, "--"+f[0]+" "+format.ShellWord(f[1]))
+			train = append(train, flag(f[0], f[1]))
 		}
 		separator = t.PathSeparator
 	}
 	if m.Structure != nil && !fromPaths(m.Structure, separator) {
-		train = append(train, "--hierarchy HIERARCHY")
+		train = append(train, "‹hierarchy=HIERARCHY›")
 	}
 	if c := m.Calibration; c != nil {
-		train = append(train, "--calibrate "+c.Kind)
+		train = append(train, flag("calibrate", c.Kind))
 	}
 	if m.Data.Text && (m.Data.Table == nil || len(m.Data.Table.Text) == 0) {
-		train = append(train, "--text")
+		train = append(train, "‹text›")
 	}
 	words := []string{"taxon report", format.ShellWord(o.Model)}
 	if o.Data.Path != "" {
-		words = append(words, "--data", format.ShellWord(o.Data.Path))
+		words = append(words, flag("data", o.Data.Path))
 	}
 	if o.Data.Table.Labels != "" {
-		words = append(words, "--labels", format.ShellWord(o.Data.Table.Labels))
+		words = append(words, flag("labels", o.Data.Table.Labels))
 	}
 	for _, c := range o.Compare {
-		words = append(words, "--compare", format.ShellWord(c))
+		words = append(words, flag("compare", c))
 	}
-	return []string{strings.Join(train, " "), strings.Join(append(words, "--out", format.ShellWord(o.Out)), " ")}
+	words = append(words, flag("out", o.Out))
+	return []string{option.Flags(strings.Join(train, " ")), option.Flags(strings.Join(words, " "))}
 }

@@ -17,6 +17,7 @@ import (
 
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/secure"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -120,23 +121,24 @@ func refused(err error) error {
 	if err == nil {
 		return nil
 	}
+	why := option.Names(err.Error())
 	switch codeOf(err) {
 	case http.StatusNotFound:
-		return status.Error(codes.NotFound, err.Error())
+		return status.Error(codes.NotFound, why)
 	case http.StatusBadRequest:
-		return status.Error(codes.InvalidArgument, err.Error())
+		return status.Error(codes.InvalidArgument, why)
 	case http.StatusServiceUnavailable:
-		return status.Error(codes.Unavailable, err.Error())
+		return status.Error(codes.Unavailable, why)
 	case http.StatusTooManyRequests:
-		busy := status.New(codes.ResourceExhausted, err.Error())
+		busy := status.New(codes.ResourceExhausted, why)
 		if with, failed := busy.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)}); failed == nil {
 			busy = with
 		}
 		return busy.Err()
 	case statusGone:
-		return status.Error(codes.Canceled, err.Error())
+		return status.Error(codes.Canceled, why)
 	}
-	return status.Error(codes.Internal, err.Error())
+	return status.Error(codes.Internal, why)
 }
 
 // reply bounds an answer by the size of a request, as it goes in one message.

@@ -200,7 +200,7 @@ func TestRunGRPC(t *testing.T) {
 	must(t, <-ended)
 
 	o.GRPC = "nowhere"
-	if err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "--grpc") {
+	if err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "‹grpc") {
 		t.Errorf("an address that can't be listened on: %v", err)
 	}
 }

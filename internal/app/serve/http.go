@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"taxon/internal/cluster/metrics"
+	"taxon/internal/ui/option"
 )
 
 //go:embed openapi.json
@@ -57,7 +58,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		fallthrough
 	default:
-		answer(w, code, map[string]string{"error": err.Error()})
+		answer(w, code, map[string]string{"error": option.Names(err.Error())})
 	}
 }
 

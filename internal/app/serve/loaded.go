@@ -20,6 +20,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/explain"
 	"taxon/internal/model/predict"
+	"taxon/internal/ui/option"
 )
 
 // loaded is a model in use. Its weights stay mapped until its last request is done.
@@ -174,7 +175,7 @@ func (l *loaded) predict(q *question, first, last int, a *answers) error {
 	for i := first; i < last; i++ {
 		wrong := ""
 		if err := q.rows.vector(l, i, &s.vector); err != nil {
-			wrong = err.Error()
+			wrong = option.Names(err.Error())
 		} else {
 			s.batch.Add(s.vector.Index, s.vector.Value)
 		}
@@ -266,7 +267,7 @@ func (l *loaded) explain(q *question, first, last int, a *answers) error {
 			e.Explanation, err = o.Explain(l.m, v.Index, v.Value)
 		}
 		if err != nil {
-			e.Error = err.Error()
+			e.Error = option.Names(err.Error())
 		}
 		a.explained = append(a.explained, e)
 	}

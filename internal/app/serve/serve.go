@@ -21,8 +21,8 @@ import (
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // Options say what is served, where, and within which limits.
@@ -79,14 +79,14 @@ func (s *slot) take() *loaded {
 // New opens the models.
 func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	if len(o.Models) == 0 {
-		return nil, exitcode.Usagef("serve: name a model's folder, or several as NAME=FOLDER")
+		return nil, option.Errorf("serve: name a model's folder, or several as NAME=FOLDER")
 	}
 	s := &Server{
 		o: o, models: map[string]*slot{}, slots: make(chan struct{}, model.Threads(o.Threads)),
 		figures: p.Serving(), room: newRoom(cmp.Or(o.Memory, DefaultMemory)),
 	}
 	if s.room.all < o.MaxBytes {
-		return nil, exitcode.Usagef("serve: --memory %s is less than --max-body %s: give more memory, or take smaller requests", format.Bytes(s.room.all), format.Bytes(o.MaxBytes))
+		return nil, option.Errorf("serve: ‹memory=%s› is less than ‹max-body=%s›: give more memory, or take smaller requests", format.Bytes(s.room.all), format.Bytes(o.MaxBytes))
 	}
 	if o.Rate > 0 {
 		s.limit = rate.NewLimiter(rate.Limit(o.Rate), max(1, int(o.Rate)))
@@ -97,10 +97,10 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 			name, dir = filepath.Base(fs.Clean(given)), given
 		}
 		if strings.ContainsAny(name, ":/ ") || name == "" || name == "." {
-			return nil, exitcode.Usagef("serve: %q is no name for an address: give NAME=%s", name, dir)
+			return nil, option.Errorf("serve: %q is no name for an address: give NAME=%s", name, dir)
 		}
 		if at := s.models[name]; at != nil {
-			return nil, exitcode.Usagef("serve: %s and %s are both called %s: give NAME=FOLDER", at.dir, dir, name)
+			return nil, option.Errorf("serve: %s and %s are both called %s: give NAME=FOLDER", at.dir, dir, name)
 		}
 		looked := stampOf(dir)
 		in, err := load(name, dir)
@@ -149,14 +149,14 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	}
 	l, err := s.o.Security.Listen(ctx, s.o.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return fmt.Errorf("‹listen›: %w", err)
 	}
 	ended, servers := make(chan error, 2), 1
 	also := ""
 	if s.o.GRPC != "" {
 		second, err := s.o.Security.Listen(ctx, s.o.GRPC)
 		if err != nil {
-			return errors.Join(fmt.Errorf("--grpc: %w", err), l.Close())
+			return errors.Join(fmt.Errorf("‹grpc›: %w", err), l.Close())
 		}
 		also, servers = second.Addr().String(), 2
 		go func() { ended <- rpc.Serve(second) }()

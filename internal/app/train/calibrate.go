@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
-	"taxon/internal/ui/exitcode"
 )
 
 // Calibrations are the values of Options.Calibrate.
@@ -52,7 +52,7 @@ func (t *Training) calibrate(ctx context.Context, dir string, report *model.Repo
 	}
 	c, err := h.calibration(ctx)
 	if ctx.Err() != nil {
-		return nil, exitcode.Interruptedf("interrupted during the calibration: the training is done and kept; to calibrate: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted during the calibration: the training is done and kept; to calibrate: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)

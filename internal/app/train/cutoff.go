@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
-	"taxon/internal/ui/exitcode"
 )
 
 // Numbers of held-out rows: enough for a regression of a dozen coefficients and for the
@@ -72,7 +72,7 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	}
 	c, err := h.fit(ctx)
 	if ctx.Err() != nil {
-		return nil, exitcode.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)

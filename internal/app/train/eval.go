@@ -22,7 +22,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/form"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -64,7 +64,7 @@ func (t *Training) goalOf(r *measure.Result) (float64, error) {
 	m, _ := measure.Find(cmp.Or(t.o.Goal, DefaultGoal))
 	v, ok := m.Of(r)
 	if !ok {
-		return 0, exitcode.Usagef("train: --goal %s is not measured on the data of --early-stop", t.o.Goal)
+		return 0, option.Errorf("train: ‹goal=%s› is not measured on the data of ‹early-stop›", t.o.Goal)
 	}
 	if m.Low {
 		v = -v
@@ -260,7 +260,7 @@ func (t *Training) knownLabels() map[string]bool {
 // checkLabelled refuses instances for an early stop that no label can be right of.
 func (t *Training) checkLabelled(path string, met bool) error {
 	if path == t.o.EarlyStop && !met {
-		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure for --early-stop")
+		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure for ‹early-stop›")
 	}
 	return nil
 }
@@ -272,9 +272,9 @@ func (t *Training) checkEarlyStop() error {
 	case t.o.EarlyStop == "" || m == nil:
 		return nil
 	case m.Hierarchical && t.Structure == nil:
-		return exitcode.Usagef("train: --early-stop by --goal %s needs a class structure: add --hierarchy FILE", t.o.Goal)
+		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs a class structure: add ‹hierarchy=FILE›", t.o.Goal)
 	case m.Probable && registry.Form(t.Spec.GetOptions()).Link == form.Identity:
-		return exitcode.Usagef("train: --early-stop by --goal %s needs probabilities, and scores by %s are none: use another goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
+		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs probabilities, and scores by %s are none: use another goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"taxon/internal/app/engine"
 	"taxon/internal/cluster/jobs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -102,7 +101,7 @@ func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
 	}
 	if !t.work.HasCheckpoint() {
-		return exitcode.Interruptedf("interrupted before the first sweep was done: nothing kept")
+		return jobs.Interruptedf("interrupted before the first sweep was done: nothing kept")
 	}
-	return exitcode.Interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
+	return jobs.Interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
 }

@@ -14,7 +14,7 @@ import (
 	"taxon/internal/data/hiercluster"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -28,20 +28,20 @@ func (o *Options) takeLearned() error {
 	given := o.Hierarchy != "" && o.Hierarchy != Learned || o.Graph != ""
 	if o.Hierarchy == Learned {
 		if !registry.Has(o.Job.Method, method.Families.Name) {
-			return fmt.Errorf("hierarchy %s: --method %s trains without one: leave it out, or use another method", Learned, o.Job.Method)
+			return fmt.Errorf("‹hierarchy=%s›: ‹method=%s› trains without one: leave it out, or use another method", Learned, o.Job.Method)
 		}
 		if families, said := o.Said[method.Families.Name]; !said {
 			o.Said[method.Families.Name] = "auto"
 		} else if families == method.Families.Default {
-			return fmt.Errorf("families %s: contradicts --hierarchy %s: leave one of them out", families, Learned)
+			return fmt.Errorf("‹families=%s›: contradicts ‹hierarchy=%s›: leave one of them out", families, Learned)
 		}
 		if given {
-			return fmt.Errorf("hierarchy %s and --graph: a training has one structure; give one of them", Learned)
+			return fmt.Errorf("‹hierarchy=%s› and ‹graph›: a training has one structure; give one of them", Learned)
 		}
 		o.Hierarchy = ""
 	}
 	if families := o.Said[method.Families.Name]; given && families != "" && families != method.Families.Default {
-		return fmt.Errorf("families %s: a hierarchy is learned where none is given: leave it out, or --hierarchy and --graph", families)
+		return fmt.Errorf("‹families=%s›: a hierarchy is learned where none is given: leave it out, or ‹hierarchy› and ‹graph›", families)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (t *Training) learn(ctx context.Context) (err error) {
 func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int, ui progress.Reporter) (*taxonomy.Structure, error) {
 	n, _ := strconv.Atoi(families) // auto: 0
 	if classes := len(set.Labels); n > classes {
-		return nil, exitcode.Usagef("--families %d: there are %d classes: give a smaller number, or auto", n, classes)
+		return nil, option.Errorf("‹families=%d›: there are %d classes: give a smaller number, or auto", n, classes)
 	}
 	line := ui.Start("learn a hierarchy", 0)
 	defer line.Done()

@@ -12,8 +12,8 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // estimate returns what the training will take; zero if it can't be trained (submitting it says why).
@@ -35,7 +35,7 @@ func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift)
 // that writes a model is as thrifty as it must be. If not even one fits, it returns an error with
 // the numbers.
 func (t *Training) Fit(most int) (int, error) {
-	limit, source := t.o.Memory, "--memory"
+	limit, source := t.o.Memory, "‹memory›"
 	if limit == 0 {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
@@ -55,9 +55,9 @@ func (t *Training) Fit(most int) (int, error) {
 		less += ", "
 	}
 	if t.o.slots() > 1 {
-		less += "fewer --threads, "
+		less += "fewer ‹threads›, "
 	}
-	return 0, exitcode.Usagef("train: about %s would be needed, %s is %s: use %sa machine with more memory, or raise --memory if you know better",
+	return 0, option.Errorf("train: about %s would be needed, %s is %s: use %sa machine with more memory, or raise ‹memory› if you know better",
 		format.Bytes(t.needs(e, 1, least)), source, format.Bytes(limit), less)
 }
 

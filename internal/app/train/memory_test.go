@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // TestFit: as many trainings run side by side as the memory holds, and one that it does not
@@ -32,8 +31,7 @@ func TestFit(t *testing.T) {
 		}
 	}
 	tr.o.Memory = tr.Needs(1) - 1
-	var e *exitcode.Error
-	if _, err := tr.Fit(4); !errors.As(err, &e) || e.Code != exitcode.Usage || !strings.Contains(err.Error(), "--memory is") {
+	if _, err := tr.Fit(4); !option.Is(err) || !strings.Contains(err.Error(), "‹memory› is") {
 		t.Errorf("room for less than one: %v", err)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // smallLoss is how many points of micro-F1 a model that was to be small may lose, one standard error of
@@ -33,10 +34,10 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	s := &shrink{Training: t, whole: m}
 	o, err := s.options(ctx, report.Sweeps)
 	if ctx.Err() != nil {
-		return nil, exitcode.Interruptedf("interrupted while the model was made small: the training is done and kept; to go on: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted while the model was made small: the training is done and kept; to go on: %s", t.o.Again)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--model-size: %w", err)
+		return nil, fmt.Errorf("‹model-size›: %w", err)
 	}
 	man, err := m.WritePruned(ctx, t.o.Out, o, t.o.slots())
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 		}
 	}
 	s.cost = reached
-	s.ui.Warn("--model-size %s would cost %s points of micro F1 on instances held out: the model takes %s, where it costs %s; to have it smaller all the same: taxon export --format taxon --model %s --threshold %.3g --values %s",
+	s.ui.Warn("‹model-size=%s› would cost %s points of micro F1 on instances held out: the model takes %s, where it costs %s; to have it smaller all the same: taxon export ‹format=taxon› ‹model=%s› ‹threshold=%.3g› ‹values=%s›",
 		format.Bytes(s.o.ModelSize), asked.Lost(), format.Bytes(least), s.cost.Lost(), format.ShellWord(s.o.Out), ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
 	return best, nil
 }
@@ -292,7 +293,7 @@ func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 	}
 	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
 	case asked != t.o.ModelSize && !small:
-		return exitcode.Usagef("%s: holds a model for which --model-size was %s, not %s: choose another --out, or use --force to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
+		return option.Errorf("%s: holds a model for which ‹model-size› was %s, not %s: choose another ‹out›, or use ‹force› to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
 	case asked > 0 || small:
 		return nil
 	}
@@ -301,7 +302,7 @@ func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 		have = m.Pruned.Threshold
 	}
 	if have != t.o.Threshold {
-		return exitcode.Usagef("%s: holds a model of threshold %g, not %g: choose another --out, or use --force to replace it", t.o.Out, have, t.o.Threshold)
+		return option.Errorf("%s: holds a model of threshold %g, not %g: choose another ‹out›, or use ‹force› to replace it", t.o.Out, have, t.o.Threshold)
 	}
 	return nil
 }

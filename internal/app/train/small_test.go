@@ -62,7 +62,7 @@ func TestModelSize(t *testing.T) {
 		t.Errorf("run again: %v", err)
 	}
 	o.ModelSize++
-	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "--model-size") {
+	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "‹model-size") {
 		t.Errorf("another size: %v", err)
 	}
 	o.ModelSize, o.Out = 2*bytes, o.Out+"-fits"
@@ -78,11 +78,11 @@ func TestModelSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned+c.StandardError > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "--model-size 12KiB would cost") {
+	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned+c.StandardError > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "‹model-size=12KiB› would cost") {
 		t.Errorf("%+v, %d bytes, told %q", c, fs.FolderBytes(o.Out), h.warnings)
 	}
 	o.Threshold = 0.1
-	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "leave out --threshold") {
+	if _, err := Run(t.Context(), o, h); err == nil || !strings.Contains(err.Error(), "leave out ‹threshold›") {
 		t.Errorf("both: %v", err)
 	}
 }

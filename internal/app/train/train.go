@@ -19,7 +19,7 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
@@ -59,7 +59,7 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (*model.Report, 
 		return nil, err
 	}
 	if o.Out == "" {
-		return nil, exitcode.Usagef("train: --out %q: a model is a folder, give its path", o.Out)
+		return nil, option.Errorf("train: ‹out=%q›: a model is a folder, give its path", o.Out)
 	}
 	if err := model.Replaceable(o.Out); err != nil { // before any work
 		return nil, err
@@ -167,7 +167,7 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 	defer t.Close()
 	t.work = work
 	if o.Calibrate == calibration.Levels && (!t.joint() || t.Tree.MaxDepth() < 1) {
-		return nil, exitcode.Usagef("train: --calibrate levels needs a hierarchy that the method uses, and one label an instance: choose temperature or isotonic")
+		return nil, option.Errorf("train: ‹calibrate=levels› needs a hierarchy that the method uses, and one label an instance: choose temperature or isotonic")
 	}
 	for _, path := range []string{o.Test, o.EarlyStop} {
 		if err := t.checkTest(ctx, path); err != nil {
@@ -277,7 +277,7 @@ func (t *Training) structureOfLabels() (err error) {
 	}
 	switch {
 	case t.o.Hierarchy == FromLabels && separator == "":
-		return exitcode.Usagef("train: --hierarchy %s needs --path-separator: say what stands between the parts of a label, as in --path-separator ' > '", FromLabels)
+		return option.Errorf("train: ‹hierarchy=%s› needs ‹path-separator›: say what stands between the parts of a label, as in ‹path-separator=' > '›", FromLabels)
 	case t.o.Hierarchy != FromLabels && (separator == "" || t.o.Hierarchy != "" || t.o.Graph != ""):
 		return nil
 	}
@@ -312,7 +312,7 @@ func (t *Training) specify() error {
 	}
 	m, err := registry.Lookup(t.o.Job.Method)
 	if err != nil {
-		return exitcode.Usagef("%w", err)
+		return option.Errorf("%w", err)
 	}
 	tree, warnings, err := registry.Tree(t.Spec)
 	if err == nil {
@@ -326,7 +326,7 @@ func (t *Training) specify() error {
 			return m.Check(&method.Problem{Spec: more, Tree: tree}) == nil
 		})
 		if err != nil && t.o.Warm != "" && t.Set.Matrix.Cols > 0 {
-			err = fmt.Errorf("%w (--warm-start takes weights from %s, not instances: give those of all classes)", err, t.o.Warm)
+			err = fmt.Errorf("%w (‹warm-start› takes weights from %s, not instances: give those of all classes)", err, t.o.Warm)
 		}
 	}
 	if err != nil {
@@ -334,14 +334,14 @@ func (t *Training) specify() error {
 	}
 	problem := &method.Problem{Spec: t.Spec, Tree: tree}
 	if err := method.Violations(m.Check(problem)); err != nil {
-		return exitcode.Usagef("%w", err)
+		return option.Errorf("%w", err)
 	}
 	if (t.o.Threshold > 0 || t.o.ModelSize > 0) && registry.Form(t.Spec.GetOptions()).Draws > 0 {
-		return exitcode.Usagef("train: --threshold and --model-size: a model of method %s averages draws, which have to be whole: leave them out", t.o.Job.Method)
+		return option.Errorf("train: ‹threshold› and ‹model-size›: a model of method %s averages draws, which have to be whole: leave them out", t.o.Job.Method)
 	}
 	for _, p := range registry.Of(t.o.Job.Method) {
 		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
-			return exitcode.Usagef("train: --%s is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
+			return option.Errorf("train: ‹%s› is for class graphs, and %s is a tree: leave it out", p.Name, t.o.Hierarchy)
 		}
 	}
 	if c, ok := m.(method.Warner); ok {
@@ -373,15 +373,15 @@ func (t *Training) specifyStructure() error {
 	case t.o.DAG == "first-parent":
 		s = s.FirstParent()
 	case t.o.DAG != "graph":
-		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add --dag first-parent to keep the first parent of each, or --dag graph")
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add ‹dag=first-parent› to keep the first parent of each, or ‹dag=graph›")
 	default:
 		if err := registry.NeedTree(t.o.Job); err != nil {
-			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: --%w, or add --dag first-parent", method.Violations(err))
+			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: %w, or add ‹dag=first-parent›", method.Violations(err))
 		}
 		if s.IsReversed() {
 			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
 		}
-		t.ui.Note("%s: some classes have several parents: read as a graph (--dag first-parent makes it a tree)", t.o.Hierarchy)
+		t.ui.Note("%s: some classes have several parents: read as a graph (‹dag=first-parent› makes it a tree)", t.o.Hierarchy)
 		graph = true
 	}
 	t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: graph}
@@ -402,30 +402,30 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	m, err := model.ReadManifest(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: use --force to train anew", err)
+		return nil, fmt.Errorf("%w: use ‹force› to train anew", err)
 	}
 	if m.Data.Fingerprint != t.Set.Fingerprint {
-		return nil, exitcode.Usagef("%s: holds a model of other data: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of other data: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
 	}
 	if m.Options.Graph != t.graphSum() {
-		return nil, exitcode.Usagef("%s: holds a model of another graph: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of another graph: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
 	}
 	if err := t.otherCaps(m, dir); err != nil {
 		return nil, err
 	}
 	if diff := optionsDiffer(m.Options, t.modelOptions(), true); diff != "" {
-		return nil, exitcode.Usagef("%s: holds a model trained with other options (%s): choose another --out, or use --force to replace it", t.o.Out, diff)
+		return nil, option.Errorf("%s: holds a model trained with other options (%s): choose another ‹out›, or use ‹force› to replace it", t.o.Out, diff)
 	}
 	if err := t.prunedAlike(m, dir); err != nil {
 		return nil, err
 	}
 	full, err := model.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: use --force to train anew", err)
+		return nil, fmt.Errorf("%w: use ‹force› to train anew", err)
 	}
 	defer full.Close()
 	if !sameStructure(full.Structure, t.Structure) {
-		return nil, exitcode.Usagef("%s: holds a model of another hierarchy: choose another --out, or use --force to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of another hierarchy: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
 	}
 	r := &m.Report
 	switch missing := t.lacksCutoffs(full.Cutoffs) || t.lacksCalibration(full.Calibration); {
@@ -438,7 +438,7 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	case dir != t.o.Out:
 		r, err = t.keep(ctx, dir, r)
 	default:
-		t.ui.Note("%s is finished: nothing to do (--force trains anew)", t.o.Out)
+		t.ui.Note("%s is finished: nothing to do (‹force› trains anew)", t.o.Out)
 	}
 	if err != nil {
 		return nil, err

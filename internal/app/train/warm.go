@@ -10,8 +10,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/form"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -21,7 +21,7 @@ func (t *Training) readWarm() error {
 		return nil
 	}
 	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
-		return exitcode.Usagef("train: --warm-start %s: is no model", format.QuoteIfNeeded(t.o.Warm))
+		return option.Errorf("train: ‹warm-start=%s›: is no model", format.QuoteIfNeeded(t.o.Warm))
 	}
 	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {
@@ -87,19 +87,19 @@ const dropped = ^uint32(0)
 // newWarmMapping reads from m, which the caller must close once the job has begun.
 func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
-		return nil, exitcode.Usagef("%s: --warm-start: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
+		return nil, option.Errorf("%s: ‹warm-start›: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
 	}
 	if m.Manifest.Pruned != nil {
-		return nil, exitcode.Usagef("%s: --warm-start: a pruned model lacks weights: give the whole one", m.Dir)
+		return nil, option.Errorf("%s: ‹warm-start›: a pruned model lacks weights: give the whole one", m.Dir)
 	}
 	if m.Form.Predictor != form.Linear {
-		return nil, exitcode.Usagef("%s: --warm-start: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
+		return nil, option.Errorf("%s: ‹warm-start›: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
 	}
 	c := &warmMapping{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)
 	c.mapNodes()
 	if c.known == 0 {
-		return nil, exitcode.Usagef("%s: --warm-start: it has no class in common with the training", m.Dir)
+		return nil, option.Errorf("%s: ‹warm-start›: it has no class in common with the training", m.Dir)
 	}
 	return c, nil
 }

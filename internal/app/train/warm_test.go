@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"testing"
 
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -64,8 +63,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, %v, told %q", again, err, h.notes)
 	}
 	o.Job.C = 2
-	var e *exitcode.Error
-	if _, err := Run(t.Context(), o, h); !errors.As(err, &e) || e.Code != exitcode.Usage || !strings.Contains(err.Error(), "other options (C 1, not 2)") {
+	if _, err := Run(t.Context(), o, h); !option.Is(err) || !strings.Contains(err.Error(), "other options (C 1, not 2)") {
 		t.Errorf("other options: %v", err)
 	}
 	if left, _ := filepath.Glob(o.Out + "?*"); len(left) > 0 {

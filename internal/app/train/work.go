@@ -19,7 +19,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // Work is the folder next to the model's place that holds the ingested data and the checkpoint,
@@ -66,7 +66,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	}
 	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		w.Close()
-		return nil, exitcode.Usagef("%s: another process is training it (%s): wait for it or choose another --out", out, w.Path)
+		return nil, option.Errorf("%s: another process is training it (%s): wait for it or choose another ‹out›", out, w.Path)
 	}
 	if !w.lockIsCurrent() { // between our open and our lock, its owner ended and removed it
 		w.Close()
@@ -103,7 +103,7 @@ func (w *Work) keepClaimable() error {
 	}
 	other, err := otherThan(w.Keep, "job.json", "checkpoint", "mapreduce")
 	if err == nil && other != "" {
-		err = exitcode.Usagef("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another --out, or move it away", w.Keep, other)
+		err = option.Errorf("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another ‹out›, or move it away", w.Keep, other)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = exitcode.Usagef("train: --state %s: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
+		err = option.Errorf("train: ‹state=%s›: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
@@ -201,13 +201,13 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 		var old Identity
 		data, err := fs.ReadFile(context.Background(), w.note())
 		if err != nil || json.Unmarshal(data, &old) != nil {
-			return nil, exitcode.Usagef("%s: holds a damaged checkpoint: use --force to train anew", w.Keep)
+			return nil, option.Errorf("%s: holds a damaged checkpoint: use ‹force› to train anew", w.Keep)
 		}
 		if diff := optionsDiffer(old.Options, id.Options, false); diff != "" {
-			return nil, exitcode.Usagef("%s: holds the checkpoint of a training with other options (%s): use the same, another --out, or --force to train anew", w.Keep, diff)
+			return nil, option.Errorf("%s: holds the checkpoint of a training with other options (%s): use the same, another ‹out›, or ‹force› to train anew", w.Keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
-			return nil, exitcode.Usagef("%s: holds the checkpoint of a training on other data: use the same, another --out, or --force to train anew", w.Keep)
+			return nil, option.Errorf("%s: holds the checkpoint of a training on other data: use the same, another ‹out›, or ‹force› to train anew", w.Keep)
 		}
 		if err := w.describe(id); err != nil {
 			return nil, err
@@ -235,12 +235,12 @@ func (w *Work) finished() string { return w.Join("finished") }
 // kept adds to the error of a failed training what is left of it. A job that was interrupted has said
 // it, and one with wrong input or options has not begun.
 func (w *Work) kept(ctx context.Context, err error) error {
-	if own := (*exitcode.Error)(nil); errors.As(err, &own) || fs.IsInput(err) {
+	if errors.Is(err, jobs.ErrInterrupted) || option.Is(err) || fs.IsInput(err) {
 		return err
 	}
-	if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
+	if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), jobs.ErrInterrupted) {
 		if left := w.left(); left != "" {
-			return exitcode.Interruptedf("interrupted; %s", left)
+			return jobs.Interruptedf("interrupted; %s", left)
 		}
 		return err
 	}

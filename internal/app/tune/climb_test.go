@@ -16,12 +16,12 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/linalg/sparse"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/progress"
 )
 
@@ -101,8 +101,7 @@ func TestClimbGoesOn(t *testing.T) {
 	}()
 	_, err := Run(ctx, o, progress.Discard{})
 	cancel()
-	var e *exitcode.Error
-	if !errors.As(err, &e) || e.Code != exitcode.Interrupted {
+	if !errors.Is(err, jobs.ErrInterrupted) {
 		t.Fatalf("it ended with %v", err)
 	}
 	if job, err := os.ReadFile(filepath.Join(o.Train.Out, "job.yaml")); err != nil || !strings.Contains(string(job), "the best so far") || !strings.Contains(string(job), " of 600 instances") {

@@ -11,10 +11,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"taxon/internal/app/train"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -47,7 +48,7 @@ func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int,
 		return nil, 0, err
 	}
 	if slots == 0 {
-		return nil, 0, exitcode.Usagef("tune: no worker of the cluster is up: start one, `taxon workers` shows them")
+		return nil, 0, option.Errorf("tune: no worker of the cluster is up: start one, `taxon workers` shows them")
 	}
 	var name string
 	there, err := readJSON(ctx, r.join(jobsFile), &name)
@@ -91,7 +92,7 @@ func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Trainin
 		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are of no use
 		return "", nil, context.Cause(ctx)
 	case ctx.Err() != nil:
-		return "", nil, exitcode.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there", job)
+		return "", nil, jobs.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there", job)
 	case err != nil:
 		return "", nil, err
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

@@ -101,7 +101,7 @@ func (r record) losses(ctx context.Context, p Point, fold int, each func(row int
 			l.of, _ = strconv.ParseFloat(parts[3], 64)
 		}
 		if l.of == 0 {
-			return fs.Inputf(path, int64(i)+1, "is damaged: use --force to search anew")
+			return fs.Inputf(path, int64(i)+1, "is damaged: use ‹force› to search anew")
 		}
 		each(i, l)
 	}

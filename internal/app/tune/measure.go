@@ -13,7 +13,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // meter measures trainings on the rows that were held out of them.
@@ -43,7 +43,7 @@ func newMeter(s *search) (*meter, error) {
 		}
 		m.all.Structure = c
 	} else if m.goal.Hierarchical {
-		return nil, exitcode.Usagef("tune: --goal %s needs a class structure: add --hierarchy FILE", s.o.Goal)
+		return nil, option.Errorf("tune: ‹goal=%s› needs a class structure: add ‹hierarchy=FILE›", s.o.Goal)
 	}
 	m.light = m.all
 	m.light.Ranked = m.goal.Ranked
@@ -209,7 +209,7 @@ func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accu
 func (m *meter) value(r *measure.Result) (float64, error) {
 	v, ok := m.goal.Of(r)
 	if !ok {
-		return 0, exitcode.Usagef("tune: --goal %s is not measured on this data", m.goal.Key)
+		return 0, option.Errorf("tune: ‹goal=%s› is not measured on this data", m.goal.Key)
 	}
 	return v, nil
 }

@@ -32,8 +32,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -140,7 +140,7 @@ func (o *Options) Validate() error {
 	var wrong []error
 	check := func(bad bool, format string, args ...any) {
 		if bad {
-			wrong = append(wrong, exitcode.Usagef("tune: "+format, args...))
+			wrong = append(wrong, option.Errorf("tune: "+format, args...))
 		}
 	}
 	g := &o.Grid
@@ -153,20 +153,20 @@ func (o *Options) Validate() error {
 	g.Text = o.readsText()
 	o.settle()
 	if len(g.Methods) == 0 {
-		return exitcode.Usagef("tune: name a method or more")
+		return option.Errorf("tune: name a method or more")
 	}
-	check(o.Time < 0, "--time %s: must be 0 or more", o.Time)
-	check(o.Folds < 2, "--folds %d: must be 2 or more", o.Folds)
-	check(slices.Contains(o.Train.Data, fs.Stdin), "--data -: a search that is gone on with reads the data again: give a file")
-	check(o.Train.Out == "", "--out %q: a search is kept in a folder, give its path", o.Train.Out)
+	check(o.Time < 0, "‹time=%s›: must be 0 or more", o.Time)
+	check(o.Folds < 2, "‹folds=%d›: must be 2 or more", o.Folds)
+	check(slices.Contains(o.Train.Data, fs.Stdin), "‹data=-›: a search that is gone on with reads the data again: give a file")
+	check(o.Train.Out == "", "‹out=%q›: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
 	o.Train.Goal = string(labelset.GoalOf(o.Goal))
 	shift, bias := g.Values[method.PriorShift.Name], g.Values[method.Bias.Name]
 	shifts := slices.ContainsFunc(shift, func(s string) bool { return s != "0" })
-	check(shifts && slices.Contains(bias, "0"), "--prior-shift goes into the weights of the bias feature: leave 0 out of --bias, or the shifts")
-	check(o.FirstFolds > o.Folds, "--first-folds %d: there are %d folds: lower it, or raise --folds", o.FirstFolds, o.Folds)
-	check(o.FirstFolds == 1 && o.OneSE, "--one-se needs the spread of two folds or more: raise --first-folds")
+	check(shifts && slices.Contains(bias, "0"), "‹prior-shift› goes into the weights of the bias feature: leave 0 out of ‹bias›, or the shifts")
+	check(o.FirstFolds > o.Folds, "‹first-folds=%d›: there are %d folds: lower it, or raise ‹folds›", o.FirstFolds, o.Folds)
+	check(o.FirstFolds == 1 && o.OneSE, "‹one-se› needs the spread of two folds or more: raise ‹first-folds›")
 	if err := o.checkText(); err != nil {
 		wrong = append(wrong, err)
 	}
@@ -175,7 +175,7 @@ func (o *Options) Validate() error {
 		for _, v := range g.Values[option.Name] {
 			if v != option.Default {
 				err := fits(g.Methods, option.Name, v)
-				check(err != nil, "--%w", err)
+				check(err != nil, "%w", err)
 			}
 		}
 	}
@@ -185,10 +185,10 @@ func (o *Options) Validate() error {
 		if registry.Has(g.Methods[0], option) {
 			shared.Said[option] = v
 		} else if !slices.ContainsFunc(g.Methods, func(m string) bool { return registry.Has(m, option) }) {
-			check(true, "--%w", registry.Lacks(names, option))
+			check(true, "%w", registry.Lacks(names, option))
 		}
 	}
-	return exitcode.Join(append(wrong, shared.Validate("tune"))...)
+	return option.Join(append(wrong, shared.Validate("tune"))...)
 }
 
 // fits says why no method can use a value; nil: one can.
@@ -201,7 +201,7 @@ func fits(methods []string, option, value string) (err error) {
 		if _, err = p.Parse(value); err == nil {
 			return nil
 		}
-		err = fmt.Errorf("%s %s: %w", option, value, err)
+		err = fmt.Errorf("‹%s=%s›: %w", option, value, err)
 	}
 	if err == nil {
 		err = registry.Lacks(strings.Join(methods, ","), option)
@@ -217,9 +217,9 @@ func goalOf(name string) (*measure.Measure, error) {
 	}
 	keys = append([]string{"micro", "macro"}, slices.DeleteFunc(keys, func(key string) bool { return key == "brier" || key == "ece" || key == name })...)
 	if near := format.Nearest(name, keys); near != "" {
-		return nil, fmt.Errorf("--goal %s: did you mean %s?", format.QuoteIfNeeded(name), near)
+		return nil, fmt.Errorf("‹goal=%s›: did you mean %s?", format.QuoteIfNeeded(name), near)
 	}
-	return nil, fmt.Errorf("--goal %s: must be one of %s", format.QuoteIfNeeded(name), strings.Join(keys, ", "))
+	return nil, fmt.Errorf("‹goal=%s›: must be one of %s", format.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
 // tried is the number of folds on which a point is tried if it is not dropped.

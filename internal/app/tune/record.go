@@ -21,7 +21,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -65,7 +65,7 @@ func (r record) free() error {
 		return fs.Explain(r.dir, err)
 	}
 	if _, err := fs.Stat(r.join(searchFile)); err != nil {
-		return exitcode.Usagef("%s: is no folder of a search: choose another --out", r.dir)
+		return option.Errorf("%s: is no folder of a search: choose another ‹out›", r.dir)
 	}
 	return nil
 }
@@ -97,11 +97,11 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	there, err := readJSON(ctx, path, &old)
 	switch {
 	case there && !force && err != nil:
-		return exitcode.Usagef("%s: is damaged: use --force to search anew", path)
+		return option.Errorf("%s: is damaged: use ‹force› to search anew", path)
 	case there && !force && old.Format != id.Format:
-		return exitcode.Usagef("%s: holds a search of another version of taxon: choose another --out, or use --force to search anew", r.dir)
+		return option.Errorf("%s: holds a search of another version of taxon: choose another ‹out›, or use ‹force› to search anew", r.dir)
 	case there && !force && !old.same(id):
-		return exitcode.Usagef("%s: holds a search on other data or with other options: choose another --out, or use --force to search anew", r.dir)
+		return option.Errorf("%s: holds a search on other data or with other options: choose another ‹out›, or use ‹force› to search anew", r.dir)
 	case there && !force:
 		return r.makeFolders()
 	case !there && err != nil:
@@ -164,7 +164,7 @@ func (r record) results(ctx context.Context, points []Point, fold int) ([]*resul
 		case !there:
 			return nil, err
 		case err != nil || one.Measures == nil || !one.Equal(p):
-			return nil, fs.Inputf(path, 0, "is damaged: delete it, or use --force to search anew")
+			return nil, fs.Inputf(path, 0, "is damaged: delete it, or use ‹force› to search anew")
 		}
 		out = append(out, one)
 	}
@@ -218,7 +218,7 @@ func (r record) predictions(ctx context.Context, p Point, fold, rows int, each f
 	}
 	all := strings.Split(string(data), "\n")
 	if len(all) != rows+1 || all[rows] != "" {
-		return fs.Inputf(path, 0, "is damaged: use --force to search anew")
+		return fs.Inputf(path, 0, "is damaged: use ‹force› to search anew")
 	}
 	for i, line := range all[:rows] {
 		labels, ranked, _ := strings.Cut(line, "\t")

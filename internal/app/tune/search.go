@@ -18,14 +18,15 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/app/train"
+	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/form"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -164,7 +165,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	}
 	r.Model, r.Report, made.Report = o.Out, report, report
 	if made.Capped && report.StoppedBy == method.StoppedByMaxTime {
-		s.ui.Warn("%s: --time ended its training before the tolerance asked for: the same command goes on, and %s says what to train with more time", o.Out, s.record.join(jobFile))
+		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says what to train with more time", o.Out, s.record.join(jobFile))
 	}
 	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
 }
@@ -252,7 +253,7 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	}
 	if s.work.HasCheckpoint() {
 		s.work.Close()
-		return nil, exitcode.Usagef("%s: holds the checkpoint of a training: choose another --out", s.work.Keep)
+		return nil, option.Errorf("%s: holds the checkpoint of a training: choose another ‹out›", s.work.Keep)
 	}
 	defer func() {
 		if err != nil {
@@ -307,7 +308,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	}
 	set := s.whole.Set
 	if set.Matrix.Rows < s.o.Folds {
-		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower --folds", set.Matrix.Rows, s.o.Folds)
+		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower ‹folds›", set.Matrix.Rows, s.o.Folds)
 	}
 	if err := s.points(ctx); err != nil {
 		return err
@@ -327,7 +328,7 @@ func (s *search) points(ctx context.Context) (err error) {
 	for name := range s.o.Grid.Values {
 		for _, m := range s.o.Grid.Methods {
 			if o := s.o.Grid.find(m, name); o != nil && o.On == method.Graphs && s.structure() != method.Graphs {
-				return exitcode.Usagef("tune: --%s is for class graphs: add --graph FILE, or leave it out", name)
+				return option.Errorf("tune: ‹%s› is for class graphs: add ‹graph=FILE›, or leave it out", name)
 			}
 		}
 	}
@@ -361,7 +362,7 @@ func (s *search) points(ctx context.Context) (err error) {
 		s.starts = append(s.starts, start)
 	}
 	if s.largest == nil {
-		return exitcode.Usagef("tune: no method fits the data: %s", s.untried[0].Why)
+		return option.Errorf("tune: no method fits the data: %s", s.untried[0].Why)
 	}
 	return s.fit()
 }
@@ -404,16 +405,16 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	}
 	m, err := registry.Lookup(p.Method)
 	if err != nil {
-		return nil, exitcode.Usagef("tune: %w", err)
+		return nil, option.Errorf("tune: %w", err)
 	}
 	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (f.Link == form.Identity || f.Predictor != form.Linear) {
-		return nil, exitcode.Usagef("tune: --goal %s: scores by %s are no probabilities", s.o.Goal, p.Method)
+		return nil, option.Errorf("tune: ‹goal=%s›: scores by %s are no probabilities", s.o.Goal, p.Method)
 	}
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
-		return nil, exitcode.Usagef("tune: %w", err)
+		return nil, option.Errorf("tune: %w", err)
 	}
 	if err := registry.NoGap(t.Spec); err != nil {
-		return nil, exitcode.Usagef("tune: --%w", err)
+		return nil, option.Errorf("tune: %w", err)
 	}
 	return t, nil
 }
@@ -465,7 +466,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		if len(s.untried) > 0 && !s.short && !errors.Is(err, errTimeUp) {
 			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
-		return nil, exitcode.Usagef("tune: --time %s was not enough for one training: raise it, lower --folds, or name a quicker --method", s.o.Time)
+		return nil, option.Errorf("tune: ‹time=%s› was not enough for one training: raise it, lower ‹folds›, or name a quicker ‹method›", s.o.Time)
 	}
 	way.explain(r)
 	for _, u := range s.untried { // except those that were tried later
@@ -573,5 +574,5 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 	if s.o.Cluster != nil {
 		best += "; jobs that were under way go on in the cluster, and are found there"
 	}
-	return exitcode.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
+	return jobs.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
 }

@@ -23,7 +23,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -99,7 +99,7 @@ func TestSearchFitsTheMemory(t *testing.T) {
 		}
 	}
 	o.Train.Memory = one - 1
-	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--memory is") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹memory› is") {
 		t.Errorf("none fits: %v", err)
 	}
 }
@@ -114,8 +114,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	o.Folds = 3
-	var e *exitcode.Error
-	if _, err := Run(t.Context(), o, progress.Discard{}); !errors.As(err, &e) || e.Code != exitcode.Usage || !strings.Contains(err.Error(), "with other options") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); !option.Is(err) || !strings.Contains(err.Error(), "with other options") {
 		t.Errorf("other folds: %v", err)
 	}
 }
@@ -384,12 +383,11 @@ func TestValidate(t *testing.T) {
 	}
 	o.Train.Data, o.Train.Out = []string{"-"}, ""
 	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"}, "prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false}
-	var e *exitcode.Error
 	err := o.Validate()
-	if !errors.As(err, &e) || e.Code != exitcode.Usage {
+	if !option.Is(err) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--data -", "--out", "did you mean micro?", "raise --folds", "--positive-weight much: must be a finite number, or balanced", "--prior-shift means nothing to --method td"} {
+	for _, want := range []string{"‹data=-›", "‹out", "did you mean micro?", "raise ‹folds›", "‹positive-weight=much›: must be a finite number, or balanced", "‹prior-shift› means nothing to ‹method=td›"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

@@ -13,8 +13,8 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/data/dataset"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -66,24 +66,24 @@ func (o *Options) readsText() bool {
 // checkText says what is wrong with the values for texts.
 func (o *Options) checkText() error {
 	if w := o.Train.Words; w.Check(true) != nil {
-		return exitcode.Usagef("tune: %w", w.Check(true))
+		return option.Errorf("tune: %w", w.Check(true))
 	} else if w.StopWords != "" { // a file, which is no value of the option
 		o.Grid.Values["stop-words"] = []string{dataset.None}
 	}
 	for _, t := range textOptions {
 		values := o.Grid.Values[t.Name]
 		if len(values) > 0 && train.Ingested(o.Train.Data) {
-			return exitcode.Usagef("tune: --%s: the data are ingested already: give the text itself, for the search to try other words", t.Name)
+			return option.Errorf("tune: ‹%s›: the data are ingested already: give the text itself, for the search to try other words", t.Name)
 		}
 		if len(values) > 0 && !o.readsText() {
-			return exitcode.Usagef("tune: --%s is for --text: add that, or leave it out", t.Name)
+			return option.Errorf("tune: ‹%s› is for ‹text›: add that, or leave it out", t.Name)
 		}
 		for _, v := range values {
 			if _, err := t.Parse(v); err != nil {
-				return exitcode.Usagef("tune: --%s %s: %w", t.Name, format.QuoteIfNeeded(v), err)
+				return option.Errorf("tune: ‹%s=%s›: %w", t.Name, format.QuoteIfNeeded(v), err)
 			}
 			if x, _ := strconv.ParseFloat(v, 64); x > 1 && x != math.Trunc(x) {
-				return exitcode.Usagef("tune: --%s %s: must be a whole number of instances, or a share of all up to 1", t.Name, v)
+				return option.Errorf("tune: ‹%s=%s›: must be a whole number of instances, or a share of all up to 1", t.Name, v)
 			}
 		}
 	}

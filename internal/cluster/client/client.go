@@ -18,7 +18,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -55,7 +55,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	conn, err := c.dialer.Conn(o.Coordinator)
 	if err != nil {
 		forget()
-		return nil, exitcode.Usagef("%s: %w", o.Verb, err)
+		return nil, option.Errorf("%s: %w", o.Verb, err)
 	}
 	c.Jobs = taxonv1.NewJobsClient(conn)
 	c.Shards = &cluster.Shards{Dialer: c.dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {
@@ -82,11 +82,11 @@ func (c *Client) Fail(err error) error {
 	}
 	switch s.Code() {
 	case codes.NotFound, codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition:
-		return exitcode.Usagef("%s: %s", c.Verb, s.Message())
+		return option.Errorf("%s: %s", c.Verb, s.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return exitcode.Usagef("%s: %w", c.Verb, cluster.Explain(c.Coordinator, err))
+		return option.Errorf("%s: %w", c.Verb, cluster.Explain(c.Coordinator, err))
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give another --coordinator", c.Verb, cluster.Explain(c.Coordinator, err))}
+		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give another ‹coordinator›", c.Verb, cluster.Explain(c.Coordinator, err))}
 	}
 	return fmt.Errorf("%s: %w", c.Verb, errors.New(s.Message()))
 }
@@ -174,7 +174,7 @@ func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 	}
 	switch _, err := cluster.ReadPlace(ctx, o.Coordinator); {
 	case errors.Is(err, iofs.ErrNotExist):
-		return nil, exitcode.Usagef("%s: %s: no coordinator has said there where it is: give the file that `taxon coordinator --announce` or `taxon yarn up` writes", o.Verb, o.Coordinator)
+		return nil, option.Errorf("%s: %s: no coordinator has said there where it is: give the file that `taxon coordinator ‹announce›` or `taxon yarn up` writes", o.Verb, o.Coordinator)
 	case err != nil:
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -39,11 +39,11 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	report := jobs.ReportOf(st)
 	switch {
 	case st.GetState().Ended() && report == nil:
-		return nil, exitcode.Usagef("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
+		return nil, option.Errorf("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
 	case report == nil:
-		return nil, exitcode.Usagef("%s: job %s is %s: wait for its end, `taxon status %s --watch` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)
+		return nil, option.Errorf("%s: job %s is %s: wait for its end, `taxon status %s ‹watch›` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)
 	case len(r.GetPlan().GetItems()) == 0:
-		return nil, exitcode.Usagef("%s: job %s has no weights (any more): it was discarded", c.Verb, job)
+		return nil, option.Errorf("%s: job %s has no weights (any more): it was discarded", c.Verb, job)
 	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
 		return nil, fmt.Errorf("%s: %s", c.Verb, st.GetError())
 	}

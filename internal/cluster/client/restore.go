@@ -13,8 +13,8 @@ import (
 	"taxon/coordinator/machine"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/jobs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/storerpc"
@@ -38,9 +38,9 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 	})
 	switch {
 	case errors.Is(err, os.ErrNotExist) && job != "":
-		return nil, exitcode.Usagef("restore: %s holds no snapshot of job %s", format.QuoteIfNeeded(from), job)
+		return nil, option.Errorf("restore: %s holds no snapshot of job %s", format.QuoteIfNeeded(from), job)
 	case errors.Is(err, store.ErrSnapshot), errors.Is(err, store.ErrCorrupt):
-		return nil, exitcode.Usagef("restore: %w", err)
+		return nil, option.Errorf("restore: %w", err)
 	}
 	return r, err
 }
@@ -49,7 +49,7 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
 	state, err := machine.ReadState(saved.State)
 	if err != nil {
-		return nil, exitcode.Usagef("restore: %s: %w", format.QuoteIfNeeded(from), err)
+		return nil, option.Errorf("restore: %s: %w", format.QuoteIfNeeded(from), err)
 	}
 	if err := c.wantRestored(ctx, saved.Job); err != nil {
 		return nil, err
@@ -100,11 +100,11 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && st.GetResumable(): // its weights are lost
 		return nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE && !st.GetKept().GetDropped():
-		return exitcode.Usagef("restore: job %s is done on this cluster: `taxon export --job %s` fetches its result", job, job)
+		return option.Errorf("restore: job %s is done on this cluster: `taxon export ‹job=%s›` fetches its result", job, job)
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // it was discarded
 		return nil
 	case !st.GetState().Ended():
-		return exitcode.Usagef("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
+		return option.Errorf("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends
 		}
 	}
 	if len(ids) < replicas {
-		return nil, nil, exitcode.Usagef("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer --replicas",
+		return nil, nil, option.Errorf("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer ‹replicas›",
 			replicas, format.Counted(int64(len(ids)), "is", "are"))
 	}
 	return ids, ends, nil

@@ -16,7 +16,6 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/retry"
-	"taxon/internal/ui/exitcode"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -117,11 +116,11 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	}
 	st, err := c.follow(ctx, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
 	if err != nil {
-		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
-			return nil, exitcode.Interruptedf("job %s goes on; `taxon status %s --watch` follows it, `taxon cancel %s` ends it", job, job, job)
+		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), jobs.ErrInterrupted) {
+			return nil, jobs.Interruptedf("job %s goes on; `taxon status %s ‹watch›` follows it, `taxon cancel %s` ends it", job, job, job)
 		}
 		if errors.As(err, new(*awayError)) {
-			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s --watch` follows it then", err, job, job)
+			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s ‹watch›` follows it then", err, job, job)
 		}
 		return nil, err
 	}
@@ -129,7 +128,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	case taxonv1.JobState_JOB_STATE_FAILED:
 		return nil, fmt.Errorf("job %s failed in sweep %d: %s", job, st.GetSweep()+1, st.GetError())
 	case taxonv1.JobState_JOB_STATE_CANCELLED:
-		return nil, exitcode.Interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
+		return nil, jobs.Interruptedf("job %s was cancelled after sweep %d", job, st.GetSweep())
 	}
 	report := jobs.ReportOf(st)
 	if report.WeightsSHA256 == "" && st.GetError() != "" {
@@ -138,7 +137,7 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	if out != "" {
 		if report, err = c.fetchModel(ctx, job, out, early); err != nil { // its error says more than the status
 			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
-				err = fmt.Errorf("%w (job %s is done: `taxon export --job %s --format model --out DIR` fetches its model)", err, job, job)
+				err = fmt.Errorf("%w (job %s is done: `taxon export ‹job=%s› ‹format=model› ‹out=DIR›` fetches its model)", err, job, job)
 			}
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func TestSettingsAreKept(t *testing.T) {
 		t.Errorf("with slots and stores given: %+v, %v; want %+v", got, err, want)
 	}
 	got = Settings{Stores: 1}
-	if err := got.keep(dir, func(flag string) bool { return flag == "stores" }); err == nil || !strings.Contains(err.Error(), "--stores 1") {
+	if err := got.keep(dir, func(flag string) bool { return flag == "stores" }); err == nil || !strings.Contains(err.Error(), "‹stores=1›") {
 		t.Errorf("fewer stores: %v", err)
 	}
 	w.Worker = []string{"--slots", "many"}

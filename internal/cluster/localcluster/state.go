@@ -13,8 +13,8 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/retry"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // Roles of processes.
@@ -252,7 +252,7 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 	case !given("stores"):
 		o.Stores = w.Stores
 	case o.Stores < w.Stores:
-		return exitcode.Usagef("cluster up: --stores %d: the cluster in %s has %d, and what its jobs have lies on all of them: leave --stores out, or start a new cluster in another folder", o.Stores, dir, w.Stores)
+		return option.Errorf("cluster up: ‹stores=%d›: the cluster in %s has %d, and what its jobs have lies on all of them: leave ‹stores› out, or start a new cluster in another folder", o.Stores, dir, w.Stores)
 	}
 	if !given("memory-stores") {
 		o.MemoryStores = len(w.Store) > 0
@@ -278,7 +278,7 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 		}
 	}
 	if err != nil {
-		return exitcode.Usagef("cluster up: %s: cluster.json is damaged: %w: remove it, and give the flags that the cluster had", dir, err)
+		return option.Errorf("cluster up: %s: cluster.json is damaged: %w: remove it, and give the flags that the cluster had", dir, err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/fs"
 	"taxon/internal/retry"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -32,7 +32,7 @@ func Up(ctx context.Context, dir string, o Settings, given func(flag string) boo
 		return nil, err
 	}
 	if _, err := cluster.MakeRoots(o.Roots); err != nil {
-		return nil, exitcode.Usagef("cluster up: %w", err)
+		return nil, option.Errorf("cluster up: %w", err)
 	}
 	if err := takeFolder(ctx, dir, ui); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func started(dir, verb string) (string, error) {
 		return "", err
 	}
 	if _, err := ReadWanted(dir); errors.Is(err, os.ErrNotExist) {
-		return "", exitcode.Usagef("cluster %s: %s: no cluster was ever started here: `taxon cluster up --dir %s` starts one", verb, dir, dir)
+		return "", option.Errorf("cluster %s: %s: no cluster was ever started here: `taxon cluster up ‹dir=%s›` starts one", verb, dir, dir)
 	}
 	return dir, nil
 }
@@ -167,7 +167,7 @@ func started(dir, verb string) (string, error) {
 func running(dir, verb string) (string, error) {
 	dir, err := started(dir, verb)
 	if err == nil && !Running(dir) {
-		err = fmt.Errorf("cluster %s: %s: the cluster does not run: `taxon cluster up --dir %s` starts it again", verb, dir, dir)
+		err = fmt.Errorf("cluster %s: %s: the cluster does not run: `taxon cluster up ‹dir=%s›` starts it again", verb, dir, dir)
 	}
 	return dir, err
 }
@@ -187,7 +187,7 @@ func takeFolder(ctx context.Context, dir string, ui progress.Reporter) error {
 		if s, err := ReadState(dir); err == nil {
 			where = " (coordinator at " + s.Coordinator + ")"
 		}
-		return exitcode.Usagef("cluster up: a cluster runs in %s already%s: `taxon cluster status --dir %s` shows it, `taxon cluster down --dir %s` ends it", dir, where, dir, dir)
+		return option.Errorf("cluster up: a cluster runs in %s already%s: `taxon cluster status ‹dir=%s›` shows it, `taxon cluster down ‹dir=%s›` ends it", dir, where, dir, dir)
 	}
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/grpclog"
+
+	"taxon/internal/ui/option"
 )
 
 // LogOptions says how a process logs.
@@ -46,25 +48,33 @@ func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
 	case "error":
 		level = slog.LevelError
 	default:
-		return nil, fmt.Errorf("--log-level %s: must be debug, info, warn or error", o.Level)
+		return nil, fmt.Errorf("‹log-level=%s›: must be debug, info, warn or error", o.Level)
 	}
-	h := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
+	h := &slog.HandlerOptions{Level: level, ReplaceAttr: shown}
 	switch o.Format {
 	case "", "text":
 		return slog.New(slog.NewTextHandler(w, h)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, h)), nil
 	}
-	return nil, fmt.Errorf("--log-format %s: must be text or json", o.Format)
+	return nil, fmt.Errorf("‹log-format=%s›: must be text or json", o.Format)
 }
 
 // secrets are names of attributes whose values are never logged. It is a second line of defence,
 // as they should not be passed to the log at all.
 var secrets = []string{"token", "authorization", "password", "secret"}
 
-func redact(_ []string, a slog.Attr) slog.Attr {
+// shown is an attribute as it is logged: without secrets, and with options as flags, by which
+// processes are started.
+func shown(_ []string, a slog.Attr) slog.Attr {
 	if slices.Contains(secrets, strings.ToLower(a.Key)) {
 		return slog.String(a.Key, "[redacted]")
+	}
+	switch v := a.Value.Any().(type) {
+	case string:
+		return slog.String(a.Key, option.Flags(v))
+	case error:
+		return slog.String(a.Key, option.Flags(v.Error()))
 	}
 	return a
 }

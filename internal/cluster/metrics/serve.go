@@ -92,7 +92,7 @@ func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, read
 	}
 	l, err := sec.Listen(ctx, o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", cmp.Or(o.Flag, "metrics"), err)
+		return nil, fmt.Errorf("‹%s›: %w", cmp.Or(o.Flag, "metrics"), err)
 	}
 	page := &Page{Addr: l.Addr().String(), server: server}
 	page.URL = "http://" + page.Addr + "/metrics"

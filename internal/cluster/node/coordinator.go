@@ -22,8 +22,8 @@ import (
 	"taxon/internal/cluster/page"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/backup"
@@ -69,13 +69,13 @@ const snapshotPatience = 20 * time.Second
 // Run runs the coordinator until ctx ends.
 func (o *Coordinator) Run(ctx context.Context) (err error) {
 	if o.Lease < 100*time.Millisecond {
-		return exitcode.Usagef("coordinator: --lease %v: must be 100ms or more", o.Lease)
+		return option.Errorf("coordinator: ‹lease=%v›: must be 100ms or more", o.Lease)
 	}
 	if o.Keep <= 0 {
-		return exitcode.Usagef("coordinator: --keep-data %v: must be above 0", o.Keep)
+		return option.Errorf("coordinator: ‹keep-data=%v›: must be above 0", o.Keep)
 	}
 	if o.Pause < time.Millisecond {
-		return exitcode.Usagef("coordinator: --snapshot-pause %v: must be 1ms or more", o.Pause)
+		return option.Errorf("coordinator: ‹snapshot-pause=%v›: must be 1ms or more", o.Pause)
 	}
 	if err := cluster.CoordinatorFolder(o.Dir); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	o.Name = "coordinator"
 	roots, err := cluster.MakeRoots(o.Roots)
 	if err != nil {
-		return exitcode.Usagef("coordinator: %w", err)
+		return option.Errorf("coordinator: %w", err)
 	}
 	cluster.NameServers(&o.Security, o.Announce)
 	yieldCores()
@@ -93,7 +93,7 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	}
 	if o.Announce != "" {
 		if err := o.Security.CheckServes(reachable(p.addr)); err != nil {
-			return errors.Join(exitcode.Usagef("coordinator: %w", err), p.listen.Close())
+			return errors.Join(option.Errorf("coordinator: %w", err), p.listen.Close())
 		}
 	}
 	if err := fs.MkdirMode(o.Dir, 0o700); err != nil { // on disk, as what the journal acknowledges is

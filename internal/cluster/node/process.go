@@ -23,8 +23,8 @@ import (
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/secure"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // Process configures what coordinator, store and worker have in common.
@@ -88,7 +88,7 @@ type process struct {
 func newProcess(ctx context.Context, role string, o *Process, listens bool, more ...grpc.ServerOption) (*process, error) {
 	log, err := o.Log.Logger(o.LogTo)
 	if err != nil {
-		return nil, exitcode.Usagef("%s: %w", role, err)
+		return nil, option.Errorf("%s: %w", role, err)
 	}
 	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)), figure: metrics.NewProcess(role, o.Version)}
 	if o.Security.Cert != "" {
@@ -99,18 +99,18 @@ func newProcess(ctx context.Context, role string, o *Process, listens bool, more
 	o.Security.Refused = p.tellRefusal
 	o.Security.Role = secure.Role(role)
 	if err := o.Security.Validate(); err != nil {
-		return nil, exitcode.Usagef("%s: %w", role, err)
+		return nil, option.Errorf("%s: %w", role, err)
 	}
 	if !listens {
 		return p, nil
 	}
 	options, err := o.Security.ServerOptions(secure.DefaultPolicy())
 	if err != nil {
-		return nil, exitcode.Usagef("%s: %w", role, err)
+		return nil, option.Errorf("%s: %w", role, err)
 	}
 	p.server = grpc.NewServer(slices.Concat(options, p.figure.GRPC(), more)...)
 	if p.listen, err = o.listener(ctx); err != nil {
-		return nil, exitcode.Usagef("%s: %w", role, err)
+		return nil, option.Errorf("%s: %w", role, err)
 	}
 	p.addr = p.listen.Addr().String()
 	return p, nil
@@ -132,15 +132,15 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 	}
 	f := os.NewFile(uintptr(o.ListenFD), "listener")
 	if f == nil {
-		return nil, fmt.Errorf("--listen-fd %d: no such file", o.ListenFD)
+		return nil, fmt.Errorf("‹listen-fd=%d›: no such file", o.ListenFD)
 	}
 	defer f.Close() // the listener has a copy
 	l, err := net.FileListener(f)
 	if err != nil {
-		return nil, fmt.Errorf("--listen-fd %d: %w", o.ListenFD, err)
+		return nil, fmt.Errorf("‹listen-fd=%d›: %w", o.ListenFD, err)
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("--listen-fd %d: a socket of loopback is needed", o.ListenFD), l.Close())
+		return nil, errors.Join(fmt.Errorf("‹listen-fd=%d›: a socket of loopback is needed", o.ListenFD), l.Close())
 	}
 	return l, nil
 }
@@ -150,7 +150,7 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
 	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy, p.pages...)
 	if err != nil {
-		return exitcode.Usagef("%s: %w", p.role, err)
+		return option.Errorf("%s: %w", p.role, err)
 	}
 	p.page = page
 	serving, cancel := context.WithCancel(ctx)
@@ -245,10 +245,10 @@ func explained(warn func(error), coordinator string) func(error) {
 // process has replaced.
 func denied(role, coordinator string, err error) error {
 	if secure.Denied(err) {
-		return exitcode.Usagef("%s: %w", role, cluster.Explain(coordinator, err))
+		return option.Errorf("%s: %w", role, cluster.Explain(coordinator, err))
 	}
 	if status.Code(err) == codes.AlreadyExists {
-		return exitcode.Usagef("%s: %s", role, status.Convert(err).Message())
+		return option.Errorf("%s: %s", role, status.Convert(err).Message())
 	}
 	return err
 }
@@ -258,5 +258,5 @@ func sizeFrom(verb, flag string, bytes, least int64) error {
 	if bytes == 0 || bytes >= least {
 		return nil
 	}
-	return fmt.Errorf("%s: --%s %d: must be %s or more: a number without a unit is bytes, write 4GiB", verb, flag, bytes, format.Bytes(least))
+	return fmt.Errorf("%s: ‹%s=%d›: must be %s or more: a number without a unit is bytes, write 4GiB", verb, flag, bytes, format.Bytes(least))
 }

@@ -15,7 +15,7 @@ import (
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
 	"taxon/internal/retry"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/store/badger"
@@ -44,7 +44,7 @@ type Store struct {
 // Run runs the shard until ctx ends.
 func (o *Store) Run(ctx context.Context) (err error) {
 	if err := sizeFrom("store", "memory", o.Memory, 1<<20); err != nil {
-		return exitcode.Usagef("%w", err)
+		return option.Errorf("%w", err)
 	}
 	if err := o.identify(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		o.Advertise = reachable(p.addr)
 	}
 	if err := o.Security.CheckServes(o.Advertise); err != nil {
-		return errors.Join(exitcode.Usagef("store: %w", err), p.listen.Close())
+		return errors.Join(option.Errorf("store: %w", err), p.listen.Close())
 	}
 	shard, err := o.open(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.Coordinator)
 	if err != nil {
-		return exitcode.Usagef("store: %w", err)
+		return option.Errorf("store: %w", err)
 	}
 	warn := metrics.Warner(p.log, "failed")
 	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
@@ -139,7 +139,7 @@ func (o *Store) identify() error {
 	}
 	id, err := store.ShardID(o.Dir, o.Name)
 	if err != nil {
-		return exitcode.Usagef("store: %w", err)
+		return option.Errorf("store: %w", err)
 	}
 	o.Name = id
 	return nil

@@ -20,8 +20,8 @@ import (
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/data/dataset"
 	"taxon/internal/retry"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
 	"taxon/worker/program"
@@ -51,10 +51,10 @@ type Worker struct {
 func (o *Worker) Run(ctx context.Context) (err error) {
 	o.Name = cmp.Or(o.Name, hostName())
 	if len(o.Name) > maxWorkerName {
-		return exitcode.Usagef("worker: --name has %d bytes: give at most %d", len(o.Name), maxWorkerName)
+		return option.Errorf("worker: ‹name› has %d bytes: give at most %d", len(o.Name), maxWorkerName)
 	}
 	if err := errors.Join(sizeFrom("worker", "memory", o.Memory, 1<<20), sizeFrom("worker", "cache", o.Cache, 16<<10)); err != nil {
-		return exitcode.Usagef("%w", err)
+		return option.Errorf("%w", err)
 	}
 	if err := cluster.WorkerFolder(o.Dir); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	cluster.NameServers(&o.Security, o.Coordinator)
 	roots, err := cluster.MakeRoots(o.Roots)
 	if err != nil {
-		return exitcode.Usagef("worker: %w", err)
+		return option.Errorf("worker: %w", err)
 	}
 	p, err := newProcess(ctx, "worker", &o.Process, false)
 	if err != nil {
@@ -82,7 +82,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, dialer.Close()) }()
 	conn, err := dialer.Conn(o.Coordinator)
 	if err != nil {
-		return exitcode.Usagef("worker: %w", err)
+		return option.Errorf("worker: %w", err)
 	}
 	jobs := taxonv1.NewJobsClient(conn)
 	shards := &cluster.Shards{Dialer: dialer, List: func(ctx context.Context) (*taxonv1.StoresResult, error) {

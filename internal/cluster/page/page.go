@@ -24,6 +24,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/secure"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -192,7 +193,9 @@ func (p *Page) now(ctx context.Context) (*state, error) {
 	}
 	s := state{Jobs: []jobs.Line{}, Workers: []jobs.Worker{}, Stores: []Store{}}
 	for _, j := range all.GetJobs() {
-		s.Jobs = append(s.Jobs, jobs.LineOf(j))
+		line := jobs.LineOf(j)
+		line.Error = option.Names(line.Error)
+		s.Jobs = append(s.Jobs, line)
 	}
 	for _, w := range workers.GetWorkers() {
 		s.Workers = append(s.Workers, jobs.WorkerOf(w))
@@ -274,12 +277,13 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	out := Job{Status: jobs.StatusOf(st), Trace: trace(st), Log: []jobs.LogLine{}}
+	out := Job{Status: statusOf(st), Trace: trace(st), Log: []jobs.LogLine{}}
 	stream, err := calls.Logs(r.Context(), &taxonv1.LogsRequest{Job: name})
 	for err == nil {
 		var lines *taxonv1.LogLines
 		if lines, err = stream.Recv(); err == nil {
 			for _, l := range lines.GetLines() {
+				l.Text = option.Names(l.Text)
 				out.Log = append(out.Log, jobs.LogLineOf(l))
 			}
 			out.Log = out.Log[max(0, len(out.Log)-mostLines):]
@@ -321,7 +325,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	answer(w, jobs.StatusOf(st))
+	answer(w, statusOf(st))
 }
 
 // events sends the parts that have changed, until the browser leaves.
@@ -362,6 +366,13 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// statusOf is a status as a document, with options by their names.
+func statusOf(st *taxonv1.JobStatus) jobs.Status {
+	d := jobs.StatusOf(st)
+	d.Error = option.Names(d.Error)
+	return d
+}
+
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -377,5 +388,5 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": status.Convert(err).Message()})
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": option.Names(status.Convert(err).Message())})
 }

@@ -18,10 +18,10 @@ import (
 // a connection, calls over it fail with code Unauthenticated (Denied).
 func (o Options) DialOptions() ([]grpc.DialOption, error) {
 	if o.CACert == "" && o.Cert != "" {
-		return nil, errors.New("--tls-cert needs --tls-ca, to know whom it is shown to")
+		return nil, errors.New("‹tls-cert› needs ‹tls-ca›, to know whom it is shown to")
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		return nil, errors.New("--tls-cert and --tls-key go together")
+		return nil, errors.New("‹tls-cert› and ‹tls-key› go together")
 	}
 	opts := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes)),
@@ -66,7 +66,7 @@ func (o Options) Reaches(addr string) error {
 }
 
 func beyond(addr string) refusal {
-	return refusal(addr + " lies beyond loopback: give --tls-ca, or --insecure to send in the clear")
+	return refusal(addr + " lies beyond loopback: give ‹tls-ca›, or ‹insecure› to send in the clear")
 }
 
 // plainCreds sends plaintext that stays on this machine, unless anywhere is set.

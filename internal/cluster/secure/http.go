@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"taxon/internal/ui/option"
 )
 
 // HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services.
@@ -107,6 +109,7 @@ func (b *endedBody) Read(p []byte) (int, error) {
 
 // refuse answers with a line of text whose length is known, so that its end is, too.
 func refuse(w http.ResponseWriter, text string, code int) {
+	text = option.Names(text)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
@@ -146,7 +149,7 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 		return
 	}
 	if !g.identified && !open(allowed) && !named.allow(r.Host) {
-		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by --allow-host", r.Host), http.StatusForbidden)
+		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by ‹allow-host›", r.Host), http.StatusForbidden)
 		return
 	}
 	if g.identified && !open(allowed) {

@@ -139,7 +139,7 @@ func checkAddr(addr string) error {
 	}
 	if ip := net.ParseIP(host); ip != nil {
 		if ip.IsUnspecified() || ip.IsMulticast() {
-			return fmt.Errorf("address %q: nobody can be reached there: give --advertise HOST:PORT", addr)
+			return fmt.Errorf("address %q: nobody can be reached there: give ‹advertise=HOST:PORT›", addr)
 		}
 		return nil
 	}

@@ -48,7 +48,7 @@ func TestCheckRequest(t *testing.T) {
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "[::1]:1"}, ""},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "127.0.0.1:65536"}, "port"},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "127.0.0.1:0"}, "port"},
-		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "0.0.0.0:7071"}, "--advertise"},
+		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "0.0.0.0:7071"}, "‹advertise"},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "unix:///run/x"}, "port"},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "a/b:1"}, "neither a DNS name"},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "*.a:1"}, "one host"},

@@ -53,11 +53,11 @@ func (o Options) beyondLoopback(host string) error {
 	case o.mutual(), o.serverTLS() && o.TokenFile != "":
 		return nil
 	case o.TokenFile != "":
-		return fmt.Errorf("%s a token needs TLS: give --tls-cert and --tls-key, or --insecure to do without", where)
+		return fmt.Errorf("%s a token needs TLS: give ‹tls-cert› and ‹tls-key›, or ‹insecure› to do without", where)
 	case o.serverTLS():
-		return fmt.Errorf("%s callers must be known: give --tls-ca or --token-file, or --insecure to do without", where)
+		return fmt.Errorf("%s callers must be known: give ‹tls-ca› or ‹token-file›, or ‹insecure› to do without", where)
 	}
-	return fmt.Errorf("%s TLS is needed: give --tls-ca, --tls-cert and --tls-key (`taxon certs` makes them), or --insecure to do without", where)
+	return fmt.Errorf("%s TLS is needed: give ‹tls-ca›, ‹tls-cert› and ‹tls-key› (`taxon certs` makes them), or ‹insecure› to do without", where)
 }
 
 func addressProblem(err error) error {

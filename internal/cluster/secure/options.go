@@ -71,10 +71,10 @@ func (o *Options) AddClientFlags(f *pflag.FlagSet) {
 func (o Options) Validate() error {
 	var errs []error
 	if (o.Cert == "") != (o.Key == "") {
-		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))
+		errs = append(errs, errors.New("‹tls-cert› and ‹tls-key› go together"))
 	}
 	if o.RequireToken && o.TokenFile == "" {
-		errs = append(errs, errors.New("--require-token needs --token-file (make one with `taxon certs token`)"))
+		errs = append(errs, errors.New("‹require-token› needs ‹token-file› (make one with `taxon certs token`)"))
 	}
 	return errors.Join(errs...)
 }

@@ -110,7 +110,7 @@ func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	var alert *net.OpError
 	switch {
 	case errors.As(err, &record):
-		return refusal("it does not speak TLS: start it with --tls-cert and --tls-key, or leave --tls-ca out here")
+		return refusal("it does not speak TLS: start it with ‹tls-cert› and ‹tls-key›, or leave ‹tls-ca› out here")
 	case errors.As(err, &alert) && alert.Op == "remote error" && own == nil:
 		return refusal(fmt.Sprintf("it ended the handshake (%v)", alert.Err))
 	case errors.As(err, &alert) && alert.Op == "remote error":
@@ -131,9 +131,9 @@ func (o Options) explainCertificate(err error) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("is issued by %s, which is not in --tls-ca %s: give the ca.crt of its cluster", unknown.Cert.Issuer.CommonName, o.CACert)
+		return fmt.Sprintf("is issued by %s, which is not in ‹tls-ca=%s›: give the ca.crt of its cluster", unknown.Cert.Issuer.CommonName, o.CACert)
 	case errors.As(err, &name):
-		return fmt.Sprintf("is for %s, not for %s: make one for that name too (`taxon certs --host`), or use a name that it has", hostsOf(name.Certificate), name.Host)
+		return fmt.Sprintf("is for %s, not for %s: make one for that name too (`taxon certs ‹host›`), or use a name that it has", hostsOf(name.Certificate), name.Host)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("is valid %s (%s): renew it (`taxon certs`), or set the clock", validity(invalid.Cert), invalid.Cert.Subject.CommonName)
 	case errors.As(err, &invalid):
@@ -165,7 +165,7 @@ func explainPlain(err error, addr net.Addr) error {
 	if errors.Is(err, net.ErrClosed) || !speaksTLS(addr) {
 		return err
 	}
-	return refusal("it speaks TLS: give --tls-ca, and --tls-cert with --tls-key or --token-file")
+	return refusal("it speaks TLS: give ‹tls-ca›, and ‹tls-cert› with ‹tls-key› or ‹token-file›")
 }
 
 // speaksTLS reports whether a server speaks TLS. It sends no data, so it does not matter whose
@@ -192,7 +192,7 @@ func (o Options) CheckServes(addr string) error {
 		return nil
 	}
 	if o.Cert == "" {
-		return fmt.Errorf("others call %s by TLS: give --tls-cert and --tls-key", addr)
+		return fmt.Errorf("others call %s by TLS: give ‹tls-cert› and ‹tls-key›", addr)
 	}
 	name := o.ServerName
 	if host, _, err := net.SplitHostPort(addr); err == nil && name == "" {

@@ -32,7 +32,7 @@ func TestParseRoles(t *testing.T) {
 	if r, err := ParseRoles([]string{"submit", "store", "submit"}); err != nil || !slices.Equal(r, []Role{Submit, Store}) {
 		t.Errorf("%v, %v", r, err)
 	}
-	for name, want := range map[string]string{"sumbit": "--role sumbit: did you mean submit?", "x": `--role: unknown role "x"`} {
+	for name, want := range map[string]string{"sumbit": "‹role=sumbit›: did you mean submit?", "x": `‹role›: unknown role "x"`} {
 		if _, err := ParseRoles([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -49,9 +49,9 @@ func ParseRoles(names []string) (out []Role, err error) {
 		r, err := ParseRole(name)
 		if err != nil {
 			if near := format.Nearest(name, Roles()); near != "" {
-				return nil, fmt.Errorf("--role %s: did you mean %s?", format.QuoteIfNeeded(name), near)
+				return nil, fmt.Errorf("‹role=%s›: did you mean %s?", format.QuoteIfNeeded(name), near)
 			}
-			return nil, fmt.Errorf("--role: %w", err)
+			return nil, fmt.Errorf("‹role›: %w", err)
 		}
 		if !slices.Contains(out, r) {
 			out = append(out, r)

@@ -174,19 +174,19 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 		cert := chains[0][0]
 		roles := certificateRoles(cert)
 		if len(roles) == 0 {
-			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with `taxon certs --role`", cert.Subject.CommonName)
+			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with `taxon certs ‹role›`", cert.Subject.CommonName)
 		}
 		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles, Caller: cert.Subject.CommonName}, nil
 	}
 	switch {
 	case g.tokens != nil && g.mutual && !g.requireToken:
-		return unknown("a token or a certificate is needed: give --token-file, or --tls-cert and --tls-key")
+		return unknown("a token or a certificate is needed: give ‹token-file›, or ‹tls-cert› and ‹tls-key›")
 	case g.tokens != nil:
-		return unknown("a token is needed: give --token-file")
+		return unknown("a token is needed: give ‹token-file›")
 	case len(authorization) == 1:
-		return unknown("no tokens are taken here: give --tls-cert and --tls-key")
+		return unknown("no tokens are taken here: give ‹tls-cert› and ‹tls-key›")
 	}
-	return unknown("a certificate is needed: give --tls-cert and --tls-key")
+	return unknown("a certificate is needed: give ‹tls-cert› and ‹tls-key›")
 }
 
 // RoleNames returns the names of roles.

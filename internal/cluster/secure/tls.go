@@ -150,5 +150,5 @@ func wrongRole(cert *x509.Certificate) string {
 	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {
 		return ""
 	}
-	return fmt.Sprintf("is one of role %s, not of a coordinator or store: check the address, or make one by `taxon certs --role`", have[0])
+	return fmt.Sprintf("is one of role %s, not of a coordinator or store: check the address, or make one by `taxon certs ‹role›`", have[0])
 }

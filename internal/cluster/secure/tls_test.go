@@ -175,7 +175,7 @@ func TestListenBeyondLoopback(t *testing.T) {
 func TestNothingInTheClearBeyondLoopback(t *testing.T) {
 	c := &plainCreds{anywhere: false}
 	remote := fakeConn{addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7}}
-	if _, _, err := c.ClientHandshake(t.Context(), "", remote); err == nil || !strings.Contains(err.Error(), "--tls-ca") {
+	if _, _, err := c.ClientHandshake(t.Context(), "", remote); err == nil || !strings.Contains(err.Error(), "‹tls-ca") {
 		t.Error(err)
 	}
 }

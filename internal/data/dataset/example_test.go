@@ -75,5 +75,5 @@ func ExampleReader() {
 			return
 		}
 	}
-	// Output: train.svm:2: feature index 0: indices start at 1 (use --zero-based for files that count from 0)
+	// Output: train.svm:2: feature index 0: indices start at 1 (use ‹zero-based› for files that count from 0)
 }

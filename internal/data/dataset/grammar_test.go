@@ -142,7 +142,7 @@ func TestBroken(t *testing.T) {
 		line     int64
 		want     string
 	}{
-		{"index 0", ok + "b 0:1\n", ReaderOptions{}, 2, "feature index 0: indices start at 1 (use --zero-based for files that count from 0)"},
+		{"index 0", ok + "b 0:1\n", ReaderOptions{}, 2, "feature index 0: indices start at 1 (use ‹zero-based› for files that count from 0)"},
 		{"index 0 without label", "0:1 2:1\n", ReaderOptions{}, 1, "feature index 0"},
 		{"negative index", ok + "b -3:1\n", ReaderOptions{}, 2, "feature index -3: indices are not negative"},
 		{"negative zero", ok + "b -0:1\n", ReaderOptions{}, 2, "feature index 0"},
@@ -177,9 +177,9 @@ func TestBroken(t *testing.T) {
 		{"point alone", ok + "b 1:.\n", ReaderOptions{}, 2, "not a number"},
 		{"comment without blank", ok + "b 1:1#c\n", ReaderOptions{}, 2, "not a number"},
 		{"no colon", ok + "b 1:1 7\n", ReaderOptions{}, 2, `feature "7": want INDEX:VALUE`},
-		{"text with a colon", "a\tarticle: the dog\n", ReaderOptions{}, 1, `feature "article:": the index "article" is not an integer; if the lines are LABEL<TAB>text, add --text`},
+		{"text with a colon", "a\tarticle: the dog\n", ReaderOptions{}, 1, `feature "article:": the index "article" is not an integer; if the lines are LABEL<TAB>text, add ‹text›`},
 		{"a pair behind a word", "a\tdog 3:1\n", ReaderOptions{}, 1, `feature "dog": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)`},
-		{"text", "a\tthe small dog\n", ReaderOptions{}, 1, `feature "the": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes); if the lines are LABEL<TAB>text, add --text`},
+		{"text", "a\tthe small dog\n", ReaderOptions{}, 1, `feature "the": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes); if the lines are LABEL<TAB>text, add ‹text›`},
 		{"blank in a label", ok + "my label 1:1\n", ReaderOptions{}, 2, `feature "label": want INDEX:VALUE`},
 		{"blank after a comma", ok + "a, b 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"label after a blank", ok + " a 1:1\n", ReaderOptions{}, 2, `feature "a"`},

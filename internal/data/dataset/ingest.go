@@ -123,9 +123,9 @@ func (o Options) validate() error {
 	case o.MemoryBytes < 1<<20:
 		return fs.Inputf("", 0, "memory bound of %d bytes: an ingest needs at least 1 MiB", o.MemoryBytes)
 	case o.Text && len(o.Table.Features) > 0 && len(o.Table.Text) == 0:
-		return fs.Inputf("", 0, "--feature-columns alone has no text: leave out --text, or name the text with --text-column")
+		return fs.Inputf("", 0, "‹feature-columns› alone has no text: leave out ‹text›, or name the text with ‹text-column›")
 	case o.Weights != "" && o.Table.Weight != "":
-		return fs.Inputf("", 0, "--instance-weights and --weight-column exclude each other")
+		return fs.Inputf("", 0, "‹instance-weights› and ‹weight-column› exclude each other")
 	case o.Replace && !replaceable(o.Out):
 		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
 	}

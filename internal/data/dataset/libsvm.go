@@ -71,7 +71,7 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 		if i == 0 || i == len(s) || s[i] != ':' {
 			if index, i, err = oddIndex(s[:tokenLen(s)]); err != nil {
 				if last < 0 && looksLikeText(s) {
-					err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add --text", err)
+					err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add ‹text›", err)
 				}
 				return false, err
 			}
@@ -100,7 +100,7 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 func (p *svmParser) badIndex(index uint64) error {
 	switch {
 	case index == 0:
-		return errors.New("feature index 0: indices start at 1 (use --zero-based for files that count from 0)")
+		return errors.New("feature index 0: indices start at 1 (use ‹zero-based› for files that count from 0)")
 	case p.limit < maxIndex:
 		return fmt.Errorf("feature index %d: the header on line 1 announces %d features, counted from 0", index, p.limit+1)
 	}

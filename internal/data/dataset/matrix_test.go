@@ -132,7 +132,7 @@ func TestMatrixMistakes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ data, labels, want string }{
-		{"a.npy", "", "give its labels with --labels FILE"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"}, {"a.npy", "l3", "l3:3: a line more than the 2 rows"},
+		{"a.npy", "", "give its labels with ‹labels=FILE›"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"}, {"a.npy", "l3", "l3:3: a line more than the 2 rows"},
 		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, and the file holds 1"},
 		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"}, {"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"}, {"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
 		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"}, {"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"}, {"cut.npz", "l2", "cut.npz:2: is cut off"},

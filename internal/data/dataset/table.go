@@ -62,10 +62,10 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 		return fs.Inputf(path, 0, "is a table, and files before it are none: ingest one kind of file at a time")
 	}
 	if in.o.ZeroBased {
-		return fs.Inputf(path, 0, "is a table, which has no indices: leave out --zero-based")
+		return fs.Inputf(path, 0, "is a table, which has no indices: leave out ‹zero-based›")
 	}
 	if table.Matrix(in.o.Table.FormatOf(path, false)) && in.o.Table.Given() {
-		return fs.Inputf(path, 0, "is a matrix, which has no columns to name: its labels are those of --labels FILE")
+		return fs.Inputf(path, 0, "is a matrix, which has no columns to name: its labels are those of ‹labels=FILE›")
 	}
 	use := table.Use{Labels: true, Weights: true, Features: true, Schema: in.schema}
 	o := in.o.Table
@@ -227,19 +227,19 @@ func (s *Set) Featureless() error {
 		}
 		rows := s.Stats.Rows
 		least, most := math.Ceil(words.MinDF.of(rows, minDocs)), math.Floor(words.MaxDF.of(rows, float64(rows)))
-		return fmt.Errorf("no word stands in %v or more of the %d instances (--min-df), in at most %v "+
-			"(--max-df), and not in all: there is nothing to learn from; give more text, or other bounds", least, rows, most)
+		return fmt.Errorf("no word stands in %v or more of the %d instances (‹min-df›), in at most %v "+
+			"(‹max-df›), and not in all: there is nothing to learn from; give more text, or other bounds", least, rows, most)
 	case t != nil && len(t.Constant) > 0:
 		return fmt.Errorf("no column of numbers tells rows apart: %s: the same number in all rows; name others "+
-			"with --feature-columns", table.Listed(t.Constant))
+			"with ‹feature-columns›", table.Listed(t.Constant))
 	case t != nil && len(t.Features) > 0:
 		return fmt.Errorf("no row has a number in %s: are all cells empty? name other columns with "+
-			"--feature-columns", table.Listed(t.Features))
+			"‹feature-columns›", table.Listed(t.Features))
 	case t != nil:
 		return errors.New("the matrix holds nothing but zeros: there is nothing to learn from")
 	}
 	return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] " +
-		"INDEX:VALUE ... (for LABEL<TAB>text add --text)")
+		"INDEX:VALUE ... (for LABEL<TAB>text add ‹text›)")
 }
 
 // NotATable is the error for columns of a file that is read as lines.
@@ -248,7 +248,7 @@ func NotATable(path string) error {
 		return fs.NoParts(path)
 	}
 	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named or remembered: say which "+
-		"it is with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
+		"it is with ‹data-format=csv›, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
 // weightError says that the weight of a row is invalid.

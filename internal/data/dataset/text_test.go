@@ -233,9 +233,9 @@ func TestWordsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]Options{
-		"--ngrams 6":         {Text: true, Words: Words{Ngrams: 6}},
-		"--ngrams is for":    {Words: Words{Ngrams: 2}},
-		"--stop-words -":     {Text: true, Words: Words{StopWords: "-"}},
+		"‹ngrams=6›":         {Text: true, Words: Words{Ngrams: 6}},
+		"‹ngrams› is for":    {Words: Words{Ngrams: 2}},
+		"‹stop-words=-›":     {Text: true, Words: Words{StopWords: "-"}},
 		empty + ": holds no": {Text: true, Words: Words{StopWords: empty}},
 		empty + "x: no such": {Text: true, Words: Words{StopWords: empty + "x"}},
 	} {

@@ -138,7 +138,7 @@ func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool
 		}
 	}
 	if len(stop) == 0 {
-		return nil, fs.Inputf(w.StopWords, 0, "holds no word: give a file with a word a line, or --stop-words %s", None)
+		return nil, fs.Inputf(w.StopWords, 0, "holds no word: give a file with a word a line, or ‹stop-words=%s›", None)
 	}
 	return stop, nil
 }
@@ -150,11 +150,11 @@ func (w *Words) Check(text bool) error {
 	flags := w.Flags()
 	switch {
 	case w.Ngrams < 0 || w.Ngrams > MaxNgrams:
-		return fmt.Errorf("--ngrams %d: must be from 1 to %d", w.Ngrams, MaxNgrams)
+		return fmt.Errorf("‹ngrams=%d›: must be from 1 to %d", w.Ngrams, MaxNgrams)
 	case w.StopWords == fs.Stdin:
-		return fmt.Errorf("--stop-words %s: give a file, %s or %s", fs.Stdin, English, None)
+		return fmt.Errorf("‹stop-words=%s›: give a file, %s or %s", fs.Stdin, English, None)
 	case len(flags) > 0 && !text:
-		return fmt.Errorf("--%s is for --text: add that, or leave it out", flags[0][0])
+		return fmt.Errorf("‹%s› is for ‹text›: add that, or leave it out", flags[0][0])
 	}
 	return nil
 }

@@ -54,23 +54,23 @@ func (r *Request) Shape() (Shape, error) {
 
 // fits refuses counts that contradict each other.
 func (r *Request) fits(s Shape) error {
-	from := func(given int, flag string, n int) string {
+	from := func(given int, option string, n int) string {
 		if given > 0 {
-			return fmt.Sprintf("%s %d", flag, n)
+			return fmt.Sprintf("‹%s=%d›", option, n)
 		}
-		return fmt.Sprintf("--scale %g (%d)", r.Scale, n)
+		return fmt.Sprintf("‹scale=%g› (%d)", r.Scale, n)
 	}
 	switch {
 	case s.Classes > s.Instances && r.Instances == 0 && r.Classes == 0:
-		return fmt.Errorf("--scale %g leaves %s for %d classes, and each class needs one: choose a larger --scale", r.Scale,
+		return fmt.Errorf("‹scale=%g› leaves %s for %d classes, and each class needs one: choose a larger ‹scale›", r.Scale,
 			format.Counted(int64(s.Instances), "instance", "instances"), s.Classes)
 	case s.Classes > s.Instances:
 		return fmt.Errorf("more classes, by %s, than instances, by %s: each class needs one",
-			from(r.Classes, "--classes", s.Classes), from(r.Instances, "--instances", s.Instances))
+			from(r.Classes, "classes", s.Classes), from(r.Instances, "instances", s.Instances))
 	case s.Internals > s.Classes:
-		return fmt.Errorf("--internals %d: at most as many as classes, %d", s.Internals, s.Classes)
+		return fmt.Errorf("‹internals=%d›: at most as many as classes, %d", s.Internals, s.Classes)
 	case s.Depth == 1 && s.Internals > 1:
-		return fmt.Errorf("--depth 1 leaves room for one inner node, the root, not for --internals %d", s.Internals)
+		return fmt.Errorf("‹depth=1› leaves room for one inner node, the root, not for ‹internals=%d›", s.Internals)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 }
 
 // broken is what the findings of both data sets say.
-const broken = "rows that can't be read: --skip-broken passes over them, without it they are an error"
+const broken = "rows that can't be read: ‹skip-broken› passes over them, without it they are an error"
 
 func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Reporter, add func(string, int64, string, []string)) error {
 	o.Table.Labels = o.TestLabels

@@ -144,8 +144,8 @@ func (r *Reader) fillLevels() (err error) {
 }
 
 // ListsMean says what labels that Columns.Lists finds mean.
-const ListsMean = "labels that look like lists, each of which is one class: say --label-separator, as in '|', if " +
-	"a cell holds several labels, --path-separator if it holds a path; lists in brackets are read in JSON lines, " +
+const ListsMean = "labels that look like lists, each of which is one class: say ‹label-separator›, as in '|', if " +
+	"a cell holds several labels, ‹path-separator› if it holds a path; lists in brackets are read in JSON lines, " +
 	"Parquet and Arrow"
 
 // Lists are the labels that look like lists of several: in brackets, or with separators between

@@ -126,7 +126,7 @@ func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (
 	}
 	if n := len(r.schema.Widths); n > 0 && r.matrix == nil && use.Features && len(o.Features) != n {
 		r.Close()
-		return nil, fs.Inputf(r.name, 0, "--feature-columns names %d columns, and the model was trained on %d: %s", len(o.Features), n, Listed(r.schema.Features))
+		return nil, fs.Inputf(r.name, 0, "‹feature-columns› names %d columns, and the model was trained on %d: %s", len(o.Features), n, Listed(r.schema.Features))
 	}
 	return r, nil
 }
@@ -155,7 +155,7 @@ func (r *Reader) nextFile() (err error) {
 		}
 		switch {
 		case r.use.Labels && r.o.Labels == "":
-			err = errors.New("is a matrix: give its labels with --labels FILE, a line of them a row, or a NumPy array")
+			err = errors.New("is a matrix: give its labels with ‹labels=FILE›, a line of them a row, or a NumPy array")
 		case r.o.Labels != "":
 			return r.openLabels()
 		}
@@ -165,7 +165,7 @@ func (r *Reader) nextFile() (err error) {
 		return nil
 	}
 	if r.o.Labels != "" {
-		return r.at(0, errors.New("is no matrix: --labels FILE is for .npy and .npz"))
+		return r.at(0, errors.New("is no matrix: ‹labels=FILE› is for .npy and .npz"))
 	}
 	var in records
 	var text io.Reader = r.file
@@ -175,7 +175,7 @@ func (r *Reader) nextFile() (err error) {
 	}
 	if was := r.use.Schema; (r.o.Header != "" && format != "csv" && format != "tsv" || r.o.Delimiter != "" && format != "csv") &&
 		(was == nil || r.o.Header != was.Header || r.o.Delimiter != was.Delimiter) { // what a model remembers is of another file
-		return r.at(0, fmt.Errorf("is read as %s: --delimiter is for CSV, --header for CSV and TSV", cmp.Or(format, "lines")))
+		return r.at(0, fmt.Errorf("is read as %s: ‹delimiter› is for CSV, ‹header› for CSV and TSV", cmp.Or(format, "lines")))
 	}
 	switch format {
 	case "csv":
@@ -192,7 +192,7 @@ func (r *Reader) nextFile() (err error) {
 	case "arrow":
 		in, err = openArrow(r.file, path)
 	default:
-		err = errors.New("is no table by its name: say which with --data-format csv, tsv, jsonl, parquet, arrow, npy or npz")
+		err = errors.New("is no table by its name: say which with ‹data-format=csv›, tsv, jsonl, parquet, arrow, npy or npz")
 	}
 	if err == nil {
 		r.in = in
@@ -235,12 +235,12 @@ func (r *Reader) findColumns() error {
 		r.features = append(r.features, find(name, r.use.Features))
 	}
 	if r.use.Features && len(r.text)+len(r.features) == 0 {
-		say("say what to learn from: --text-column NAME, or --feature-columns NAME,NAME (or --data-format lines, "+
+		say("say what to learn from: ‹text-column=NAME›, or ‹feature-columns=NAME,NAME› (or ‹data-format=lines›, "+
 			"if this is no table)", "")
 	}
 	if r.use.Labels && r.o.Label == "" && len(r.o.LabelColumns)+len(r.o.LevelColumns) == 0 {
-		say("say which column holds the labels: --label-column NAME", "; where each label has a column of 0 and "+
-			"1, --label-columns A,B; where each level of the hierarchy has one, --level-columns A,B")
+		say("say which column holds the labels: ‹label-column=NAME›", "; where each label has a column of 0 and "+
+			"1, ‹label-columns=A,B›; where each level of the hierarchy has one, ‹level-columns=A,B›")
 	}
 	r.labels, r.levels = r.labels[:0], r.levels[:0]
 	for _, name := range r.o.LabelColumns {
@@ -259,13 +259,13 @@ func (r *Reader) findColumns() error {
 // otherwise says how line 1 may be meant otherwise, if it looks so.
 func (r *Reader) otherwise(have []string) string {
 	if len(have) == 1 && strings.Contains(have[0], "\t") {
-		return " (are its cells separated by tabs? then say --data-format tsv)"
+		return " (are its cells separated by tabs? then say ‹data-format=tsv›)"
 	}
 	if at := strings.IndexAny(strings.Join(have, ""), ";|,"); len(have) == 1 && at >= 0 {
-		return fmt.Sprintf(" (are its cells separated by %q? then say --delimiter '%s')", have[0][at], have[0][at:at+1])
+		return fmt.Sprintf(" (are its cells separated by %q? then say ‹delimiter='%s'›)", have[0][at], have[0][at:at+1])
 	}
 	if r.o.Header == "" && slices.ContainsFunc(have, func(name string) bool { v, err := parseNumber(name); return err == nil && !math.IsNaN(v) }) {
-		return " (if line 1 is a row and names no columns, say --header no, and name the columns 1, 2, ...)"
+		return " (if line 1 is a row and names no columns, say ‹header=no›, and name the columns 1, 2, ...)"
 	}
 	return ""
 }

@@ -147,7 +147,7 @@ func (c *Columns) Check() error {
 		seen[name] = true
 	}
 	if c.PathSeparator != "" && c.PathSeparator == c.LabelSeparator {
-		return errors.New("--path-separator and --label-separator are the same")
+		return errors.New("‹path-separator› and ‹label-separator› are the same")
 	}
 	ways := 0
 	for _, given := range []bool{c.Label != "", len(c.LabelColumns) > 0, len(c.LevelColumns) > 0} {
@@ -158,15 +158,15 @@ func (c *Columns) Check() error {
 	d, size := utf8.DecodeRuneInString(c.Delimiter)
 	switch {
 	case ways > 1:
-		return errors.New("--label-column, --label-columns and --level-columns are three ways to say where the " +
+		return errors.New("‹label-column›, ‹label-columns› and ‹level-columns› are three ways to say where the " +
 			"labels are: use one")
 	case len(c.LevelColumns) > 0 && c.PathSeparator == "":
-		return errors.New("--level-columns needs --path-separator: what stands between the levels in a class's " +
+		return errors.New("‹level-columns› needs ‹path-separator›: what stands between the levels in a class's " +
 			"name, as in ' > '")
 	case len(c.LabelColumns)+len(c.LevelColumns) > 0 && c.LabelSeparator != "":
-		return errors.New("--label-separator is for the cells of --label-column")
+		return errors.New("‹label-separator› is for the cells of ‹label-column›")
 	case size != len(c.Delimiter) || c.Delimiter != "" && (d == '"' || d == '\r' || d == '\n' || d == utf8.RuneError || d == 0):
-		return fmt.Errorf("--delimiter %q: must be one character, and no quote or line end", c.Delimiter)
+		return fmt.Errorf("‹delimiter=%q›: must be one character, and no quote or line end", c.Delimiter)
 	}
 	return nil
 }

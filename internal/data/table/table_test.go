@@ -136,7 +136,7 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "tt,l\na,b\n", text, 1, `no column "t": there are "`},
 		{"a.csv", "t,l,t\na,b,c\n", text, 1, `column "t" stands twice`},
 		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1, `no column "title": did you mean "titles"?`},
-		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `--label-column NAME; its columns are "x", "y"`},
+		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `‹label-column=NAME›; its columns are "x", "y"`},
 		{"a.csv", "x,y\na,b\n", Columns{Label: "y"}, 1, "say what to learn from"},
 		{"a.csv", "a,b,l\n1,2,x\n1,2x,y\n", nums, 3, `column "b": "2x" is not a finite number`},
 		{"a.csv", "a,b,l\n1,2,x\n1,inf,y\n", nums, 3, "not a finite number"},

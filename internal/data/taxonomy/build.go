@@ -101,7 +101,7 @@ func (g *grower) open(s *Structure) error {
 		case parent[c] == p:
 			return fmt.Errorf("edge from %s to %s stands twice in the structure", strconv.Quote(s.Names[p]), strconv.Quote(s.Names[c]))
 		case parent[c] >= 0:
-			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (--dag first-parent keeps the first of them)",
+			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (‹dag=first-parent› keeps the first of them)",
 				strconv.Quote(s.Names[c]), strconv.Quote(s.Names[parent[c]]), strconv.Quote(s.Names[p]))
 		}
 		parent[c] = p

@@ -124,7 +124,7 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		{"no positive", tree, "a=0", "no instance has a label"},
 		{"no label", nil, "", "no instance has a label"},
-		{"DAG", mustRead(t, "r a\nr b\na c\nb c\n"), "c=1", `"c" has two parents, "a" and "b" (--dag first-parent`},
+		{"DAG", mustRead(t, "r a\nr b\na c\nb c\n"), "c=1", `"c" has two parents, "a" and "b" (‹dag=first-parent›`},
 		{"cycle", &Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 1}, Children: []uint32{1, 0}}, "a=1", "cycle: "},
 		{"edge twice", &Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 0}, Children: []uint32{1, 1}}, "a=1", "stands twice"},
 		{"self-loop", &Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{0}}, "a=1", "its own parent"},

@@ -14,7 +14,7 @@ import (
 )
 
 // askGraph is added to errors about what only a graph can have.
-const askGraph = " (is this an undirected graph? then use --graph)"
+const askGraph = " (is this an undirected graph? then use ‹graph›)"
 
 // maxNodes leaves room in int32 numbers for as many spawned leaves, and a virtual root.
 const maxNodes = math.MaxInt32/2 - 1
@@ -34,7 +34,7 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 		return nil, nil, err
 	}
 	if len(b.s.Parents) == 0 {
-		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` (leave out --hierarchy to train without one)"}
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` (leave out ‹hierarchy› to train without one)"}
 	}
 	if cycle := b.s.cycle(); cycle != nil {
 		last := 0 // the line that closed the cycle
@@ -65,7 +65,7 @@ func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 			continue
 		}
 		was := first[c] - 1
-		return nil, nil, fs.Inputf(source, int64(b.lineOf[e]), "%s has a second parent, %s, after %s in line %d: make this a tree, or use --dag first-parent or graph",
+		return nil, nil, fs.Inputf(source, int64(b.lineOf[e]), "%s has a second parent, %s, after %s in line %d: make this a tree, or use ‹dag=first-parent› or graph",
 			shorten([]byte(s.Names[c])), shorten([]byte(s.Names[s.Parents[e]])), shorten([]byte(s.Names[s.Parents[was]])), b.lineOf[was])
 	}
 	return s, warnings, nil
@@ -79,7 +79,7 @@ func ReadGraph(r io.Reader, source string) (*Structure, []string, error) {
 		return nil, nil, err
 	}
 	if len(b.s.Parents) == 0 {
-		return nil, nil, &fs.InputError{Path: source, Msg: "empty graph: expected lines of two names, `a b`, for the edge between them (leave out --graph to train without one)"}
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty graph: expected lines of two names, `a b`, for the edge between them (leave out ‹graph› to train without one)"}
 	}
 	var warnings []string
 	if b.repeats+b.loops > 0 {

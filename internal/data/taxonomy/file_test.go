@@ -131,7 +131,7 @@ func TestReadPassesFailuresOn(t *testing.T) {
 // TestAsksForGraph: what only a graph can have is told so.
 func TestAsksForGraph(t *testing.T) {
 	for _, in := range []string{"a b\nb a\n", "a b\nb c\nc a\n", "a b\nb b\n"} {
-		if _, _, err := Read(strings.NewReader(in), "f"); err == nil || !strings.Contains(err.Error(), "--graph") {
+		if _, _, err := Read(strings.NewReader(in), "f"); err == nil || !strings.Contains(err.Error(), "‹graph") {
 			t.Errorf("%q: %v", in, err)
 		}
 	}

@@ -31,7 +31,7 @@ func TestReadGraph(t *testing.T) {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	if _, _, err := Read(strings.NewReader("a b\nb a\n"), "g"); err == nil || !strings.Contains(err.Error(), "--graph") {
+	if _, _, err := Read(strings.NewReader("a b\nb a\n"), "g"); err == nil || !strings.Contains(err.Error(), "‹graph") {
 		t.Errorf("a graph given as hierarchy: %v", err)
 	}
 }

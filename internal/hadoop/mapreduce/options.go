@@ -60,7 +60,7 @@ func (o *Options) Given() string {
 func (o *Options) Check() error {
 	for _, p := range o.Properties {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
-			return fs.Inputf("", 0, "--hadoop-property %q: give NAME=VALUE", p)
+			return fs.Inputf("", 0, "‹hadoop-property=%q›: give NAME=VALUE", p)
 		}
 	}
 	if o.Runner == RunnerAuto {
@@ -76,7 +76,7 @@ func (o *Options) Check() error {
 		}
 	}
 	if o.Runner != RunnerYARN && o.Queue != "" {
-		return fs.Inputf("", 0, "--queue: only YARN has queues: add --runner yarn")
+		return fs.Inputf("", 0, "‹queue›: only YARN has queues: add ‹runner=yarn›")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (o *Options) Check() error {
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
-		return "", fs.Inputf("", 0, "--runner yarn: the cluster's machines do not see %s: add --state hdfs://host:port/folder, or give --out there", dir)
+		return "", fs.Inputf("", 0, "‹runner=yarn›: the cluster's machines do not see %s: add ‹state=hdfs://host:port/folder›, or give ‹out› there", dir)
 	}
 	if fs.IsRemote(dir) {
 		return fs.Clean(dir), nil
@@ -144,7 +144,7 @@ func (o *Options) command() ([]string, error) {
 	}
 	path, err := exec.LookPath("mapred")
 	if err != nil {
-		return nil, fs.Inputf("", 0, "--runner %s needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with --mapred", o.Runner)
+		return nil, fs.Inputf("", 0, "‹runner=%s› needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with ‹mapred›", o.Runner)
 	}
 	return []string{path}, nil
 }

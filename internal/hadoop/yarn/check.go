@@ -143,9 +143,9 @@ func (k *Cluster) less(s Spec) string {
 	each := MiB(w.Bytes)
 	rest := MiB(all) - int64(w.Count)*each
 	if room := k.AllMiB - rest; each > 0 && room >= each {
-		return fmt.Sprintf("at most --workers %d, or less memory for each (--worker-memory)", room/each)
+		return fmt.Sprintf("at most ‹workers=%d›, or less memory for each (‹worker-memory›)", room/each)
 	}
-	return fmt.Sprintf("less memory: --worker-memory (now %d MiB), --store-memory (%d), --coordinator-memory (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
+	return fmt.Sprintf("less memory: ‹worker-memory› (now %d MiB), ‹store-memory› (%d), ‹coordinator-memory› (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
 // CheckMore checks a new number of a component's containers. What could never run is an error.

@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (*Deployment, error) {
 func newDeployment(o Options) (*Deployment, error) {
 	d := &Deployment{Options: o, guessed: o.Dir == ""}
 	if err := CheckName(o.Name); err != nil {
-		return nil, refuse("--name %w", err)
+		return nil, refuse("‹name=%w›", err)
 	}
 	if d.user = os.Getenv("HADOOP_USER_NAME"); d.user == "" {
 		u, err := user.Current()
@@ -89,7 +89,7 @@ func newDeployment(o Options) (*Deployment, error) {
 		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
 	}
 	if !fs.IsRemote(d.Dir) {
-		return nil, refuse("--dir %s: must be a folder in HDFS, hdfs://...: the containers run on any host", format.QuoteIfNeeded(d.Dir))
+		return nil, refuse("‹dir=%s›: must be a folder in HDFS, hdfs://...: the containers run on any host", format.QuoteIfNeeded(d.Dir))
 	}
 	d.Dir = fs.Clean(d.Dir)
 	return d, nil
@@ -120,11 +120,11 @@ func NewClient(url, user string) (*Client, Conf, error) {
 	c := &Client{User: user}
 	if url != "" {
 		if err := CheckURL(url); err != nil {
-			return nil, nil, refuse("--resource-manager %w", err)
+			return nil, nil, refuse("‹resource-manager=%w›", err)
 		}
 		c.URLs = []string{url}
 	} else if c.URLs, err = conf.ResourceManagers(); err != nil {
-		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give --resource-manager http://HOST:8088", err)
+		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give ‹resource-manager=http://HOST:8088›", err)
 	}
 	if conf.Kerberos() {
 		c.Negotiate, c.User = fs.Negotiate, ""
@@ -187,7 +187,7 @@ func (d *Deployment) kept(ctx context.Context) *Service {
 // needService is the error for a service that does not exist.
 func (d *Deployment) needService(err error) error {
 	if errors.Is(err, ErrNoService) {
-		return refuse("YARN knows no service %s of yours: `taxon yarn up --name %s` starts one", d.Name, d.Name)
+		return refuse("YARN knows no service %s of yours: `taxon yarn up ‹name=%s›` starts one", d.Name, d.Name)
 	}
 	return refused(err)
 }
@@ -209,7 +209,7 @@ func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (
 			return err
 		}
 		if time.Now().After(deadline) {
-			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status --name %s` shows it", d.Wait, missing, d.Name), false}
+			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status ‹name=%s›` shows it", d.Wait, missing, d.Name), false}
 		}
 		if err := retry.For(ctx, pauseEvery); err != nil {
 			return err

@@ -71,13 +71,13 @@ func unfinished(name string, own []string) bool {
 func (d *Deployment) purgeable(ctx context.Context) error {
 	other, err := inFolder(d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return refuse("--purge: %s is not there, so nothing was ended: give the --name and --dir that `taxon yarn up` was given", d.Dir)
+		return refuse("‹purge›: %s is not there, so nothing was ended: give the ‹name› and ‹dir› that `taxon yarn up` was given", d.Dir)
 	}
 	if err != nil {
 		return err
 	}
 	if other != "" {
-		return refuse("--purge: %s is no cluster's folder, so nothing was ended: give the --dir that `taxon yarn up` was given", d.Dir)
+		return refuse("‹purge›: %s is no cluster's folder, so nothing was ended: give the ‹dir› that `taxon yarn up` was given", d.Dir)
 	}
 	file := fs.Join(d.Dir, runName)
 	data, err := fs.ReadFile(ctx, file)
@@ -89,10 +89,10 @@ func (d *Deployment) purgeable(ctx context.Context) error {
 	}
 	run, err := DecodeRun(file, data)
 	if err != nil {
-		return refuse("--purge: %w", err)
+		return refuse("‹purge›: %w", err)
 	}
 	if run.Name != d.Name {
-		return refuse("--purge: %s is the folder of cluster %s, so nothing was ended: give its --name", d.Dir, run.Name)
+		return refuse("‹purge›: %s is the folder of cluster %s, so nothing was ended: give its ‹name›", d.Dir, run.Name)
 	}
 	return nil
 }
@@ -117,16 +117,16 @@ func StaticProgram(path string) (string, error) {
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return "", fmt.Errorf("where is this program? %w: give --binary", err)
+			return "", fmt.Errorf("where is this program? %w: give ‹binary›", err)
 		}
 		path = self
 	}
 	static, err := IsStatic(path)
 	if err != nil {
-		return "", fmt.Errorf("%s is no Linux program (%w): give --binary FILE", path, err)
+		return "", fmt.Errorf("%s is no Linux program (%w): give ‹binary=FILE›", path, err)
 	}
 	if !static {
-		return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or give --binary FILE", path)
+		return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or give ‹binary=FILE›", path)
 	}
 	return path, nil
 }

@@ -258,8 +258,8 @@ func TestUpOptionsRefused(t *testing.T) {
 	if !errors.As(err, &problem) || !problem.Usage {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--hierarchy", "--keytab", "--lifetime 1s", "--lease 1ms", "--snapshot-pause 0s", "contradict", "--local", `--data-root "x y"`,
-		"--worker-memory 1B", "--store-memory", "--coordinator-memory"} {
+	for _, want := range []string{"‹hierarchy", "‹keytab", "‹lifetime=1s›", "‹lease=1ms›", "‹snapshot-pause=0s›", "contradict", "‹local", `‹data-root="x y"›`,
+		"‹worker-memory=1B›", "‹store-memory", "‹coordinator-memory"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not in %q", want, err)
 		}

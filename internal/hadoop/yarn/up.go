@@ -53,19 +53,19 @@ func (o *UpOptions) Check() error {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	want(o.Hierarchy == "" || o.Data != "", "--hierarchy goes with --data")
-	want((o.Principal == "") == (o.Keytab == ""), "--principal and --keytab go together")
-	want(o.Lifetime == 0 || o.Lifetime >= time.Minute, "--lifetime %v: must be a minute or more", o.Lifetime)
-	want(o.Metrics >= 0 && o.Metrics < 1<<16, "--metrics %d: must be a port", o.Metrics)
-	want(o.Lease >= 100*time.Millisecond, "--lease %v: must be 100ms or more", o.Lease)
-	want(o.SnapshotPause >= time.Millisecond, "--snapshot-pause %v: must be 1ms or more", o.SnapshotPause)
-	want(!o.Insecure || o.Certs == "", "--insecure and --certs contradict each other")
-	want(!strings.ContainsAny(o.Local, "{},"), "--local %s: must be one folder", format.QuoteIfNeeded(o.Local))
+	want(o.Hierarchy == "" || o.Data != "", "‹hierarchy› goes with ‹data›")
+	want((o.Principal == "") == (o.Keytab == ""), "‹principal› and ‹keytab› go together")
+	want(o.Lifetime == 0 || o.Lifetime >= time.Minute, "‹lifetime=%v›: must be a minute or more", o.Lifetime)
+	want(o.Metrics >= 0 && o.Metrics < 1<<16, "‹metrics=%d›: must be a port", o.Metrics)
+	want(o.Lease >= 100*time.Millisecond, "‹lease=%v›: must be 100ms or more", o.Lease)
+	want(o.SnapshotPause >= time.Millisecond, "‹snapshot-pause=%v›: must be 1ms or more", o.SnapshotPause)
+	want(!o.Insecure || o.Certs == "", "‹insecure› and ‹certs› contradict each other")
+	want(!strings.ContainsAny(o.Local, "{},"), "‹local=%s›: must be one folder", format.QuoteIfNeeded(o.Local))
 	for _, r := range o.DataRoots {
-		want(fs.IsRemote(r) || filepath.IsAbs(r), "--data-root %s: must be hdfs://... or an absolute path", format.QuoteIfNeeded(r))
+		want(fs.IsRemote(r) || filepath.IsAbs(r), "‹data-root=%s›: must be hdfs://... or an absolute path", format.QuoteIfNeeded(r))
 	}
 	for i, size := range []int64{o.CoordinatorMemory, o.StoreMemory, o.WorkerMemory} {
-		want(size <= 0 || size >= minContainer, "--%s-memory %s: must be %s or more", Roles()[i], format.Bytes(size), format.Bytes(minContainer))
+		want(size <= 0 || size >= minContainer, "‹%s-memory=%s›: must be %s or more", Roles()[i], format.Bytes(size), format.Bytes(minContainer))
 	}
 	return refused(errors.Join(all...))
 }
@@ -88,7 +88,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 		}
 		plan := i.Plan
 		if plan == nil {
-			return refuse("--data %s: is no data to train on", format.QuoteIfNeeded(o.Data))
+			return refuse("‹data=%s›: is no data to train on", format.QuoteIfNeeded(o.Data))
 		}
 		worker, store = up(int64(float64(plan.WorkerLeast)/workerShare)+room), up(plan.StoreMemory+room)
 		o.UI.Note("by the plan: %s a worker, %s a store", format.Bytes(worker), format.Bytes(store))
@@ -185,7 +185,7 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		return nil, err
 	}
 	if conf.Kerberos() && o.Principal == "" {
-		return nil, refuse("the cluster uses Kerberos: give --principal and --keytab, for the processes to read and write HDFS with")
+		return nil, refuse("the cluster uses Kerberos: give ‹principal› and ‹keytab›, for the processes to read and write HDFS with")
 	}
 	if err := d.findServices(ctx); err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		var problem *Problem
 		switch {
 		case errors.Is(err, context.Canceled):
-			o.UI.Note("the service stays: `taxon yarn status --name %s` shows it, `taxon yarn down --name %s` ends it", d.Name, d.Name)
+			o.UI.Note("the service stays: `taxon yarn status ‹name=%s›` shows it, `taxon yarn down ‹name=%s›` ends it", d.Name, d.Name)
 		case errors.As(err, &problem) && problem.Usage: // it ended before it was ready
 			d.abandon(context.WithoutCancel(ctx))
 			_ = s.undo()
@@ -249,6 +249,6 @@ func (d *Deployment) free(ctx context.Context) error {
 	case err != nil:
 		return refused(err)
 	}
-	return refuse("a service %s is there already (%s): `taxon yarn status --name %s` shows it, `taxon yarn down --name %s` ends it",
+	return refuse("a service %s is there already (%s): `taxon yarn status ‹name=%s›` shows it, `taxon yarn down ‹name=%s›` ends it",
 		d.Name, strings.ToLower(s.State), d.Name, d.Name)
 }

@@ -71,8 +71,8 @@ func TestCheck(t *testing.T) {
 		"its largest node has 20480 MiB":                                  func(s *Spec) { s.Sizes[Store] = Size{1, 1, 21 * gib} },
 		"its largest node has 8":                                          func(s *Spec) { s.Sizes[Worker] = Size{1, 9, gib} },
 		"its 4 nodes have 61440 MiB":                                      func(s *Spec) { s.Sizes[Worker] = Size{4, 8, 16 * gib} },
-		"ask for at most --workers 3, or less memory for each":            func(s *Spec) { s.Sizes[Worker] = Size{9, 8, 16 * gib} },
-		"--worker-memory (now 20480 MiB), --store-memory (20480)":         func(s *Spec) { s.Sizes[Worker], s.Sizes[Store] = Size{1, 8, 20 * gib}, Size{3, 1, 20 * gib} },
+		"ask for at most ‹workers=3›, or less memory for each":            func(s *Spec) { s.Sizes[Worker] = Size{9, 8, 16 * gib} },
+		"‹worker-memory› (now 20480 MiB), ‹store-memory› (20480)":         func(s *Spec) { s.Sizes[Worker], s.Sizes[Store] = Size{1, 8, 20 * gib}, Size{3, 1, 20 * gib} },
 	} {
 		s := example()
 		change(&s)

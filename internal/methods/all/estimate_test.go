@@ -67,7 +67,7 @@ func TestUnlearned(t *testing.T) {
 		t.Error(err)
 	}
 	spec.Structure = nil
-	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "families 7") {
+	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "‹families=7›") {
 		t.Errorf("without a structure: %v", err)
 	}
 }

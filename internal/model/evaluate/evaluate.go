@@ -18,7 +18,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -47,31 +47,31 @@ type Options struct {
 func (o *Options) Check() error {
 	switch {
 	case o.Model == "" && o.Predictions == "":
-		return exitcode.Usagef("eval: give --model DIR or --pred FILE")
+		return option.Errorf("eval: give ‹model=DIR› or ‹pred=FILE›")
 	case o.Model != "" && o.Predictions != "":
-		return exitcode.Usagef("eval: --model and --pred exclude each other; to test one against the other use --compare")
+		return option.Errorf("eval: ‹model› and ‹pred› exclude each other; to test one against the other use ‹compare›")
 	case !o.Cutoff.IsDefault() && o.Model == "" && !IsModel(o.Compare):
-		return exitcode.Usagef("eval: --cutoff is for models: a --pred file has its label sets already")
+		return option.Errorf("eval: ‹cutoff› is for models: a ‹pred› file has its label sets already")
 	case o.Predictive && o.Model == "":
-		return exitcode.Usagef("eval: --predictive needs --model: a --pred file has its label sets already")
+		return option.Errorf("eval: ‹predictive› needs ‹model›: a ‹pred› file has its label sets already")
 	case o.Coverage && o.Model == "":
-		return exitcode.Usagef("eval: --coverage needs --model: a --pred file has no probabilities")
+		return option.Errorf("eval: ‹coverage› needs ‹model›: a ‹pred› file has no probabilities")
 	case o.Rankings != "" && o.Predictions == "":
-		return exitcode.Usagef("eval: --rank goes with --pred: a model makes its own ranking")
+		return option.Errorf("eval: ‹rank› goes with ‹pred›: a model makes its own ranking")
 	case slices.ContainsFunc(o.At, func(k int) bool { return k < 1 || k > measure.MaxAt }):
-		return exitcode.Usagef("eval: --at: numbers of places must be from 1 to %d", measure.MaxAt)
+		return option.Errorf("eval: ‹at›: numbers of places must be from 1 to %d", measure.MaxAt)
 	case len(o.At) > 0 && o.Model == "" && o.Rankings == "":
-		return exitcode.Usagef("eval: --at measures rankings: add --rank FILE, or give --model DIR")
+		return option.Errorf("eval: ‹at› measures rankings: add ‹rank=FILE›, or give ‹model=DIR›")
 	case o.Confusion == fs.Stdin:
-		return exitcode.Usagef("eval: --confusion -: name a file, standard output has the figures")
+		return option.Errorf("eval: ‹confusion=-›: name a file, standard output has the figures")
 	case o.Reliability == fs.Stdin:
-		return exitcode.Usagef("eval: --reliability -: name a file, standard output has the figures")
+		return option.Errorf("eval: ‹reliability=-›: name a file, standard output has the figures")
 	case o.Reliability != "" && o.Model == "":
-		return exitcode.Usagef("eval: --reliability needs --model: a --pred file has no probabilities")
+		return option.Errorf("eval: ‹reliability› needs ‹model›: a ‹pred› file has no probabilities")
 	case o.Reliability != "" && o.Compare != "":
-		return exitcode.Usagef("eval: --reliability and --compare exclude each other: draw the diagram of one model at a time")
+		return option.Errorf("eval: ‹reliability› and ‹compare› exclude each other: draw the diagram of one model at a time")
 	case o.Compare != "" && o.Data.Path == fs.Stdin:
-		return exitcode.Usagef("eval: --compare reads the data twice: give --data a file instead of standard input")
+		return option.Errorf("eval: ‹compare› reads the data twice: give ‹data› a file instead of standard input")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 		}
 	}
 	if o.Confusion != "" {
-		if err := predict.RefuseOverwrite("eval", "--confusion", o.Confusion, o.Data.Path, o.Model); err != nil {
+		if err := predict.RefuseOverwrite("eval", "confusion", o.Confusion, o.Data.Path, o.Model); err != nil {
 			return nil, err
 		}
 		if err := fs.CheckWritable(o.Confusion); err != nil {
@@ -145,7 +145,7 @@ func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 		if c, err := newCoverage(e.first); err != nil {
 			return nil, err
 		} else if c == nil {
-			return nil, exitcode.Usagef("eval: --coverage is for data with one label an instance, and %s has several", o.Model)
+			return nil, option.Errorf("eval: ‹coverage› is for data with one label an instance, and %s has several", o.Model)
 		}
 	}
 	if o.Compare != "" && IsModel(o.Compare) {
@@ -192,9 +192,9 @@ func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 // checkReliability refuses a diagram that can't be drawn, before the work begins.
 func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
-		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for --reliability: train with --calibrate, or by a method with a logistic loss", e.first.Options.Method)}
+		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for ‹reliability›: train with ‹calibrate›, or by a method with a logistic loss", e.first.Options.Method)}
 	}
-	if err := predict.RefuseOverwrite("eval", "--reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
+	if err := predict.RefuseOverwrite("eval", "reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
 		return err
 	}
 	return fs.CheckWritable(e.o.Reliability)
@@ -245,9 +245,9 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	}
 	switch {
 	case e.o.ByLevel && s == nil:
-		return exitcode.Usagef("eval: --by-level needs a class structure: add --hierarchy FILE")
+		return option.Errorf("eval: ‹by-level› needs a class structure: add ‹hierarchy=FILE›")
 	case e.o.BySize && known == nil:
-		return exitcode.Usagef("eval: --by-size needs a model, which knows the sizes of the classes in its training data")
+		return option.Errorf("eval: ‹by-size› needs a model, which knows the sizes of the classes in its training data")
 	}
 	e.opts.Ranked, e.opts.At = e.first != nil || e.o.Rankings != "", e.o.At
 	e.opts.ByLevel = s != nil && (e.o.ByLevel || e.o.Everything)
@@ -262,9 +262,9 @@ const fromLabels = "from-labels" // value of Hierarchy: the labels are paths
 func (e *evaluation) structureOfLabels(ctx context.Context) (*taxonomy.Structure, error) {
 	switch separator := e.o.Data.Table.PathSeparator; {
 	case separator == "":
-		return nil, exitcode.Usagef("eval: --hierarchy %s needs --path-separator", fromLabels)
+		return nil, option.Errorf("eval: ‹hierarchy=%s› needs ‹path-separator›", fromLabels)
 	case e.o.Data.Path == fs.Stdin:
-		return nil, exitcode.Usagef("eval: the hierarchy is made of the labels, which takes reading the data twice: give --data a file instead of standard input")
+		return nil, option.Errorf("eval: the hierarchy is made of the labels, which takes reading the data twice: give ‹data› a file instead of standard input")
 	default:
 		var all []string
 		_, err := e.readTruth(ctx, func(dst []int32, names []string) []int32 {

@@ -91,15 +91,15 @@ func TestBrokenRows(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	data := write(t, "d", "a 1:1\n")
 	for want, o := range map[string]Options{
-		"give --model DIR or --pred FILE": {},
+		"give ‹model=DIR› or ‹pred=FILE›": {},
 		"exclude each other":              {Model: "m", Predictions: "p"},
-		"--rank goes with --pred":         {Model: "m", Rankings: "r"},
+		"‹rank› goes with ‹pred›":         {Model: "m", Rankings: "r"},
 		"reads the data twice":            {Predictions: "p", Compare: "q", Data: predict.Input{Path: fs.Stdin}},
-		"--by-level needs a class":        {Predictions: data, ByLevel: true, Data: predict.Input{Path: data}},
-		"--by-size needs a model":         {Predictions: data, BySize: true, Data: predict.Input{Path: data}},
-		"--reliability needs --model":     {Predictions: data, Reliability: "r.svg", Data: predict.Input{Path: data}},
-		"--reliability and --compare":     {Model: "m", Compare: "q", Reliability: "r.svg", Data: predict.Input{Path: data}},
-		"--reliability -: name a file":    {Model: "m", Reliability: "-", Data: predict.Input{Path: data}},
+		"‹by-level› needs a class":        {Predictions: data, ByLevel: true, Data: predict.Input{Path: data}},
+		"‹by-size› needs a model":         {Predictions: data, BySize: true, Data: predict.Input{Path: data}},
+		"‹reliability› needs ‹model›":     {Predictions: data, Reliability: "r.svg", Data: predict.Input{Path: data}},
+		"‹reliability› and ‹compare›":     {Model: "m", Compare: "q", Reliability: "r.svg", Data: predict.Input{Path: data}},
+		"‹reliability=-›: name a file":    {Model: "m", Reliability: "-", Data: predict.Input{Path: data}},
 		"gives no probabilities":          {Model: modeltest.Animals(t, 10), Reliability: "r.svg", Data: predict.Input{Path: data}},
 		"more lines than the data has":    {Predictions: write(t, "p", "a\nb\n"), Data: predict.Input{Path: data}},
 		"no instance in it":               {Predictions: write(t, "p", ""), Data: predict.Input{Path: write(t, "d", "# none\n")}},

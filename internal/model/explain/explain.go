@@ -17,8 +17,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -89,22 +89,22 @@ type Term struct {
 func (o *Options) Check() error {
 	switch {
 	case len(o.Texts) > 0 && o.Data.Path != "":
-		return exitcode.Usagef("explain: --data and the text %q exclude each other", o.Texts[0])
+		return option.Errorf("explain: ‹data› and the text %q exclude each other", o.Texts[0])
 	case len(o.Texts) > 0 && !o.Data.Text:
-		return exitcode.Usagef("explain: unexpected argument %q: %s", o.Texts[0], TextsAre)
+		return option.Errorf("explain: unexpected argument %q: %s", o.Texts[0], TextsAre)
 	case len(o.Texts) == 0 && o.Data.Path == "":
-		return exitcode.Usagef("explain: give an instance: --data FILE and --row N, or --text 'the small dog barked'")
+		return option.Errorf("explain: give an instance: ‹data=FILE› and ‹row=N›, or ‹text='the small dog barked'›")
 	}
 	for _, t := range o.Texts {
 		if strings.TrimSpace(t) == "" {
-			return exitcode.Usagef("explain: a text is empty: %s", TextsAre)
+			return option.Errorf("explain: a text is empty: %s", TextsAre)
 		}
 	}
 	return nil
 }
 
 // TextsAre explains how texts are given.
-const TextsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
+const TextsAre = "texts are arguments beside the switch ‹text›, as in ‹text='the small dog barked'›"
 
 // Run explains the instances in their order.
 func Run(ctx context.Context, o Options, ui progress.Reporter) ([]*Explanation, error) {
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) ([]*Explanation, 
 	defer m.Close()
 	if len(o.Texts) > 0 { // each is a line
 		if m.Text == nil {
-			return nil, exitcode.Usagef("explain: %s was trained on feature vectors: give --data FILE and --row N", m.Dir)
+			return nil, option.Errorf("explain: %s was trained on feature vectors: give ‹data=FILE› and ‹row=N›", m.Dir)
 		}
 		var lines strings.Builder
 		for _, t := range o.Texts {
@@ -170,7 +170,7 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progr
 			}
 		}
 		if err != nil {
-			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no --row %d", format.Counted(int64(seen), "instance", "instances"), o.Row)
+			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no ‹row=%d›", format.Counted(int64(seen), "instance", "instances"), o.Row)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 			return int32(n), nil
 		}
 	}
-	return 0, exitcode.Usagef("explain: --label %s: the model has no such class", format.QuoteIfNeeded(label))
+	return 0, option.Errorf("explain: ‹label=%s›: the model has no such class", format.QuoteIfNeeded(label))
 }
 
 // precisions adds what the model has learned about node n, for an instance with these columns.

@@ -47,7 +47,7 @@ func TestMistakes(t *testing.T) {
 		"exclude each other": func(o *Options) { o.Texts, o.Data.Path = []string{"a"}, "x" },
 		"a text is empty":    func(o *Options) { o.Texts, o.Data.Text = []string{" "}, true },
 		"feature vectors":    func(o *Options) { o.Texts, o.Data.Text = []string{"a"}, true },
-		"no --row 2": func(o *Options) {
+		"no ‹row=2›": func(o *Options) {
 			o.Row, o.Data = 2, predict.Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("car 7:1\n")}}
 		},
 		"has no such class": func(o *Options) {

@@ -32,7 +32,7 @@ func (o *Options) ModelDir() (string, error) {
 		return "", err
 	}
 	if names, _ := fs.ReadDirNames(dir); len(names) > 0 && !o.Force { // Replaceable could list it
-		return "", fs.Inputf(dir, 0, "exists already: choose another --out, or use --force to replace it")
+		return "", fs.Inputf(dir, 0, "exists already: choose another ‹out›, or use ‹force› to replace it")
 	}
 	return dir, nil
 }
@@ -95,7 +95,7 @@ func (s *pruneSearch) run(ctx context.Context) (err error) {
 // try writes a model pruned at t and measures it.
 func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
 	if fs.Exists(s.trial) {
-		return 0, fs.Inputf(s.trial, 0, "exists, and models are tried there: remove it, or choose another --out")
+		return 0, fs.Inputf(s.trial, 0, "exists, and models are tried there: remove it, or choose another ‹out›")
 	}
 	defer func() { _ = fs.RemoveAll(s.trial) }()
 	p := s.p

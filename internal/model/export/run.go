@@ -15,8 +15,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -72,27 +72,27 @@ func (o *Options) Check() error {
 	pruning := o.Format == "model"
 	switch {
 	case o.Out == "":
-		return exitcode.Usagef("export: --out \"\": name a file, a folder with / at its end, or - for standard output")
+		return option.Errorf("export: ‹out=\"\"›: name a file, a folder with / at its end, or - for standard output")
 	case o.What != model.Mean && (o.Format != "text" || o.Threshold != 0):
-		return exitcode.Usagef("export: --what %s goes with --format text, without --threshold", o.What)
+		return option.Errorf("export: ‹what=%s› goes with ‹format=text›, without ‹threshold›", o.What)
 	case o.What != model.Mean && isFolder(o.Out):
-		return exitcode.Usagef("export: --what %s writes one file: name it with --out", o.What)
+		return option.Errorf("export: ‹what=%s› writes one file: name it with ‹out›", o.What)
 	case o.ForceSize && o.Format != "liblinear":
-		return exitcode.Usagef("export: --force-size goes with --format liblinear")
+		return option.Errorf("export: ‹force-size› goes with ‹format=liblinear›")
 	case o.Force && !pruning:
-		return exitcode.Usagef("export: --force goes with --format model")
+		return option.Errorf("export: ‹force› goes with ‹format=model›")
 	case pruning && o.Out == fs.Stdin:
-		return exitcode.Usagef("export: a model is a folder: name it with --out")
+		return option.Errorf("export: a model is a folder: name it with ‹out›")
 	case !pruning && o.Values != "float32":
-		return exitcode.Usagef("export: --values %s goes with --format model", o.Values)
+		return option.Errorf("export: ‹values=%s› goes with ‹format=model›", o.Values)
 	case !pruning && o.Auto:
-		return exitcode.Usagef("export: --threshold auto goes with --format model: give a number")
+		return option.Errorf("export: ‹threshold=auto› goes with ‹format=model›: give a number")
 	case o.Auto && o.Data.Path == "":
-		return exitcode.Usagef("export: --threshold auto measures what pruning costs: add --data FILE with labelled instances")
+		return option.Errorf("export: ‹threshold=auto› measures what pruning costs: add ‹data=FILE› with labelled instances")
 	case o.Data.Path == fs.Stdin:
-		return exitcode.Usagef("export: --data is read several times: give a file instead of standard input")
+		return option.Errorf("export: ‹data› is read several times: give a file instead of standard input")
 	case !o.Auto && o.Data.Path != "":
-		return exitcode.Usagef("export: --data goes with --threshold auto")
+		return option.Errorf("export: ‹data› goes with ‹threshold=auto›")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		return nil, err
 	}
 	defer m.Close()
-	if err := predict.RefuseOverwrite("export", "--out", o.Out, o.Data.Path, o.Model); err != nil {
+	if err := predict.RefuseOverwrite("export", "out", o.Out, o.Data.Path, o.Model); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -189,7 +189,7 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 	var written atomic.Int64
 	if o.Out != fs.Stdin && isFolder(o.Out) {
 		if names, _ := fs.ReadDirNames(o.Out); len(names) > 0 {
-			return fs.Inputf(o.Out, 0, "exists already: choose another --out")
+			return fs.Inputf(o.Out, 0, "exists already: choose another ‹out›")
 		}
 		parts := o.cut(m.Parts())
 		if f.whole {
@@ -259,7 +259,7 @@ const (
 func (o *Options) liblinearFits(s *Source, ui progress.Reporter) error {
 	n := s.LiblinearBytes()
 	if n > refuseBytes && !o.ForceSize {
-		return exitcode.Usagef("export: --format liblinear is dense, and would take at least %s: use npz, safetensors or text, or add --force-size", format.Bytes(n))
+		return option.Errorf("export: ‹format=liblinear› is dense, and would take at least %s: use npz, safetensors or text, or add ‹force-size›", format.Bytes(n))
 	}
 	if n > tellBytes {
 		ui.Note("format liblinear is dense: it takes at least %s", format.Bytes(n))
@@ -276,7 +276,7 @@ func checkBeside(out string, files map[string][]byte) error {
 	for name, content := range files {
 		path := fs.Join(fs.Dir(out), name)
 		if path == fs.Clean(out) {
-			return exitcode.Usagef("export: --out %s is the name of the file that goes beside the weights: choose another", out)
+			return option.Errorf("export: ‹out=%s› is the name of the file that goes beside the weights: choose another", out)
 		}
 		had, err := fs.ReadFile(context.Background(), path)
 		if errors.Is(err, iofs.ErrNotExist) {
@@ -286,7 +286,7 @@ func checkBeside(out string, files map[string][]byte) error {
 			return fs.Explain(path, err)
 		}
 		if !bytes.Equal(had, content) {
-			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an --out in another folder, or a new folder with / at its end", name)
+			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an ‹out› in another folder, or a new folder with / at its end", name)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 )
 
 // Sure finds how deep in the hierarchy an instance's probabilities are sure. A class, with
@@ -34,7 +34,7 @@ type Sure struct {
 // NewSure prepares it for a model with probabilities.
 func NewSure(m *model.Model) (*Sure, error) {
 	if !m.HasProbabilities() {
-		return nil, exitcode.Usagef("%s gives no probabilities: train with --calibrate temperature, isotonic or levels, or by a method with a logistic loss", m.Dir)
+		return nil, option.Errorf("%s gives no probabilities: train with ‹calibrate=temperature›, isotonic or levels, or by a method with a logistic loss", m.Dir)
 	}
 	s := &Sure{of: make([]int32, m.Tree.Len()), joint: !m.Data.MultiLabel() && !m.Form.Sets()}
 	place := map[string]int32{}

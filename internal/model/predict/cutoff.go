@@ -9,8 +9,8 @@ import (
 
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 // Cutoff is how an instance's scores become its labels.
@@ -87,7 +87,7 @@ func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut
 // Predictive makes the rule's scores those of the predictive distribution, or refuses.
 func (r *Rule) Predictive(verb string, m *model.Model) error {
 	if r.fitted() {
-		return exitcode.Usagef("%s: --predictive has scores that the fitted cut-offs of %s are not for: add --cutoff top=K, or --cutoff zero", verb, m.Dir)
+		return option.Errorf("%s: ‹predictive› has scores that the fitted cut-offs of %s are not for: add ‹cutoff=top=K›, or ‹cutoff=zero›", verb, m.Dir)
 	}
 	r.Options.Predictive = true
 	return nil
@@ -110,7 +110,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 		r.kind = cutAbove
 	}
 	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
-		return nil, exitcode.Usagef("%s has no fitted cut-offs: train with --cutoff fit, or use --cutoff rcut=K or a number", m.Dir)
+		return nil, option.Errorf("%s has no fitted cut-offs: train with ‹cutoff=fit›, or use ‹cutoff=rcut=K› or a number", m.Dir)
 	}
 	switch r.kind {
 	case cutAbove:

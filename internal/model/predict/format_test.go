@@ -101,7 +101,7 @@ func TestFormats(t *testing.T) {
 // A table needs to know how many labels a row may have.
 func TestFormatPlaces(t *testing.T) {
 	o := Options{Model: modeltest.Animals(t, 12), Format: "csv", Out: fs.Stdin}
-	for format, want := range map[string]string{"csv": "add --top K", "parquet": "add --top K", "jsonl": ""} {
+	for format, want := range map[string]string{"csv": "add ‹top=K›", "parquet": "add ‹top=K›", "jsonl": ""} {
 		var b bytes.Buffer
 		o.Format, o.Stdout, o.Input = format, &b, Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("cat 2:2 7:4\n")}}
 		_, err := Run(t.Context(), o, progress.Discard{})

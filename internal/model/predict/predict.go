@@ -19,7 +19,7 @@ import (
 	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		return nil, err
 	}
 	defer m.Close()
-	if err := RefuseOverwrite("predict", "--out", o.Out, o.Input.Path, o.Model); err != nil {
+	if err := RefuseOverwrite("predict", "out", o.Out, o.Input.Path, o.Model); err != nil {
 		return nil, err
 	}
 	l := &labels{names: lineNames(m), scores: o.Scores, most: math.MaxInt}
@@ -70,13 +70,13 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	ranked := 1
 	if o.MinProbability > 0 {
 		if o.Top == 0 && !o.Cutoff.IsDefault() {
-			return nil, exitcode.Usagef("predict: --min-probability and --cutoff exclude each other: both say which classes an instance gets")
+			return nil, option.Errorf("predict: ‹min-probability› and ‹cutoff› exclude each other: both say which classes an instance gets")
 		}
 		if l.sure, err = NewSure(m); err != nil {
 			return nil, err
 		}
 		if l.sure.joint && o.Top > 1 {
-			return nil, exitcode.Usagef("predict: --min-probability and --top %d exclude each other: %s gives an instance one label, which is all that --min-probability answers with", o.Top, o.Model)
+			return nil, option.Errorf("predict: ‹min-probability› and ‹top=%d› exclude each other: %s gives an instance one label, which is all that ‹min-probability› answers with", o.Top, o.Model)
 		}
 		l.least, ranked, o.Cutoff = o.MinProbability, m.Terminals(), Best(1)
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		case l.rule.kind == cutRank:
 			l.places = l.rule.rank
 		case o.Format != "jsonl":
-			return nil, exitcode.Usagef("predict: a table has a fixed number of columns, and the rule of %s gives any number of labels: add --top K, or use --format jsonl", o.Model)
+			return nil, option.Errorf("predict: a table has a fixed number of columns, and the rule of %s gives any number of labels: add ‹top=K›, or use ‹format=jsonl›", o.Model)
 		}
 		l.names, l.paths = make([]string, m.Tree.Len()), Paths(m)
 		for n := range l.names {
@@ -168,9 +168,9 @@ func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	case out == fs.Stdin:
 		return nil
 	case data != "" && data != fs.Stdin && fs.Overwrites(out, data):
-		return exitcode.Usagef("%s: %s %s would overwrite --data %s: choose another %[2]s", verb, flag, out, data)
+		return option.Errorf("%s: ‹%s=%s› would overwrite ‹data=%s›: choose another ‹%[2]s›", verb, flag, out, data)
 	case fs.Overwrites(out, modelDir):
-		return exitcode.Usagef("%s: %s %s lies in the model's folder %s: choose another %[2]s", verb, flag, out, modelDir)
+		return option.Errorf("%s: ‹%s=%s› lies in the model's folder %s: choose another ‹%[2]s›", verb, flag, out, modelDir)
 	}
 	return nil
 }

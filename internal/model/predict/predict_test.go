@@ -57,13 +57,13 @@ func TestSpareInput(t *testing.T) {
 	if err := os.WriteFile(data, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := RefuseOverwrite("predict", "--out", filepath.Join(dir, ".", "data"), data, dir+"/model"); err == nil || !strings.Contains(err.Error(), "would overwrite --data") {
+	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, ".", "data"), data, dir+"/model"); err == nil || !strings.Contains(err.Error(), "would overwrite ‹data=") {
 		t.Errorf("the data: %v", err)
 	}
-	if err := RefuseOverwrite("predict", "--out", filepath.Join(dir, "model", "new"), "", dir); err == nil || !strings.Contains(err.Error(), "lies in the model's folder") {
+	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, "model", "new"), "", dir); err == nil || !strings.Contains(err.Error(), "lies in the model's folder") {
 		t.Errorf("in the model: %v", err)
 	}
-	if err := RefuseOverwrite("predict", "--out", filepath.Join(dir, "labels"), data, dir+"/model"); err != nil {
+	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, "labels"), data, dir+"/model"); err != nil {
 		t.Error(err)
 	}
 }

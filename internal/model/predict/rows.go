@@ -12,8 +12,8 @@ import (
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -54,18 +54,18 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	}
 	switch {
 	case m.Data.Strings != "":
-		return nil, exitcode.Usagef("%s was trained on sequences: give them as `taxon ingest --strings %s` makes them", m.Dir, m.Data.Strings)
+		return nil, option.Errorf("%s was trained on sequences: give them as `taxon ingest ‹strings› %s` makes them", m.Dir, m.Data.Strings)
 	case m.Data.Table.HasColumns() && !isTable && !saidText && o.Table.Format != table.Lines:
-		lines := "--data-format lines reads INDEX:VALUE lines, as `taxon vectors` writes them"
+		lines := "‹data-format=lines› reads INDEX:VALUE lines, as `taxon vectors` writes them"
 		if m.Data.Text {
-			lines = "or add --text and give LABEL<TAB>text lines"
+			lines = "or add ‹text› and give LABEL<TAB>text lines"
 		}
-		return nil, exitcode.Usagef("%s was trained on a table, and %s is none by its name: say which it is with "+
-			"--data-format; %s", m.Dir, o.Path, lines)
+		return nil, option.Errorf("%s was trained on a table, and %s is none by its name: say which it is with "+
+			"‹data-format›; %s", m.Dir, o.Path, lines)
 	case m.Data.Text && !o.Text:
-		return nil, exitcode.Usagef("%s was trained on text: add --text and give LABEL<TAB>text lines", m.Dir)
+		return nil, option.Errorf("%s was trained on text: add ‹text› and give LABEL<TAB>text lines", m.Dir)
 	case !m.Data.Text && o.Text:
-		return nil, exitcode.Usagef("%s was trained on feature vectors: leave out --text", m.Dir)
+		return nil, option.Errorf("%s was trained on feature vectors: leave out ‹text›", m.Dir)
 	}
 	p, err := ProjectionOf(m)
 	if err != nil {
@@ -80,7 +80,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, live: o.Live, names: Names{}}
 	if isTable {
 		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
-			return nil, exitcode.Usagef("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
+			return nil, option.Errorf("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
 		}
 		if o.Live {
 			options.Use.Pause = rows.paused
@@ -107,7 +107,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 // Texts for errors: what a model was trained on, and which flags name such columns.
 var (
 	trainedOn   = map[bool]string{true: "text", false: "numbers"}
-	columnFlags = map[bool]string{true: "--text-column", false: "--feature-columns"}
+	columnFlags = map[bool]string{true: "‹text-column›", false: "‹feature-columns›"}
 )
 
 // ProjectionOf maps rows, in the form that the model's training data had, to the model's columns.
@@ -216,7 +216,7 @@ func PassedOver(r *dataset.FileReader) (out []string) {
 		out = append(out, fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", r.Name(), format.Counted(c.EmptyLines, "empty line", "empty lines"), blankRow))
 	}
 	if c.Broken > 0 {
-		out = append(out, fmt.Sprintf("%s: %s passed over, as --skip-broken allows", r.Name(), format.Counted(c.Broken, "broken row", "broken rows")))
+		out = append(out, fmt.Sprintf("%s: %s passed over, as ‹skip-broken› allows", r.Name(), format.Counted(c.Broken, "broken row", "broken rows")))
 	}
 	return out
 }
@@ -261,7 +261,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 		return s, nil
 	}
 	if set.Vocabulary != nil || m.Text != nil {
-		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with --text"), set.Close())
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with ‹text›"), set.Close())
 	}
 	if is, was := set.Source.Strings, m.Data.Strings; is != was {
 		return nil, errors.Join(fs.Inputf(o.Path, 0, "has other features than %s was trained on: %s, not %s", m.Dir, cmp.Or(is, "no strings"), cmp.Or(was, "no strings")), set.Close())

@@ -62,11 +62,11 @@ func TestMinProbability(t *testing.T) {
 		t.Error(got)
 	}
 	plain := modeltest.Animals(t, 10)
-	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--calibrate") {
+	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹calibrate") {
 		t.Errorf("a model without probabilities: %v", err)
 	}
-	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--min-probability and --top 3 exclude each other") {
-		t.Errorf("with --top: %v", err)
+	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹min-probability› and ‹top=3› exclude each other") {
+		t.Errorf("with ‹top›: %v", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -43,18 +43,18 @@ func Vectors(ctx context.Context, o VectorsOptions, ui progress.Reporter) (*Vect
 		return nil, err
 	}
 	defer m.Close()
-	if err := RefuseOverwrite("vectors", "--out", o.Out, o.Input.Path, o.Model); err != nil {
+	if err := RefuseOverwrite("vectors", "out", o.Out, o.Input.Path, o.Model); err != nil {
 		return nil, err
 	}
 	if o.Words != "" {
-		if err := RefuseOverwrite("vectors", "--words", o.Words, o.Input.Path, o.Model); err != nil {
+		if err := RefuseOverwrite("vectors", "words", o.Words, o.Input.Path, o.Model); err != nil {
 			return nil, err
 		}
 		if o.Words == o.Out {
-			return nil, exitcode.Usagef("vectors: --words %s and --out are the same file: choose another --words", o.Words)
+			return nil, option.Errorf("vectors: ‹words=%s› and ‹out› are the same file: choose another ‹words›", o.Words)
 		}
 		if m.Text == nil {
-			return nil, exitcode.Usagef("vectors: --words: %s was trained on vectors, and has no words", o.Model)
+			return nil, option.Errorf("vectors: ‹words›: %s was trained on vectors, and has no words", o.Model)
 		}
 		if err := writeWords(o.Words, o.Stdout, m); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
@@ -25,7 +26,10 @@ type UI struct {
 	mu    sync.Mutex
 	w     io.Writer
 	live  bool
-	Quiet bool          // no progress and no notes; warnings stay
+	Quiet bool // no progress and no notes; warnings stay
+	// Options writes the options within notes and warnings. New sets it to [option.Flags].
+	Options func(text string) string
+
 	plain time.Duration // between plain lines
 	width func() int
 	now   func() time.Time
@@ -42,7 +46,7 @@ const (
 
 // New writes to w, live if w is a terminal that can redraw a line.
 func New(w io.Writer) *UI {
-	u := &UI{w: w, plain: plainEvery, now: time.Now, width: func() int { return Width }}
+	u := &UI{w: w, Options: option.Flags, plain: plainEvery, now: time.Now, width: func() int { return Width }}
 	u.tick = func(every time.Duration) (<-chan time.Time, func()) {
 		t := time.NewTicker(every)
 		return t.C, t.Stop
@@ -120,7 +124,7 @@ func (u *UI) say(lead, text string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.erase()
-	fmt.Fprintf(u.w, "%s%s\n", lead, format.Safe(strings.TrimRight(fmt.Sprintf(text, args...), "\n")))
+	fmt.Fprintf(u.w, "%s%s\n", lead, format.Safe(u.Options(strings.TrimRight(fmt.Sprintf(text, args...), "\n"))))
 }
 
 // Close ends the open progress line, if any.

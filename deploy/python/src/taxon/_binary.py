@@ -19,7 +19,11 @@ from ._errors import TaxonError
 
 __all__ = ["binary", "orderly", "run", "workspace"]
 
+_OPTION = re.compile("‹([A-Za-z][A-Za-z0-9-]*)(?:=([^‹›]*))?›")  # as the binary marks one in a text
 _USAGE = 2  # exit status: the command line or the input is wrong
+# Options that the package names otherwise than by _ for -.
+_PARAMETERS = {"seed": "random_state", "threads": "n_jobs"}
+
 _PATIENCE = 20.0  # seconds for a training to end by itself after Ctrl-C
 
 
@@ -89,7 +93,8 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, e
     # A group of its own: Ctrl-C reaches Python alone, which then ends the training. Standard input ends with Python.
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                encoding="utf-8", start_new_session=True,
-                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ, "TAXON_ENDS_WITH_STDIN": "1"})
+                               env={"TAXON_PROGRESS_EVERY": "1", **os.environ, "TAXON_ENDS_WITH_STDIN": "1",
+                                    "TAXON_MARK_OPTIONS": "1"})
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     answer = process.stdout
     lines: list[str] = []
@@ -119,7 +124,7 @@ def run(args: Sequence[str], *, progress: Callable[[str], None] | None = None, e
     process.stderr.close()
     answer.close()
     problem = ""
-    for line in lines:
+    for line in map(_named, lines):
         if line.startswith("taxon: warning: stopped by ") or expected is not None and line.startswith(f"taxon: warning: {expected}"):
             continue  # the report says it, and the estimator warns
         if line.startswith("taxon: warning: "):
@@ -146,6 +151,17 @@ def _read(stream: Any, lines: list[str], progress: Callable[[str], None] | None,
                 failed.append(e)
         else:
             lines.append(line)
+
+
+def _named(text: str) -> str:
+    """Options as parameters: ``‹label-loss=delta›`` is ``label_loss=delta``, but a flag in a command of taxon."""
+    def parameter(m: re.Match[str]) -> str:
+        return f"{_PARAMETERS.get(m[1], m[1].replace('-', '_'))}={m[2] or ''}"
+
+    parts = re.split(r"(`taxon [^`]*`)", text)
+    parts[1::2] = [_OPTION.sub(lambda m: f"--{m[1]}" + (f" {m[2]}" if m[2] is not None else ""), p) for p in parts[1::2]]
+    parts[::2] = [_OPTION.sub(parameter, p) for p in parts[::2]]
+    return "".join(parts)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -14,8 +14,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/hadoop/mapreduce"
 	"taxon/internal/model"
-	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -123,7 +123,7 @@ func slotsFor(plan *taxonv1.Plan) int {
 func AboutOptions(verb string, err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) && in.Path == "" {
-		return exitcode.Usagef("%s: %w", verb, err)
+		return option.Errorf("%s: %w", verb, err)
 	}
 	return err
 }
@@ -136,8 +136,7 @@ func EndedDocument(report *model.Report, err error) func(string, *taxonv1.JobSta
 		if err != nil {
 			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_FAILED), format.OneLine(err.Error())
 		}
-		var status *exitcode.Error
-		if jobs.IsCancelled(err) || errors.As(err, &status) && status.Code == exitcode.Interrupted {
+		if jobs.IsCancelled(err) || errors.Is(err, jobs.ErrInterrupted) {
 			doc.State, doc.Error = jobs.StateName(taxonv1.JobState_JOB_STATE_CANCELLED), ""
 		}
 		return doc

@@ -220,9 +220,9 @@ func (d *driver) report() any {
 	}{known(SumRHat), known(SumESS), d.Figures[SumKept], d.Figures[SumDraws], d.Figures[SumAccepted] / d.Figures[SumIterations], d.Figures[SumGradients], d.Figures[SumDiverged], ""}
 	switch {
 	case r.RHat == nil:
-		r.Warning = "the chains have too few draws to tell whether they agree: predictions may be far from the posterior's; give more --iterations"
+		r.Warning = "the chains have too few draws to tell whether they agree: predictions may be far from the posterior's; give more iterations"
 	case !d.agree():
-		r.Warning = fmt.Sprintf("the chains do not agree yet: R-hat is up to %.3f, above %g; give more --iterations", *r.RHat, Agreed)
+		r.Warning = fmt.Sprintf("the chains do not agree yet: R-hat is up to %.3f, above %g; give more iterations", *r.RHat, Agreed)
 	}
 	return r
 }

@@ -106,13 +106,13 @@ func (Method) Check(p *method.Problem) error {
 	s, err := SettingsOf(p.Spec.GetOptions())
 	errs := []error{err, OneLabelEach(p.Spec.GetData())}
 	if err == nil && s.Iterations <= s.BurnIn {
-		errs = append(errs, fmt.Errorf("burn-in %d of %d iterations leaves no draw: give fewer, or more --iterations", s.BurnIn, s.Iterations))
+		errs = append(errs, fmt.Errorf("burn-in %d of %d iterations leaves no draw: give fewer, or more ‹iterations›", s.BurnIn, s.Iterations))
 	}
 	switch {
 	case p.Tree.IsGraph():
-		errs = append(errs, fmt.Errorf("method %s sums coefficients along the paths of a tree, which a graph has not: give --hierarchy a tree, or read it as one with --dag first-parent", Name))
+		errs = append(errs, fmt.Errorf("method %s sums coefficients along the paths of a tree, which a graph has not: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", Name))
 	case p.Spec.GetStructure() == nil:
-		errs = append(errs, fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, mlr is the soft-max)", Name))
+		errs = append(errs, fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, mlr is the soft-max)", Name))
 	case len(p.Tree.Terminals()) < 2:
 		errs = append(errs, errors.New("the structure has one class: there is nothing to choose between"))
 	}
@@ -173,7 +173,7 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		StoreSweep:  values, StoreJob: 2 * values, StoreLocal: 2 * values, TrafficSweep: 2 * values,
 		Dense:     true,
 		SlotHolds: fmt.Sprintf("a chain's draws of the coefficients of %d nodes over %d features", plan.Nodes, d.GetFeatures()),
-		Less:      "--keep-draws",
+		Less:      "‹keep-draws›",
 		Sweeps:    int(min(sweeps, math.MaxInt32)),
 	}
 	step := visitSeconds*float64(d.GetNonzeros()+d.GetInstances())*float64(plan.Terminals) + entrySeconds*float64(entries)

@@ -60,7 +60,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		means, rounds, visits = 2*means, 2*rounds, 2*visits
 		slot = min(leaves, blockLeaves) * (boundPerColumn*vector + 8*boundPerRow*rows)
 		if settings.Covariance == Full {
-			less = "--covariance diagonal"
+			less = "‹covariance=diagonal›"
 			visits += fullRounds * float64(leaves) * math.Pow(float64(columns), 3)
 			slot = boundPerColumn*vector + 8*boundPerRow*rows + min(leaves, blockLeaves)*4*vector + covarianceBytes(data)
 			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)

@@ -144,7 +144,7 @@ func covarianceBytes(d *taxonv1.Data) uint64 {
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() {
-		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with --dag first-parent", m)
+		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with ‹dag=first-parent›", m)
 	}
 	errs := []error{m.checkClasses(p)}
 	s, err := SettingsOf(p.Spec.GetOptions())
@@ -152,7 +152,7 @@ func (m Method) Check(p *method.Problem) error {
 		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
 	}
 	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
-		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give --covariance diagonal", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give ‹covariance=diagonal›", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
 	}
 	if s.Scale != ScalePaper && m.variant() == "m2" {
 		errs = append(errs, fmt.Errorf("prior-scale %s goes with hblr-m1 and hblr-m3: hblr-m2 has a prior for each feature; leave it out", s.Scale))
@@ -171,7 +171,7 @@ func (m Method) Check(p *method.Problem) error {
 
 // OneLabelEach refuses data whose instances do not all have exactly one label.
 func OneLabelEach(d *taxonv1.Data) error {
-	return method.OneLabelEach(d, "likelihood "+Softmax, "--likelihood binary")
+	return method.OneLabelEach(d, "likelihood "+Softmax, "‹likelihood=binary›")
 }
 
 // checkClasses reports leaves whose prior would be infinite.
@@ -196,7 +196,7 @@ func (m Method) checkClasses(p *method.Problem) error {
 	}
 	switch {
 	case empty > 0:
-		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave --prune none out", which, empty, m)
+		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave ‹prune=none› out", which, empty, m)
 	case full > 0:
 		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is nothing to tell apart", which, m)
 	}

@@ -69,7 +69,7 @@ func (Method) Options() []method.Option {
 func (Method) Check(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s searches labelings of a tree, which a graph is not: give --hierarchy a tree, or read it as one with --dag first-parent", Name)
+		return fmt.Errorf("method %s searches labelings of a tree, which a graph is not: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", Name)
 	case len(Microlabels(p.Tree)) < 2:
 		return fmt.Errorf("method %s has vectors of edges, and this structure has none", Name)
 	}

@@ -87,9 +87,9 @@ func (m Method) Options() []method.Option {
 func (m Method) Check(p *method.Problem) error {
 	switch {
 	case m.OnTree && p.Tree.IsGraph():
-		return fmt.Errorf("method %s needs a tree: give --hierarchy one, or read a hierarchy in which nodes have several parents as one with --dag first-parent", TreeName)
+		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several parents as one with ‹dag=first-parent›", TreeName)
 	case m.OnTree && p.Spec.GetStructure() == nil:
-		return fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, mlr is the soft-max)", TreeName)
+		return fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, mlr is the soft-max)", TreeName)
 	case !m.OnTree:
 		if err := method.NoStructure(Name, p); err != nil {
 			return err

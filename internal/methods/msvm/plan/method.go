@@ -128,9 +128,9 @@ func (m Method) Check(p *method.Problem) error {
 func (m Method) checkTree(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s needs a tree: give --hierarchy one, or read a hierarchy in which nodes have several parents as one with --dag first-parent", m)
+		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several parents as one with ‹dag=first-parent›", m)
 	case p.Spec.GetStructure() == nil:
-		return fmt.Errorf("method %s needs a hierarchy: give --hierarchy FILE (without one, msvm is the multi-class SVM)", m)
+		return fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, msvm is the multi-class SVM)", m)
 	case len(families(p.Tree)) == 0:
 		return errors.New("the structure has no node with two children: there is nothing to choose between")
 	}

@@ -141,7 +141,7 @@ func TestProcess(t *testing.T) {
 		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots) >= e.Process(slots, 8) || e.Needs(slots) <= e.Worker(slots) {
 			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots), e.Worker(slots))
 		}
-		if fit := e.Fitting(e.Needs(slots)); fit != fmt.Sprintf("--slots %d, which fit the memory it has", slots) {
+		if fit := e.Fitting(e.Needs(slots)); fit != fmt.Sprintf("‹slots=%d›, which fit the memory it has", slots) {
 			t.Errorf("%d slots: %s", slots, fit)
 		}
 	}

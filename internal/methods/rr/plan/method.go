@@ -89,7 +89,7 @@ var options = []method.Option{
 	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true, OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
 		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize, jobspec.EdgesDepth}},
 	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree}, Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
+		Help: "graphs: what ‹C› weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
 	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero}, Group: method.GroupMethod, On: method.Structured,
 		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}, Ladder: []string{jobspec.BiasZero}},
 	method.GapWanted,
@@ -119,7 +119,7 @@ func (n named) Check(p *method.Problem) error {
 // NoGap implements method.Warner.
 func (n named) NoGap(spec *taxonv1.JobSpec) error {
 	if uncertified(spec) {
-		return errors.New("anchor 0: must be above 0, as without an anchor there is no gap to train to")
+		return errors.New("‹anchor=0›: must be above 0, as without an anchor there is no gap to train to")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (n named) NoGap(spec *taxonv1.JobSpec) error {
 // Warnings implements method.Warner.
 func (n named) Warnings(p *method.Problem) []string {
 	if n.logistic() && uncertified(p.Spec) {
-		return []string{"with --anchor 0 and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at --max-sweeps; an anchor above 0 (default 0.01) gives it one, and a certificate"}
+		return []string{"with ‹anchor=0› and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at ‹max-sweeps›; an anchor above 0 (default 0.01) gives it one, and a certificate"}
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (m td) Options() []method.Option {
 func (m td) Check(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s descends from a root, and a graph has none: give --hierarchy a tree, or read it as one with --dag first-parent", m.name)
+		return fmt.Errorf("method %s descends from a root, and a graph has none: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", m.name)
 	case !m.nested() && len(m.newPlan(p.Tree).Node) == 0:
 		return fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between")
 	}

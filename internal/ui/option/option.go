@@ -1,0 +1,92 @@
+// Package option lets code speak of the options that a user gave without knowing how that user
+// writes them. A text names an option as ‹cutoff›, and with a value as ‹cutoff=0.5›. Whoever shows
+// the text renders it: the command line as --cutoff 0.5, HTTP and Python's package as cutoff=0.5.
+package option
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// named is an option within a text: its name, and its value with the sign before it, if it has one.
+var named = regexp.MustCompile(`‹([A-Za-z][A-Za-z0-9-]*)(=[^‹›]*)?›`)
+
+// Value is an option and its value within a text.
+func Value(name string, value any) string { return fmt.Sprintf("‹%s=%v›", name, value) }
+
+// Flags writes the options within a text as flags of the command line.
+func Flags(text string) string {
+	if !strings.Contains(text, "‹") {
+		return text
+	}
+	return named.ReplaceAllStringFunc(text, func(s string) string {
+		name, value := parse(s)
+		if value == "" {
+			return "--" + name
+		}
+		return "--" + name + " " + value[1:]
+	})
+}
+
+// command is a command line within a text, which is written with flags everywhere.
+var command = regexp.MustCompile("`taxon [^`]*`")
+
+// Names writes the options within a text by their names, for a user who fills in fields.
+func Names(text string) string {
+	text = command.ReplaceAllStringFunc(text, Flags)
+	return named.ReplaceAllStringFunc(text, func(s string) string {
+		name, value := parse(s)
+		return name + value
+	})
+}
+
+// parse takes a name and a value, which begins with =, out of a match of named.
+func parse(match string) (name, value string) {
+	parts := named.FindStringSubmatch(match)
+	return parts[1], parts[2]
+}
+
+// Error says what is wrong with options, or with the input that they name. Only the user can mend it:
+// the same call fails again.
+type Error struct {
+	// Lines are the mistakes that Join put together. It is nil for an error that Errorf made.
+	Lines []string
+
+	msg string
+	err error
+}
+
+func (e *Error) Error() string { return e.msg }
+
+// Unwrap returns the cause, which may be nil.
+func (e *Error) Unwrap() error { return e.err }
+
+// Errorf makes an Error. A %w in the format becomes its cause.
+func Errorf(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &Error{msg: err.Error(), err: errors.Unwrap(err)}
+}
+
+// Join makes one Error of several. It returns nil if all of them are nil.
+func Join(errs ...error) error {
+	var lines []string
+	for _, err := range errs {
+		if e := (*Error)(nil); errors.As(err, &e) && e.Lines != nil {
+			lines = append(lines, e.Lines...)
+		} else if err != nil {
+			lines = append(lines, err.Error())
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return &Error{Lines: lines, msg: strings.Join(lines, "; "), err: errors.Join(errs...)}
+}
+
+// Is says whether an Error caused err.
+func Is(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}
