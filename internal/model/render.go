@@ -44,7 +44,7 @@ func (m *Model) render(ctx context.Context, w io.Writer, first, last, threads in
 		bytes       []byte
 	}
 	at := first
-	return inOrder(ctx, threads, func(c *chunk) (bool, error) {
+	err := inOrder(ctx, threads, func(c *chunk) (bool, error) {
 		c.first, c.last = at, min(at+renderChunk, last)
 		at = c.last
 		return c.first < c.last, nil
@@ -60,6 +60,10 @@ func (m *Model) render(ctx context.Context, w io.Writer, first, last, threads in
 		_, err := w.Write(c.bytes)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return m.Whole()
 }
 
 // Parts divides the nodes into ranges for an export in parts: its weight shards, or ranges of
