@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -143,7 +144,7 @@ func (s *Store) create(h segment.Head) (*segment.File, error) {
 	if b := s.spares.take(); b != nil {
 		return b.Create(s.segments(), h)
 	}
-	return segment.Create(s.segments(), h)
+	return segment.Create(vfs.OS, s.segments(), h)
 }
 
 func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -94,9 +94,7 @@ func (s *scanner) sum(n int64) (sum uint32, err error) {
 // number. highest is the highest number of any file. One whose head a crash has cut is
 // removed, as nothing in it can have been acknowledged; another that can't be read is put
 // aside under a longer name, as if its values had never been there. Blank files are removed.
-func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
-
-func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
+func OpenAll(fs vfs.FS, dir string) (files []*File, highest uint64, err error) {
 	defer func() {
 		if err != nil {
 			for _, f := range files {
@@ -105,16 +103,16 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 			files = nil
 		}
 	}()
-	if err := errors.Join(os.MkdirAll(dir, 0o700), SyncDir(filepath.Dir(dir))); err != nil {
+	if err := errors.Join(vfs.MkdirAll(fs, dir, 0o700), vfs.SyncDir(fs, filepath.Dir(dir))); err != nil {
 		return nil, 0, err
 	}
-	entries, err := os.ReadDir(dir) // sorted by name, which is by number
+	entries, err := fs.ReadDir(dir) // sorted by name, which is by number
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == blankSuffix {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			if err := fs.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return files, 0, err
 			}
 			continue
@@ -128,12 +126,12 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 		if filepath.Ext(path) != suffix {
 			continue
 		}
-		f, err := open(path, sync)
+		f, err := Open(fs, path)
 		switch {
 		case err == nil:
 			files = append(files, f)
 		case errors.Is(err, store.ErrCorrupt), errors.Is(err, io.EOF):
-			if err := renameAside(path); err != nil {
+			if err := renameAside(fs, path); err != nil {
 				return files, 0, err
 			}
 		default:
@@ -143,15 +141,15 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 	return files, highest, nil
 }
 
-func renameAside(path string) error {
-	info, err := os.Stat(path)
+func renameAside(fs vfs.FS, path string) error {
+	info, err := fs.Stat(path)
 	if err != nil {
 		return err
 	}
 	if info.Size() <= maxHead {
-		return os.Remove(path)
+		return fs.Remove(path)
 	}
-	if err := os.Rename(path, path+damagedSuffix); err != nil {
+	if err := fs.Rename(path, path+damagedSuffix); err != nil {
 		return fmt.Errorf("put a damaged segment aside: %w", err)
 	}
 	return nil

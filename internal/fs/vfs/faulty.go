@@ -4,6 +4,7 @@ import (
 	"errors"
 	iofs "io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 )
@@ -119,9 +120,15 @@ func (f *Faulty) Remove(name string) error {
 	return f.fs.Remove(name)
 }
 
-// RemoveAll implements FS.
+// RemoveAll implements FS. One that fails has removed half of what is in a folder.
 func (f *Faulty) RemoveAll(name string) error {
+	met := f.Met()
 	if err := f.call("remove", name, false); err != nil {
+		if list, _ := f.fs.ReadDir(name); !met {
+			for _, e := range list[:len(list)/2] {
+				_ = f.fs.RemoveAll(filepath.Join(name, e.Name()))
+			}
+		}
 		return err
 	}
 	return f.fs.RemoveAll(name)
