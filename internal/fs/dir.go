@@ -162,7 +162,8 @@ func (d *OutDir) Join(name string) string { return filepath.Join(d.work, name) }
 
 // Create makes a new file in the working folder. Close it with vfs.CloseSynced.
 func (d *OutDir) Create(name string) (vfs.File, error) {
-	return d.disk.OpenFile(d.Join(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := d.disk.OpenFile(d.Join(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	return f, Explain(d.name, err)
 }
 
 // Write makes a new file in the working folder, which is on disk when Write returns.
@@ -171,10 +172,19 @@ func (d *OutDir) Write(name string, data []byte) error {
 }
 
 // Open opens a file of the working folder for reading.
-func (d *OutDir) Open(name string) (vfs.File, error) { return d.disk.Open(d.Join(name)) }
+func (d *OutDir) Open(name string) (vfs.File, error) {
+	f, err := d.disk.Open(d.Join(name))
+	return f, Explain(d.name, err)
+}
+
+// Remove removes a file of the working folder.
+func (d *OutDir) Remove(name string) error { return Explain(d.name, d.disk.Remove(d.Join(name))) }
 
 // Names lists the names in the working folder, sorted.
-func (d *OutDir) Names() ([]string, error) { return namesIn(d.disk, d.work) }
+func (d *OutDir) Names() ([]string, error) {
+	names, err := namesIn(d.disk, d.work)
+	return names, Explain(d.name, err)
+}
 
 // Commit publishes the folder. The files in it must be closed and synced.
 func (d *OutDir) Commit() error {

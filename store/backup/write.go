@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -59,14 +59,22 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	m = &Manifest{Job: spec.Job, Parts: make([]File, len(parts))}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
 	for i, infos := range parts {
 		for _, in := range infos {
 			m.Values++
 			m.Bytes += in.Bytes
 		}
 		m.Parts[i] = File{Name: fmt.Sprintf("part-%05d", i), Values: uint64(len(infos))}
+	}
+	for _, e := range spec.Extra {
+		m.Extra = append(m.Extra, File{Name: e.Name})
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, infos := range parts {
 		g.Go(func() error {
 			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return store.SnapshotListed(gctx, w, src, infos) })
 		})
@@ -74,15 +82,10 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for _, e := range spec.Extra {
-		f := File{Name: e.Name}
-		if err := writeFile(dir, &f, func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
+	for i, e := range spec.Extra {
+		if err := writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
 			return nil, err
 		}
-		m.Extra = append(m.Extra, f)
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
 	}
 	body, err := m.encode()
 	if err != nil {
@@ -97,9 +100,6 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 
 // writeFile writes a file and notes its size and checksum.
 func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
-	if err := checkName(f.Name); err != nil {
-		return fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
-	}
 	out, err := dir.Create(f.Name)
 	if err != nil {
 		return err
@@ -141,15 +141,15 @@ func Local(path string) (Dir, error) {
 type localDir struct{ *fs.OutDir }
 
 func (d localDir) Create(name string) (io.WriteCloser, error) {
-	f, err := os.Create(d.Join(name))
+	f, err := d.OutDir.Create(name)
 	if err != nil {
-		return nil, fs.Explain(d.Name(), err)
+		return nil, err
 	}
 	return &localFile{f, d.Name()}, nil
 }
 
 type localFile struct {
-	f   *os.File
+	f   vfs.File
 	dir string // as the user named it
 }
 
@@ -159,7 +159,7 @@ func (f *localFile) Write(p []byte) (int, error) {
 }
 
 func (f *localFile) Close() error {
-	return fs.Explain(f.dir, errors.Join(f.f.Sync(), f.f.Close()))
+	return fs.Explain(f.dir, vfs.CloseSynced(f.f, nil))
 }
 
 const (

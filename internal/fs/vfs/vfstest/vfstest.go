@@ -4,6 +4,7 @@ package vfstest
 
 import (
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -67,4 +68,46 @@ func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.F
 		t.Fatal("no call could fail: does the code use the file system that it is given?")
 	}
 	t.Log(fmt.Sprintf("%d runs, each looked at after %d crashes", runs, len(vfs.Losses)))
+}
+
+// Publishes checks code that publishes a folder in place of an older one, by Sweep: at each moment the
+// folder is as old left it or as next leaves it, the latter once next has returned nil, and next can be
+// called again. aside is the name of a file that does no harm in the folder.
+func Publishes(t *testing.T, dir, aside string, old, next func(fs vfs.FS) error) {
+	t.Helper()
+	content := func(fs vfs.FS) string {
+		list, err := fs.ReadDir(dir)
+		out := fmt.Sprint(err)
+		for _, e := range list {
+			if e.Name() != aside {
+				data, err := vfs.ReadFile(fs, filepath.Join(dir, e.Name()))
+				out += fmt.Sprintf(" %s: %x %v", e.Name(), data, err)
+			}
+		}
+		return out
+	}
+	clean := vfs.NewMem()
+	if err := old(clean); err != nil {
+		t.Fatal(err)
+	}
+	before := content(clean)
+	if err := next(clean); err != nil {
+		t.Fatal(err)
+	}
+	after := content(clean)
+	if before == after {
+		t.Fatal("the two folders are the same")
+	}
+	Sweep(t, old, next, func(fs vfs.FS, err error) error {
+		if got := content(fs); got != after && (got != before || err == nil) {
+			return fmt.Errorf("after %v the folder holds %s", err, got)
+		}
+		if err := next(fs); err != nil {
+			return fmt.Errorf("once more: %w", err)
+		}
+		if got := content(fs); got != after {
+			return fmt.Errorf("once more, and the folder holds %s", got)
+		}
+		return nil
+	})
 }
