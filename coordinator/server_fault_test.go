@@ -14,6 +14,7 @@ import (
 	"taxon/coordinator"
 	"taxon/coordinator/journal"
 	"taxon/coordinator/machine"
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 	"taxon/worker"
@@ -147,7 +148,7 @@ func TestServerRestarts(t *testing.T) {
 		if life > 100 {
 			t.Fatal("the job does not end")
 		}
-		journal, snapshot, records, err := journal.Open(dir)
+		journal, snapshot, records, err := journal.Open(vfs.OS, dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,9 +4,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
+	iofs "io/fs"
 	"path/filepath"
 	"strings"
+
+	"taxon/internal/fs/vfs"
 )
 
 // IDFile is the name of the file in a shard's folder that holds its id.
@@ -15,20 +17,20 @@ const IDFile = "shard.id"
 // idHead begins the file. The number is its version.
 const idHead = "taxon-shard 1 "
 
-// ShardID returns the id of the shard in a folder, which must exist. The id decides which values
+// ShardID returns the id of the shard in a folder of fs, which must exist. The id decides which values
 // are placed on the shard, so it stays with the data wherever they are served from. The first call
 // makes it: want, or a random id if want is empty. A later want that is neither empty nor equal to
 // the id is ErrInvalid. Ids obey the rule of job ids.
-func ShardID(dir, want string) (string, error) {
+func ShardID(fs vfs.FS, dir, want string) (string, error) {
 	if want != "" {
 		if err := ValidateJob(want); err != nil {
 			return "", fmt.Errorf("shard id: %w", err)
 		}
 	}
 	path := filepath.Join(dir, IDFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return makeID(dir, path, want)
+	b, err := vfs.ReadFile(fs, path)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return makeID(fs, path, want)
 	}
 	if err != nil {
 		return "", fmt.Errorf("shard id: %w", err)
@@ -47,32 +49,12 @@ func ShardID(dir, want string) (string, error) {
 func idText(id string) string { return fmt.Sprintf("%s%s %08x\n", idHead, id, Checksum([]byte(id))) }
 
 // makeID makes the file, with a random id if id is empty.
-func makeID(dir, path, id string) (string, error) {
+func makeID(fs vfs.FS, path, id string) (string, error) {
 	if id == "" {
 		id = "shard-" + strings.ToLower(rand.Text()[:16])
 	}
-	if err := writeID(dir, path, id); err != nil {
+	if err := vfs.WriteFile(fs, path, []byte(idText(id)), 0o644); err != nil {
 		return "", fmt.Errorf("shard id: %w", err)
 	}
 	return id, nil
-}
-
-// writeID writes the file atomically and durably.
-func writeID(dir, path, id string) error {
-	f, err := os.CreateTemp(dir, "."+IDFile+".*.part")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(idText(id))
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

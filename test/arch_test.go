@@ -41,6 +41,7 @@ var storeys = []storey{
 	{"models", []string{"internal/model/..."}},
 	{"data", []string{"internal/data/..."}},
 	{"foundations", []string{"proto/...", "coordinator/journal", "internal/fs/...", "internal/linalg/...", "internal/ui/...", "internal/retry"}},
+	{"disk", []string{"internal/fs/vfs/..."}},
 }
 
 // walls are what a package may not import although it lies lower, and why.
@@ -121,7 +122,7 @@ var thirdParty = map[string][]string{
 	"golang.org/x/text":                {"internal/data/lint", "internal/data/dataset"},
 	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/export", "internal/hadoop/mapreduce", "internal/model", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/app/serve"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
+	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/fs/vfs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
 }
 
 // maths are the packages that compute, and machines those that decide: both give the same for the

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"taxon/internal/fs/vfs"
 )
 
 // Journal keeps records in order. All methods may be called from several goroutines. After an error
@@ -61,17 +63,19 @@ var ErrDamaged = errors.New("journal is damaged")
 // File is a Journal in one file. Concurrent Syncs share one fsync.
 type File struct {
 	*Group
+	fs   vfs.FS
 	dir  string
-	lock *os.File
-	// file is positioned at its end.
-	file *os.File
+	lock vfs.File
+	file vfs.File
+	// end is the size of the file, where the next write goes.
+	end int64
 }
 
-// Open opens or creates the journal in dir. It returns what the journal holds: a snapshot, nil if
-// there is none, and the records after it. An entry that is cut short at the end of the file was
-// never acknowledged, and is removed. Other damage is an error that wraps ErrDamaged.
-func Open(dir string) (j *File, snapshot []byte, records [][]byte, err error) {
-	j = &File{dir: dir}
+// Open opens or creates the journal in dir, a folder of fs. It returns what the journal holds: a
+// snapshot, nil if there is none, and the records after it. An entry that is cut short at the end of
+// the file was never acknowledged, and is removed. Other damage is an error that wraps ErrDamaged.
+func Open(fs vfs.FS, dir string) (j *File, snapshot []byte, records [][]byte, err error) {
+	j = &File{fs: fs, dir: dir}
 	if err := j.open(); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
@@ -83,23 +87,24 @@ func Open(dir string) (j *File, snapshot []byte, records [][]byte, err error) {
 	return j, snapshot, records, nil
 }
 
-// open takes the lock and opens the file.
+// open takes the lock, as two coordinators on one journal would tear it, and opens the file.
 func (j *File) open() (err error) {
-	if err = os.MkdirAll(j.dir, 0o700); err != nil {
+	if err = vfs.MkdirAll(j.fs, j.dir, 0o700); err != nil {
 		return err
 	}
 	path := filepath.Join(j.dir, fileName)
-	if j.lock, err = lockDir(path + ".lock"); err != nil {
+	if j.lock, err = vfs.LockFile(j.fs, path+".lock", 0o600); errors.Is(err, vfs.ErrLocked) {
+		return fmt.Errorf("%s.lock: another coordinator works with this folder: stop it, or use another folder", path)
+	} else if err != nil {
 		return err
 	}
-	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if j.file, err = j.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return errors.Join(err, j.lock.Close())
 	}
 	return nil
 }
 
-// load reads the file, removes an incomplete last entry, and positions the file at its end. size is
-// its length.
+// load reads the file and removes an incomplete last entry. size is its length.
 func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error) {
 	data, err := io.ReadAll(j.file)
 	if err != nil {
@@ -109,21 +114,19 @@ func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
-	err = errors.Join(j.file.Truncate(size), seek(j.file, size))
+	err = j.file.Truncate(size)
 	if err == nil && size == 0 { // durable before anything is appended: later no file begins otherwise
-		_, err = j.file.WriteString(magic)
 		size = int64(len(magic))
+		_, err = j.file.WriteAt([]byte(magic), 0)
 	}
-	if err := errors.Join(err, j.file.Sync(), syncDir(j.dir)); err != nil {
+	if err == nil {
+		err = errors.Join(j.file.Sync(), vfs.SyncDir(j.fs, j.dir))
+	}
+	if err != nil {
 		return nil, nil, 0, fmt.Errorf("journal: %w", err)
 	}
+	j.end = size
 	return snapshot, records, size, nil
-}
-
-// seek positions a file at an offset from its start.
-func seek(f *os.File, at int64) error {
-	_, err := f.Seek(at, io.SeekStart)
-	return err
 }
 
 // Encode returns the file of a journal that holds a snapshot only. A nil snapshot gives an empty
@@ -225,55 +228,37 @@ func appendEntry(out []byte, kind byte, body []byte) []byte {
 
 // write is the medium's Write: it appends entries and makes them durable.
 func (j *File) write(entries []byte) error {
-	if _, err := j.file.Write(entries); err != nil {
+	if _, err := j.file.WriteAt(entries, j.end); err != nil {
 		return err
 	}
+	j.end += int64(len(entries))
 	return j.file.Sync()
 }
 
 // replace is the medium's Replace. It writes the snapshot into a second file and renames it.
 func (j *File) replace(snapshot []byte) error {
-	file, err := writeSnapshot(j.dir, snapshot)
+	path := filepath.Join(j.dir, fileName)
+	file, err := j.fs.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_ = j.file.Close() // all that it holds is in the snapshot
-	j.file = file
-	return nil
-}
-
-// close closes the file and releases the lock.
-func (j *File) close() error { return errors.Join(j.file.Close(), j.lock.Close()) }
-
-// writeSnapshot replaces the journal in dir by one that holds a snapshot only.
-func writeSnapshot(dir string, snapshot []byte) (file *os.File, err error) {
-	path := filepath.Join(dir, fileName)
-	file, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = file.Write(appendEntry([]byte(magic), kindSnapshot, snapshot))
+	data := Encode(snapshot)
+	_, err = file.WriteAt(data, 0)
 	if err == nil {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = os.Rename(file.Name(), path)
+		err = j.fs.Rename(file.Name(), path)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = vfs.SyncDir(j.fs, j.dir)
 	}
 	if err != nil {
-		file.Close()
-		return nil, err
+		return errors.Join(err, file.Close())
 	}
-	return file, nil
+	_ = j.file.Close() // all that it holds is in the snapshot
+	j.file, j.end = file, int64(len(data))
+	return nil
 }
 
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (j *File) close() error { return errors.Join(j.file.Close(), j.lock.Close()) }

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"taxon/internal/fs/vfs"
 )
 
 // writeRecords makes a journal of n records behind a snapshot and returns the file's bytes.
 func writeRecords(t *testing.T, dir string, n int) []byte {
 	t.Helper()
-	j, _, _, err := Open(dir)
+	j, _, _, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func writeRecords(t *testing.T, dir string, n int) []byte {
 func TestJournalRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	writeRecords(t, dir, 3)
-	j, snapshot, records, err := Open(dir)
+	j, snapshot, records, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func TestJournalRoundTrip(t *testing.T) {
 	if err := j.Close(); err != nil { // Close writes what was appended
 		t.Fatal(err)
 	}
-	j, _, records, err = Open(dir)
+	j, _, records, err = Open(vfs.OS, dir)
 	if err != nil || len(records) != 4 {
 		t.Fatalf("read %q, %v", records, err)
 	}
@@ -68,7 +70,7 @@ func TestJournalTruncated(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, fileName), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, _, records, err := Open(dir)
+		j, _, records, err := Open(vfs.OS, dir)
 		if err != nil {
 			t.Fatalf("cut to %d bytes: %v", cut, err)
 		}
@@ -79,7 +81,7 @@ func TestJournalTruncated(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, _, after, err := Open(dir)
+		again, _, after, err := Open(vfs.OS, dir)
 		if err != nil || len(after) != len(records)+1 || string(after[len(records)]) != "more" {
 			t.Fatalf("cut to %d bytes, then written on: %q, %v", cut, after, err)
 		}
@@ -153,7 +155,7 @@ func TestJournalFlippedBit(t *testing.T) {
 
 func TestJournalKeepsOrderAcrossGoroutines(t *testing.T) {
 	dir := t.TempDir()
-	j, _, _, err := Open(dir)
+	j, _, _, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestJournalKeepsOrderAcrossGoroutines(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	j, _, records, err := Open(dir)
+	j, _, records, err := Open(vfs.OS, dir)
 	if err != nil || len(records) != 160 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
@@ -188,17 +190,17 @@ func TestJournalKeepsOrderAcrossGoroutines(t *testing.T) {
 
 func TestJournalHasOneOwner(t *testing.T) {
 	dir := t.TempDir()
-	j, _, _, err := Open(dir)
+	j, _, _, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := Open(dir); err == nil {
+	if _, _, _, err := Open(vfs.OS, dir); err == nil {
 		t.Error("a second owner was let in")
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if j, _, _, err = Open(dir); err != nil {
+	if j, _, _, err = Open(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -208,7 +210,7 @@ func TestJournalHasOneOwner(t *testing.T) {
 
 // After a failed write nothing is acknowledged any more.
 func TestJournalFailsForGood(t *testing.T) {
-	j, _, _, err := Open(t.TempDir())
+	j, _, _, err := Open(vfs.OS, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

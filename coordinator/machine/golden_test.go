@@ -12,6 +12,7 @@ import (
 
 	"taxon/coordinator/journal"
 	"taxon/coordinator/method/methodtest"
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 )
@@ -272,7 +273,7 @@ func finishAll(t *testing.T, what string, m *Machine) {
 func writeGoldenJournal(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()
-	j, _, _, err := journal.Open(dir)
+	j, _, _, err := journal.Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

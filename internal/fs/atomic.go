@@ -1,21 +1,27 @@
 package fs
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
+
+	"taxon/internal/fs/vfs"
 )
 
 // OutFile is a file that appears under its name only when it is whole: it is written next to its
 // place and renamed by Commit, here or on a Hadoop file system. A device or pipe is written
 // directly.
 type OutFile struct {
-	out    io.WriteCloser // *os.File, or a file of a Hadoop file system, published by its Close
-	path   string         // as the user gave it
-	target string         // what the rename replaces; "": written directly
-	done   bool
+	out  whole
+	path string // as the user gave it
+	done bool
+}
+
+// whole is a file that one call of Commit publishes, or one of Abort drops.
+type whole interface {
+	io.Writer
+	Commit() error
+	Abort()
 }
 
 // CreateFile begins a file. Call Commit to publish it, and defer Abort to clean up.
@@ -32,14 +38,20 @@ func CreateFile(path string) (*OutFile, error) {
 		if err != nil {
 			return nil, Explain(path, err)
 		}
-		return &OutFile{out: f, path: path}, nil
+		return &OutFile{out: device{f}, path: path}, nil
 	}
-	f, err := createBeside(target)
+	f, err := vfs.Create(vfs.OS, target, 0o666)
 	if err != nil {
 		return nil, explainNew(path, err)
 	}
-	return &OutFile{out: f, path: path, target: target}, nil
+	return &OutFile{out: f, path: path}, nil
 }
+
+// device is an open device or pipe, which is written directly. What was written to it stays.
+type device struct{ *os.File }
+
+func (d device) Commit() error { return d.Close() }
+func (d device) Abort()        { d.Close() }
 
 // resolve follows links and says whether the target is a device or pipe.
 func resolve(path string) (target string, direct bool, err error) {
@@ -62,60 +74,8 @@ func resolve(path string) (target string, direct bool, err error) {
 	return target, false, nil
 }
 
-// createBeside makes a new file next to target. Its name contains the process id, so that two
-// processes never share one, and a number for several in one process. Living processes lock theirs;
-// those that killed ones have left of the same target are removed first.
-func createBeside(target string) (*os.File, error) {
-	dir, base := filepath.Split(target)
-	sweepHalves(dir, base)
-	const tries = 1000
-	for i := 0; ; i++ {
-		name := filepath.Join(dir, fmt.Sprintf(".%s.%d-%d.part", base, os.Getpid(), i))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil {
-			if tryLock(f) == nil && stands(f, name) {
-				return f, nil
-			}
-			f.Close() // before it was locked, another process took it for a killed one's
-		} else if !os.IsExist(err) {
-			return nil, err
-		}
-		if i == tries {
-			return nil, err
-		}
-	}
-}
-
 // HalfWritten says whether a name is that of a file on its way to another name, which it returns.
-func HalfWritten(name string) (target string, ok bool) {
-	m := halfName.FindStringSubmatch(name)
-	if m == nil {
-		return "", false
-	}
-	return m[1], true
-}
-
-var halfName = regexp.MustCompile(`^\.(.+)\.[0-9]+-[0-9]+\.part$`)
-
-// sweepHalves removes what killed processes have left of files on their way to a name. What can't be
-// removed stays.
-func sweepHalves(dir, base string) {
-	entries, _ := os.ReadDir(filepath.Clean(dir))
-	for _, e := range entries {
-		if target, ok := HalfWritten(e.Name()); !ok || target != base || !e.Type().IsRegular() {
-			continue
-		}
-		name := filepath.Join(dir, e.Name())
-		f, err := OpenRegular(name)
-		if err != nil {
-			continue
-		}
-		if abandoned(f) && stands(f, name) {
-			os.Remove(name)
-		}
-		f.Close()
-	}
-}
+func HalfWritten(name string) (target string, ok bool) { return vfs.HalfWritten(name) }
 
 // Write implements io.Writer. Errors name the path as the user gave it.
 func (f *OutFile) Write(p []byte) (int, error) {
@@ -128,41 +88,15 @@ func (f *OutFile) Commit() error {
 	if f.done {
 		return nil
 	}
-	if f.target == "" {
-		f.done = true
-		return Explain(f.path, f.out.Close())
-	}
-	defer f.Abort()
-	file := f.out.(*os.File) // only a local file has a target
-	if err := file.Sync(); err != nil {
-		return Explain(f.path, err)
-	}
-	// The rename comes before Close, which gives up the lock: a file that is closed under its old
-	// name would pass for a killed process's.
-	if err := os.Rename(file.Name(), f.target); err != nil {
-		return Explain(f.path, err)
-	}
 	f.done = true
-	if err := file.Close(); err != nil {
-		return Explain(f.path, err)
-	}
-	return Explain(f.path, syncDir(filepath.Dir(f.target)))
+	return Explain(f.path, f.out.Commit())
 }
 
 // Abort drops an uncommitted file; after Commit it does nothing.
 func (f *OutFile) Abort() {
-	if f.done {
-		return
-	}
-	f.done = true
-	switch out := f.out.(type) {
-	case remoteOut:
-		out.Abort()
-	case *os.File:
-		if f.target != "" {
-			os.Remove(out.Name()) // while it is locked, so that the name is still this file's
-		}
-		out.Close()
+	if !f.done {
+		f.done = true
+		f.out.Abort()
 	}
 }
 
@@ -177,14 +111,4 @@ func WriteFile(path string, data []byte) error {
 		return err
 	}
 	return f.Commit()
-}
-
-// syncDir makes a rename within dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return ignoreUnsupported(d.Sync())
 }

@@ -5,16 +5,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"taxon/internal/fs/vfs"
 )
 
 // OutDir is a folder that appears under its name only when it is whole. It is filled at Path (the
 // name with .part at its end) under a lock, then renamed by Commit. A folder on a Hadoop file
 // system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
+	disk          vfs.FS // that of work, and of target unless that is remote
 	name          string // as the user gave it
 	target        string
 	work          string
-	lock          *os.File
+	lock          vfs.File
 	replace       bool
 	remote        bool // target is on a Hadoop file system, work on this machine
 	done          bool
@@ -28,6 +31,11 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	if IsRemote(path) {
 		return createRemoteDir(path, replace)
 	}
+	return CreateDirOn(vfs.OS, path, replace)
+}
+
+// CreateDirOn is CreateDir for a folder of disk.
+func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	if path == "" {
 		return nil, Inputf("", 0, "empty path: give a folder to write")
 	}
@@ -37,8 +45,8 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	if err := CheckFolder(path); err != nil {
 		return nil, err
 	}
-	d := &OutDir{name: path, target: filepath.Clean(path), replace: replace}
-	if real, err := filepath.EvalSymlinks(d.target); err == nil {
+	d := &OutDir{disk: disk, name: path, target: filepath.Clean(path), replace: replace}
+	if real, err := disk.RealPath(d.target); err == nil {
 		d.target = real
 	}
 	d.work = d.target + ".part"
@@ -46,7 +54,7 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 		return nil, err
 	}
 	var err error
-	if d.removeParents, err = MakeParents(d.target); err != nil {
+	if d.removeParents, err = makeParents(disk, d.target); err != nil {
 		return nil, Explain(path, err)
 	}
 	if err := d.claim(); err != nil {
@@ -74,19 +82,23 @@ func MakeParents(path string) (undo func(), err error) {
 	if IsRemote(path) { // made by whoever writes there
 		return func() {}, nil
 	}
+	return makeParents(vfs.OS, path)
+}
+
+func makeParents(disk vfs.FS, path string) (undo func(), err error) {
 	var made []string // innermost first
 	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		if _, err := disk.Lstat(dir); !os.IsNotExist(err) {
 			break
 		}
 		made = append(made, dir)
 	}
 	undo = func() {
 		for _, dir := range made {
-			os.Remove(dir) // fails if a folder is not empty
+			_ = disk.Remove(dir) // fails if a folder is not empty
 		}
 	}
-	if err := MkdirAll(filepath.Dir(path)); err != nil {
+	if err := vfs.MkdirAll(disk, filepath.Dir(path), 0o777); err != nil {
 		undo()
 		return nil, err
 	}
@@ -95,7 +107,7 @@ func MakeParents(path string) (undo func(), err error) {
 
 // checkTarget refuses a target that Commit can't, or must not, replace.
 func (d *OutDir) checkTarget() error {
-	info, err := os.Stat(d.target)
+	info, err := d.disk.Stat(d.target)
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -105,7 +117,7 @@ func (d *OutDir) checkTarget() error {
 	if !info.IsDir() {
 		return Inputf(d.name, 0, "is a file: give a folder to write")
 	}
-	entries, err := os.ReadDir(d.target)
+	entries, err := d.disk.ReadDir(d.target)
 	if err != nil {
 		return Explain(d.name, err)
 	}
@@ -117,22 +129,22 @@ func (d *OutDir) checkTarget() error {
 
 // claim makes the working folder, locked, with nothing but the mark in it.
 func (d *OutDir) claim() error {
-	if err := Claimable(d.work); err != nil { // before it is opened, as it may be a pipe
+	if err := claimable(d.disk, d.work); err != nil { // before it is opened, as it may be a pipe
 		return err
 	}
-	if err := os.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
+	if err := d.disk.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
 		return Explain(d.name, err)
 	}
-	lock, err := os.Open(d.work)
+	lock, err := d.disk.Open(d.work)
 	if err != nil {
 		return Explain(d.name, err)
 	}
-	if err := tryLock(lock); err != nil {
+	if vfs.Busy(lock) {
 		lock.Close()
-		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work, err)
+		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work, vfs.ErrLocked)
 	}
 	d.lock = lock
-	if err := errors.Join(EmptyOwn(d.work), Mark(d.work)); err != nil {
+	if err := errors.Join(emptyOwn(d.disk, d.work), mark(d.disk, d.work)); err != nil {
 		lock.Close()
 		return Explain(d.name, firstOf(err))
 	}
@@ -148,6 +160,32 @@ func (d *OutDir) Name() string { return d.name }
 // Join is a path within the working folder.
 func (d *OutDir) Join(name string) string { return filepath.Join(d.work, name) }
 
+// Create makes a new file in the working folder. Close it with vfs.CloseSynced.
+func (d *OutDir) Create(name string) (vfs.File, error) {
+	f, err := d.disk.OpenFile(d.Join(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	return f, Explain(d.name, err)
+}
+
+// Write makes a new file in the working folder, which is on disk when Write returns.
+func (d *OutDir) Write(name string, data []byte) error {
+	return Explain(d.name, vfs.WriteNew(d.disk, d.Join(name), data, 0o666))
+}
+
+// Open opens a file of the working folder for reading.
+func (d *OutDir) Open(name string) (vfs.File, error) {
+	f, err := d.disk.Open(d.Join(name))
+	return f, Explain(d.name, err)
+}
+
+// Remove removes a file of the working folder.
+func (d *OutDir) Remove(name string) error { return Explain(d.name, d.disk.Remove(d.Join(name))) }
+
+// Names lists the names in the working folder, sorted.
+func (d *OutDir) Names() ([]string, error) {
+	names, err := namesIn(d.disk, d.work)
+	return names, Explain(d.name, err)
+}
+
 // Commit publishes the folder. The files in it must be closed and synced.
 func (d *OutDir) Commit() error {
 	if d.done {
@@ -157,7 +195,7 @@ func (d *OutDir) Commit() error {
 	if d.remote {
 		return Explain(d.name, d.publishRemote()) // Abort removes what was copied
 	}
-	if err := ignoreUnsupported(d.lock.Sync()); err != nil {
+	if err := vfs.IgnoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
 	}
 	old, err := d.publish()
@@ -166,12 +204,12 @@ func (d *OutDir) Commit() error {
 	}
 	d.done = true
 	defer d.lock.Close()
-	if err := syncDir(filepath.Dir(d.target)); err != nil { // before the old one goes, as a crash may undo the rename
+	if err := vfs.SyncDir(d.disk, filepath.Dir(d.target)); err != nil { // before the old one goes, as a crash may undo the rename
 		return Explain(d.name, err)
 	}
 	err = d.unmark()
 	if err == nil && old != "" {
-		err = RemoveOwn(old)
+		err = removeOwn(d.disk, old)
 	}
 	return Explain(d.name, firstOf(err))
 }
@@ -182,32 +220,36 @@ func (d *OutDir) Commit() error {
 // empty. A folder with the working name always has the mark, so that the next process knows what a
 // killed one left. In the published folder the mark does no harm.
 func (d *OutDir) publish() (old string, err error) {
-	if _, err := os.Lstat(d.target); os.IsNotExist(err) {
-		return "", os.Rename(d.work, d.target)
+	if _, err := d.disk.Lstat(d.target); os.IsNotExist(err) {
+		return "", d.disk.Rename(d.work, d.target)
 	}
-	if err := Mark(d.target); err != nil {
+	if err := mark(d.disk, d.target); err != nil {
 		return "", err
 	}
-	if exchange(d.work, d.target) == nil {
+	// A crash may keep the renames without the mark, and the next writer would refuse an unmarked folder.
+	if err := vfs.SyncDir(d.disk, d.target); err != nil {
+		return "", err
+	}
+	if d.disk.Exchange(d.work, d.target) == nil {
 		return d.work, nil
 	}
 	old = d.target + ".old.part"
-	err = RemoveOwn(old)
+	err = removeOwn(d.disk, old)
 	if err == nil {
-		err = os.Rename(d.target, old)
+		err = d.disk.Rename(d.target, old)
 	}
 	if err != nil {
 		return "", errors.Join(err, d.unmark())
 	}
-	if err := os.Rename(d.work, d.target); err != nil {
-		return "", errors.Join(err, os.Rename(old, d.target), d.unmark())
+	if err := d.disk.Rename(d.work, d.target); err != nil {
+		return "", errors.Join(err, d.disk.Rename(old, d.target), d.unmark())
 	}
 	return old, nil
 }
 
 // unmark removes the mark from the published folder.
 func (d *OutDir) unmark() error {
-	err := os.Remove(filepath.Join(d.target, MarkName))
+	err := d.disk.Remove(filepath.Join(d.target, MarkName))
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -221,9 +263,9 @@ func (d *OutDir) Abort() {
 	}
 	d.done = true
 	if d.remote {
-		os.RemoveAll(d.work) // a temporary folder with a unique name
+		_ = d.disk.RemoveAll(d.work) // a temporary folder with a unique name
 	} else {
-		_ = RemoveOwn(d.work)
+		_ = removeOwn(d.disk, d.work)
 	}
 	if d.lock != nil {
 		d.lock.Close()
@@ -234,7 +276,7 @@ func (d *OutDir) Abort() {
 // Fill puts those files of a local folder into the working folder whose names keep allows: as links
 // if both are on one disk, else as copies. They must not be changed afterwards.
 func (d *OutDir) Fill(from string, keep func(name string) bool) error {
-	entries, err := os.ReadDir(from)
+	entries, err := d.disk.ReadDir(from)
 	if err != nil {
 		return Explain(from, err)
 	}
@@ -243,10 +285,10 @@ func (d *OutDir) Fill(from string, keep func(name string) bool) error {
 			continue
 		}
 		path, to := filepath.Join(from, e.Name()), filepath.Join(d.work, e.Name())
-		if os.Link(path, to) == nil {
+		if d.disk.Link(path, to) == nil {
 			continue
 		}
-		if err := copyFile(path, to); err != nil {
+		if err := copyFile(d.disk, path, to); err != nil {
 			return Explain(d.name, err)
 		}
 	}
@@ -254,19 +296,16 @@ func (d *OutDir) Fill(from string, keep func(name string) bool) error {
 }
 
 // copyFile copies a file to a new one, and waits until it is on disk.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
+func copyFile(disk vfs.FS, from, to string) error {
+	in, err := disk.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	out, err := disk.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
+	return vfs.CloseSynced(out, err)
 }

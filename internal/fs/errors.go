@@ -6,6 +6,8 @@ import (
 	"io"
 	iofs "io/fs"
 	"syscall"
+
+	"taxon/internal/fs/vfs"
 )
 
 // InputError is an error in what the user gave: a file, a line of it, or a path.
@@ -85,12 +87,14 @@ func (f *failure) Unwrap() error { return f.err }
 
 // IsDiskFull says whether a write failed for lack of space or quota.
 func IsDiskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, vfs.ErrQuota)
 }
 
 // usage is the message for errors that another path or permission fixes, else "".
 func usage(err error) string {
 	switch {
+	case errors.Is(err, vfs.ErrSpecial):
+		return vfs.ErrSpecial.Error()
 	case errors.Is(err, iofs.ErrNotExist):
 		return "no such file or directory"
 	case errors.Is(err, iofs.ErrPermission):

@@ -5,6 +5,8 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
+
+	"taxon/internal/fs/vfs"
 )
 
 // MarkName is a file that marks a folder as taxon's own while something is made in it, such as
@@ -15,15 +17,25 @@ const MarkName = ".taxon-unfinished"
 const markText = "taxon makes something in this folder, and removes the folder when it is done.\n"
 
 // Mark marks a folder as taxon's own.
-func Mark(dir string) error {
-	return os.WriteFile(filepath.Join(dir, MarkName), []byte(markText), 0o666)
+func Mark(dir string) error { return mark(vfs.OS, dir) }
+
+// mark writes the mark anew. A crash may leave it empty, which does no harm.
+func mark(disk vfs.FS, dir string) error {
+	f, err := disk.OpenFile(filepath.Join(dir, MarkName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(markText))
+	return errors.Join(err, f.Close())
 }
 
 // Claimable returns nil if taxon may fill and remove the folder dir, whose name it made up:
 // nothing is there, or an empty folder, or a marked one. Anything else belongs to the user: an
 // InputError, which names dir, as the user has not.
-func Claimable(dir string) error {
-	info, err := os.Lstat(dir)
+func Claimable(dir string) error { return claimable(vfs.OS, dir) }
+
+func claimable(disk vfs.FS, dir string) error {
+	info, err := disk.Lstat(dir)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
 	}
@@ -33,14 +45,14 @@ func Claimable(dir string) error {
 	if !info.IsDir() {
 		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another ‹out›, or move it away")
 	}
-	names, err := ReadDirNames(dir)
+	names, err := namesIn(disk, dir)
 	if err != nil {
 		return Explain(dir, err)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	if info, err := os.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
+	if info, err := disk.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another ‹out›, or move it away", names[0])
@@ -49,28 +61,32 @@ func Claimable(dir string) error {
 // RemoveOwn removes a folder that Claimable allows. It removes the mark last and renames each folder before
 // it removes it. If the process is killed, the rest is therefore still marked, and each folder in it is
 // either complete or gone.
-func RemoveOwn(dir string) error {
-	if err := Claimable(dir); err != nil {
+func RemoveOwn(dir string) error { return removeOwn(vfs.OS, dir) }
+
+func removeOwn(disk vfs.FS, dir string) error {
+	if err := claimable(disk, dir); err != nil {
 		return err
 	}
-	if err := EmptyOwn(dir); err != nil {
+	if err := emptyOwn(disk, dir); err != nil {
 		return err
 	}
-	return removeAll(dir)
+	return removeAll(disk, dir)
 }
 
 // EmptyOwn removes everything but the mark from a folder that Claimable allows.
-func EmptyOwn(dir string) error {
-	if err := Claimable(dir); err != nil {
+func EmptyOwn(dir string) error { return emptyOwn(vfs.OS, dir) }
+
+func emptyOwn(disk vfs.FS, dir string) error {
+	if err := claimable(disk, dir); err != nil {
 		return err
 	}
-	names, err := ReadDirNames(dir)
+	names, err := namesIn(disk, dir)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
 	}
 	for _, name := range names {
 		if err == nil && name != MarkName {
-			err = Discard(filepath.Join(dir, name))
+			err = discard(disk, filepath.Join(dir, name))
 		}
 	}
 	return err
@@ -81,19 +97,30 @@ const goneSuffix = ".gone"
 
 // Discard removes a file or folder within a folder of taxon's own. A folder is renamed first, so that
 // nobody takes what a killed process leaves of it for what it was. A missing one is no error.
-func Discard(path string) error {
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-		return os.RemoveAll(path)
+func Discard(path string) error { return discard(vfs.OS, path) }
+
+func discard(disk vfs.FS, path string) error {
+	if info, err := disk.Lstat(path); err != nil || !info.IsDir() {
+		return disk.RemoveAll(path)
 	}
 	gone := path + goneSuffix
-	if err := removeAll(gone); err != nil { // left by a killed process
+	if err := removeAll(disk, gone); err != nil { // left by a killed process
 		return err
 	}
-	if err := os.Rename(path, gone); err != nil {
+	if err := disk.Rename(path, gone); err != nil {
 		return err
 	}
-	return removeAll(gone)
+	return removeAll(disk, gone)
 }
 
-// removeAll is os.RemoveAll. Tests end it half way.
-var removeAll = os.RemoveAll
+// removeAll removes a folder. Tests end it half way.
+var removeAll = func(disk vfs.FS, path string) error { return disk.RemoveAll(path) }
+
+// namesIn lists the names in a folder, sorted.
+func namesIn(disk vfs.FS, dir string) (names []string, err error) {
+	list, err := disk.ReadDir(dir)
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names, err
+}

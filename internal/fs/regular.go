@@ -4,29 +4,18 @@ import (
 	"errors"
 	"io"
 	"os"
-	"syscall"
+
+	"taxon/internal/fs/vfs"
 )
 
 // OpenRegular opens a file of this machine that taxon has made, or that must be as it made it. A pipe,
 // a device or a socket in its place is refused at once, as opening or reading one can wait for ever.
 func OpenRegular(path string) (*os.File, error) {
-	special := Inputf(path, 0, "is a pipe, a device or a socket: give a regular file")
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENXIO) {
-		return nil, special
+	f, err := vfs.OpenRegular(path)
+	if errors.Is(err, vfs.ErrSpecial) {
+		err = Explain(path, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		err = special
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return f, err
 }
 
 // readRegular is os.ReadFile with OpenRegular.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"taxon/internal/fs/hdfs"
+	"taxon/internal/fs/vfs"
 )
 
 // The functions of this file are those of packages os and path/filepath, for local and hdfs://
@@ -346,25 +347,4 @@ func Within(path, root string) bool {
 }
 
 // MkdirMode is MkdirAll on this machine, with the mode of the folders made.
-func MkdirMode(path string, mode iofs.FileMode) error {
-	path = filepath.Clean(path)
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil
-	}
-	above := filepath.Dir(path)
-	if above != path {
-		if err := MkdirMode(above, mode); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(path, mode); err != nil {
-		switch info, e := os.Stat(path); {
-		case e != nil:
-			return err
-		case !info.IsDir():
-			return &iofs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
-		}
-		return nil // another process was faster
-	}
-	return syncDir(above)
-}
+func MkdirMode(path string, mode iofs.FileMode) error { return vfs.MkdirAll(vfs.OS, path, mode) }

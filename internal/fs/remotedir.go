@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	iofs "io/fs"
 	"os"
 	"path"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"taxon/internal/fs/hdfs"
+	"taxon/internal/fs/vfs"
 )
 
 // publishPatience is how long a name node may be away when a folder is to be published. It may
@@ -25,7 +25,7 @@ const staleAge = 7 * 24 * time.Hour
 // createRemoteDir begins a folder of a Hadoop file system. It is filled on this machine (TMPDIR).
 // Commit copies it next to its place and renames it.
 func createRemoteDir(name string, replace bool) (*OutDir, error) {
-	d := &OutDir{name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
+	d := &OutDir{disk: vfs.OS, name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
 	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
 		return nil, err
 	}
@@ -219,12 +219,5 @@ func createRemoteFile(path string) (*OutFile, error) {
 		f.Close()
 		return nil, explainNew(path, err)
 	}
-	return &OutFile{out: remoteOut{w}, path: path}, nil
+	return &OutFile{out: w, path: path}, nil
 }
-
-// remoteOut makes a Writer of package hdfs a file of this package.
-type remoteOut struct{ *hdfs.Writer }
-
-func (w remoteOut) Close() error { return w.Commit() }
-
-var _ io.WriteCloser = remoteOut{}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"taxon/internal/fs/vfs"
 )
 
 // Names of temporary folders: taxon-WHAT-RANDOM.tmp.
@@ -28,7 +30,7 @@ func TempDir(what string) (dir string, done func(), err error) {
 }
 
 // tempDir is TempDir; closing lock releases the lock.
-func tempDir(what string) (dir string, lock *os.File, err error) {
+func tempDir(what string) (dir string, lock vfs.File, err error) {
 	sweepTemp()
 	const tries = 100
 	for range tries {
@@ -36,10 +38,9 @@ func tempDir(what string) (dir string, lock *os.File, err error) {
 		if err != nil {
 			return "", nil, Explain(os.TempDir(), err)
 		}
-		lock, err = os.Open(dir)
+		lock, err = vfs.OS.Open(dir)
 		if err == nil {
-			err = tryLock(lock)
-			if err == nil && stands(lock, dir) {
+			if !vfs.Busy(lock) && vfs.Stands(vfs.OS, lock, dir) {
 				return dir, lock, nil
 			}
 			lock.Close()
@@ -52,16 +53,6 @@ func tempDir(what string) (dir string, lock *os.File, err error) {
 	return "", nil, Inputf(os.TempDir(), 0, "temporary folders vanish there: set TMPDIR to another folder")
 }
 
-// stands says whether an open folder is still the one at its path.
-func stands(f *os.File, dir string) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(dir)
-	return err == nil && os.SameFile(mine, named)
-}
-
 // sweepTemp removes the temporary folders of killed processes. What can't be removed, such as
 // another user's, stays.
 func sweepTemp() {
@@ -70,14 +61,6 @@ func sweepTemp() {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) || !strings.HasSuffix(e.Name(), tempSuffix) {
 			continue
 		}
-		dir := filepath.Join(os.TempDir(), e.Name())
-		f, err := os.Open(dir)
-		if err != nil {
-			continue
-		}
-		if abandoned(f) && stands(f, dir) {
-			os.RemoveAll(dir)
-		}
-		f.Close()
+		vfs.RemoveAbandoned(vfs.OS, filepath.Join(os.TempDir(), e.Name()))
 	}
 }

@@ -143,7 +143,7 @@ func (w *prunedWriter) write(ctx context.Context, threads int) (*Manifest, error
 	if err != nil {
 		return nil, err
 	}
-	return &man, w.tables.writeFile(fileManifest, b)
+	return &man, w.tables.dir.Write(fileManifest, b)
 }
 
 // pruneChunk is how many nodes are walked between two checks of the context.
@@ -277,5 +277,5 @@ func (w *prunedWriter) writeShard(ctx context.Context, i, first int, counts []ui
 	b := appendPacked(nil, first, counts, nodes, deltas, w.o.Values, scale)
 	sum := sha256.Sum256(b)
 	f := File{Name: packedName(i), Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), FirstColumn: first, Columns: len(counts)}
-	return f, w.tables.writeFile(f.Name, b)
+	return f, w.tables.dir.Write(f.Name, b)
 }

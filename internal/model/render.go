@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model/form"
 )
 
@@ -104,40 +104,35 @@ func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, 
 	g.SetLimit(threads)
 	for i := range len(parts) - 1 {
 		g.Go(fs.Guarded(func() error {
-			return fs.Explain(dir, writePart(out.Join(fmt.Sprintf("part-%05d%s", i, ext)), func(w io.Writer) error {
+			return writePart(out, fmt.Sprintf("part-%05d%s", i, ext), func(w io.Writer) error {
 				return write(gctx, w, parts[i], parts[i+1])
-			}))
+			})
 		}))
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	for name, content := range beside {
-		if err := writePart(out.Join(name), func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
-			return fs.Explain(dir, err)
+		if err := out.Write(name, content); err != nil {
+			return err
 		}
 	}
-	if err := writePart(out.Join(hadoopMark), func(io.Writer) error { return nil }); err != nil {
-		return fs.Explain(dir, err)
+	if err := out.Write(hadoopMark, nil); err != nil {
+		return err
 	}
 	return out.Commit()
 }
 
-func writePart(name string, write func(io.Writer) error) error {
-	out, err := os.Create(name)
+// writePart writes a file of the folder out through a buffer.
+func writePart(out *fs.OutDir, name string, write func(io.Writer) error) error {
+	f, err := out.Create(name)
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	buf := bufio.NewWriterSize(out, 1<<20)
-	if err := write(buf); err != nil {
-		return err
+	buf := bufio.NewWriterSize(f, 1<<20)
+	err = write(buf)
+	if err == nil {
+		err = buf.Flush()
 	}
-	if err := buf.Flush(); err != nil {
-		return err
-	}
-	if err := out.Sync(); err != nil {
-		return err
-	}
-	return out.Close()
+	return fs.Explain(out.Name(), vfs.CloseSynced(f, err))
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"hash"
 	iofs "io/fs"
-	"os"
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Writer writes a model node by node into a folder next to the model's place, and publishes the
@@ -43,7 +43,12 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}, nil
+	return writerTo(out, meta), nil
+}
+
+// writerTo begins a model in the folder out.
+func writerTo(out *fs.OutDir, meta Meta) *Writer {
+	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}
 }
 
 // WriteNode writes the record of node n. Nodes come in order, each once. columns are strictly
@@ -78,10 +83,11 @@ func (w *Writer) openShard(n int) error {
 	if len(w.files) >= maxShardsInName {
 		return fmt.Errorf("write model: more than %d weight shards", maxShardsInName)
 	}
-	shard, err := createShard(w.dir.Join(shardName(len(w.files))))
+	f, err := w.dir.Create(shardName(len(w.files)))
 	if err != nil {
-		return fs.Explain(w.dir.Name(), err)
+		return err
 	}
+	shard := newShard(f)
 	head := appendShardHeader(nil, n)
 	w.shard, w.first, w.size = shard, n, int64(len(head))
 	shard.write(head)
@@ -156,7 +162,7 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	return report, w.writeFile(fileManifest, b)
+	return report, w.dir.Write(fileManifest, b)
 }
 
 // writeTables writes all files but the shards and the manifest.
@@ -198,7 +204,7 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 		}{fitted.name, b})
 	}
 	for _, t := range tables {
-		if err := w.writeFile(t.name, t.data); err != nil {
+		if err := w.dir.Write(t.name, t.data); err != nil {
 			return err
 		}
 		sum := sha256.Sum256(t.data)
@@ -207,23 +213,10 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 	return nil
 }
 
-// writeFile writes a new file of the model and waits until it is on disk.
-func (w *Writer) writeFile(name string, b []byte) error {
-	f, err := os.OpenFile(w.dir.Join(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return fs.Explain(w.dir.Name(), err)
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return fs.Explain(w.dir.Name(), errors.Join(err, f.Close()))
-}
-
 // shardFile is a new file that a goroutine of its own digests and writes while the next records
 // are made. Digesting a shard takes as long as everything else.
 type shardFile struct {
-	file *os.File
+	file vfs.File
 	sum  hash.Hash
 	buf  []byte      // being filled
 	full chan []byte // to the goroutine
@@ -235,16 +228,13 @@ type shardFile struct {
 // shardBuffer is the size of each of the two buffers.
 const shardBuffer = 1 << 20
 
-func createShard(path string) (*shardFile, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, err
-	}
+// newShard begins to write to a new file, which it then owns.
+func newShard(f vfs.File) *shardFile {
 	s := &shardFile{file: f, sum: sha256.New(), buf: make([]byte, 0, shardBuffer),
 		full: make(chan []byte), free: make(chan []byte, 2), done: make(chan struct{})}
 	s.free <- make([]byte, 0, shardBuffer)
 	go s.run()
-	return s, nil
+	return s
 }
 
 // run writes buffers until full is closed.
@@ -276,7 +266,7 @@ func (s *shardFile) close() (sum string, err error) {
 	s.full <- s.buf
 	close(s.full)
 	<-s.done
-	return hex.EncodeToString(s.sum.Sum(nil)), errors.Join(s.err, s.file.Sync(), s.file.Close())
+	return hex.EncodeToString(s.sum.Sum(nil)), vfs.CloseSynced(s.file, s.err)
 }
 
 // abort leaves the file as it is.

@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
+	"taxon/internal/fs/vfs/vfstest"
 )
 
 // What is written piece by piece is what the file holds and what the digest is of, wherever
@@ -17,11 +20,12 @@ func TestShardFile(t *testing.T) {
 		for i := range want {
 			want[i] = byte(i * i >> 8)
 		}
-		path := filepath.Join(t.TempDir(), "shard")
-		s, err := createShard(path)
+		disk := vfs.NewMem()
+		f, err := disk.OpenFile("shard", os.O_WRONLY|os.O_CREATE, 0o666)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s := newShard(f)
 		for rest := want; len(rest) > 0; {
 			n := min(len(rest), 1+len(rest)/2) // from more than a buffer to a byte
 			piece := bytes.Clone(rest[:n])
@@ -34,7 +38,7 @@ func TestShardFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		hash := sha256.Sum256(want)
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) || sum != hex.EncodeToString(hash[:]) {
+		if got, err := vfs.ReadFile(disk.Crash(vfs.LoseContent), "shard"); err != nil || !bytes.Equal(got, want) || sum != hex.EncodeToString(hash[:]) {
 			t.Errorf("%d bytes: %d came, digest %s, %v", size, len(got), sum, err)
 		}
 	}
@@ -42,17 +46,38 @@ func TestShardFile(t *testing.T) {
 
 // A write that fails is told at the end, once.
 func TestShardFileFails(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shard")
-	s, err := createShard(path)
+	f, err := vfs.NewMem().OpenFile("shard", os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := createShard(path); !os.IsExist(err) {
-		t.Errorf("a file that is there: %v", err)
-	}
+	s := newShard(f)
 	s.file.Close()
 	s.write(make([]byte, 3*shardBuffer))
 	if _, err := s.close(); err == nil {
 		t.Error("writing to a closed file is no error")
 	}
+}
+
+// TestModelOnAnyDisk fails every call to the disk while a model is written, and crashes after it: the old
+// model is there or the new one, whole.
+func TestModelOnAnyDisk(t *testing.T) {
+	write := func(trace []TraceRow) func(disk vfs.FS) error {
+		return func(disk vfs.FS) error {
+			out, err := fs.CreateDirOn(disk, "/models/m", true)
+			if err != nil {
+				return err
+			}
+			w := writerTo(out, tinyMeta())
+			defer w.Abort()
+			w.limit = 100 // several shards
+			for n, x := range tinyWeights() {
+				if err := w.WriteNode(n, x.columns, x.values); err != nil {
+					return err
+				}
+			}
+			_, err = w.Close(tinyReport(), trace)
+			return err
+		}
+	}
+	vfstest.Publishes(t, "/models/m", fs.MarkName, write(nil), write(tinyTrace()))
 }

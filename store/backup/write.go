@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -65,14 +65,22 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	m = &Manifest{Job: spec.Job, Parts: make([]File, len(parts))}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
 	for i, infos := range parts {
 		for _, in := range infos {
 			m.Values++
 			m.Bytes += in.Bytes
 		}
 		m.Parts[i] = File{Name: fmt.Sprintf("part-%05d", i), Values: uint64(len(infos))}
+	}
+	for _, e := range spec.Extra {
+		m.Extra = append(m.Extra, File{Name: e.Name})
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, infos := range parts {
 		g.Go(func() error {
 			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return store.SnapshotListed(gctx, w, src, infos) })
 		})
@@ -80,15 +88,10 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for _, e := range spec.Extra {
-		f := File{Name: e.Name}
-		if err := writeFile(dir, &f, func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
+	for i, e := range spec.Extra {
+		if err := writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
 			return nil, err
 		}
-		m.Extra = append(m.Extra, f)
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
 	}
 	body, err := m.encode()
 	if err != nil {
@@ -103,9 +106,6 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 
 // writeFile writes a file and records its size and checksum.
 func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
-	if err := checkName(f.Name); err != nil {
-		return fmt.Errorf("snapshot: %w: %s", store.ErrInvalid, err.Error())
-	}
 	out, err := dir.Create(f.Name)
 	if err != nil {
 		return err
@@ -152,16 +152,16 @@ type localDir struct{ *fs.OutDir }
 
 // Create implements Dir.
 func (d localDir) Create(name string) (io.WriteCloser, error) {
-	f, err := os.Create(d.Join(name))
+	f, err := d.OutDir.Create(name)
 	if err != nil {
-		return nil, fs.Explain(d.Name(), err)
+		return nil, err
 	}
 	return &localFile{f, d.Name()}, nil
 }
 
 // localFile is a file of a localDir.
 type localFile struct {
-	f *os.File
+	f vfs.File
 	// dir is the folder's name as the user gave it, for errors.
 	dir string
 }
@@ -174,7 +174,7 @@ func (f *localFile) Write(p []byte) (int, error) {
 
 // Close makes the file durable and closes it.
 func (f *localFile) Close() error {
-	return fs.Explain(f.dir, errors.Join(f.f.Sync(), f.f.Close()))
+	return fs.Explain(f.dir, vfs.CloseSynced(f.f, nil))
 }
 
 const (

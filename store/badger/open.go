@@ -13,6 +13,7 @@ import (
 	bdg "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -114,7 +115,7 @@ func open(o Options) (*Store, error) {
 		return nil, errors.Join(explain(err), s.Close())
 	}
 	// Under the database's lock, so that two first openers do not make two ids.
-	if s.id, err = store.ShardID(o.Dir, o.ID); err != nil {
+	if s.id, err = store.ShardID(vfs.OS, o.Dir, o.ID); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -249,7 +250,7 @@ func (s *Store) enter() error {
 
 // replay opens the segments, and finds the values whose heads are not in Badger.
 func (s *Store) replay() error {
-	files, highest, err := segment.OpenAll(s.segments())
+	files, highest, err := segment.OpenAll(vfs.OS, s.segments())
 	for _, f := range files { // from now on Close closes them
 		s.table.add(f)
 	}

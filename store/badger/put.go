@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -145,7 +146,7 @@ func (s *Store) create(h segment.Head) (*segment.File, error) {
 	if b := s.spares.take(); b != nil {
 		return b.Create(s.segments(), h)
 	}
-	return segment.Create(s.segments(), h)
+	return segment.Create(vfs.OS, s.segments(), h)
 }
 
 // segments returns the folder of the segments.

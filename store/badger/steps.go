@@ -9,6 +9,7 @@ import (
 
 	bdg "github.com/dgraph-io/badger/v4"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -127,7 +128,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 		err = errors.Join(err, gone)
 	}
 	if what.All && len(old.steps) > 0 { // a dropped job must not come back after a power failure
-		err = errors.Join(err, segment.SyncDir(s.segments()))
+		err = errors.Join(err, vfs.SyncDir(vfs.OS, s.segments()))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("drop: %w", s.explain(err))

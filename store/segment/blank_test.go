@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -52,7 +53,7 @@ func TestBlank(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(in, Name(next.Number)), torn, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, _, err := OpenAll(in)
+		files, _, err := OpenAll(vfs.OS, in)
 		if err != nil || len(files) != 1 {
 			t.Fatalf("cut at %d: %d files, %v", cut, len(files), err)
 		}
@@ -81,18 +82,18 @@ func TestBlankIsRemoved(t *testing.T) {
 	if _, err := f.Blank(); err != nil {
 		t.Fatal(err)
 	}
-	files, highest, err := OpenAll(dir)
+	files, highest, err := OpenAll(vfs.OS, dir)
 	if err != nil || len(files) != 0 || highest != 0 {
 		t.Errorf("%d files, highest %d, %v", len(files), highest, err)
 	}
-	again, err := Create(dir, head)
+	again, err := Create(vfs.OS, dir, head)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if files, _, err = OpenAll(dir); err != nil || len(files) != 1 {
+	if files, _, err = OpenAll(vfs.OS, dir); err != nil || len(files) != 1 {
 		t.Fatal(len(files), err)
 	}
 	if b, err := files[0].Blank(); err != nil || b != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -39,12 +40,11 @@ func numberOf(name string) (number uint64, ok bool) {
 type File struct {
 	Head
 	seed uint32
-	file *os.File
+	fs   vfs.FS
+	file vfs.File
 	path string
 	// begin is the offset of the first record.
 	begin int64
-	// sync makes bytes durable.
-	sync func(*os.File) error
 
 	// mu guards the fields up to err, and the order of writes.
 	mu sync.Mutex
@@ -69,35 +69,32 @@ var errReadOnly = errors.New("a segment that was opened again is only read")
 
 // Create makes an empty file in a folder. The file's name is durable when Create returns, its bytes
 // with the first Sync.
-func Create(dir string, h Head) (*File, error) {
+func Create(fs vfs.FS, dir string, h Head) (*File, error) {
 	path := filepath.Join(dir, Name(h.Number))
-	f := &File{Head: h, seed: seedOf(h), sync: syncData, path: path}
+	f := &File{Head: h, seed: seedOf(h), fs: fs, path: path}
 	var err error
-	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+	if f.file, err = fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
 	head := appendHead(nil, h)
 	f.begin = int64(len(head))
 	f.size = f.begin
 	if _, err = f.file.Write(head); err == nil {
-		err = SyncDir(dir)
+		err = vfs.SyncDir(fs, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.file.Close(), os.Remove(path))
+		return nil, errors.Join(err, f.file.Close(), fs.Remove(path))
 	}
 	return f, nil
 }
 
 // Open opens a file for reading. It returns ErrCorrupt if the head is damaged.
-func Open(path string) (*File, error) { return open(path, syncData) }
-
-// open is Open with another function to make bytes durable.
-func open(path string, sync func(*os.File) error) (*File, error) {
-	file, err := os.Open(path)
+func Open(fs vfs.FS, path string) (*File, error) {
+	file, err := fs.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{file: file, path: path, sync: sync, err: errReadOnly}
+	f := &File{fs: fs, file: file, path: path, err: errReadOnly}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
@@ -124,7 +121,7 @@ func (f *File) open() error {
 		return fmt.Errorf("%w: the segment is number %d by its head", store.ErrCorrupt, f.Number)
 	}
 	f.begin, f.seed = int64(n), seedOf(f.Head)
-	return f.sync(f.file) // a process that was killed may have left bytes with the system
+	return f.file.SyncData() // a process that was killed may have left bytes with the system
 }
 
 // Append writes records after the others. It returns the offset of each record's data, and the size
@@ -183,7 +180,7 @@ func (f *File) Sync(end int64) error {
 	if err != nil {
 		return err
 	}
-	err = f.sync(f.file)
+	err = f.file.SyncData()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
@@ -249,16 +246,7 @@ func (f *File) ReadAt(b []byte, offset int64) error {
 func (f *File) Close() error { return f.file.Close() }
 
 // Remove removes the file from its folder and releases it.
-func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.file.Close()) }
-
-// SyncDir makes creations and removals in a folder durable.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (f *File) Remove() error { return errors.Join(f.fs.Remove(f.path), f.file.Close()) }
 
 // blankSuffix replaces suffix in the name of a file whose step was dropped.
 const blankSuffix = ".blank"
@@ -268,7 +256,8 @@ const blankSuffix = ".blank"
 // and new ones grew instead, the file system's journal would free and allocate blocks, and every
 // concurrent sync would wait for that.
 type Blank struct {
-	file *os.File
+	fs   vfs.FS
+	file vfs.File
 	path string
 	// Size is the number of bytes that it takes on the disk.
 	Size int64
@@ -281,11 +270,11 @@ func (f *File) Blank() (*Blank, error) {
 		return nil, f.Remove()
 	}
 	aside := strings.TrimSuffix(f.path, suffix) + blankSuffix
-	if err := os.Rename(f.path, aside); err != nil {
+	if err := f.fs.Rename(f.path, aside); err != nil {
 		return nil, errors.Join(err, f.Remove())
 	}
 	info, err := f.file.Stat()
-	b := &Blank{file: f.file, path: aside}
+	b := &Blank{fs: f.fs, file: f.file, path: aside}
 	if err != nil {
 		return nil, errors.Join(err, b.Remove())
 	}
@@ -297,25 +286,25 @@ func (f *File) Blank() (*Blank, error) {
 // counts, because the checksums of its records continue that of another head. After an error the
 // file is removed.
 func (b *Blank) Create(dir string, h Head) (*File, error) {
-	f := &File{Head: h, seed: seedOf(h), sync: syncData, file: b.file, path: filepath.Join(dir, Name(h.Number)), room: b.Size}
+	f := &File{Head: h, seed: seedOf(h), fs: b.fs, file: b.file, path: filepath.Join(dir, Name(h.Number)), room: b.Size}
 	head := appendHead(nil, h)
 	f.begin = int64(len(head))
 	f.size = f.begin
 	_, err := b.file.WriteAt(head, 0)
 	if err == nil { // under its name the file never has another head
-		err = f.sync(b.file)
+		err = b.file.SyncData()
 	}
 	if err == nil {
-		err = os.Rename(b.path, f.path)
+		err = b.fs.Rename(b.path, f.path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Remove())
 	}
-	if err := SyncDir(dir); err != nil {
+	if err := vfs.SyncDir(b.fs, dir); err != nil {
 		return nil, errors.Join(err, f.Remove())
 	}
 	return f, nil
 }
 
 // Remove removes the file.
-func (b *Blank) Remove() error { return errors.Join(os.Remove(b.path), b.file.Close()) }
+func (b *Blank) Remove() error { return errors.Join(b.fs.Remove(b.path), b.file.Close()) }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -97,10 +97,7 @@ func (s *scanner) sum(n int64) (sum uint32, err error) {
 // highest is the highest number of any file. A file whose head a crash has cut is removed, because
 // nothing in it can have been acknowledged. Any other file that can't be read is renamed, as if its
 // values had never existed. Blank files are removed.
-func OpenAll(dir string) (files []*File, highest uint64, err error) { return openAll(dir, syncData) }
-
-// openAll is OpenAll with another function to make bytes durable.
-func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint64, err error) {
+func OpenAll(fs vfs.FS, dir string) (files []*File, highest uint64, err error) {
 	defer func() {
 		if err != nil {
 			for _, f := range files {
@@ -109,16 +106,16 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 			files = nil
 		}
 	}()
-	if err := errors.Join(os.MkdirAll(dir, 0o700), SyncDir(filepath.Dir(dir))); err != nil {
+	if err := errors.Join(vfs.MkdirAll(fs, dir, 0o700), vfs.SyncDir(fs, filepath.Dir(dir))); err != nil {
 		return nil, 0, err
 	}
-	entries, err := os.ReadDir(dir) // sorted by name, which is by number
+	entries, err := fs.ReadDir(dir) // sorted by name, which is by number
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == blankSuffix {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			if err := fs.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return files, 0, err
 			}
 			continue
@@ -132,12 +129,12 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 		if filepath.Ext(path) != suffix {
 			continue
 		}
-		f, err := open(path, sync)
+		f, err := Open(fs, path)
 		switch {
 		case err == nil:
 			files = append(files, f)
 		case errors.Is(err, store.ErrCorrupt), errors.Is(err, io.EOF):
-			if err := renameAside(path); err != nil {
+			if err := renameAside(fs, path); err != nil {
 				return files, 0, err
 			}
 		default:
@@ -148,15 +145,15 @@ func openAll(dir string, sync func(*os.File) error) (files []*File, highest uint
 }
 
 // renameAside removes a file whose head was cut, and otherwise marks it as damaged by its name.
-func renameAside(path string) error {
-	info, err := os.Stat(path)
+func renameAside(fs vfs.FS, path string) error {
+	info, err := fs.Stat(path)
 	if err != nil {
 		return err
 	}
 	if info.Size() <= maxHead {
-		return os.Remove(path)
+		return fs.Remove(path)
 	}
-	if err := os.Rename(path, path+damagedSuffix); err != nil {
+	if err := fs.Rename(path, path+damagedSuffix); err != nil {
 		return fmt.Errorf("put a damaged segment aside: %w", err)
 	}
 	return nil

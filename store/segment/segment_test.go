@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -29,7 +30,7 @@ func value(task uint32, name string, n int) store.Checksummed {
 
 func create(t testing.TB, dir string) *File {
 	t.Helper()
-	f, err := Create(dir, head)
+	f, err := Create(vfs.OS, dir, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(filepath.Join(dir, Name(head.Number)))
+	f, err := Open(vfs.OS, filepath.Join(dir, Name(head.Number)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,27 +122,30 @@ func small(t testing.TB) ([]byte, []store.Checksummed) {
 	return b, values
 }
 
-// reopen opens a folder with one file of the bytes given; nil: it was put aside.
-func reopen(t testing.TB, dir string, b []byte) *File {
+// reopen opens a folder with one file of the bytes given. The result is nil if it was put aside.
+func reopen(t testing.TB, b []byte) *File {
 	t.Helper()
-	path := filepath.Join(dir, Name(head.Number))
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	disk := vfs.NewMem()
+	if err := vfs.WriteNew(disk, Name(head.Number), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, highest, err := openAll(dir, func(*os.File) error { return nil })
+	files, highest, err := OpenAll(disk, "/")
 	if err != nil || highest != head.Number || len(files) > 1 {
 		t.Fatalf("%d files, highest %d, %v", len(files), highest, err)
-	}
-	for _, name := range []string{path, path + damagedSuffix} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
 	}
 	if len(files) == 0 {
 		return nil
 	}
 	return files[0]
 }
+
+// syncing is a file with another sync.
+type syncing struct {
+	vfs.File
+	sync func() error
+}
+
+func (f syncing) SyncData() error { return f.sync() }
 
 // check holds what a damaged file gives against what was written: each record is there as
 // it was or known to be damaged, and behind a gap there is nothing.
@@ -172,7 +176,6 @@ func check(t testing.TB, what string, f *File, values []store.Checksummed) (whol
 // systems do after a loss of power: all records before the cut are there.
 func TestTruncated(t *testing.T) {
 	b, values := small(t)
-	dir := t.TempDir()
 	ends := []int{len(appendHead(nil, head))}
 	for _, v := range values {
 		ends = append(ends, ends[len(ends)-1]+recordBytes+len(v.Key.Name)+len(v.Data))
@@ -185,11 +188,11 @@ func TestTruncated(t *testing.T) {
 		for want < len(values) && ends[want+1] <= n {
 			want++
 		}
-		if whole, damaged := check(t, fmt.Sprint("cut at ", n), reopen(t, dir, b[:n]), values); whole != want || damaged != 0 {
+		if whole, damaged := check(t, fmt.Sprint("cut at ", n), reopen(t, b[:n]), values); whole != want || damaged != 0 {
 			t.Errorf("cut at %d: %d records and %d damaged, must be %d", n, whole, damaged, want)
 		}
 		zeros := append(slices.Clone(b[:n]), make([]byte, len(b)-n)...)
-		if whole, _ := check(t, fmt.Sprint("zeros from ", n), reopen(t, dir, zeros), values); whole < want {
+		if whole, _ := check(t, fmt.Sprint("zeros from ", n), reopen(t, zeros), values); whole < want {
 			t.Errorf("zeros from %d: %d records, must be %d", n, whole, want)
 		}
 	}
@@ -198,12 +201,11 @@ func TestTruncated(t *testing.T) {
 // TestFlipped flips every bit: what is given is right, or known to be damaged, or missing.
 func TestFlipped(t *testing.T) {
 	b, values := small(t)
-	dir := t.TempDir()
 	first := len(appendHead(nil, head))
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			whole, damaged := check(t, fmt.Sprintf("bit %d of byte %d", bit, i), reopen(t, dir, b), values)
+			whole, damaged := check(t, fmt.Sprintf("bit %d of byte %d", bit, i), reopen(t, b), values)
 			if whole == len(values) || i < first && whole+damaged > 0 {
 				t.Errorf("bit %d of byte %d: %d records, %d damaged", bit, i, whole, damaged)
 			}
@@ -220,21 +222,21 @@ func TestOtherFile(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, highest, err := OpenAll(dir)
+	files, highest, err := OpenAll(vfs.OS, dir)
 	if err != nil || len(files) != 0 || highest != head.Number+1 {
 		t.Errorf("%d files, highest %d, %v", len(files), highest, err)
 	}
 	if _, err := os.Stat(path + damagedSuffix); err != nil {
 		t.Errorf("the file is not put aside: %v", err)
 	}
-	if _, highest, err := OpenAll(dir); err != nil || highest != head.Number+1 {
+	if _, highest, err := OpenAll(vfs.OS, dir); err != nil || highest != head.Number+1 {
 		t.Errorf("the number is free again: highest %d, %v", highest, err)
 	}
 	other := head
 	other.Step++
 	n := len(appendHead(nil, head))
 	moved := append(appendHead(nil, other), b[n:]...)
-	f := reopen(t, t.TempDir(), moved)
+	f := reopen(t, moved)
 	defer f.Close()
 	if got := entries(t, f, 0); len(got) != 0 {
 		t.Errorf("records of another step: %+v", got)
@@ -246,7 +248,7 @@ func TestFailedWrite(t *testing.T) {
 	f := create(t, t.TempDir())
 	add(t, f, value(1, "a", 10))
 	sound := f.file
-	readOnly, err := os.Open(sound.Name())
+	readOnly, err := vfs.OS.Open(sound.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +271,7 @@ func TestFailedWrite(t *testing.T) {
 func TestFailedSync(t *testing.T) {
 	f := create(t, t.TempDir())
 	end := add(t, f, value(1, "a", 10))
-	f.sync = func(*os.File) error { return os.ErrDeadlineExceeded }
+	f.file = syncing{f.file, func() error { return os.ErrDeadlineExceeded }}
 	_, late, err := f.Append([]Record{{Value: value(2, "b", 10)}})
 	if err != nil {
 		t.Fatal(err)
@@ -296,14 +298,15 @@ func TestSharedSync(t *testing.T) {
 	var mu sync.Mutex
 	var durable int64
 	syncs := 0
-	f.sync = func(file *os.File) error {
+	file := f.file
+	f.file = syncing{file, func() error {
 		info, err := file.Stat()
 		mu.Lock()
 		defer mu.Unlock()
 		durable = max(durable, info.Size())
 		syncs++
 		return err
-	}
+	}}
 	const writers, rounds = 8, 20
 	var group sync.WaitGroup
 	for w := range uint32(writers) {
@@ -334,7 +337,7 @@ func TestAnyRecords(t *testing.T) {
 	number := uint64(100)
 	rapid.Check(t, func(r *rapid.T) {
 		number++
-		f, err := Create(dir, Head{Job: head.Job, Step: head.Step, Number: number})
+		f, err := Create(vfs.OS, dir, Head{Job: head.Job, Step: head.Step, Number: number})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -374,9 +377,8 @@ func FuzzScan(f *testing.F) {
 	b, _ := small(f)
 	f.Add(b[len(appendHead(nil, head)):])
 	f.Add([]byte{})
-	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file := reopen(t, dir, append(appendHead(nil, head), b...))
+		file := reopen(t, append(appendHead(nil, head), b...))
 		defer file.Close()
 		for _, e := range entries(t, file, 0) {
 			if err := e.Key.Validate(); err != nil || e.Offset+int64(e.Bytes) > file.Size() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
@@ -19,7 +19,7 @@ import (
 
 // Save writes what later jobs need of a finished job as a checkpoint in dir: the values of the
 // families with which a branch begins, such as duals, without sums and weights. See Branch.
-func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
+func (e *Engine) Save(ctx context.Context, job, dir string) error {
 	state, steps, err := e.server.State(job)
 	if err != nil {
 		return err
@@ -47,22 +47,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			out.Abort()
-		}
-	}()
-	if err := writeState(out.Join(stateFile), state, 0); err != nil {
-		return fs.Explain(dir, err)
-	}
-	f, err := os.Create(out.Join(valuesFile))
-	if err != nil {
-		return fs.Explain(dir, err)
-	}
-	if err := errors.Join(store.SnapshotListed(ctx, f, e.Store, infos), f.Sync(), f.Close()); err != nil {
-		return fs.Explain(dir, err)
-	}
-	return out.Commit()
+	return writeCheckpoint(out, state, 0, func(w io.Writer) error { return store.SnapshotListed(ctx, w, e.Store, infos) })
 }
 
 // carrier returns the method of a specification, if its jobs can begin where others ended.

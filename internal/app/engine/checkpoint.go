@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"taxon/coordinator"
 	"taxon/coordinator/machine"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -56,40 +58,27 @@ func (c *checkpointer) write(ctx context.Context, job string, state []byte, keep
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			out.Abort()
-		}
-	}()
 	spent := 0.0
 	if c.spent != nil {
 		spent = c.spent()
 	}
-	if err := writeState(out.Join(stateFile), state, spent); err != nil {
-		return fs.Explain(dir, err)
+	return writeCheckpoint(out, state, spent, func(w io.Writer) error { return store.Snapshot(ctx, w, c.store, keys) })
+}
+
+// writeCheckpoint fills the folder of a checkpoint and publishes it.
+func writeCheckpoint(out *fs.OutDir, state []byte, spent float64, values func(w io.Writer) error) error {
+	defer out.Abort()
+	if err := out.Write(stateFile, stateBytes(state, spent)); err != nil {
+		return err
 	}
-	if err := c.writeValues(ctx, out.Join(valuesFile), keys); err != nil {
-		return fs.Explain(dir, err)
+	f, err := out.Create(valuesFile)
+	if err != nil {
+		return err
+	}
+	if err := vfs.CloseSynced(f, values(f)); err != nil {
+		return fs.Explain(out.Name(), err)
 	}
 	return out.Commit()
-}
-
-func (c *checkpointer) writeValues(ctx context.Context, path string, keys []store.Key) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(store.Snapshot(ctx, f, c.store, keys), f.Sync(), f.Close())
-}
-
-// writeState writes the checksum and the state.
-func writeState(path string, state []byte, spent float64) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(stateBytes(state, spent))
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // WriteState writes a coordinator's state of a job as a checkpoint whose values are elsewhere. If

@@ -22,6 +22,7 @@ import (
 	"taxon/internal/cluster/page"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -227,7 +228,7 @@ func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 // openJournal opens the journal in its own folder, or in dir.
 func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
 	if o.Journal == "" {
-		return journal.Open(dir)
+		return journal.Open(vfs.OS, dir)
 	}
 	j, snapshot, records, err = fsjournal.Open(ctx, o.Journal)
 	return j, snapshot, records, err

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -137,7 +138,7 @@ func (o *Store) identify() error {
 	if err := fs.MkdirMode(o.Dir, 0o755); err != nil {
 		return fs.Explain(o.Dir, err)
 	}
-	id, err := store.ShardID(o.Dir, o.Name)
+	id, err := store.ShardID(vfs.OS, o.Dir, o.Name)
 	if err != nil {
 		return option.Errorf("store: %w", err)
 	}

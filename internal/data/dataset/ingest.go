@@ -75,11 +75,12 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer dir.Abort()
-	temp := o.TempDir
-	if temp == "" {
-		temp = dir.Path()
-	}
-	sp, err := newSpill(temp, o.bufBytes(), o.MemoryBytes/8)
+	return ingest(ctx, o, dir)
+}
+
+// ingest fills the data set's folder and publishes it.
+func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
+	sp, err := newSpill(dir, o.TempDir, o.bufBytes(), o.MemoryBytes/8)
 	if err != nil {
 		return nil, err
 	}

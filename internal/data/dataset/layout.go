@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // FORMAT.md has diagrams of what follows.
@@ -112,15 +112,15 @@ func decode(b []byte, kind uint32) (h header, part [3][]byte, err error) {
 
 // binaryFile writes one file. Its arrays may be written in any order and side by side.
 type binaryFile struct {
-	f    *os.File
+	f    vfs.File
 	off  [3]int64
 	name string
 }
 
 func createBinary(dir *fs.OutDir, name string, h header) (*binaryFile, error) {
-	f, err := os.OpenFile(dir.Join(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := dir.Create(name)
 	if err != nil {
-		return nil, fs.Explain(dir.Name(), err)
+		return nil, err
 	}
 	b := &binaryFile{f: f, name: dir.Name()}
 	var total int64
@@ -142,11 +142,8 @@ func (b *binaryFile) array(i int, skip int64, bufBytes int) *arrayWriter {
 
 // close syncs and closes the file. If err is already set it is returned instead.
 func (b *binaryFile) close(err error) error {
-	if err == nil {
-		err = fs.Explain(b.name, b.f.Sync())
-	}
-	if cerr := b.f.Close(); err == nil {
-		err = fs.Explain(b.name, cerr)
+	if e := vfs.CloseSynced(b.f, err); err == nil {
+		err = fs.Explain(b.name, e)
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"taxon/internal/fs"
 )
@@ -106,9 +105,9 @@ func fingerprint(files []manifestItem) string {
 
 // seal makes the manifest's entry of a file in dir.
 func seal(ctx context.Context, dir *fs.OutDir, name string) (manifestItem, error) {
-	f, err := os.Open(dir.Join(name))
+	f, err := dir.Open(name)
 	if err != nil {
-		return manifestItem{}, fs.Explain(dir.Name(), err)
+		return manifestItem{}, err
 	}
 	defer f.Close()
 	h := sha256.New()

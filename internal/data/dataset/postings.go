@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 	"io"
 	"iter"
-	"os"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // writePostings inverts the rows' labels: for each label its rows. Labels are taken in ranges
@@ -75,9 +75,9 @@ func (p *publisher) writePostingRange(ctx context.Context, w *arrayWriter, lo, h
 
 // eachLabel calls f for every (row, label) pair, rows ascending, from the file just written.
 func (p *publisher) eachLabel(ctx context.Context, f func(row, label uint32)) error {
-	file, err := os.Open(p.dir.Join(rowLabelsFile))
+	file, err := p.dir.Open(rowLabelsFile)
 	if err != nil {
-		return fs.Explain(p.dir.Name(), err)
+		return err
 	}
 	defer file.Close()
 	st := p.in.stats
@@ -110,18 +110,14 @@ func (p *publisher) eachLabel(ctx context.Context, f func(row, label uint32)) er
 
 // writeList writes names, one a line.
 func (p *publisher) writeList(name string, names iter.Seq[string]) error {
-	f, err := fs.CreateFile(p.dir.Join(name))
+	f, err := p.dir.Create(name)
 	if err != nil {
 		return err
 	}
-	defer f.Abort()
 	w := bufio.NewWriterSize(f, p.o.bufBytes())
 	for n := range names {
 		w.WriteString(n)
 		w.WriteByte('\n')
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return f.Commit()
+	return fs.Explain(p.dir.Name(), vfs.CloseSynced(f, w.Flush()))
 }

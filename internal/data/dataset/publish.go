@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -194,9 +193,9 @@ func (p *publisher) writeNames(context.Context) error {
 
 // seal checksums all files, writes the manifest and publishes the folder.
 func (p *publisher) seal(ctx context.Context) (*Report, error) {
-	entries, err := os.ReadDir(p.dir.Path())
+	names, err := p.dir.Names()
 	if err != nil {
-		return nil, fs.Explain(p.dir.Name(), err)
+		return nil, err
 	}
 	var words *Words
 	if len(p.o.Words.Flags()) > 0 {
@@ -205,14 +204,14 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
 		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words, Strings: p.o.Strings.Flags()}}
 	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings(p.in.labels)...)}
-	for _, e := range entries { // sorted by name
-		if e.Name() == fs.MarkName {
+	for _, name := range names {
+		if name == fs.MarkName {
 			continue
 		}
-		if !p.made(e.Name()) {
-			return nil, fs.Inputf(p.dir.Join(e.Name()), 0, "is no file of a data set, and is in the way of one: remove it and ingest again")
+		if !p.made(name) {
+			return nil, fs.Inputf(p.dir.Join(name), 0, "is no file of a data set, and is in the way of one: remove it and ingest again")
 		}
-		item, err := seal(ctx, p.dir, e.Name())
+		item, err := seal(ctx, p.dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +225,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report.Bytes += int64(len(doc))
-	if err := fs.WriteFile(p.dir.Join(manifestFile), doc); err != nil {
+	if err := p.dir.Write(manifestFile, doc); err != nil {
 		return nil, err
 	}
 	return report, p.dir.Commit()

@@ -206,7 +206,7 @@ func TestStrayFileIsNoPartOfTheSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Abort()
-	sp, err := newSpill(dir.Path(), 1<<10, 0)
+	sp, err := newSpill(dir, "", 1<<10, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

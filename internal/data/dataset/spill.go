@@ -19,7 +19,8 @@ import (
 // label ids, (index, word) for each feature, then (index, float64's bits) for each number of a
 // table. The word is the float32's bits or, for text, how often the index-th word occurs.
 type spill struct {
-	f      *os.File
+	f      tempFile
+	drop   func() error // removes the file
 	w      *bufio.Writer
 	room   int64    // bytes that slabs may hold in all
 	slabs  [][]byte // all of slabBytes but the last
@@ -27,6 +28,14 @@ type spill struct {
 	buf    []byte
 	off    int64
 	shards []spillShard
+}
+
+// tempFile is a file that is written once and read back.
+type tempFile interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+	Name() string
 }
 
 // spillShard says where a shard's rows begin and how much they hold.
@@ -41,12 +50,29 @@ type spillShard struct {
 // slabBytes is the step in which a spill's memory grows.
 const slabBytes = 64 << 10
 
-func newSpill(dir string, bufBytes int, room int64) (*spill, error) {
-	f, err := os.CreateTemp(dir, "taxon-spill-*.part")
+// spillName is the name of a spill's file in the folder of the data set.
+const spillName = "taxon-spill-0.part"
+
+// newSpill makes a spill whose file lies in temp. An empty temp stands for the data set's own folder.
+func newSpill(dir *fs.OutDir, temp string, bufBytes int, room int64) (*spill, error) {
+	f, drop, err := spillFile(dir, temp)
 	if err != nil {
-		return nil, fs.Explain(filepath.Join(dir, "spill"), err)
+		return nil, err
 	}
-	return &spill{f: f, w: bufio.NewWriterSize(f, bufBytes), room: room &^ (slabBytes - 1)}, nil
+	return &spill{f: f, drop: drop, w: bufio.NewWriterSize(f, bufBytes), room: room &^ (slabBytes - 1)}, nil
+}
+
+// spillFile makes the file of a spill. drop removes it.
+func spillFile(dir *fs.OutDir, temp string) (f tempFile, drop func() error, err error) {
+	if temp == "" {
+		f, err = dir.Create(spillName)
+		return f, func() error { return dir.Remove(spillName) }, err
+	}
+	file, err := os.CreateTemp(temp, "taxon-spill-*.part")
+	if err != nil {
+		return nil, nil, fs.Explain(filepath.Join(temp, "spill"), err)
+	}
+	return file, func() error { return os.Remove(file.Name()) }, nil
 }
 
 // add appends one row.
@@ -120,7 +146,7 @@ func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 // remove frees the memory and removes the file.
 func (s *spill) remove() error {
 	s.slabs = nil
-	if err := errors.Join(s.f.Close(), os.Remove(s.f.Name())); err != nil {
+	if err := errors.Join(s.f.Close(), s.drop()); err != nil {
 		return fs.Explain(s.f.Name(), err)
 	}
 	return nil

@@ -197,7 +197,7 @@ func (p *publisher) writeTable(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fs.WriteFile(p.dir.Join(tableFile), append(doc, '\n'))
+	return p.dir.Write(tableFile, append(doc, '\n'))
 }
 
 // readTable reads the schema if the folder has one.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -171,7 +170,7 @@ func (w *weighing) end(dir *fs.OutDir) error {
 		return err
 	}
 	if !w.differ {
-		return fs.Explain(dir.Name(), os.Remove(dir.Join(weightsFile)))
+		return dir.Remove(weightsFile)
 	}
 	h := header{kind: kindWeights, a: uint64(w.kept)}
 	if _, err := w.to.f.WriteAt(h.encode(), 0); err != nil {

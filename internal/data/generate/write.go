@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Names of the files in the folder that Write makes.
@@ -101,21 +102,18 @@ func (w *writer) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fs.WriteFile(w.dir.Join(ShapeFile), append(doc, '\n'))
+	return w.dir.Write(ShapeFile, append(doc, '\n'))
 }
 
 func (w *writer) file(name string, fill func(io.Writer) error) error {
-	f, err := fs.CreateFile(w.dir.Join(name))
+	f, err := w.dir.Create(name)
 	if err != nil {
 		return err
 	}
-	defer f.Abort()
 	out := &counter{w: f}
-	if err := fill(out); err != nil {
-		return err
-	}
+	err = vfs.CloseSynced(f, fill(out))
 	w.report.Bytes += out.n
-	return f.Commit()
+	return fs.Explain(w.dir.Name(), err)
 }
 
 type counter struct {

@@ -1,0 +1,135 @@
+package vfs
+
+import (
+	"fmt"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// NewFile is a file that appears under its name only when it is whole: it is written next to its place
+// and renamed by Commit.
+type NewFile struct {
+	File
+	fs     FS
+	target string
+	done   bool
+}
+
+// Create begins a file that may replace an older one. Call Commit to publish it, and defer Abort to clean
+// up. Its name until then contains the process id, so that two processes never share one, and a number for
+// several in one process. Living processes lock theirs. Those that killed ones have left of the same
+// target are removed first.
+func Create(fs FS, target string, mode iofs.FileMode) (*NewFile, error) {
+	dir, base := filepath.Split(target)
+	sweep(fs, filepath.Clean(dir), base)
+	const tries = 1000
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprintf(".%s.%d-%d.part", base, os.Getpid(), i))
+		f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if err == nil {
+			if !Busy(f) && Stands(fs, f, name) {
+				return &NewFile{File: f, fs: fs, target: target}, nil
+			}
+			f.Close() // before it was locked, another process took it for a killed one's
+		} else if !os.IsExist(err) {
+			return nil, err
+		}
+		if i == tries {
+			return nil, err
+		}
+	}
+}
+
+// Commit makes the file durable and publishes it under its name.
+func (f *NewFile) Commit() error {
+	if f.done {
+		return nil
+	}
+	defer f.Abort()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	// The rename comes before Close, which gives up the lock: a file that is closed under its old
+	// name would pass for a killed process's.
+	if err := f.fs.Rename(f.Name(), f.target); err != nil {
+		return err
+	}
+	f.done = true
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return SyncDir(f.fs, filepath.Dir(f.target))
+}
+
+// Abort drops an uncommitted file. After Commit it does nothing.
+func (f *NewFile) Abort() {
+	if f.done {
+		return
+	}
+	f.done = true
+	_ = f.fs.Remove(f.Name()) // while it is locked, so that the name is still this file's
+	f.Close()
+}
+
+// WriteFile writes a whole file in one atomic step. It may replace an older one.
+func WriteFile(fs FS, name string, data []byte, mode iofs.FileMode) error {
+	f, err := Create(fs, name, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// HalfWritten says whether a name is that of a file on its way to another name, which it returns.
+func HalfWritten(name string) (target string, ok bool) {
+	m := halfName.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+var halfName = regexp.MustCompile(`^\.(.+)\.[0-9]+-[0-9]+\.part$`)
+
+// sweep removes what killed processes have left of files on their way to a name. What can't be removed
+// stays.
+func sweep(fs FS, dir, base string) {
+	entries, _ := fs.ReadDir(dir)
+	for _, e := range entries {
+		if target, ok := HalfWritten(e.Name()); ok && target == base && e.Type().IsRegular() {
+			RemoveAbandoned(fs, filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// Busy takes the lock of a file or folder, and says whether another process has it. File systems without
+// locks (some network ones) are accepted.
+func Busy(f File) bool { return f.Lock() == ErrLocked }
+
+// RemoveAbandoned removes a file or folder of this user's that certainly no living process has locked.
+func RemoveAbandoned(fs FS, name string) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && Owned(info) && f.Lock() == nil && Stands(fs, f, name) {
+		_ = fs.RemoveAll(name)
+	}
+}
+
+// Stands says whether an open file or folder is still the one under its name.
+func Stands(fs FS, f File, name string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := fs.Lstat(name)
+	return err == nil && SameFile(mine, named)
+}

@@ -1,0 +1,20 @@
+//go:build !unix
+
+package vfs
+
+import (
+	"errors"
+	iofs "io/fs"
+)
+
+// Lock implements File. This system has no advisory locks on folders: it does nothing.
+func (f osFile) Lock() error { return nil }
+
+// Owned can't be found out on this system.
+func Owned(iofs.FileInfo) bool { return false }
+
+// IgnoreUnsupported drops all errors: folders cannot be synced on these systems.
+func IgnoreUnsupported(error) error { return nil }
+
+// ErrQuota has no counterpart on this system. Nothing equals it.
+var ErrQuota = errors.New("disk quota exceeded")

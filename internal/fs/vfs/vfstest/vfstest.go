@@ -1,0 +1,113 @@
+// Package vfstest runs code that uses a disk against one that fails at every call, and looks at what is
+// on it after every kind of crash. A run takes milliseconds, as the disk is in memory.
+package vfstest
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"taxon/internal/fs/vfs"
+)
+
+// faults are the kinds of faults that Sweep tries at every call.
+var faults = []struct {
+	name string
+	vfs.Fault
+}{
+	{"ends the process", vfs.Fault{Err: syscall.EIO, Ever: true}},
+	{"ends the process in a write", vfs.Fault{Err: syscall.EIO, Ever: true, Short: true}},
+	{"fails once", vfs.Fault{Err: syscall.EIO}},
+	{"finds the disk full for once", vfs.Fault{Err: syscall.ENOSPC, Short: true}},
+	{"finds the disk full for good", vfs.Fault{Err: syscall.ENOSPC, Short: true, Ever: true}},
+}
+
+// most bounds the calls of a run, which Sweep repeats for each of them.
+const most = 5000
+
+// Sweep runs use on a disk whose first call fails, then on one whose second call fails, and so on until a
+// run meets no fault, for each kind of fault. A Truncate can't be lost for lack of room. prepare, which
+// may be nil, makes the disk on which each run begins, and all that it leaves is durable. use returns what
+// it was told is done. After each run check looks at the disk once for each kind of crash, and returns an
+// error if something that was done is lost, or something that is there is broken. check may change the
+// disk.
+func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.FS) T, check func(fs vfs.FS, done T) error) {
+	t.Helper()
+	begin := vfs.NewMem()
+	if prepare != nil {
+		if err := prepare(begin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := 0
+	for _, f := range faults {
+		for at := 1; ; at++ {
+			if at > most {
+				t.Fatalf("more than %d calls", most)
+			}
+			disk := begin.Crash(vfs.LoseNothing)
+			fault := f.Fault
+			fault.At = at
+			faulty := vfs.NewFaulty(disk, fault)
+			done := use(faulty)
+			for _, loss := range vfs.Losses {
+				found := disk.Crash(loss)
+				before := found.String()
+				if err := check(found, done); err != nil {
+					t.Fatalf("call %d %s, then a crash (%v): %v\nfound %s", at, f.name, loss, err, before)
+				}
+			}
+			runs++
+			if !faulty.Met() {
+				break
+			}
+		}
+	}
+	if runs <= len(faults) {
+		t.Fatal("no call could fail: does the code use the file system that it is given?")
+	}
+	t.Log(fmt.Sprintf("%d runs, each looked at after %d crashes", runs, len(vfs.Losses)))
+}
+
+// Publishes checks code that publishes a folder in place of an older one, by Sweep: at each moment the
+// folder is as old left it or as next leaves it, the latter once next has returned nil, and next can be
+// called again. aside is the name of a file that does no harm in the folder.
+func Publishes(t *testing.T, dir, aside string, old, next func(fs vfs.FS) error) {
+	t.Helper()
+	content := func(fs vfs.FS) string {
+		list, err := fs.ReadDir(dir)
+		out := fmt.Sprint(err)
+		for _, e := range list {
+			if e.Name() != aside {
+				data, err := vfs.ReadFile(fs, filepath.Join(dir, e.Name()))
+				out += fmt.Sprintf(" %s: %x %v", e.Name(), data, err)
+			}
+		}
+		return out
+	}
+	clean := vfs.NewMem()
+	if err := old(clean); err != nil {
+		t.Fatal(err)
+	}
+	before := content(clean)
+	if err := next(clean); err != nil {
+		t.Fatal(err)
+	}
+	after := content(clean)
+	if before == after {
+		t.Fatal("the two folders are the same")
+	}
+	Sweep(t, old, next, func(fs vfs.FS, err error) error {
+		if got := content(fs); got != after && (got != before || err == nil) {
+			return fmt.Errorf("after %v the folder holds %s", err, got)
+		}
+		if err := next(fs); err != nil {
+			return fmt.Errorf("once more: %w", err)
+		}
+		if got := content(fs); got != after {
+			return fmt.Errorf("once more, and the folder holds %s", got)
+		}
+		return nil
+	})
+}
