@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -442,5 +443,50 @@ func TestOver(t *testing.T) {
 	s = &Schema{Columns: nums, Mean: []float64{2, 0}, Scale: []float64{4, 1}}
 	if s.Standardise(1, 10) != 2 || s.Standardise(2, 3) != 3 || s.Standardise(7, 3) != 3 {
 		t.Error("standardised wrong")
+	}
+}
+
+// A schema that does not fit what it describes is refused before it is used.
+func TestSchemaCheck(t *testing.T) {
+	good := func() *Schema {
+		return &Schema{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}, Widths: []int{0, 2}, Mean: []float64{1, 0, 0}, Scale: []float64{2, 1, 1}}
+	}
+	if err := good().Check(false, []uint32{1, 3}); err != nil {
+		t.Error(err)
+	}
+	if err := (&Schema{Columns: text}).Check(true, []uint32{1, 200}); err != nil {
+		t.Error(err)
+	}
+	if err := (&Schema{Matrix: 7}).Check(false, []uint32{7}); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(s *Schema){
+		"no scale":        func(s *Schema) { s.Scale = nil },
+		"short scale":     func(s *Schema) { s.Scale = s.Scale[:2] },
+		"scale 0":         func(s *Schema) { s.Scale[0] = 0 },
+		"negative scale":  func(s *Schema) { s.Scale[1] = -1 },
+		"infinite scale":  func(s *Schema) { s.Scale[0] = math.Inf(1) },
+		"scale no number": func(s *Schema) { s.Scale[0] = math.NaN() },
+		"short mean":      func(s *Schema) { s.Mean = s.Mean[1:] },
+		"infinite mean":   func(s *Schema) { s.Mean[2] = math.Inf(-1) },
+		"no widths":       func(s *Schema) { s.Widths = nil },
+		"short widths":    func(s *Schema) { s.Widths = []int{3} },
+		"wide":            func(s *Schema) { s.Widths[1] = 1 << 62 },
+		"negative width":  func(s *Schema) { s.Widths[1] = -2 },
+		"width 3":         func(s *Schema) { s.Widths[1] = 3 },
+		"no column":       func(s *Schema) { s.Features = nil },
+		"text":            func(s *Schema) { s.Text = []string{"t"} },
+		"same column":     func(s *Schema) { s.Features[1] = "a" },
+		"matrix":          func(s *Schema) { s.Matrix = -1 },
+	} {
+		s := good()
+		if change(s); s.Check(false, []uint32{1, 3}) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, feature := range []uint32{0, 4} {
+		if good().Check(false, []uint32{feature}) == nil {
+			t.Errorf("feature %d: accepted", feature)
+		}
 	}
 }
