@@ -250,6 +250,7 @@ func TestMatrixJourney(t *testing.T) {
 		t.Errorf("no labels: exit %d, %s", code, stderr)
 	}
 	for line, want := range map[string]string{
+		"predict --model $M --data -":                           "was trained on a matrix",
 		"predict --model $M --data $N":                          "n.npy: a matrix of 1 columns, and the model's training data have 2",
 		"eval --model $M --data $W --labels $Y":                 "w.npy: a matrix of 3 columns, and the model's training data have 2",
 		"report $M --data $W --labels $Y --out $R":              "w.npy: a matrix of 3 columns, and the model's training data have 2",

@@ -188,6 +188,11 @@ func (m *Meta) validate() error {
 	if t := m.Text; t != nil && (len(t.Vocabulary) != len(m.Feature) || len(t.IDF) != len(m.Feature)) {
 		add("%d features but %d words and %d idf values", len(m.Feature), len(t.Vocabulary), len(t.IDF))
 	}
+	if t := m.Data.Table; t != nil {
+		if err := t.Check(m.Data.Text, m.Feature); err != nil {
+			add("data.table: %w", err)
+		}
+	}
 	if m.Tree == nil {
 		add("no tree")
 	} else if err := checkTree(m.Tree, len(m.Labels)); err != nil {

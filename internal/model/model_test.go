@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/data/table"
 	"taxon/internal/fs"
 	"taxon/internal/model/form"
 )
@@ -201,6 +202,7 @@ func TestMetaRefused(t *testing.T) {
 		"bias":             func(m *Meta) { m.Options.Bias = math.NaN() },
 		"words missing":    func(m *Meta) { m.Data.Text = true },
 		"words few":        func(m *Meta) { m.Data.Text = true; m.Text = &Text{} },
+		"table":            func(m *Meta) { m.Data.Table = &table.Schema{Matrix: 99} },
 	}
 	for name, f := range cases {
 		meta := tinyMeta()

@@ -210,6 +210,9 @@ func (o *opener) readTable() error {
 	if err := json.Unmarshal(b, s); err != nil {
 		return o.damaged(tableFile, err)
 	}
+	if err := s.Check(o.m.Stats.Text, o.set.Feature); err != nil {
+		return o.damaged(tableFile, err)
+	}
 	o.set.Table = s
 	return nil
 }

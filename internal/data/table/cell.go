@@ -137,13 +137,16 @@ func (t *logical) number(v value) (float64, error) {
 // floatText is the shortest text that gives the number back in so many bits; "" for NaN. Whole
 // numbers keep a point, as nearly all programs write them in CSV and JSON.
 func floatText(x float64, bits int) string {
-	size := math.Abs(x)
+	size, small := math.Abs(x), 1e-5
+	if bits == 32 {
+		small = float64(float32(small)) // what is written as 0.00001
+	}
 	switch {
 	case math.IsNaN(x):
 		return ""
 	case math.IsInf(x, 0):
 		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'f', -1, bits)), "+")
-	case size != 0 && size < 1e-5 || size >= 1e16:
+	case size != 0 && size < small || size >= 1e16:
 		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', -1, bits), "e")
 		return mantissa + "e" + exponent[:1] + strings.TrimPrefix(exponent[1:], "0") // Go has two digits at least
 	}

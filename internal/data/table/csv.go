@@ -51,7 +51,7 @@ var errEmpty = errors.New("the table is empty: line 1 must name the columns")
 
 func openCSV(r io.Reader, o *Options) (*csvRecords, *bufio.Reader, error) {
 	b := &bounded{r: r, left: maxRecord}
-	start := bufio.NewReaderSize(b, bufferBytes)
+	start := bufio.NewReaderSize(newKeptEnds(b, o.Delimiter), bufferBytes)
 	c, err := newCSV(b, start, o)
 	return c, start, err
 }

@@ -1,7 +1,9 @@
 package table
 
 import (
+	"bufio"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -35,6 +37,32 @@ func TestHalf(t *testing.T) {
 			if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
 				t.Fatalf("%#04x is %g, want %g", h, got, want)
 			}
+		}
+	}
+}
+
+// The limits at which an exponent is written are those of the number, whatever bits it has.
+func TestFloatText(t *testing.T) {
+	for x, want := range map[float64]string{1e-5: "0.00001", 9e-6: "9e-6", 1e16: "1e+16", 2.5: "2.5", 0: "0.0"} {
+		for _, bits := range []int{32, 64} {
+			y := x
+			if bits == 32 {
+				y = float64(float32(x))
+			}
+			if got := floatText(y, bits); got != want {
+				t.Errorf("%g in %d bits: %s, want %s", x, bits, got, want)
+			}
+		}
+	}
+}
+
+// A NUL within a text of NumPy is no end and no padding.
+func TestNumPyText(t *testing.T) {
+	n := &npy{kind: 'U', size: 3, buf: make([]byte, 12)}
+	for text, want := range map[string]string{"a\x00\x00\x00\x00\x00\x00\x00b\x00\x00\x00": "a\x00b", "a\x00\x00\x00b\x00\x00\x00\x00\x00\x00\x00": "ab"} {
+		n.r = bufio.NewReader(strings.NewReader(text))
+		if got, err := n.text(); got != want || err != nil {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
 }

@@ -64,6 +64,11 @@ func (j *jsonRecords) next() (line int64, err error) {
 		if j.row == nil {
 			return line, &brokenRow{line: line, err: errors.New("is null: want an object a line")}
 		}
+		if colons(b) > len(j.row) {
+			if name := j.twice(b); name != "" {
+				return line, &brokenRow{line: line, err: fmt.Errorf("column %q stands twice: leave out one of them", name)}
+			}
+		}
 		for k, name := range j.names {
 			if _, ok := j.row[name]; ok {
 				j.seen[k] = true
@@ -76,6 +81,46 @@ func (j *jsonRecords) next() (line int64, err error) {
 		}
 		return line, nil
 	}
+}
+
+// colons counts the keys of a JSON object.
+func colons(object []byte) (n int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(object); i++ {
+		switch c := object[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ':' && depth == 1:
+			n++
+		}
+	}
+	return n
+}
+
+// twice is a column that a JSON object has twice; "": each that is used stands once.
+func (j *jsonRecords) twice(object []byte) string {
+	d := json.NewDecoder(bytes.NewReader(object))
+	_, err := d.Token() // the brace
+	for seen := map[string]bool{}; err == nil && d.More(); {
+		var key json.Token
+		var skipped json.RawMessage
+		if key, err = d.Token(); err == nil {
+			err = d.Decode(&skipped)
+		}
+		name, _ := key.(string)
+		if _, used := j.number[name]; used && seen[name] {
+			return name
+		}
+		seen[name] = true
+	}
+	return ""
 }
 
 func (j *jsonRecords) find(name string) int {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -68,9 +69,10 @@ func joinPath(label, separator string) (string, error) {
 	return strings.Join(parts, separator), nil
 }
 
+// checkLabel refuses a label or id that is no text.
 func checkLabel(label string) error {
 	if !utf8.ValidString(label) || strings.IndexByte(label, 0) >= 0 {
-		return fmt.Errorf("label %q is not UTF-8 text: convert the file (iconv -t UTF-8)", label)
+		return fmt.Errorf("%q is not UTF-8 text: convert the file (iconv -t UTF-8)", label)
 	}
 	return nil
 }
@@ -105,6 +107,7 @@ func (r *Reader) fillIndicators() error {
 // is not empty; where all are, there is no label.
 func (r *Reader) fillLevels() (err error) {
 	r.buf = r.buf[:0]
+	var parts []string
 	above := -1 // the first empty level
 	for i, k := range r.levels {
 		name, part := r.o.LevelColumns[i], ""
@@ -131,15 +134,20 @@ func (r *Reader) fillLevels() (err error) {
 		case strings.Contains(part, r.o.PathSeparator):
 			return fmt.Errorf("column %q: %q holds the separator of paths, %q: choose another", name, part, r.o.PathSeparator)
 		default:
-			if i > 0 {
-				r.buf = append(r.buf, r.o.PathSeparator...)
-			}
-			r.buf = append(r.buf, part...)
+			parts = append(parts, part)
 		}
 	}
-	if len(r.buf) > 0 {
-		r.row.Labels = append(r.row.Labels, r.buf)
+	if len(parts) == 0 {
+		return nil
 	}
+	path := strings.Join(parts, r.o.PathSeparator)
+	if again, err := joinPath(path, r.o.PathSeparator); len(parts) <= textio.MaxParts && (err != nil || again != path) || !slices.Equal(strings.Split(path, r.o.PathSeparator), parts) {
+		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another --path-separator", Listed(parts), path)
+	} else if err != nil {
+		return err
+	}
+	r.buf = append(r.buf, path...)
+	r.row.Labels = append(r.row.Labels, r.buf)
 	return nil
 }
 

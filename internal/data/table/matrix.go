@@ -480,14 +480,12 @@ func (n *npy) next() (t logical, v value, err error) {
 		return logical{kind: textual}, value{text: string(bytes.TrimRight(n.buf, "\x00"))}, nil
 	}
 	var b strings.Builder
-	for i := 0; i < len(n.buf); i += 4 {
+	for i := 0; i < len(bytes.TrimRight(n.buf, "\x00")); i += 4 {
 		c := binary.LittleEndian.Uint32(n.buf[i:])
 		if c > unicode.MaxRune || !utf8.ValidRune(rune(c)) {
 			return t, v, fmt.Errorf("a text with %#x, which is no character of Unicode", c)
 		}
-		if c != 0 {
-			b.WriteRune(rune(c))
-		}
+		b.WriteRune(rune(c))
 	}
 	return logical{kind: textual}, value{text: b.String()}, nil
 }

@@ -91,6 +91,8 @@ type Reader struct {
 	size   int64
 
 	text, features    []int
+	unknown           []bool // of features: no row had a value there when the widths were set
+	learn             func() // called with each row in place of reading it; nil: rows are read
 	labels, levels    []int
 	label, weight, id int
 	schema            *Schema
@@ -337,7 +339,7 @@ func (r *Reader) Read() (*Row, error) {
 		if r.use.KeepBroken {
 			r.row, r.lost = Row{Line: bad.line, Broken: true}, bad.more
 			if r.id >= 0 && r.id < bad.cells {
-				if id, err := r.in.texts(r.id, r.cells[:0]); err == nil && len(id) > 0 {
+				if id, err := r.in.texts(r.id, r.cells[:0]); err == nil && len(id) > 0 && checkLabel(id[0]) == nil {
 					r.row.ID = id[0]
 				}
 			}
@@ -406,6 +408,10 @@ func (r *Reader) checkSeen() error {
 
 // fill reads the row's cells. Its errors name the column.
 func (r *Reader) fill() (err error) {
+	if r.learn != nil {
+		r.learn()
+		return nil
+	}
 	row := &r.row
 	for _, k := range r.text {
 		if k < 0 {
@@ -443,6 +449,9 @@ func (r *Reader) fill() (err error) {
 		}
 		if len(r.cells) > 0 {
 			*c.to = r.cells[0] // an id as it stands: what is written is joined by it
+			if err := checkLabel(*c.to); err != nil {
+				return fmt.Errorf("column %q: %w", c.name, err)
+			}
 		}
 	}
 	row.Weight = strings.TrimSpace(row.Weight)
@@ -461,12 +470,14 @@ func (r *Reader) fill() (err error) {
 }
 
 func (r *Reader) fillFeatures() (err error) {
-	first := len(r.schema.Widths) == 0
-	defer func() {
-		if first && err != nil {
-			r.schema.Widths = nil // the next row sets it
-		}
-	}()
+	if len(r.schema.Widths) == 0 && len(r.features) > 0 {
+		r.findWidths()
+		defer func() {
+			if err != nil {
+				r.schema.Widths = nil // the next row sets it
+			}
+		}()
+	}
 	at := uint32(1)
 	defer func() {
 		if n := int64(at) - 1; err == nil && r.schema.Matrix > 0 && len(r.features) > 0 && n != r.schema.Matrix {
@@ -481,26 +492,21 @@ func (r *Reader) fillFeatures() (err error) {
 				return fmt.Errorf("column %q: %w", name, err)
 			}
 		}
-		if first {
-			w := 0
-			if list {
-				w = len(r.values)
-			}
-			r.schema.Widths = append(r.schema.Widths, w)
-		}
 		want, those := r.schema.Widths[i], "rows before"
 		if r.use.Schema != nil && !r.use.Weights {
 			those = "the model's training data"
 		}
 		switch {
+		case want == 0 && list && len(r.values) == 0:
+			return fmt.Errorf("column %q: a list without numbers", name)
+		case want == 0 && list && r.unknown[i]:
+			return fmt.Errorf("column %q: a list, and no row before has a value there: the first row of a stream must", name)
 		case want == 0 && list:
 			return fmt.Errorf("column %q: a list where %s have a number", name, those)
 		case want > 0 && list && len(r.values) != want:
 			return fmt.Errorf("column %q: a list of %d numbers where %s have %d", name, len(r.values), those, want)
 		case want > 0 && !list && len(r.values) > 0 && !math.IsNaN(r.values[0]):
 			return fmt.Errorf("column %q: a number where %s have lists", name, those)
-		case list && want == 0 || first && list && want == 0:
-			return fmt.Errorf("column %q: the list of the first row is empty", name)
 		}
 		for j, v := range r.values {
 			if math.IsNaN(v) {
@@ -514,6 +520,40 @@ func (r *Reader) fillFeatures() (err error) {
 		at += uint32(max(want, 1))
 	}
 	return nil
+}
+
+// findWidths sets how long the lists of each column are by the first row with a value there. A file is
+// read ahead for it; in a stream the present row has to do.
+func (r *Reader) findWidths() {
+	widths := make([]int, len(r.features))
+	r.unknown = slices.Repeat([]bool{true}, len(r.features))
+	look := func(r *Reader, unknown []bool) {
+		for i, k := range r.features {
+			if k < 0 || !unknown[i] {
+				continue
+			}
+			values, list, err := r.in.numbers(k, r.values[:0])
+			if r.values = values; err != nil {
+				continue
+			}
+			if list {
+				widths[i] = len(values)
+			}
+			unknown[i] = !list && !slices.ContainsFunc(values, func(x float64) bool { return !math.IsNaN(x) })
+		}
+	}
+	look(r, r.unknown)
+	if r.schema.Widths = widths; slices.Contains(r.unknown, true) && r.size >= 0 && !r.file.Waits() {
+		ahead, err := Open(r.ctx, r.src, r.name, Options{Columns: r.o.Columns, Format: r.o.Format, SkipBroken: math.MaxInt64}, Use{Features: true})
+		if err != nil {
+			return // the reader meets it again
+		}
+		defer ahead.Close()
+		ahead.learn = func() { look(ahead, r.unknown) }
+		for err == nil && slices.Contains(r.unknown, true) {
+			_, err = ahead.Read()
+		}
+	}
 }
 
 // Schema describes what was read. The widths of lists are known after the first row.

@@ -6,8 +6,10 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -180,6 +182,40 @@ type Schema struct {
 	Matrix int64     `json:"matrix,omitempty"` // of a matrix: its columns, of several the most
 
 	Constant []string `json:"constant,omitempty"` // of Features: those that are the same in all rows
+}
+
+// Check refuses a schema that does not describe data with these features, by their numbers from 1, and with
+// texts or without. No file that holds one is believed.
+func (s *Schema) Check(text bool, features []uint32) error {
+	width := 0
+	for i, w := range s.Widths {
+		if w < 0 || w > len(s.Mean) {
+			return fmt.Errorf("the list of column %d has %d entries, of %d numbers in all", i+1, w, len(s.Mean))
+		}
+		width += max(w, 1)
+	}
+	switch {
+	case len(s.Widths) != len(s.Features):
+		return fmt.Errorf("%d widths for %d columns of numbers", len(s.Widths), len(s.Features))
+	case len(s.Mean) != width || len(s.Scale) != width:
+		return fmt.Errorf("%d means and %d scales for %d numbers", len(s.Mean), len(s.Scale), width)
+	case len(s.Text) > 0 && !text:
+		return errors.New("columns of texts, and no vocabulary")
+	case s.Matrix < 0 || s.Matrix > math.MaxInt32:
+		return fmt.Errorf("a matrix of %d columns", s.Matrix)
+	}
+	for i, scale := range s.Scale {
+		if mean := s.Mean[i]; mean-mean != 0 || !(scale > 0) || math.IsInf(scale, 1) {
+			return fmt.Errorf("number %d has the mean %g and the scale %g", i+1, mean, scale)
+		}
+	}
+	last := cmp.Or(int64(width), s.Matrix)
+	for _, f := range features {
+		if !text && (f < 1 || int64(f) > last) {
+			return fmt.Errorf("feature %d of %d numbers", f, last)
+		}
+	}
+	return s.Columns.Check()
 }
 
 // Standardise converts a number from the table's scale to the model's. It is rounded to float32 last,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,10 +66,11 @@ func write(t *testing.T, name, content string) string {
 }
 
 var (
-	all   = Use{Labels: true, Weights: true, Features: true}
-	text  = Columns{Text: []string{"t"}, Label: "l"}
-	paths = Columns{Text: []string{"t", "u"}, Label: "l", ID: "i", Weight: "w", PathSeparator: " > ", LabelSeparator: ";"}
-	nums  = Columns{Features: []string{"a", "b"}, Label: "l"}
+	all    = Use{Labels: true, Weights: true, Features: true}
+	text   = Columns{Text: []string{"t"}, Label: "l"}
+	paths  = Columns{Text: []string{"t", "u"}, Label: "l", ID: "i", Weight: "w", PathSeparator: " > ", LabelSeparator: ";"}
+	levels = Columns{Text: []string{"t"}, LevelColumns: []string{"u", "v"}, PathSeparator: "//"}
+	nums   = Columns{Features: []string{"a", "b"}, Label: "l"}
 )
 
 // Awkward tables, each read as a person would.
@@ -81,7 +83,8 @@ func TestRows(t *testing.T) {
 		{"x.csv", "t,l\na b,c\n", text, []string{"2  c|a b"}},
 		{"mark, CRLF, no last end, another order.csv", "\xef\xbb\xbfl,x,t\r\nc,1,a b\r\nd,2,e", text, []string{"2  c|a b", "3  d|e"}},
 		{"quotes.csv", "t,l\n\"a, \"\"b\"\"\n\nc\",\"d, e\"\nf,g\n", text, []string{"2  d, e|a, \"b\"\n\nc", "5  g|f"}},
-		{"line ends within, CRLF.csv", "\"t\",\"l\"\r\n\"a\r\nb\",c\r\nd,e\r\n", text, []string{"2  c|a\nb", "4  e|d"}},
+		{"line ends within, CRLF.csv", "\"t\",\"l\"\r\n\"a\r\nb\",c\r\nd,e\r\n", text, []string{"2  c|a\r\nb", "4  e|d"}},
+		{"line ends within a row behind a mark.csv", "\xef\xbb\xbf\"t\",l\r\n\"a\"\"\r\n\r\r\n\",c\r\n,\"\r\n d\re\"\r\n", text, []string{"2  c|a\"\r\n\r\r\n", "5  d\re|"}},
 		{"empty cells and lines.csv", "t,l\n,\n\na,\n,b\n", text, []string{"2  |", "4  |a", "5  b|"}},
 		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n 8,,c,A > D; E ;, 0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3  8 A > D+E|c@0.5"}},
 		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|", "4  z| 1:1 2:0"}},
@@ -93,6 +96,9 @@ func TestRows(t *testing.T) {
 		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n", text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
 		{"lists.ndjson", "{\"a\":[1,2,null],\"b\":0,\"l\":\"x\"}\n{\"a\":[4,5,6],\"b\":\"7\",\"l\":\"y\"}\n{\"l\":\"z\"}", nums,
 			[]string{"1  x| 1:1 2:2 4:0", "2  y| 1:4 2:5 3:6 4:7", "3  z|"}},
+		{"a list that comes late.jsonl", "{\"a\":null,\"b\":1,\"l\":\"x\"}\n{\"b\":2,\"l\":\"y\"}\n{\"a\":[1,2],\"b\":null,\"l\":\"z\"}", nums,
+			[]string{"1  x| 3:1", "2  y| 3:2", "3  z| 1:1 2:2"}},
+		{"the other key twice.jsonl", "{\"t\":\"a: {\\\"\",\"l\":\"c\",\"x\":1,\"x\":{\"t\":1}}\n", text, []string{"1  c|a: {\""}},
 	} {
 		rows, _, err := readPath(t, write(t, c.name, c.content), Options{Columns: c.o}, all)
 		if err != nil || !slices.Equal(rows, c.want) {
@@ -118,6 +124,13 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "t,l\na,b\ncaf\xe9,d\n", text, 3, "not UTF-8"},
 		{"a.csv", "t,l\nc,caf\xe9\n", text, 2, "not UTF-8"},
 		{"a.csv", "\xff\xfet\x00", text, 1, "UTF-16"},
+		{"a.csv", "i,t,u,l,w\n1,a,b,c,1\n\xff\xfe2,a,b,c,1\n", paths, 3, `column "i": "\xff\xfe2" is not UTF-8 text`},
+		{"a.jsonl", "{\"i\":\"a\\u0000\",\"t\":\"a\",\"l\":\"c\"}\n", paths, 1, `column "i": "a\x00" is not UTF-8 text`},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\\u0000\"}\n", text, 1, "is not UTF-8 text"},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\"}\n{\"t\":\"a\",\"l\":\"c\",\"\\u006c\":\"d\"}\n", text, 2, `column "l" stands twice`},
+		{"a.jsonl", "{\"a\":[],\"b\":1,\"l\":\"b\"}\n", nums, 1, `column "a": a list without numbers`},
+		{"a.jsonl", "{\"b\":1,\"l\":\"b\"}\n{\"a\":1,\"l\":\"b\"}\n{\"a\":[1],\"l\":\"b\"}\n", nums, 3, `column "a": a list where rows before have a number`},
+		{"a.csv", "t,u,v\nx,a/,b\n", levels, 2, `the levels "a/", "b" give the path "a///b", which is read back as others`},
 		{"a.csv", "t\x00,\x00l\x00\n\x00", text, 1, "UTF-16 without a byte order mark"},
 		{"a.tsv", "\x00t\x00\t\x00l\x00\n", text, 1, "UTF-16 without a byte order mark"},
 		{"a.csv", "PAR1\x15\x04\x15", text, 1, "is a Parquet file, whatever its name"},
@@ -334,12 +347,12 @@ func TestArrow(t *testing.T) {
 func TestAgainstWriter(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		delimiter := rapid.SampledFrom([]rune(",;|\t")).Draw(rt, "delimiter")
-		characters, name, o := "ab ,;\"\n\t#:é|", "x.csv", Options{Columns: text}
+		delimiter := rapid.SampledFrom([]rune(",;|§\t")).Draw(rt, "delimiter")
+		characters, name, o := "ab ,;\"\r\n\t#:é|", "x.csv", Options{Columns: text}
 		switch delimiter {
 		case '\t':
 			characters, name = "ab ,;\"\t#:é|", "x.tsv" // a row is a line
-		case ';', '|':
+		case ';', '|', '§':
 			o.Delimiter = string(delimiter)
 		}
 		cell := rapid.StringOf(rapid.SampledFrom([]rune(characters)))
@@ -352,8 +365,13 @@ func TestAgainstWriter(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(rt, "rows") {
 			text, label := cell.Draw(rt, "text"), cell.Draw(rt, "label")
 			_ = w.Write([]string{text, label})
+			lines := 1 + strings.Count(text+label, "\n")
+			if w.UseCRLF { // it writes no other carriage return
+				ends := strings.NewReplacer("\r", "", "\n", "\r\n")
+				text, label = ends.Replace(text), ends.Replace(label)
+			}
 			want = append(want, fmt.Sprintf("%d  %s|%s", line, strings.TrimSpace(label), text))
-			line += 1 + strings.Count(text+label, "\n")
+			line += lines
 		}
 		w.Flush()
 		path := filepath.Join(dir, name)
@@ -442,5 +460,50 @@ func TestOver(t *testing.T) {
 	s = &Schema{Columns: nums, Mean: []float64{2, 0}, Scale: []float64{4, 1}}
 	if s.Standardise(1, 10) != 2 || s.Standardise(2, 3) != 3 || s.Standardise(7, 3) != 3 {
 		t.Error("standardised wrong")
+	}
+}
+
+// A schema that does not fit what it describes is refused before it is used.
+func TestSchemaCheck(t *testing.T) {
+	good := func() *Schema {
+		return &Schema{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}, Widths: []int{0, 2}, Mean: []float64{1, 0, 0}, Scale: []float64{2, 1, 1}}
+	}
+	if err := good().Check(false, []uint32{1, 3}); err != nil {
+		t.Error(err)
+	}
+	if err := (&Schema{Columns: text}).Check(true, []uint32{1, 200}); err != nil {
+		t.Error(err)
+	}
+	if err := (&Schema{Matrix: 7}).Check(false, []uint32{7}); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(s *Schema){
+		"no scale":        func(s *Schema) { s.Scale = nil },
+		"short scale":     func(s *Schema) { s.Scale = s.Scale[:2] },
+		"scale 0":         func(s *Schema) { s.Scale[0] = 0 },
+		"negative scale":  func(s *Schema) { s.Scale[1] = -1 },
+		"infinite scale":  func(s *Schema) { s.Scale[0] = math.Inf(1) },
+		"scale no number": func(s *Schema) { s.Scale[0] = math.NaN() },
+		"short mean":      func(s *Schema) { s.Mean = s.Mean[1:] },
+		"infinite mean":   func(s *Schema) { s.Mean[2] = math.Inf(-1) },
+		"no widths":       func(s *Schema) { s.Widths = nil },
+		"short widths":    func(s *Schema) { s.Widths = []int{3} },
+		"wide":            func(s *Schema) { s.Widths[1] = 1 << 62 },
+		"negative width":  func(s *Schema) { s.Widths[1] = -2 },
+		"width 3":         func(s *Schema) { s.Widths[1] = 3 },
+		"no column":       func(s *Schema) { s.Features = nil },
+		"text":            func(s *Schema) { s.Text = []string{"t"} },
+		"same column":     func(s *Schema) { s.Features[1] = "a" },
+		"matrix":          func(s *Schema) { s.Matrix = -1 },
+	} {
+		s := good()
+		if change(s); s.Check(false, []uint32{1, 3}) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, feature := range []uint32{0, 4} {
+		if good().Check(false, []uint32{feature}) == nil {
+			t.Errorf("feature %d: accepted", feature)
+		}
 	}
 }

@@ -77,6 +77,9 @@ func CutQuoted(s []byte) (name, rest []byte, err error) {
 		if err := CheckJSON(s[:i+1]); err != nil {
 			return nil, nil, fmt.Errorf("a name: %w", err)
 		}
+		if strings.IndexByte(text, 0) >= 0 {
+			return nil, nil, fmt.Errorf("a name: %q holds a NUL, and is no text", text)
+		}
 		return []byte(text), s[i+1:], nil
 	}
 	return nil, nil, errQuoted

@@ -67,3 +67,14 @@ func TestSpareInput(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A line of a table with commas, given to a model of INDEX:VALUE lines, is refused by its line.
+func TestLineOfCells(t *testing.T) {
+	for rows, want := range map[string]string{"cat,none\ncat 7:1\n": "", "car 7:1\n5.1,3.5\n": "stdin:2: commas"} {
+		var out strings.Builder
+		o := Options{Model: modeltest.Animals(t, 12), Stdout: &out, Out: fs.Stdin, Input: Input{Path: fs.Stdin, Threads: 1, Files: fs.Local{In: strings.NewReader(rows)}}}
+		if _, err := Run(t.Context(), o, progress.Discard{}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", rows, err, want)
+		}
+	}
+}

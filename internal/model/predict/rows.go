@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"taxon/internal/data/dataset"
@@ -62,6 +63,9 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 		}
 		return nil, option.Errorf("%s was trained on a table, and %s is none by its name: say which it is with "+
 			"‹data-format›; %s", m.Dir, o.Path, lines)
+	case m.Data.Table != nil && !m.Data.Table.HasColumns() && !isTable && o.Table.Format != table.Lines:
+		return nil, option.Errorf("%s was trained on a matrix, and %s is none by its name: say which it is with "+
+			"‹data-format› npy or npz; ‹data-format=lines› reads INDEX:VALUE lines", m.Dir, o.Path)
 	case m.Data.Text && !o.Text:
 		return nil, option.Errorf("%s was trained on text: add ‹text› and give LABEL<TAB>text lines", m.Dir)
 	case !m.Data.Text && o.Text:
@@ -94,6 +98,12 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	f, err := fs.Open(ctx, o.Files, o.Path)
 	if err != nil {
 		return nil, err
+	}
+	if !o.Text && o.Table.Format != table.Lines {
+		rows.classes = map[string]bool{}
+		for _, l := range m.Labels {
+			rows.classes[l] = true
+		}
 	}
 	options.Name = f.Name()
 	if o.Live && f.Waits() {
@@ -137,6 +147,7 @@ type fileRows struct {
 	told       bool // the user knows that an empty line gets no answer
 	keepLabels bool
 	keepRows   bool
+	classes    map[string]bool // of the model, if lines are told from those of a table by them; else nil
 	names      Names
 	row        []string
 }
@@ -152,6 +163,9 @@ func (f *fileRows) Fill(b *model.Batch) error {
 		}
 		if f.live && f.batch == 0 {
 			f.began = time.Now()
+		}
+		if err := f.notCells(row); err != nil {
+			return err
 		}
 		f.p.Row(row, &f.v)
 		if len(f.v.Index) == 0 && !row.Broken {
@@ -170,6 +184,17 @@ func (f *fileRows) Fill(b *model.Batch) error {
 		}
 	}
 	return nil
+}
+
+// notCells refuses a line without features that has several labels, none of which the model knows: it
+// is one of a table with commas.
+func (f *fileRows) notCells(row *dataset.Row) error {
+	if f.classes == nil || len(row.Index) > 0 || len(row.Labels) < 2 ||
+		slices.ContainsFunc(row.Labels, func(l []byte) bool { return f.classes[string(l)] }) {
+		return nil
+	}
+	return fs.Inputf(f.file.Name(), row.Line, "commas, no INDEX:VALUE, and no class of the model: is this a row of a "+
+		"table? the model was trained on INDEX:VALUE lines; --data-format lines reads labels that it does not know")
 }
 
 // paused says whether the rows read so far should wait no longer for more. A user who waits for
