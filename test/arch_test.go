@@ -51,7 +51,7 @@ var walls = []struct {
 	{[]string{"cmd/..."}, []string{"coordinator", "coordinator/machine", "worker", "store/...", "internal/app/engine"},
 		"verbs parse, call and print: internal/app and internal/cluster do the work"},
 	{append([]string{"coordinator"}, machines...),
-		[]string{"mapper", "reducer", "worker/...", "store/...", "internal/methods/*/program", "internal/methods/*/solver", "internal/data/dataset", "internal/model", "internal/fs/..."},
+		[]string{"mapper", "reducer", "worker/...", "store/...", "internal/methods/*/program", "internal/methods/*/solver", "internal/data/dataset", "internal/model", "internal/model/scoring", "internal/model/pruning", "internal/model/shard", "internal/fs/..."},
 		"the coordinator's half of a method decides by sums: vectors and files are the worker's"},
 	{maths,
 		[]string{"proto/...", "coordinator/...", "worker/...", "store/...", "internal/data/...", "internal/model/...", "internal/fs/...", "internal/ui/...", "internal/retry", "internal/jobspec", "internal/methods/*/plan", "internal/methods/*/program"},
@@ -118,9 +118,9 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
 	"gonum.org/v1/plot":                {"internal/app/tune", "test/bench/versus", "test/papers"},
 	"golang.org/x/text":                {"internal/data/lint", "internal/data/dataset"},
-	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/export", "internal/hadoop/mapreduce", "internal/model", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
+	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/...", "internal/hadoop/mapreduce", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time":                {"internal/app/serve"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
+	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
 }
 
 // maths are the packages that compute, and machines those that decide: both give the same for the

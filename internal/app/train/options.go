@@ -25,6 +25,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
@@ -175,7 +176,7 @@ func KnownGoal(name string) error {
 }
 
 // slots is how many tasks run at a time.
-func (o *Options) slots() int { return model.Threads(o.Threads) }
+func (o *Options) slots() int { return parallel.Threads(o.Threads) }
 
 // Flat says whether a method trains without a structure. A given one is then for evaluation only.
 func Flat(method string) bool { return registry.Unstructured(method) }

@@ -12,6 +12,8 @@ import (
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/parallel"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/exitcode"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
@@ -35,8 +37,8 @@ type Input struct {
 
 // Rows fills batches with the instances of a file or an ingested data set.
 type Rows interface {
-	Fill(b *model.Batch) error // io.EOF with or after the last rows
-	Warnings() []string        // about the data, after all are read
+	Fill(b *scoring.Batch) error // io.EOF with or after the last rows
+	Warnings() []string          // about the data, after all are read
 	Close() error
 	progress() (done, total int64)
 }
@@ -141,7 +143,7 @@ type fileRows struct {
 	row        []string
 }
 
-func (f *fileRows) Fill(b *model.Batch) error {
+func (f *fileRows) Fill(b *scoring.Batch) error {
 	for f.batch = 0; !b.Full(); f.batch++ {
 		row, err := f.file.Read()
 		if errors.Is(err, dataset.ErrPause) {
@@ -272,7 +274,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 	return s, nil
 }
 
-func (s *setRows) Fill(b *model.Batch) error {
+func (s *setRows) Fill(b *scoring.Batch) error {
 	for ; !b.Full(); s.next++ {
 		if s.next == s.set.Matrix.Rows {
 			return io.EOF
@@ -309,7 +311,7 @@ func (s *setRows) Close() error { return s.set.Close() }
 
 // Score predicts all instances of rows and passes them to emit in input order, under a progress
 // line named what. threads is as in Input. The caller must report the rows' warnings.
-func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, threads int, ui progress.Teller, emit func(*model.Batch, *model.Result) error) error {
+func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Teller, emit func(*scoring.Batch, *scoring.Result) error) error {
 	_, total := rows.progress()
 	start := ui.StartBytes
 	if _, ok := rows.(*setRows); ok {
@@ -318,12 +320,12 @@ func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, thre
 	line := start(what, total)
 	defer line.Done()
 	done := int64(0)
-	fill := func(b *model.Batch) error {
+	fill := func(b *scoring.Batch) error {
 		err := rows.Fill(b)
 		done += int64(b.Rows())
 		at, _ := rows.progress()
 		line.Set(at, format.Count(done)+" instances")
 		return err
 	}
-	return p.Stream(ctx, model.Threads(threads), fill, emit)
+	return p.Stream(ctx, parallel.Threads(threads), fill, emit)
 }
