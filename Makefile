@@ -29,6 +29,17 @@ build: ## bin/taxon; git's revision is stamped into it (taxon version)
 test: ## all tests
 	go test ./...
 
+# Packages with files that differ from the last commit; if none do, those that it changed.
+TOUCHED = { git diff --name-only HEAD -- '*.go'; git ls-files -o --exclude-standard -- '*.go'; } | grep . || git show --name-only --format= HEAD -- '*.go'
+
+check: ## before a commit, under a minute: format, vet, the house's rules, the tests of the packages that you touched
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	go test ./test
+	@packages=$$({ $(TOUCHED); } | xargs -r -n1 dirname | sort -u | grep -v '^test\|/testdata\|^internal/tools' | sed 's|^|./|'); \
+	packages=$$(for p in $$packages; do if ls $$p/*.go >/dev/null 2>&1; then echo $$p; fi; done); \
+	if [ -n "$$packages" ]; then echo "go test -short" $$packages; go test -short $$packages; fi
+
 # Without GORACE each process that a test starts would wait a second as it ends. `lint` has run vet.
 race: ## tests of the packages that run goroutines, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -short -vet=off $(RACE)
@@ -67,6 +78,9 @@ test-exact: ## every awkward problem with every C, loss, bias and schedule again
 
 # The readers' Python environment stays outside the repository.
 FORMATS_ENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/taxon/formats
+
+test-dear: ## the cases that `go test ./...` leaves out because they are slow
+	TAXON_TEST_DEAR=1 go test -count=1 -timeout 30m -run 'KillsOfMethods|WarmStart|TuneMethods|SoftmaxLengths|RollingUpgrade' ./test/e2e ./cmd/taxon ./test/direct ./test/cluster
 
 test-formats: ## exports are opened by SciPy, scikit-learn, safetensors, pyarrow and LIBLINEAR; what pyarrow and polars write now is read; every byte of some files is damaged (builds a Python environment in the user's cache)
 	@test -x $(FORMATS_ENV)/bin/python || python3 -m venv $(FORMATS_ENV)
@@ -126,7 +140,7 @@ hadoop-long: ## train WordNet's frequent classes on a cluster that YARN places, 
 	TAXON_HADOOP=required TAXON_HADOOP_LONG=1 go test -count=1 -timeout 90m -v -run 'Long$$' ./test/hadoop
 
 # Two at a time (make -j2), what waits for Hadoop or for the network meets what computes.
-ci-long: hadoop-short lint generate-check deploy-check pictures race test-formats test-python-versions fuzz-short test-memory-short test-exact sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
+ci-long: hadoop-short lint generate-check deploy-check pictures race test-formats test-python-versions fuzz-short test-memory-short test-exact test-dear sim sim-mutants chaos-short release-check-short ## what CI runs behind the tests
 
 # Where the pictures of the tests that open browsers are kept.
 PICTURES ?= $(or $(TMPDIR),/tmp)/taxon-pictures
@@ -191,4 +205,4 @@ tour: ## run the commands of README.md and docs/tour.md and put what they print 
 clean: ## remove what build left
 	rm -rf bin
 
-.PHONY: bench-go bench-kernels bench-env chaos chaos-short hadoop-short hadoop-engines hadoop-long help demo build test race lint generate generate-check fuzz-short test-memory test-memory-short test-store test-exact test-formats test-python release deploy-check pictures ci-long bench race-plot convergence papers results accuracy warm search overhead tour clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' Makefile)

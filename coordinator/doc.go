@@ -1,10 +1,11 @@
-// Package coordinator serves a training job to workers. It has the gRPC services around the state
-// machine of package machine, which makes all decisions.
+// Package coordinator serves training jobs to clients, workers and store shards by gRPC. It is the
+// shell around package machine, which makes all decisions: it keeps the clock, writes the journal,
+// and carries out the machine's actions. NewServer is its entry point.
 //
-// - server.go: the clock, the machine's lock, its journal, and the answers to calls
-// - effects.go: actions of the store and the checkpoints, executed in order
-// - jobs.go, tasks.go, members.go: the services Jobs, Tasks and Members
-// - journal: the file that the machine is rebuilt from
-// - method: the interface of the methods; method/recursive, td, mlr and so on: plans, estimates,
-// drivers
+//   - server.go: the clock, the machine's lock, its journal, and the answers to calls
+//   - effects.go: actions on the store and the checkpoints, executed in order
+//   - jobs.go, tasks.go, members.go: the services Jobs, Tasks and Members
+//   - journal: the file that the machine is rebuilt from
+//   - machine: the state machine
+//   - method: the interface of the methods, which are folders of internal/methods
 package coordinator

@@ -16,20 +16,22 @@ import (
 // order, after the records before them are durable.
 type effect struct {
 	action machine.Effect
-	after  uint64 // journal record
+	// after is the number of the last record before the action.
+	after uint64
 }
 
-// effects holds a queue for each job that has any. A goroutine executes the queue and ends with
-// it. So a shard that is away delays the jobs on it, and no others. A queue grows by two entries
-// a step, and its job's steps stop when the store does.
+// effects holds a queue for each job that has effects. A goroutine per queue executes it, so that a
+// shard that is away delays only the jobs on it. A queue grows by two entries a step, and the steps
+// of its job stop when the store does.
 type effects struct {
-	mu     sync.Mutex
-	queues map[string][]effect // by job; an entry, empty or not: its goroutine runs
+	mu sync.Mutex
+	// queues are the queues by job. An entry, empty or not, means that its goroutine runs.
+	queues map[string][]effect
 	closed bool
 	joined sync.WaitGroup
 }
 
-// add queues an effect of a job; run is called for each, in order.
+// add queues an effect of a job. run is called for each, in order.
 func (q *effects) add(job string, e effect, run func(effect) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +48,7 @@ func (q *effects) add(job string, e effect, run func(effect) bool) {
 	}
 }
 
-// close takes no more effects and waits for those that are being executed.
+// close refuses further effects and waits for those that are being executed.
 func (q *effects) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -74,8 +76,8 @@ func (q *effects) work(job string, run func(effect) bool) {
 	}
 }
 
-// execute runs an effect once the records before it are durable; false: the server closes,
-// or its journal is broken.
+// execute runs an effect once the records before it are durable. It returns false if the server is
+// closing or its journal has failed.
 func (s *Server) execute(e effect) bool {
 	if s.sync(e.after) != nil || s.ctx.Err() != nil {
 		return false
@@ -84,8 +86,8 @@ func (s *Server) execute(e effect) bool {
 	return true
 }
 
-// run executes one action. Calls of the store are retried until they succeed: they only free
-// space, so a store that is away holds up nothing.
+// run executes one action. Calls of the store are retried until they succeed; they only free space,
+// so a store that is away delays nothing else.
 func (s *Server) run(a machine.Effect) {
 	switch a := a.(type) {
 	case machine.CommitStep:
@@ -134,8 +136,8 @@ func (s *Server) run(a machine.Effect) {
 	}
 }
 
-// digest computes the digest of a job's weights. It repeats while the store is away or the disk
-// is full.
+// digest computes the digest of a job's weights. It retries while the store is away or the disk is
+// full.
 func (s *Server) digest(job string) {
 	d := s.config.Digester
 	if d == nil { // a journal of a server that had one
@@ -160,7 +162,7 @@ func (s *Server) digest(job string) {
 	}
 }
 
-// weights reads the weights of a job whose steps are all done.
+// weights reads the weights of a job whose steps are all done, and returns their digest.
 func (s *Server) weights(ctx context.Context, job string) (machine.Digest, error) {
 	s.mu.Lock()
 	r, err := s.machine.Describe(job)

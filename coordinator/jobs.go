@@ -77,7 +77,7 @@ func (s *jobService) Watch(r *taxonv1.StatusRequest, stream grpc.ServerStreaming
 	}
 }
 
-// Cancel implements the Jobs service. The job has ended only when its status says so: a
+// Cancel implements the Jobs service. The job has ended only when its status says so, because a
 // checkpoint may have to be written first.
 func (s *jobService) Cancel(ctx context.Context, r *taxonv1.CancelRequest) (*taxonv1.JobStatus, error) {
 	if a := s.step(machine.Cancel{Job: r.GetJob(), Discard: r.GetDiscard(), By: s.caller(ctx)}); a.err != nil {
@@ -86,7 +86,7 @@ func (s *jobService) Cancel(ctx context.Context, r *taxonv1.CancelRequest) (*tax
 	return s.statusOf(r.GetJob())
 }
 
-// await waits until some status has changed, and for watchEvery.
+// await waits until some status has changed, and for at least watchEvery.
 func (s *Server) await(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
@@ -98,8 +98,8 @@ func (s *Server) await(ctx context.Context, changed <-chan struct{}) error {
 	return retry.For(ctx, watchEvery)
 }
 
-// verify reads the weights of a job that is done. If they are lost it records that. Errors are
-// those of a store that is away.
+// verify reads the weights of a finished job, and records if they are lost. It returns an error if
+// the store is away, so that nobody can tell.
 func (s *jobService) verify(ctx context.Context, job string) error {
 	if s.config.Digester == nil {
 		return nil
@@ -123,7 +123,8 @@ func (s *jobService) verify(ctx context.Context, job string) error {
 	return nil
 }
 
-// status reads a job's status, durable, and the channel that closes when one changes.
+// status returns a job's status, which is durable, and the channel that is closed when a status
+// changes.
 func (s *Server) status(job string, after uint32) (*taxonv1.JobStatus, <-chan struct{}, error) {
 	s.mu.Lock()
 	st, err := s.machine.Status(job, s.now(), after)
@@ -160,7 +161,7 @@ func (s *jobService) Describe(_ context.Context, r *taxonv1.JobRequest) (*taxonv
 	return s.describe(r.GetJob())
 }
 
-// describe is what workers and exports need of a job.
+// describe returns what workers and exports need of a job.
 func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,18 +236,20 @@ func (s *jobService) Logs(r *taxonv1.LogsRequest, stream grpc.ServerStreamingSer
 	}
 }
 
+// logLines returns the next lines of a job's log.
 func (s *Server) logLines(job string, after uint64) ([]*taxonv1.LogLine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.Log(job, after, logBatch)
 }
 
-// statusOf is a job's status with the whole trace, durable.
+// statusOf returns a job's status with the whole trace.
 func (s *Server) statusOf(job string) (*taxonv1.JobStatus, error) {
 	st, _, err := s.status(job, 0)
 	return st, err
 }
 
+// errClosing refuses calls of a server that is being closed.
 var errClosing = errors.New("the coordinator is closing")
 
 // rpcError gives an error its gRPC code.
@@ -267,12 +270,12 @@ func rpcError(err error) error {
 	return status.Error(code, err.Error())
 }
 
-// maxAvoided bounds the ids that are passed over for one job.
+// maxAvoided bounds the ids that are skipped for one job.
 const maxAvoided = 10000
 
-// reserve asks the checkpointer whether it can save a job under the id that was asked for. If the
-// machine has a job of that id, it asks for the next free one. avoid are the ids that could not
-// be used. confirm is to be called when the job was accepted.
+// reserve asks the checkpointer whether it can save a job under the id that was asked for or, if
+// none was, under the next free one. avoid are the ids that could not be used. The caller calls
+// confirm when the job was accepted.
 func (s *Server) reserve(ctx context.Context, id string, state []byte) (avoid []string, confirm func() error, err error) {
 	c, ok := s.config.Checkpointer.(Reserver)
 	if !ok {
@@ -303,6 +306,7 @@ func (s *Server) reserve(ctx context.Context, id string, state []byte) (avoid []
 	return nil, nil, noRoom(err)
 }
 
+// noRoom wraps an error of a reservation in machine.ErrNoRoom. It returns nil for nil.
 func noRoom(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", machine.ErrNoRoom, err)
@@ -310,7 +314,7 @@ func noRoom(err error) error {
 	return err
 }
 
-// confirm confirms a reservation, if there was one.
+// confirm confirms a reservation, if there is one.
 func (s *Server) confirm(job string, confirm func() error) {
 	if confirm == nil {
 		return

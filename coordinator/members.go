@@ -94,7 +94,8 @@ func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
 	return s.machine.Shards()
 }
 
-// Healthy says why the server can't work: its journal failed, or it was closed; nil: it can.
+// Healthy returns nil if the server works, and otherwise why not: its journal failed, or it was
+// closed.
 func (s *Server) Healthy() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +105,8 @@ func (s *Server) Healthy() error {
 	return s.broken
 }
 
-// JobShards describes the shards that a job's values lie on, and the number of copies of each
-// value. A Store that serves several jobs needs it.
+// JobShards describes the shards that a job's values lie on, and returns the number of copies of
+// each value. A Store that serves several jobs needs it.
 func (s *Server) JobShards(job string) (shards []*taxonv1.Shard, replicas uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,85 +15,108 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// compactBytes is the journal's size at which it is replaced by a snapshot: some thousand tasks'
-// records.
+// compactBytes is the size of the journal, in bytes, at which it is replaced by a snapshot. It is
+// about the records of some thousand tasks.
 const compactBytes = 4 << 20
 
 // tickEvery bounds how late an expired lease or the end of a job's time is noticed.
 const tickEvery = 100 * time.Millisecond
 
-// Store is what the coordinator asks of the parameter store. Both calls are idempotent.
+// Store is the part of the parameter store that the coordinator calls. Both calls must be
+// idempotent.
 type Store interface {
-	// Commit names the attempt of each task of a step that counts; 0: none.
+	// Commit tells the store which attempt of each task of a step counts. An attempt of 0 means
+	// none.
 	Commit(ctx context.Context, job string, step uint32, attempts []uint32) error
-	// Drop deletes the job's steps below before that keep does not name; before of 2^32-1
-	// with nothing to keep is the whole job.
+	// Drop deletes the steps of a job that are below before and not in keep. A before of 2^32-1
+	// with an empty keep deletes the whole job.
 	Drop(ctx context.Context, job string, keep []uint32, before uint32) error
 }
 
-// Checkpointer saves what a job can continue from: the machine's state of the job, and the
-// store's values of the steps named. The state goes to Server.SubmitCheckpoint.
+// Checkpointer saves what a job can continue from: the machine's state of the job, which goes to
+// Server.SubmitCheckpoint, and the store's values of the steps given.
 type Checkpointer interface {
-	// Checkpoint replaces the job's last one. If that is impossible and the last one is still there,
-	// the error may be ErrOlderKept: the job goes on.
+	// Checkpoint replaces the job's last checkpoint. If that fails but the last one is still
+	// intact, it may return ErrOlderKept, and the job continues.
 	Checkpoint(ctx context.Context, job string, sweep uint32, state []byte, keepSteps []uint32) error
 }
 
-// Restorer is a Checkpointer that jobs can roll back to. Without one, a job whose values
-// are lost starts again from its beginning.
+// Restorer is implemented by a Checkpointer that jobs can roll back to. Without it, a job whose
+// values are lost starts again from its beginning.
 type Restorer interface {
 	// RestoreCheckpoint puts the values of the job's last checkpoint back into the store and
-	// returns its state; nil: there is none.
+	// returns its state. A nil state means that there is no checkpoint.
 	RestoreCheckpoint(ctx context.Context, job string) (state []byte, err error)
 }
 
-// Reserver is a Checkpointer that may have no room for a job, because files of something else are
-// in its place. Then the job is refused before anything is written.
+// Reserver is implemented by a Checkpointer that may have no room for a job, because files of
+// something else are in its place. Such a job is refused before anything is written.
 type Reserver interface {
-	// Reserve says why a job could not be saved; state is what it continues from, nil for a new
-	// one. confirm is called when the job was accepted.
+	// Reserve returns an error if a job could not be saved. state is what the job continues from,
+	// or nil for a new job. The caller calls confirm when the job was accepted.
 	Reserve(ctx context.Context, job string, state []byte) (confirm func() error, err error)
 }
 
-// Digester reads the final weights of jobs. A job is done when it has named them.
+// Digester reads the final weights of jobs. A job is done when they have a digest.
 type Digester interface {
 	// Digest computes the digest of the weights for the job's status.
 	Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (machine.Digest, error)
-	// Passing says whether the weights may be there in spite of an error, which may not occur
-	// again.
+	// Passing reports whether an error of Digest may be transient, so that the weights may still
+	// exist.
 	Passing(err error) bool
 }
 
-// ErrOlderKept is for a Checkpointer that could not replace a checkpoint.
+// ErrOlderKept is returned by a Checkpointer that could not replace a checkpoint but has kept the
+// older one.
 var ErrOlderKept = errors.New("the older checkpoint is kept")
 
-// ErrEarlyStop ends a training because an evaluation was good enough.
+// ErrEarlyStop is returned by Config.Evaluate to end a training with the present weights.
 var ErrEarlyStop = errors.New("early stop")
 
 // Config is what a Server works with. Store is required.
 type Config struct {
-	Store        Store
-	Checkpointer Checkpointer // nil: jobs are durable through the journal, not by checkpoints
-	// Evaluate gets the weights of every options.eval_every-th sweep, with the status of a job
-	// that ended with them. Meanwhile the job waits. It continues when Evaluate returns nil, ends
-	// with these weights on ErrEarlyStop, and fails on another error. nil: no evaluations, but
-	// such sweeps are priced all the same.
+	// Store is the parameter store of the jobs' values.
+	Store Store
+
+	// Checkpointer saves jobs. If it is nil, jobs survive a restart through the journal alone.
+	Checkpointer Checkpointer
+
+	// Evaluate is called with the weights of every options.eval_every-th sweep, as the status of a
+	// job that ended with them. The job waits meanwhile. It continues if Evaluate returns nil, ends
+	// with these weights on ErrEarlyStop, and fails on another error. A nil Evaluate evaluates
+	// nothing, but such sweeps compute a certificate all the same.
 	Evaluate func(ctx context.Context, st *taxonv1.JobStatus) error
-	Digester Digester        // nil: a job is done without a digest of its weights
-	Journal  journal.Journal // nil: none; a Server closes it
-	Snapshot []byte          // what the journal held when it was opened
+
+	// Digester digests the final weights. If it is nil, jobs end without a digest.
+	Digester Digester
+
+	// Journal keeps the machine's records; the Server closes it. Without one, jobs do not survive
+	// the process.
+	Journal journal.Journal
+
+	// Snapshot and Records are what the journal held when it was opened.
+	Snapshot []byte
 	Records  [][]byte
-	Limits   machine.Limits
-	// Caller names who makes a call, by its context: the owner of a job that it submits. nil: nobody
-	// is known.
+
+	// Limits bounds the machine. NewServer sets the fields that follow from the other fields of
+	// Config.
+	Limits machine.Limits
+
+	// Caller identifies the caller of a call by its context; it becomes the owner of a job that it
+	// submits. A nil Caller identifies nobody.
 	Caller func(ctx context.Context) string
-	Failed func(error) // called with each failure that belongs to no call (journal, store); nil: they are dropped
-	// Notice is called with each event, in order, a little later. nil: they are dropped.
+
+	// Failed is called with each failure that belongs to no call, such as one of the journal or the
+	// store. A nil Failed drops them.
+	Failed func(error)
+
+	// Notice is called with each event of the machine, in order and a little later, so that a slow
+	// log delays no call. A nil Notice drops them.
 	Notice func(machine.Notice)
 }
 
-// Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock,
-// writes the journal and executes the machine's actions. Close ends it.
+// Server is the gRPC shell of a Machine: it serves Jobs, Tasks and Members, keeps the clock, writes
+// the journal and executes the machine's actions. Close ends it.
 type Server struct {
 	config  Config
 	start   time.Time
@@ -102,18 +125,27 @@ type Server struct {
 	joined  sync.WaitGroup
 	closing sync.Once
 
-	mu      sync.Mutex // guards what follows
+	// mu guards the fields below.
+	mu      sync.Mutex
 	machine *machine.Machine
-	wake    chan struct{} // closed and replaced when tasks may be waiting
-	changed chan struct{} // closed and replaced when some status changed
+	// wake is closed and replaced when tasks may be waiting.
+	wake chan struct{}
+	// changed is closed and replaced when some status has changed.
+	changed chan struct{}
 	effects effects
-	broken  error            // the journal failed: nothing is answered any more
-	halted  chan struct{}    // closed when broken is set
-	written uint64           // number of the last record in the journal
-	durable uint64           // and of the last one of which that is known
-	notices []machine.Notice // not told yet
+	// broken is set when the journal has failed. Nothing is answered any more, and halted is
+	// closed.
+	broken error
+	halted chan struct{}
+	// written is the number of the last record that was appended to the journal.
+	written uint64
+	// durable is the number of the last record that is known to be durable.
+	durable uint64
+	// notices are the events that Notice has not been called with yet.
+	notices []machine.Notice
 
-	compacted int64 // bytes of the last snapshot; used by flushJournal alone
+	// compacted is the size of the last snapshot in bytes. Only flushJournal uses it.
+	compacted int64
 }
 
 // NewServer rebuilds the machine from the journal's contents and starts it.
@@ -169,8 +201,8 @@ type (
 	}
 )
 
-// Close stops the clock and the effects, ends waiting calls and closes the journal. It
-// leaves jobs as they are: the next server continues them from the journal.
+// Close stops the clock and the effects, ends waiting calls and closes the journal. It does not end
+// jobs: the next server continues them from the journal.
 func (s *Server) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -188,8 +220,8 @@ func (s *Server) Close() error {
 }
 
 // Wait returns nil when ctx ends, or the reason why the server has stopped answering. A process
-// whose journal can't be written should end. Started again, it continues from the end of the
-// journal as soon as there is room on the disk.
+// whose journal can't be written should end. When it is started again, it continues from the end of
+// the journal.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -201,7 +233,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// SubmitCheckpoint submits a job that continues from a checkpoint's state and returns its id.
+// SubmitCheckpoint submits a job that continues from the state of a checkpoint, and returns its id.
 func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
 	r := s.step(machine.SubmitCheckpoint{State: state})
 	if r.err != nil {
@@ -210,9 +242,9 @@ func (s *Server) SubmitCheckpoint(state []byte) (string, error) {
 	return r.job, nil
 }
 
-// State is the state of a job for Branch, as a checkpoint would hold it now, and the steps whose
-// values the next step would read. The job should have ended, because otherwise the values change
-// meanwhile.
+// State returns the state of a job for machine.Branch, as a checkpoint would hold it now, and the
+// steps whose values the next step would read. The job should have ended, because otherwise the
+// values change meanwhile.
 func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,12 +274,12 @@ func (s *Server) rebuild() error {
 	return nil
 }
 
-// now is wall-clock time that does not jump while the server lives.
+// now returns the wall-clock time, without jumps while the server lives.
 func (s *Server) now() machine.Tick {
 	return machine.Tick(s.start.UnixNano() + int64(time.Since(s.start)))
 }
 
-// caller names who makes a call; "": not known.
+// caller identifies the caller of a call. It is empty if that is not known.
 func (s *Server) caller(ctx context.Context) string {
 	if s.config.Caller == nil {
 		return ""
@@ -266,11 +298,13 @@ type reply struct {
 	accepted  int
 	dismissed bool
 
-	written uint64 // the last record there was then
-	own     uint64 // and the last one of this event; 0: none
+	// written is the number of the last record at the time of the answer, and own that of the last
+	// record of this event. own is zero if the event made no record.
+	written uint64
+	own     uint64
 }
 
-// granted is the first of the leases that were handed out, nil if none were, and the rest.
+// granted returns the first of the granted leases, or nil if there are none, and the others.
 func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 	if len(r.leases) == 0 {
 		return nil, nil
@@ -278,9 +312,9 @@ func (r *reply) granted() (first *taxonv1.Lease, more []*taxonv1.Lease) {
 	return r.leases[0], r.leases[1:]
 }
 
-// step gives the machine events one after the other, and executes the actions. It returns the
-// answer once all records are durable, because the answer may depend on what another call has
-// decided.
+// step gives the machine events one after the other and executes the actions. It returns the answer
+// once all records are durable, including those of other calls, because the answer may depend on
+// them.
 func (s *Server) step(events ...machine.Event) reply {
 	r := s.stepNow(events...)
 	if err := s.sync(r.written); err != nil {
@@ -299,7 +333,7 @@ func (s *Server) heartbeat(e machine.Event) reply {
 	return r
 }
 
-// stepNow is step without any wait.
+// stepNow is step without waiting for the journal.
 func (s *Server) stepNow(events ...machine.Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +355,7 @@ func (s *Server) stepLocked(events ...machine.Event) (r reply) {
 	return r
 }
 
-// dispatch executes actions and notes what they answer; the caller holds mu.
+// dispatch executes actions and collects the answers in r. The caller holds mu.
 func (s *Server) dispatch(actions []machine.Action, r *reply) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -388,8 +422,8 @@ func (s *Server) sync(number uint64) error {
 	return nil
 }
 
-// fail makes the server stop answering, because its answers would not be reliable. The caller
-// holds mu.
+// fail makes the server stop answering, because its answers would not be reliable. The caller holds
+// mu.
 func (s *Server) fail(err error) {
 	if s.broken == nil {
 		s.broken = fmt.Errorf("coordinator can't write its journal: %w", err)
@@ -398,13 +432,14 @@ func (s *Server) fail(err error) {
 	}
 }
 
+// warn reports a failure to Config.Failed.
 func (s *Server) warn(err error) {
 	if s.config.Failed != nil {
 		s.config.Failed(err)
 	}
 }
 
-// repeat does something at every tick, until the server closes.
+// repeat calls do at every tick until the server closes.
 func (s *Server) repeat(do func()) {
 	clock := time.NewTicker(min(tickEvery, max(time.Duration(s.config.Limits.MaxSilenceStep), time.Millisecond)))
 	defer clock.Stop()
@@ -418,15 +453,15 @@ func (s *Server) repeat(do func()) {
 	}
 }
 
-// advanceClock lets the machine notice the passing of time. It waits for nothing: silent members
-// are noticed however slow the journal is.
+// advanceClock sends the machine the time. It does not wait for the journal, so silent members are
+// noticed however slow the journal is.
 func (s *Server) advanceClock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stepLocked(machine.Time{Pending: s.written - s.durable})
 }
 
-// flushJournal makes records durable that no call waits for, and keeps the journal short.
+// flushJournal makes the records durable that no call waits for, and keeps the journal short.
 func (s *Server) flushJournal() {
 	s.mu.Lock()
 	last := s.written
@@ -436,10 +471,10 @@ func (s *Server) flushJournal() {
 	}
 }
 
-// compact replaces a long journal by a snapshot. It does so when the journal has grown by the
-// size of the last snapshot. So the state bounds the size of the file, and writing snapshots
-// costs no more than writing the records. The machine is blocked only while the snapshot is made,
-// not while it is written.
+// compact replaces a long journal by a snapshot when it has grown by the size of the last snapshot.
+// So the size of the state bounds that of the file, and writing snapshots costs no more than
+// writing the records. The machine is blocked while the snapshot is made, but not while it is
+// written.
 func (s *Server) compact() {
 	j := s.config.Journal
 	if j.Size() < max(compactBytes, s.compacted) {
@@ -460,18 +495,17 @@ func (s *Server) compact() {
 	}
 }
 
-// maxNotices bounds the events that wait to be told, while whoever listens is stuck. Later ones are
-// dropped.
+// maxNotices bounds the events that wait while Config.Notice is stuck. Later ones are dropped.
 const maxNotices = 1 << 16
 
-// keepNotice keeps an event until it is told. The caller holds mu, so nobody waits for a slow log.
+// keepNotice queues an event for Config.Notice. The caller holds mu.
 func (s *Server) keepNotice(n machine.Notice) {
 	if s.config.Notice != nil && len(s.notices) < maxNotices {
 		s.notices = append(s.notices, n)
 	}
 }
 
-// tellNotices tells the events that came since the last call.
+// tellNotices passes the events since the last call to Config.Notice.
 func (s *Server) tellNotices() {
 	s.mu.Lock()
 	list := s.notices

@@ -19,7 +19,7 @@ const (
 	leaseMargin = 50 * time.Millisecond
 	// maxBatch bounds the tasks that a slot is given together.
 	maxBatch = 64
-	// drainPause slows a worker down that still asks for tasks after it was dismissed.
+	// drainPause delays the answer to a drained worker that still asks for tasks.
 	drainPause = 200 * time.Millisecond
 )
 
@@ -135,7 +135,7 @@ func (s *taskService) Report(ctx context.Context, r *taxonv1.ReportRequest) (*ta
 	return &taxonv1.ReportResult{Accepted: a.accepted == len(events), Lease: first, More: more}, nil
 }
 
-// reportOf is the event of one task's report.
+// reportOf returns the event of one task's report.
 func reportOf(worker string, r *taxonv1.ReportRequest) machine.Report {
 	return machine.Report{
 		Worker: worker, Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
@@ -144,7 +144,7 @@ func reportOf(worker string, r *taxonv1.ReportRequest) machine.Report {
 	}
 }
 
-// lostPlaces are the places of lost values.
+// lostPlaces returns the places of lost values.
 func lostPlaces(refs []*taxonv1.Ref) []taxonv1.Place {
 	var out []taxonv1.Place
 	for _, r := range refs {

@@ -8,22 +8,24 @@ import (
 	"unsafe"
 )
 
-// visitRowsAtMost bounds a kernel's call: assembly cannot be preempted, and the garbage
+// visitRowsAtMost bounds the rows of a kernel's call: assembly cannot be preempted, and the garbage
 // collector waits for it.
 const visitRowsAtMost = 1 << 13
 
-// descent is dual coordinate descent in the arithmetic T over a working list, all lanes of
-// a row at a time.
+// descent is dual coordinate descent in the arithmetic T over a working list, all lanes of a row at
+// a time.
 type descent[T real] struct {
 	*visitArgs[T]
-	visit  func(*visitArgs[T])
-	byLane *laneDescent[T] // takes over once few lanes look at a row; nil: rows are sparse
-	order  []uint32        // listed rows that a lane looks at
+	visit func(*visitArgs[T])
+	// byLane takes over once few lanes visit a row. It is nil where rows are sparse.
+	byLane *laneDescent[T]
+	// order lists the places in the working list of the rows that some lane still visits.
+	order []uint32
 }
 
-// run runs epochs over the list: visitRows in a new random order each. A lane ends when its
-// estimated inner gap is at most o.InnerGap (not before o.Epochs, not after o.MaxEpochs);
-// those that did not are returned. dual holds the listed rows' duals.
+// run runs epochs over the list, each in a new random order. A lane ends when its estimated inner
+// gap is at most o.InnerGap (not before o.Epochs, and at the latest after o.MaxEpochs). It returns
+// the lanes that have not reached o.InnerGap. dual holds the listed rows' duals.
 func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o Options, sums *Sums) (running uint16, err error) {
 	d.setConstants(t)
 	running = t.lanes
@@ -76,7 +78,7 @@ func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o 
 	return running, nil
 }
 
-// compact drops the rows that no lane looks at any more.
+// compact drops the rows that no lane visits any more.
 func (d *descent[T]) compact(t *dualSolver) {
 	kept := d.order[:0]
 	for _, k := range d.order {
@@ -87,7 +89,8 @@ func (d *descent[T]) compact(t *dualSolver) {
 	d.order = kept
 }
 
-// crowded says whether the tile is the faster way: many of the running lanes look at each row.
+// crowded reports whether the tile is faster than going lane by lane, as many of the running lanes
+// visit each row.
 func (d *descent[T]) crowded(t *dualSolver, running uint16) bool {
 	looks := 0
 	for _, k := range d.order {
@@ -96,12 +99,12 @@ func (d *descent[T]) crowded(t *dualSolver, running uint16) bool {
 	return looks >= crowdedLanes*len(d.order)
 }
 
-// onTile says where the weights are, and what visits them.
+// onTile sets the weights that the descent works on and the kernel that visits them.
 func (d *descent[T]) onTile(w [][Lanes]T, visit func(*visitArgs[T])) {
 	d.w, d.last, d.features, d.visit = &w[0], &w[len(w)-1], len(w), visit
 }
 
-// setConstants spreads the bias and each lane's C.
+// setConstants spreads the bias and each lane's C over the kernel's argument.
 func (d *descent[T]) setConstants(t *dualSolver) {
 	for l := range Lanes {
 		d.bias[l] = T(t.p.Bias)
@@ -110,7 +113,7 @@ func (d *descent[T]) setConstants(t *dualSolver) {
 	}
 }
 
-// constants are C and 1/(2C) as kernels see them.
+// constants returns C and 1/(2C) as kernels take them. The hinge has no use for the second.
 func constants[T real](loss Loss, c float64) (bound, soft T) {
 	if loss == SquaredHinge {
 		return T(c), T(1 / (2 * c))
@@ -118,8 +121,8 @@ func constants[T real](loss Loss, c float64) (bound, soft T) {
 	return T(loss.kernelC(c)), 0
 }
 
-// weigh sets the lanes' C for listed row k, which has a weight of its own. Kernels know C by
-// lane: rows with weights go to them one by one.
+// weigh sets the lanes' C for listed row k, which has a weight of its own. Kernels take C by lane,
+// so rows with weights are passed to them one by one.
 func (d *descent[T]) weigh(t *dualSolver, k uint32) {
 	w := t.p.Weight[t.rows[k]]
 	c, soft := constants[T](t.p.Loss, w*t.c)
@@ -133,7 +136,7 @@ func (d *descent[T]) weigh(t *dualSolver, k uint32) {
 }
 
 // shrinkBounds returns the bounds of the next epoch, given the largest and the smallest projected
-// gradient of this one.
+// gradient of this one. Without a gradient of a sign there is no bound on that side.
 func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
 	if upper, lower = largest, smallest; upper <= 0 {
 		upper = T(math.Inf(1))
@@ -148,25 +151,27 @@ func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
 func Shuffle(order []uint32, seed, epoch uint64) {
 	r := rand.NewPCG(seed, epoch)
 	for i := len(order) - 1; i > 0; i-- {
-		hi, _ := bits.Mul64(r.Uint64(), uint64(i+1)) // uniform to within 2^-40: enough for an order
+		hi, _ := bits.Mul64(r.Uint64(), uint64(i+1)) // uniform to within 2^-40
 		order[i], order[hi] = order[hi], order[i]
 	}
 }
 
-// narrowLanes classes or fewer descend in float32 on a tile of their own, a quarter as large. The
-// results are equal bits. A visit waits for the tile, and the wide tile of many features does not
-// fit into a second-level cache.
+// narrowLanes is the number of lanes up to which a block descends in float32 on a tile of its own,
+// a quarter as large. The results have equal bits. Visits wait for the tile's memory, and a wide
+// tile of many features does not fit into a second-level cache.
 const narrowLanes = 4
 
-// narrowTile holds the weights of few lanes.
+// narrowTile holds the weights of up to narrowLanes lanes.
 type narrowTile struct {
-	visit func(*visitArgs[float32]) // nil: the kernel has none
+	// visit is nil if the kernel has none.
+	visit func(*visitArgs[float32])
 	w     [][narrowLanes]float32
 }
 
-// take copies a tile's first lanes, and has a descent run on them.
+// take copies a tile's first lanes, and makes a descent run on the copy.
 func (n *narrowTile) take(d *descent[float32], tile [][Lanes]float32) {
-	n.w = resized(n.w, len(tile)+Lanes/narrowLanes-1) // the last line is addressed as one of the wide tile
+	// The kernel addresses the last line as one of the wide tile, hence the room after it.
+	n.w = resized(n.w, len(tile)+Lanes/narrowLanes-1)
 	for line := range tile {
 		n.w[line] = [narrowLanes]float32(tile[line][:narrowLanes])
 	}

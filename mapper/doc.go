@@ -1,6 +1,6 @@
 // Package mapper solves the terminal nodes' subproblems of recursive regularisation:
-// up to sixteen linear classifiers at a time, by dual coordinate descent. Pure maths
-// on slices: no clock, no I/O, no global randomness, no logging.
+// up to sixteen linear classifiers at a time, by dual coordinate descent. It is pure maths
+// on slices: it has no clock, no I/O, no global randomness and no logging.
 //
 // # The problem
 //
@@ -31,6 +31,34 @@
 //	G           G                 y_in w.x_i - 1 (+ a/(2C) for the squared hinge)
 //	gap         Sums.InnerGap     primal minus dual of the subproblem, never negative
 //
+// # Glossary
+//
+// These words mean the same in every package of the family (mapper, reducer, internal/methods):
+//
+//	block      at most sixteen terminals that are solved together: the unit of a map task
+//	lane       the place of one terminal in a block, 0 to 15: bit l of a mask, column l of a tile
+//	slot       the index of a distinct parent of a block; lanes with the same parent share a slot
+//	tile       the weights of a block as an array of lines, feature by feature (type tile)
+//	line       one feature of a tile: sixteen numbers side by side, a 64-byte cache line of float32;
+//	           compact tiles have lines only for the features of the listed rows (type lines)
+//	mask       a uint16 with one bit per lane
+//	support    the (row, lane) pairs with a nonzero dual; a lane has support on a feature when one of
+//	           these rows has it, and then its w may differ from its parent's there
+//	list       the working set: the rows that the sweeps between two full passes visit
+//	full pass  a pass that scores all rows of the data. It gives the float64 sums of the
+//	           certificate and, with the hinges, draws the next working set
+//	pricing    the second half of a full pass, in the sense of column generation: the working set
+//	           is a restricted problem in which all other duals are held at zero, and pricing
+//	           finds the duals outside of it that should enter. Functions and fields named price,
+//	           priced or Priced belong to full passes
+//	band       the width of the strip of margins, from 1 on, from which pricing also takes rows:
+//	           those with a margin below 1+band may need a dual before the next full pass
+//	inner gap  the duality gap of a block's own subproblems at a fixed y; the outer gap is that of
+//	           the whole objective
+//	sweep      one round of the outer iteration: all terminals, then all internals
+//	epoch      one pass over the working set within a block
+//	strip      sixteen features of one internal node, the reducer's unit for dense vectors
+//
 // # How it is solved
 //
 // A Problem is what all blocks share. A Solver owns the memory for one block at a time. The
@@ -38,20 +66,18 @@
 //
 //	hingeSolver     descent; laneDescent where rows have few zeros
 //	squaredSolver   descent; newton where columns are few
-//	logisticSolver  Newton's method in the primal, by conjugate gradients over the rows in doubt
+//	logisticSolver  Newton's method in the primal, by conjugate gradients over the near rows
 //
-// Sixteen classes ("lanes") share each pass of a descent over a row's nonzeros. Their weights
-// are a tile: one line of sixteen numbers a feature. A bit mask per row says which lanes still
-// visit it, which is shrinking per class (Hsieh et al. 2008). Up to four lanes descend on a
-// narrower tile.
+// Sixteen lanes share each pass of a descent over a row's nonzeros. A mask per row says which
+// lanes still visit it, which is shrinking per class (Hsieh et al. 2008). Blocks of up to four
+// lanes descend on a narrower tile.
 //
-// Between pricing passes only a working set is visited: rows that are positive, have a dual,
-// or lie within Options.Band of the margin. A pricing pass scores every row, gives the
-// exact float64 sums of the certificate and draws the next working set. What the working set
-// missed shows in the duality gap, so the certificate covers it.
+// Between full passes only the working set is visited: rows that are positive, have a dual,
+// or lie within Options.Band of the margin. What the working set missed shows in the duality
+// gap, so the certificate covers it.
 //
-// The logistic loss's duals are all nonzero. Its state is v, and the certificate comes from
-// the gradient.
+// The logistic loss's duals are all nonzero. It has no working set: its state is v, and the
+// certificate comes from the gradient.
 //
 // The loops that take the time are a Kernel: AVX-512, AVX2 or Go, with equal bits. The Go
 // function's comment says what all of them compute.

@@ -11,37 +11,51 @@ import (
 )
 
 // dualSolver is what the solvers of both hinge losses share: duals over a working list, the
-// descents that improve them, and the pricing pass that certifies them. It takes 64 bytes a
-// feature, 138 more a line, and for each visited row 240 bytes and 4 an entry.
+// descents that improve them, and the full pass that certifies them. It takes 64 bytes a feature,
+// 138 more a line, and for each visited row 240 bytes and 4 an entry.
 type dualSolver struct {
 	tile
-	list                      // the working list
-	spare    list             // the one that a pricing pass draws
-	refs     []rowRef         // the list as kernels see it
-	lines                     // of v, support, and the tile that descents work on
-	v        [][Lanes]float64 // v = sum a y x; zero outside touched; the weights while double descends
-	support  []uint16         // lanes with support on the line's feature
-	touched  []uint32         // lines with support, ascending
-	rounding [Lanes]uint8     // State.Rounding
+	// list is the working list.
+	list
+	// spare is the list that a full pass draws.
+	spare list
+	// refs is the list as kernels see it.
+	refs []rowRef
+	// lines are those of v, of support, and of the tile that descents work on.
+	lines
+	// v is sum a y x, zero outside of touched. While a precise descent runs it holds the weights.
+	v [][Lanes]float64
+	// support is the mask of the lanes with support on each line's feature.
+	support []uint16
+	// touched lists the lines with support, ascending.
+	touched []uint32
+	// rounding is State.Rounding.
+	rounding [Lanes]uint8
 
 	single descent[float32]
-	duals  [][Lanes]float32 // of single
-	narrow narrowTile       // where single continues with few lanes
+	// duals are those of single, narrow the tile on which it continues with few lanes.
+	duals  [][Lanes]float32
+	narrow narrowTile
 	double descent[float64]
 
 	gather *gatherArgs
 	start  *startArgs
-	sent   []sent // of all contributions, feature by feature
-	chunk  *[scoreChunk][Lanes]float32
+	// sent lists the entries of all contributions, feature by feature.
+	sent  []sent
+	chunk *[scoreChunk][Lanes]float32
 }
 
 // list is a working list: rows, ascending, with their lanes, signs and duals.
 type list struct {
 	rows []uint32
+	// work is the mask of the lanes that visit each row.
 	work []uint16
-	pos  []uint16 // positive lanes of each listed row
-	live []uint16 // lanes with a dual
-	a    [][Lanes]float64
+	// pos is the mask of each row's positive lanes.
+	pos []uint16
+	// live is the mask of the lanes with a nonzero dual.
+	live []uint16
+	// a holds the duals.
+	a [][Lanes]float64
 }
 
 func (t *list) clear() {
@@ -63,7 +77,7 @@ func newDualSolver(p *Problem) dualSolver {
 	}
 }
 
-// open begins a block: it lays out the rows to visit, their lanes, signs and duals.
+// open begins a block: it lists the rows to visit with their lanes, signs and duals.
 func (t *dualSolver) open(b *Block, warm *State) {
 	t.tile.open(b)
 	t.list.clear()
@@ -102,7 +116,8 @@ func (t *dualSolver) open(b *Block, warm *State) {
 		t.refs = append(t.refs, r)
 	}
 	t.lay(t.refs, t.p.X.Cols)
-	t.v, t.support = resized(t.v, t.lines.n), resized(t.support, t.lines.n) // what they leave out is zero, too
+	// Both are zero between blocks, also beyond their length.
+	t.v, t.support = resized(t.v, t.lines.n), resized(t.support, t.lines.n)
 }
 
 // scatterDuals copies the state's duals into the listed rows, a superset of its rows.
@@ -134,8 +149,8 @@ func (t *dualSolver) clearV() {
 	t.touched = t.touched[:0]
 }
 
-// descend improves the duals in the arithmetic asked for. It returns the lanes that have not
-// reached their aim.
+// descend improves the duals in the arithmetic that o asks for. It returns the lanes that have not
+// reached o.InnerGap.
 func (t *dualSolver) descend(ctx context.Context, o Options, sums *Sums) (uint16, error) {
 	if o.Precise {
 		t.rebuild()
@@ -174,7 +189,7 @@ func (t *dualSolver) descend(ctx context.Context, o Options, sums *Sums) (uint16
 	return running, err
 }
 
-// liveLanes are those with a dual.
+// liveLanes returns the mask of the lanes with a nonzero dual.
 func liveLanes(duals *[Lanes]float64) (live uint16) {
 	for l, a := range duals {
 		if a != 0 {
@@ -184,7 +199,7 @@ func liveLanes(duals *[Lanes]float64) (live uint16) {
 	return live
 }
 
-// roundDuals copies the duals for a descent in float32, within the box.
+// roundDuals copies the duals for a descent in float32. They stay within the box.
 func (t *dualSolver) roundDuals() {
 	t.duals = slices.Grow(t.duals[:0], len(t.a))[:len(t.a)]
 	clear(t.duals)
@@ -196,13 +211,14 @@ func (t *dualSolver) roundDuals() {
 	}
 }
 
-// startWeights sets the float32 tile of a descent to y + v. Its result is summed again in float64.
+// startWeights sets the float32 tile of a descent to y + v. It adds v up in float32; rebuild sums
+// the result of the descent again in float64.
 func (t *dualSolver) startWeights(w [][Lanes]float32) {
 	t.spreadParents(w, t.needed)
 	t.addList(w)
 }
 
-// addList adds the listed rows to a tile, duals times each.
+// addList adds the listed rows to a tile, each times its duals.
 func (t *dualSolver) addList(w [][Lanes]float32) {
 	for from := 0; from < len(t.refs); from += visitRowsAtMost {
 		*t.start = startArgs{
@@ -244,8 +260,8 @@ func (t *dualSolver) rebuild() {
 	t.touched = appendMarked(t.touched[:0], t.support)
 }
 
-// appendMarked appends the places of marks that are not zero. Which of them are is hard to foresee,
-// so that no branch asks for one mark alone.
+// appendMarked appends the indices of the nonzero marks. The loop writes every index and is
+// branch-free within eight marks, because which of them are set is unpredictable.
 func appendMarked[T uint8 | uint16](list []uint32, mark []T) []uint32 {
 	list = slices.Grow(list, len(mark))
 	n := len(list)
@@ -273,8 +289,8 @@ func appendMarked[T uint8 | uint16](list []uint32, mark []T) []uint32 {
 	return list[:n]
 }
 
-// fillWeights sets the float32 tile w = y + v, rounded once with t.rounding: the weights that
-// the certificate describes and that Weights returns.
+// fillWeights sets the float32 tile w = y + v, rounded once with t.rounding: the weights that the
+// certificate describes and that Weights returns.
 func (t *dualSolver) fillWeights() {
 	t.fillParents()
 	for _, line := range t.touched {
@@ -286,7 +302,8 @@ func (t *dualSolver) fillWeights() {
 	}
 }
 
-// result gathers what a solve leaves. curvature is that of a parent's lanes at a touched line.
+// result collects what a solve returns. curvature gives the code of a parent's lanes with support
+// on a touched line.
 func (t *dualSolver) result(sums Sums, priced bool, curvature func(line uint32, lanes uint16) uint8) *Result {
 	r := &Result{Contributions: t.contributions(curvature), State: t.save(priced), Sums: sums}
 	for k := range r.State.Rows {
@@ -296,8 +313,8 @@ func (t *dualSolver) result(sums Sums, priced bool, curvature func(line uint32, 
 	return r
 }
 
-// save gathers the state: the rows that have work or duals. If no pricing pass has drawn a
-// working set, all rows are visited anyway, and only duals are kept.
+// save returns the state: the rows that have work or duals. If no full pass has drawn a working
+// set, the block will visit the rows of a fresh one anyway, and only duals are kept.
 func (t *dualSolver) save(priced bool) State {
 	s := State{Priced: priced, Rounding: t.rounding}
 	rows, duals := 0, 0
@@ -320,8 +337,8 @@ func (t *dualSolver) save(priced bool) State {
 	return s
 }
 
-// contributions gathers, parent by parent, what the internals' solve needs. It leaves v zero: its
-// lines are at hand.
+// contributions collects, parent by parent, what the internals' solve needs. It zeroes v on the
+// way, while its lines are in the cache.
 func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uint8) []contribution.Contribution {
 	lanesOf, _ := t.slotLanes()
 	t.sent = t.sent[:0]
@@ -329,7 +346,8 @@ func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uin
 	for _, line := range t.touched {
 		v, support, n := &t.v[line], t.support[line], len(t.sent)
 		t.sent = slices.Grow(t.sent, len(lanesOf))[:n+len(lanesOf)]
-		for slot, lanes := range lanesOf { // which of them get something is hard to foresee: no branch asks for it
+		// Branch-free: which slots have an entry here is unpredictable.
+		for slot, lanes := range lanesOf {
 			sum, some := 0.0, 0
 			for m := lanes; m != 0; m &= m - 1 { // without support v is zero
 				sum += v[bits.TrailingZeros16(m)&15]
@@ -359,11 +377,12 @@ func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uin
 	return out
 }
 
-// sent is an entry of a contribution to a slot's parent.
+// sent is an entry of a contribution to a slot's parent: the sum of v over the slot's lanes.
 type sent struct {
-	sum   float64
-	line  uint32
-	lanes uint16 // with support, of the slot's
+	sum  float64
+	line uint32
+	// lanes is the mask of the slot's lanes with support.
+	lanes uint16
 	slot  uint16
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // hingeSolver solves blocks with the hinge. Where rows have few zeros, its descents continue lane
-// by lane. Precise descents also choose how the weights are rounded.
+// by lane. Precise solves also choose how the weights are rounded.
 type hingeSolver struct{ dualSolver }
 
 func newHingeSolver(p *Problem) *hingeSolver {
@@ -53,7 +53,8 @@ func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Option
 // with their sum.
 var roundingBias = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20, 0x1p-19, 0x1p-18, 0x1p-17, 0x1p-16}
 
-// ValidRounding says whether the state's roundings are known ones: to check what was read.
+// ValidRounding reports whether all of the state's roundings exist. It checks a state that was
+// read.
 func (s *State) ValidRounding() bool {
 	for _, c := range s.Rounding {
 		if int(c) >= len(roundingBias) {
@@ -63,8 +64,8 @@ func (s *State) ValidRounding() bool {
 	return true
 }
 
-// weight rounds (1+bias)(y + v) once to float32; where v is zero it is y. Adding +0 keeps
-// -0 out of the tile, so that masked and unmasked updates give equal bits.
+// weight returns (1+bias)(y + v), rounded once to float32; where v is zero it returns y. Adding +0
+// keeps -0 out of the tile, so that masked and unmasked updates give equal bits.
 func weight(y float32, v float64, rounding uint8) float32 {
 	if v == 0 {
 		return y + 0
@@ -73,8 +74,8 @@ func weight(y float32, v float64, rounding uint8) float32 {
 	return float32(w+float64(w*roundingBias[rounding])) + 0
 }
 
-// chooseRounding sets each lane's rounding to the one with the least primal over the listed
-// rows (the first of equals). It is a choice of W alone: duals and D stay as they are.
+// chooseRounding sets each lane's rounding to the one with the least primal over the listed rows,
+// the first of equals. It is a choice of W alone: duals and D stay as they are.
 func (h *hingeSolver) chooseRounding() {
 	var best [Lanes]float64
 	var choice [Lanes]uint8
@@ -93,7 +94,7 @@ func (h *hingeSolver) chooseRounding() {
 	h.rounding = choice
 }
 
-// lanePrimals is 1/2 ||w-y||^2 + C sum loss of each lane over the listed rows.
+// lanePrimals returns 1/2 ||w-y||^2 + C sum loss of each lane over the listed rows.
 func (h *hingeSolver) lanePrimals() (cost [Lanes]float64) {
 	for l, e := range h.edges() {
 		cost[l] = e / 2

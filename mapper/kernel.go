@@ -11,19 +11,20 @@ const Lanes = 16
 // s0. Four chains of additions hide their latency.
 const parts = 4
 
-// real is the arithmetic of a descent: float32 is fast, float64 goes below its rounding.
+// real is the arithmetic of a descent. float32 is fast, and float64 goes below its rounding.
 type real interface{ float32 | float64 }
 
-// Kernel is one implementation of the loops that take the time. All of them give equal
-// bits: every lane adds a row's products in the order that parts describes, multiply and
-// add unfused, and comparisons treat NaN alike. So results do not depend on the machine
-// that they were computed on.
-// Made by ParseKernel or Kernels.
+// Kernel is one implementation of the loops that take the time. All implementations give equal
+// bits: every lane adds a row's products in the order that parts describes, multiply and add are
+// not fused, and comparisons treat NaN alike. So results do not depend on the machine that they
+// were computed on. ParseKernel and Kernels return the ones that exist; the zero value is of no
+// use.
 type Kernel struct {
 	name    string
 	visit32 byLoss[float32]
 	visit64 byLoss[float64]
-	narrow  byLoss[float32] // visit32 on a narrow tile; nil: there is none
+	// narrow is visit32 on a narrow tile. Its functions are nil if there is none.
+	narrow  byLoss[float32]
 	lanes32 func(*laneArgs[float32])
 	lanes64 func(*laneArgs[float64])
 	score   func(*scoreArgs)
@@ -34,10 +35,10 @@ type Kernel struct {
 	spread  func(*spreadArgs)
 }
 
-// byLoss are the visits of the hinge and of the squared hinge.
+// byLoss holds the visits of the hinge and of the squared hinge.
 type byLoss[T real] [2]func(*visitArgs[T])
 
-// goKernel is what every other kernel must equal.
+// goKernel is the implementation that every other one must equal to the bit.
 var goKernel = Kernel{"go", visits32, visits64, byLoss[float32]{}, visitLanes[float32], visitLanes[float64],
 	scoreRows, exactRow, addRows, gatherRows, startRows, spreadLine}
 
@@ -46,11 +47,11 @@ var (
 	visits64 = byLoss[float64]{visitHinge[float64], visitSquared[float64]}
 )
 
-// Kernels are those that this CPU supports, the fastest first.
+// Kernels returns the kernels that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), goKernel) }
 
-// ParseKernel finds a kernel by name ("avx512", "avx2", "go"); "" is the fastest one. It is
-// an error if there is none of that name or if this CPU does not support it.
+// ParseKernel returns the kernel with a name ("avx512", "avx2", "go"). An empty name stands for the
+// fastest. It is an error if no kernel has the name or if this CPU does not support it.
 func ParseKernel(name string) (Kernel, error) {
 	all := Kernels()
 	var names []string
@@ -63,5 +64,5 @@ func ParseKernel(name string) (Kernel, error) {
 	return Kernel{}, fmt.Errorf("unknown kernel %q, or one that this CPU does not support (it has %q)", name, names)
 }
 
-// String is the kernel's name.
+// String returns the kernel's name.
 func (k Kernel) String() string { return k.name }

@@ -4,8 +4,8 @@ package mapper
 
 import "golang.org/x/sys/cpu"
 
-// The assembly in kernel_amd64.s, written by internal/tools/kernelgen. Each function is
-// the one of its Kernel that its name says.
+// The assembly is in kernel_amd64.s, written by internal/tools/kernelgen. Each function's name says
+// which field of which Kernel it implements.
 
 //go:noescape
 func visitHinge32512(e *visitArgs[float32])
@@ -73,7 +73,7 @@ func start256(e *startArgs)
 //go:noescape
 func spread256(e *spreadArgs)
 
-// native are the kernels in assembly that this CPU supports, the fastest first.
+// native returns the kernels in assembly that this CPU supports, the fastest first.
 func native() (kernels []Kernel) {
 	narrow := byLoss[float32]{visitHinge32256Narrow, visitSquared32256Narrow}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {

@@ -7,50 +7,59 @@ import (
 	"unsafe"
 )
 
-// Descents lane by lane, on rows with few zeros. Once the working sets are drawn, two of a
-// block's sixteen lanes look at a row on average, and a visit of the tile costs all sixteen.
+// Constants of descents lane by lane, on rows with few zeros. Once working sets are drawn, two of a
+// block's sixteen lanes visit a row on average, but a visit of the tile costs as much as all sixteen.
 // On such rows it is cheaper to go through each lane's rows alone, sixteen features at a time.
 const (
 	// denseColumns is the greatest number of columns, the bias's among them.
 	denseColumns = 1024
-	// tileEpochs is the number of epochs on the tile before: rows that a few of them shrink
-	// away need not be laid out.
+	// tileEpochs is the number of epochs on the tile before the change. Rows that are shrunk away
+	// in them need not be laid out.
 	tileEpochs = 4
-	// crowdedLanes: the tile is faster from this many lanes a row on.
+	// crowdedLanes is the number of lanes per row from which the tile is faster.
 	crowdedLanes = 4
-	// laneGroup lanes are descended together, in one random order: visits of different
-	// lanes do not wait for each other, and the rows of more would not stay in the cache.
+	// laneGroup is the number of lanes that descend together, in one random order: visits of
+	// different lanes do not wait for each other, and the rows of more lanes would not stay in the
+	// cache.
 	laneGroup = 4
-	// leapFrom passes go without a leap: most problems do not need one, and what the first passes
-	// have settled must be settled.
+	// leapFrom is the number of passes before the first extrapolation: most problems converge
+	// sooner, and the set of active rows must have settled.
 	leapFrom = 50
 )
 
-// denseRows says whether at least half of the values are there, and columns few.
+// denseRows reports whether at least half of the matrix's values are nonzero and its columns are
+// few.
 func (p *Problem) denseRows() bool {
 	return p.X.Cols < denseColumns && 2*p.X.NNZ >= int64(p.X.Rows)*int64(p.X.Cols)
 }
 
-// laneDescent is a descent with the hinge, lane by lane over rows laid out densely.
+// laneDescent is a descent with the hinge, lane by lane over rows laid out densely, with Nesterov's
+// extrapolation from pass leapFrom on.
 type laneDescent[T real] struct {
 	laneArgs[T]
 	visit func(*laneArgs[T])
-	from  []uint64 // of each row, its place in the working list times 16, plus its lane
-	row   []laneRow[T]
-	x     [][16]float32
-	w     [][16]T
+	// from has of each row its place in the working list times 16, plus its lane.
+	from []uint64
+	row  []laneRow[T]
+	x    [][16]float32
+	w    [][16]T
+	// order lists the rows that are still active, in the order of the next pass.
 	order []uint32
 
-	// Of leap.
+	// passes counts the passes since the rows were laid out.
 	passes int
-	moving []uint32      // the rows that the last pass visited
-	then   []laneThen[T] // of each row
-	last   [][16]T       // weights at the end of the pass before
-	t      [Lanes]T      // of each lane
+	// moving lists the rows that the last pass visited.
+	moving []uint32
+	// then is what extrapolate remembers of each row.
+	then []laneThen[T]
+	// last holds the weights at the end of the pass before.
+	last [][16]T
+	// t is each lane's t of Nesterov's sequence.
+	t [Lanes]T
 }
 
-// run continues from where a descent on the tile has come to in epoch, lanes in groups, and
-// returns those that did not get to their aim.
+// run continues a descent on the tile from epoch on, with the lanes in groups, and returns the
+// lanes that have not reached o.InnerGap.
 func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], dual [][Lanes]T, running uint16, epoch int, o Options, sums *Sums) (uint16, error) {
 	sums.Epochs, sums.Estimate = epoch, 0
 	for first := 0; first < Lanes; first += laneGroup {
@@ -69,8 +78,8 @@ func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], 
 	return running, nil
 }
 
-// descend runs epochs over the rows laid out, as the descent on the tile does, and returns
-// the lanes that got to their aim.
+// descend runs epochs over the rows that are laid out, as the descent on the tile does, and returns
+// the lanes that reached o.InnerGap.
 func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, epoch int, o Options, sums *Sums) (done uint16, err error) {
 	for ; group != 0 && len(n.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
 		if err := ctx.Err(); err != nil {
@@ -91,7 +100,7 @@ func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, 
 		n.drop(ended)
 		sums.Epochs = max(sums.Epochs, epoch+1)
 		if epoch+1 < max(o.Epochs, o.MaxEpochs) {
-			n.leap(group)
+			n.extrapolate(group)
 		}
 	}
 	for _, x := range n.estimate {
@@ -100,7 +109,7 @@ func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, 
 	return done, nil
 }
 
-// lay lays out the rows that the lanes of group look at, their bounds and weights.
+// lay lays out the rows that the lanes of group visit, with their bounds and weights.
 func (n *laneDescent[T]) lay(t *dualSolver, d *descent[T], dual [][Lanes]T, group uint16) {
 	n.lines = (t.p.X.Cols + 1 + 15) / 16
 	n.from, n.row, n.order = n.from[:0], n.row[:0], n.order[:0]
@@ -131,10 +140,10 @@ func (n *laneDescent[T]) lay(t *dualSolver, d *descent[T], dual [][Lanes]T, grou
 	n.passes = 0
 }
 
-// weights are those of lane l.
+// weights returns the weights of lane l.
 func (n *laneDescent[T]) weights(l int) [][16]T { return n.w[l*n.lines : (l+1)*n.lines] }
 
-// layWeights takes the group's weights and bounds out of the tile.
+// layWeights copies the group's weights and bounds from the tile.
 func (n *laneDescent[T]) layWeights(d *descent[T], group uint16) {
 	n.w = resized(n.w, Lanes*n.lines)
 	clear(n.w)
@@ -150,7 +159,7 @@ func (n *laneDescent[T]) layWeights(d *descent[T], group uint16) {
 	}
 }
 
-// pass is an epoch over the rows in order. It removes the rows that their lanes dropped.
+// pass runs an epoch over the rows in order, and removes the rows that their lanes dropped from it.
 func (n *laneDescent[T]) pass() {
 	inf := T(math.Inf(1))
 	for l := range Lanes {
@@ -171,12 +180,13 @@ func (n *laneDescent[T]) pass() {
 	n.order = n.order[:left]
 }
 
-// leap goes on from a pass in the direction from the pass before, as accelerated gradients do
-// (Beck, Teboulle 2009), within the duals' box. A lane for which the direction has turned begins
-// anew (O'Donoghue, Candes 2015).
+// extrapolate takes a step of Nesterov's accelerated gradient method (Beck, Teboulle 2009): it
+// moves the duals, within their box, and the weights further in the direction in which the last
+// pass moved them. A lane for which this direction turned back restarts its momentum (O'Donoghue,
+// Candes 2015).
 //
-// Rows that the pass dropped stay where they are: they lie at the bound that they have come to.
-func (n *laneDescent[T]) leap(group uint16) {
+// Rows that the pass dropped stay where they are: they lie at the bound that they have reached.
+func (n *laneDescent[T]) extrapolate(group uint16) {
 	if n.passes < leapFrom {
 		return
 	}
@@ -222,7 +232,8 @@ func (n *laneDescent[T]) leap(group uint16) {
 	}
 }
 
-// beyond moves a dual within its box. The weights have moved as if there were none.
+// beyond moves the dual of row i by way, cut off at its box. The weights have already moved as if
+// there were no box, so what was cut off is taken out of them.
 func (n *laneDescent[T]) beyond(i uint32, way T) {
 	r := &n.row[i]
 	free := r.dual + way
@@ -239,11 +250,11 @@ func (n *laneDescent[T]) beyond(i uint32, way T) {
 	}
 }
 
-// laneThen is what a leap remembers of a row: its dual at the end of the pass before, and where the
-// last pass began.
+// laneThen is what extrapolate remembers of a row: its dual at the end of the pass before, and at
+// the start of the last pass.
 type laneThen[T real] struct{ end, start T }
 
-// drop leaves out the rows of lanes that are done.
+// drop removes the rows of lanes that have ended.
 func (n *laneDescent[T]) drop(done uint16) {
 	if done == 0 {
 		return
@@ -257,7 +268,7 @@ func (n *laneDescent[T]) drop(done uint16) {
 	n.order = kept
 }
 
-// keep hands the duals back.
+// keep copies the duals back to the working list's.
 func (n *laneDescent[T]) keep(t *dualSolver, dual [][Lanes]T) {
 	for i, from := range n.from {
 		if a := &dual[from>>4][from&15]; *a != n.row[i].dual {
@@ -267,7 +278,7 @@ func (n *laneDescent[T]) keep(t *dualSolver, dual [][Lanes]T) {
 	}
 }
 
-// laneRow is a row that one lane looks at.
+// laneRow is a row that one lane visits.
 type laneRow[T real] struct {
 	dual T
 	c    T // its upper bound
@@ -275,8 +286,8 @@ type laneRow[T real] struct {
 	lane uint32
 }
 
-// laneArgs is the argument of a lane kernel: a pass of dual coordinate descent
-// over rows of up to sixteen lanes. Its layout is known to assembly, as visitArgs'.
+// laneArgs is the argument of a lane kernel: a pass of dual coordinate descent over rows of up to
+// sixteen lanes. Assembly knows its layout, as it does that of visitArgs.
 type laneArgs[T real] struct {
 	order *uint32      // n numbers of rows
 	n     int          //
@@ -287,13 +298,16 @@ type laneArgs[T real] struct {
 	rows  *laneRow[T]
 	w     *[16]T // of each lane, as long as a row
 
-	upper, lower       [Lanes]T // shrink bounds: last epoch's largest and smallest projected gradient
+	// upper and lower are the shrink bounds: last epoch's largest and smallest projected gradient.
+	upper, lower       [Lanes]T
 	newUpper, newLower [Lanes]T
-	estimate           [Lanes]float64 // sum of InnerGap over the rows as they were visited
+	// estimate is the sum of InnerGap over the rows as they were visited.
+	estimate [Lanes]float64
 }
 
-// visitLanes is visitRows for the hinge, row by row of one lane each. A score is sixteen
-// partial sums, of every sixteenth feature; halves are added to each other until one is left.
+// visitLanes does what visitRows does for the hinge, with rows of one lane each. A score is sixteen
+// partial sums, of every sixteenth feature. Its halves are added to each other until one sum is
+// left.
 func visitLanes[T real](e *laneArgs[T]) {
 	lines := uintptr(e.lines)
 	kept := unsafe.Slice(e.kept, e.n)
@@ -345,6 +359,7 @@ func visitLanes[T real](e *laneArgs[T]) {
 	}
 }
 
+// laneScore returns the score of a row, added up as visitLanes says.
 func laneScore[T real](x [][16]float32, w [][16]T) T {
 	var s [16]T
 	for i := range s {

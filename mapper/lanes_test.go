@@ -178,7 +178,7 @@ func TestLeap(t *testing.T) {
 					n.upper[l], n.lower[l] = shrinkBounds(n.newUpper[l], n.newLower[l])
 				}
 				if leaps == 1 && pass+1 < passes {
-					n.leap(0b111)
+					n.extrapolate(0b111)
 				}
 			}
 			w := make([][16]float64, len(n.w))

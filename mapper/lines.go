@@ -6,23 +6,29 @@ import (
 	"unsafe"
 )
 
-// lines are those of a block's tiles: one for each feature of its listed rows, ascending, and one for
-// the bias. So a block works on memory that lies close together, and takes as much of it as it
-// needs. Where most features are needed, every feature has a line, which is cheaper.
+// lines says which features the tiles of a block have lines for: those of its listed rows,
+// ascending, and the bias. So a block works on memory that lies close together, and takes only as
+// much as it needs. Where most features are needed, every feature has a line, which is cheaper.
 type lines struct {
-	n      int
-	whole  bool     // every feature always has a line: what lays rows out densely knows no others
-	needed []uint32 // the feature of each line; empty: its own number
-	index  []uint32 // the listed rows' entries, lines in place of features
-	mark   []uint64 // a bit for each feature, set where it is needed
-	before []uint32 // for each word of marks, the lines before its features
+	// n is the number of lines.
+	n int
+	// whole rules out compact tiles: the dense layouts need a line for each feature.
+	whole bool
+	// needed has the feature of each line. If it is empty, a line's feature is its own number.
+	needed []uint32
+	// index holds the listed rows' entries, with lines in place of features.
+	index []uint32
+	// mark has a bit for each feature, set while lay runs if the feature is needed.
+	mark []uint64
+	// before has for each word of marks the number of lines before its features.
+	before []uint32
 }
 
 func newLines(cols int) lines {
 	return lines{n: cols + 1, mark: make([]uint64, cols/64+1), before: make([]uint32, cols/64+1)}
 }
 
-// feature is a line's.
+// feature returns the feature of a line.
 func (s *lines) feature(line uint32) uint32 {
 	if len(s.needed) == 0 {
 		return line
@@ -30,7 +36,7 @@ func (s *lines) feature(line uint32) uint32 {
 	return s.needed[line]
 }
 
-// lay finds the lines of a problem with so many columns, and has the rows refer to them.
+// lay chooses the lines for a problem with so many columns, and makes the rows refer to lines.
 func (s *lines) lay(refs []rowRef, cols int) {
 	s.n, s.needed = cols+1, s.needed[:0]
 	entries := 0
@@ -72,5 +78,5 @@ func (s *lines) lay(refs []rowRef, cols int) {
 	}
 }
 
-// features are the row's, or once lines are laid their lines.
+// features returns the row's features, or its lines once lay has replaced them.
 func (r *rowRef) features() []uint32 { return unsafe.Slice(r.idx, r.n) }

@@ -2,7 +2,7 @@
 
 package mapper
 
-// The assembly in logistic_amd64.s: each function is the one of loops that its name says.
+// The assembly is in logistic_amd64.s. Each function's name says which field of loops it implements.
 
 //go:noescape
 func product512(p, h *[Lanes]float32, n int, sum *[Lanes]float64)

@@ -5,16 +5,20 @@ import (
 	"math"
 )
 
-// Loss is the loss of an instance with margin z = y_in w.x_i.
+// Loss is the loss of an instance with margin z = y_in w.x_i. Its methods other than Bound are for
+// the two hinges; the logistic loss's values and duals are logisticSolver's.
 type Loss uint8
 
 const (
-	Hinge        Loss = iota // max(0, 1-z)
-	SquaredHinge             // max(0, 1-z)^2
-	Logistic                 // log(1+exp(-z)); logisticSolver alone knows its values and duals
+	// Hinge is max(0, 1-z).
+	Hinge Loss = iota
+	// SquaredHinge is max(0, 1-z)^2.
+	SquaredHinge
+	// Logistic is log(1+exp(-z)).
+	Logistic
 )
 
-// ParseLoss reads the name that options use.
+// ParseLoss returns the loss with the name that options use.
 func ParseLoss(name string) (Loss, error) {
 	switch name {
 	case "hinge":
@@ -27,7 +31,7 @@ func ParseLoss(name string) (Loss, error) {
 	return 0, fmt.Errorf("unknown loss %q (hinge, squared-hinge, logistic)", name)
 }
 
-// Value is the loss at margin z.
+// Value returns the loss at margin z.
 func (l Loss) Value(z float64) float64 {
 	u := 1 - z
 	if u <= 0 {
@@ -39,7 +43,7 @@ func (l Loss) Value(z float64) float64 {
 	return u
 }
 
-// DualTerm is the gain of dual a in D(a): a, less a^2/(4C) with the squared hinge.
+// DualTerm returns what dual a adds to D(a): a, less a^2/(4C) with the squared hinge.
 func (l Loss) DualTerm(a, c float64) float64 {
 	if l == SquaredHinge {
 		return a - a*a/(4*c)
@@ -47,18 +51,19 @@ func (l Loss) DualTerm(a, c float64) float64 {
 	return a
 }
 
-// InnerGap is an instance's share of the subproblem's duality gap, given its margin z
-// and dual a: C loss(z) - a(1-z) (+ a^2/(4C)). It is >= 0 for every feasible a.
+// InnerGap returns an instance's share of the subproblem's duality gap, given its margin z and dual
+// a: C loss(z) - a(1-z) (+ a^2/(4C)). It is not negative for any feasible a.
 func (l Loss) InnerGap(z, a, c float64) float64 {
-	g := float64(c*l.Value(z)) - float64(a*(1-z)) // unfused: it decides when a lane ends
+	// Unfused, because it decides when a lane ends.
+	g := float64(c*l.Value(z)) - float64(a*(1-z))
 	if l == SquaredHinge {
 		g += a * a / (4 * c)
 	}
 	return g
 }
 
-// Bound is the greatest float32 dual: C rounded down, so that no dual leaves the box
-// [0, C] and D(a) stays a lower bound; the squared hinge has none.
+// Bound returns the greatest float32 dual: C rounded down, so that no dual leaves the box [0, C]
+// and D(a) stays a lower bound. The squared hinge's is infinite.
 func (l Loss) Bound(c float64) float32 {
 	if l == SquaredHinge {
 		return float32(math.Inf(1))
@@ -70,7 +75,7 @@ func (l Loss) Bound(c float64) float32 {
 	return b
 }
 
-// kernelC is C as the descents see it: the hinge's bound, so that duals stay in the box.
+// kernelC returns C as the kernels take it: the hinge's Bound, so that duals stay in the box.
 func (l Loss) kernelC(c float64) float64 {
 	if l == Hinge {
 		return float64(l.Bound(c))
@@ -84,8 +89,8 @@ func (l Loss) kernelC(c float64) float64 {
 // depend on the C of others.
 const relaxation = 1.35
 
-// scale is what a step's length follows from: 1/||x_i||^2, or with the squared hinge
-// ||x_i||^2/relaxation.
+// scale returns the number from which a kernel computes a step's length: 1/||x_i||^2, or with the
+// squared hinge ||x_i||^2/relaxation.
 func (l Loss) scale(norm float64) float32 {
 	if l == SquaredHinge {
 		return float32(norm / relaxation)
@@ -93,8 +98,8 @@ func (l Loss) scale(norm float64) float32 {
 	return 1 / float32(norm)
 }
 
-// ZeroRowDual is the dual of an instance without any nonzero. It cannot move w, so it is at its
-// optimum from the start, and its constant loss C counts in both P and D.
+// ZeroRowDual returns the dual of an instance without any nonzero. Such an instance cannot move w,
+// so its dual is at the optimum from the start, and its constant loss C counts in both P and D.
 func (l Loss) ZeroRowDual(c float64) float64 {
 	if l == SquaredHinge {
 		return 2 * c

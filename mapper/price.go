@@ -6,19 +6,19 @@ import (
 	"math/bits"
 )
 
-// scoreChunk is the number of rows that a pricing pass scores at a time: their scores
-// stay in the nearest cache.
+// scoreChunk is the number of rows that a full pass scores at a time, so that their scores stay in
+// the nearest cache.
 const scoreChunk = 256
 
-// price scores every row at the tile's weights, w = y + v rounded to float32. sums gets the exact
-// float64 sums of the certificate. The list gets the next working set: positives, rows with a
-// dual, and rows with a margin below 1+band-fall, or fewer of them in lanes with a crowded band.
-// fall is how far a lane's scores are expected to fall. behindSample says that the duals come from
-// descents on a sample of the rows.
+// price runs a full pass at the tile's weights, w = y + v rounded to float32. It adds the exact
+// float64 sums of the certificate to sums, and replaces the list by the next working set:
+// positives, rows with a dual, and rows with a margin below 1+band-fall, or fewer of these in lanes
+// whose band is crowded. fall is how far each lane's scores are expected to fall. behindSample says
+// that the duals come from descents on a sample of the rows.
 //
-// A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin
-// than its rounding bound has loss zero for certain. Only the others are scored again in float64,
-// so the sums are exact at float32's cost.
+// A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin than
+// its rounding bound has loss zero for certain. Only the others are scored again in float64, so the
+// sums are exact at float32's cost.
 func (t *dualSolver) price(ctx context.Context, band float64, fall [Lanes]float64, behindSample bool, sums *Sums) error {
 	vnorm := t.vnorms()
 	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds(&vnorm), fall: t.crowding(band, fall, behindSample)}
@@ -42,32 +42,34 @@ func (t *dualSolver) price(ctx context.Context, band float64, fall [Lanes]float6
 	return nil
 }
 
-// On large data a band lists at most bandShare rows for each positive and each support vector of a
-// lane, and bandLeast more, by a sample of bandSample rows in a chunk.
+// A full pass on large data lists at most bandShare rows of a band for each positive and each
+// support vector of a lane, and bandLeast more. It counts them beforehand on bandSample rows of
+// each chunk, in bandBins bins of distance.
 const bandShare, bandLeast, bandSample, bandBins = 3, 64, 16, 64
 
-// crowding returns fall, enlarged for the lanes whose band holds too many rows. Where documents share
-// few words with most classes, the scores of nearly all rows lie just beyond the margin. A band of a
-// fixed width then lists many times more rows than the class has support vectors. Rows with a margin
-// below 1 are listed in any case.
+// crowding returns fall, enlarged for the lanes whose band holds too many rows. Where documents
+// share few words with most classes, the scores of nearly all rows lie just beyond the margin. A
+// band of a fixed width then lists many times more rows than the class has support vectors. Rows
+// with a margin below 1 are listed in any case.
 //
-// Behind a sample only rows on the wrong side, with a margin below 0, are listed in any case. What a
-// few thousand rows know of a class leaves one row in a hundred of all others short of the margin,
-// however many they are. The worst of them are listed.
+// After descents on a sample the same limit also holds inside the margin, from margin 0 on: weights
+// fitted to a few thousand rows leave about one in a hundred of all others short of the margin.
+// Only the worst of them are listed. Rows on the wrong side, with a margin below 0, are listed in
+// any case.
 func (t *dualSolver) crowding(band float64, fall [Lanes]float64, behindSample bool) [Lanes]float64 {
 	if t.p.sampleStride() == 1 || band == math.MaxFloat64 || band == 0 && !behindSample {
 		return fall
 	}
-	begin := 1.0 // margins from begin on may be left out
+	begin := 1.0 // rows with margins from here on may be left out
 	if behindSample {
 		begin = 0
 	}
-	var width [Lanes]float64 // of the margins from begin to the end of the band
+	var width [Lanes]float64 // from begin to the end of the band
 	for l := range width {
 		width[l] = 1 + band - fall[l] - begin
 	}
-	var short [Lanes]int            // sampled rows before it
-	var within [Lanes][bandBins]int // and behind it, by their distance
+	var short [Lanes]int            // sampled rows before begin
+	var within [Lanes][bandBins]int // those after it, by distance
 	for l := range Lanes {
 		t.score.floor[l] = math.Nextafter32(float32(-begin-width[l]), float32(math.Inf(-1)))
 	}
@@ -104,13 +106,16 @@ func (t *dualSolver) crowding(band float64, fall [Lanes]float64, behindSample bo
 	return fall
 }
 
-// pricing accumulates a pricing pass.
+// pricing accumulates a full pass. The sums are per lane.
 type pricing struct {
 	*dualSolver
-	band  float64
-	fall  [Lanes]float64
-	none  [Lanes]float64 // duals of a row that is not listed
-	next  int            // first listed row that was not passed yet
+	band float64
+	fall [Lanes]float64
+	// none is the duals of a row that is not listed: zeros.
+	none [Lanes]float64
+	// next is the place of the first listed row that the pass has not reached.
+	next int
+	// wnorm bounds ||w||.
 	wnorm [Lanes]float64
 	loss  [Lanes]float64 // sum_i C_i loss
 	dual  [Lanes]float64 // sum_i a (- a^2/4C)
@@ -121,7 +126,7 @@ type pricing struct {
 // gamma_n ||x||, gamma_n ~ n 2^-24, twice that for safety.
 func rounding(n int, q float64) float64 { return float64(n+3) * 0x1p-23 * math.Sqrt(q) }
 
-// takeRows prices rows from..to-1, which lie in one shard.
+// takeRows prices rows from to to-1, which must lie in one shard.
 func (q *pricing) takeRows(from, to int) {
 	slack := float64(q.p.slack[from/scoreChunk])
 	for l := range Lanes {
@@ -140,8 +145,8 @@ func (q *pricing) takeRows(from, to int) {
 	}
 }
 
-// row adds instance i and lists it if a lane's working set wants it. low holds the lanes
-// whose score is not certainly beyond the margin.
+// row adds instance i to the sums, and lists it if a lane's working set wants it. low is the mask
+// of the lanes whose score is not certainly beyond the margin.
 func (q *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
 	t := q.dualSolver
 	if t.p.norm[i] == 0 {
@@ -161,7 +166,7 @@ func (q *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
 		if !(z > 1+q.band-q.fall[l]) {
 			work |= 1 << l
 		}
-		if !(z > 1+slack*q.wnorm[l]) { // so that a NaN counts, too
+		if !(z > 1+slack*q.wnorm[l]) { // also true of NaN
 			exact |= 1 << l
 		}
 	}
@@ -173,7 +178,7 @@ func (q *pricing) row(i int, low, live uint16, dual *[Lanes]float64) {
 	}
 }
 
-// add adds a row's lanes in float64.
+// add adds a row's lanes to the sums in float64.
 func (q *pricing) add(i int, lanes, pos uint16, dual *[Lanes]float64) {
 	t, loss := q.dualSolver, q.p.Loss
 	t.exactScores(i)
@@ -194,8 +199,8 @@ func (q *pricing) add(i int, lanes, pos uint16, dual *[Lanes]float64) {
 	}
 }
 
-// emptyRows is each lane's loss of the rows without nonzeros, C_in each; their duals give the
-// same in D.
+// emptyRows returns each lane's loss of the rows without nonzeros, C_in each. Their duals add the
+// same to D.
 func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
 	if t.p.empty == 0 {
 		return loss
@@ -218,7 +223,7 @@ func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
 	return loss
 }
 
-// edges are the lanes' ||w-y||^2, of the float32 tile.
+// edges returns the lanes' ||w-y||^2, of the float32 tile.
 func (t *dualSolver) edges() (edge [Lanes]float64) {
 	y := t.parents()
 	for _, line := range t.touched {
@@ -233,7 +238,7 @@ func (t *dualSolver) edges() (edge [Lanes]float64) {
 	return edge
 }
 
-// vnorms are the lanes' ||v||^2.
+// vnorms returns the lanes' ||v||^2.
 func (t *dualSolver) vnorms() (norm [Lanes]float64) {
 	for _, line := range t.touched {
 		v := &t.v[line]
@@ -245,7 +250,8 @@ func (t *dualSolver) vnorms() (norm [Lanes]float64) {
 	return norm
 }
 
-// normBounds are bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings, given ||v||^2.
+// normBounds returns bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings. vnorm is
+// ||v||^2.
 func (t *dualSolver) normBounds(vnorm *[Lanes]float64) (n [Lanes]float64) {
 	y := make([]float64, len(t.b.Mean))
 	for slot, mean := range t.b.Mean {
@@ -273,20 +279,23 @@ func (t *dualSolver) normBounds(vnorm *[Lanes]float64) (n [Lanes]float64) {
 	return n
 }
 
-// Scorer scores rows at up to Lanes vectors by the float32 kernels. For one goroutine.
+// Scorer scores rows at up to Lanes vectors by the float32 kernels. Only one goroutine may use it
+// at a time.
 type Scorer struct{ tile }
 
-// NewScorer is a scorer of the problem's rows.
+// NewScorer returns a scorer of the problem's rows.
 func (p *Problem) NewScorer() *Scorer { return &Scorer{newTile(p)} }
 
-// Weights are the vectors, feature by feature, the bias last: set them before Rows is called.
+// Weights returns the vectors' memory, feature by feature, the bias last. The caller sets them
+// before it calls Rows.
 func (s *Scorer) Weights() [][Lanes]float32 { return s.w }
 
 // ScoreRows is the greatest number of rows that Rows scores at a time.
 const ScoreRows = scoreChunk
 
-// Rows scores rows from..from+n-1, n at most ScoreRows and from a multiple of it. Bit l of
-// low[i] says that row from+i's score at vector l is not below floor.
+// Rows scores rows from to from+n-1. n is at most ScoreRows, and from a multiple of it. Bit l of
+// low[i] says that row from+i's score at vector l is not below floor. low is valid until the next
+// call.
 func (s *Scorer) Rows(from, n int, floor float32, out *[ScoreRows][Lanes]float32) (low []uint16) {
 	for l := range s.score.floor {
 		s.score.floor[l] = floor
@@ -295,7 +304,7 @@ func (s *Scorer) Rows(from, n int, floor float32, out *[ScoreRows][Lanes]float32
 	return s.low[:n]
 }
 
-// Norm is the squared norm of row i, bias included.
+// Norm returns the squared norm of row i, the bias included.
 func (p *Problem) Norm(i int) float64 { return p.norm[i] }
 
 // Rounding bounds the error of a float32 score of row i at w by Rounding(i) ||w||.
@@ -304,5 +313,5 @@ func (p *Problem) Rounding(i int) float64 {
 	return rounding(len(idx), p.norm[i])
 }
 
-// RowC is C of row i, its weight included.
+// RowC returns C of row i, its weight included.
 func (p *Problem) RowC(i int) float64 { return p.weighted(uint32(i), p.C) }

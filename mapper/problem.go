@@ -10,37 +10,62 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Problem holds what all blocks of a job share. It is read-only once it is set up, and any
-// number of goroutines may use it, each with a Solver of its own.
+// Problem holds what all blocks of a job share. It is read-only once it is set up, and any number
+// of goroutines may use it, each with a Solver of its own.
 type Problem struct {
-	X    *sparse.Matrix
-	Loss Loss
-	C    float64
-	Bias float32 // value of the bias feature; 0: none
+	// X holds the instances: N rows, d columns. The bias feature is not among them.
+	X *sparse.Matrix
 
-	// PositiveWeight multiplies C for positive instances, C_in = C PositiveWeight where
-	// y_in = +1; 0 is 1, the papers' objective. A block's own weights come first.
+	// Loss is the loss of every terminal.
+	Loss Loss
+
+	// C weighs the losses against the distance to the parent. A block on a graph may have a C of
+	// its own.
+	C float64
+
+	// Bias is the value of the bias feature, column d, in every row. With 0 there is no bias.
+	Bias float32
+
+	// PositiveWeight multiplies C for positive instances: C_in = C PositiveWeight where y_in = +1.
+	// 0 stands for 1, the papers' objective. A block's own weights come first.
 	PositiveWeight float64
-	// Weight of each row multiplies C for it, in all lanes; each is above 0. nil: all are 1.
+
+	// Weight has a factor of C for each row, the same in all lanes. Each is above 0. A nil Weight
+	// stands for 1 everywhere.
 	Weight []float64
-	// Kernel is the implementation of the inner loops; NewProblem takes the fastest.
+
+	// Kernel is the implementation of the inner loops. NewProblem takes the fastest that the CPU
+	// supports.
 	Kernel Kernel
 
-	zero     []float32 // the zero parent
-	norm     []float64 // ||x_i||^2, bias included
-	size     []float32 // of the losses with a curvature: the sum of x_i, bias included
+	// zero is the vector of a lane without a parent.
+	zero []float32
+	// norm has ||x_i||^2 of each row, the bias included.
+	norm []float64
+	// size has the sum of each row's values, the bias included. It is set for the losses with a
+	// curvature.
+	size []float32
+	// meanSize is the mean of size.
 	meanSize float64
-	slack    []float32 // per chunk of scoreChunk rows: greatest rounding bound of a score over ||w||
-	empty    int       // rows without any nonzero
-	outside  int       // the first instance with an index beyond the columns, from 1; 0: none
-	negative bool      // some value is below zero
+	// slack has, for each chunk of scoreChunk rows, the greatest bound of a score's rounding over
+	// ||w||.
+	slack []float32
+	// empty is the number of rows without any nonzero.
+	empty int
+	// outside is the number of the first instance with an index beyond the columns, from 1. It is 0
+	// if there is none.
+	outside int
+	// negative says that some value is below zero.
+	negative bool
 }
 
-// StartRows is the most rows that a fresh block visits besides its positives. An even sample of
-// the rows settles the bias and the common words. The first pricing pass finds the other rows.
+// StartRows sets the sample that a fresh block visits besides its positives: StartRows rows or up
+// to half as many more, evenly spaced; all of them where there are fewer than 2 StartRows. The
+// sample settles the bias and the weights of common words, and the first full pass finds the other
+// rows that matter.
 const StartRows = 8192
 
-// NewProblem computes the rows' squared norms and sums.
+// NewProblem returns the problem of training on x. It computes the rows' squared norms and sums.
 func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 	p := &Problem{X: x, Loss: loss, C: c, Bias: bias, Kernel: Kernels()[0]}
 	p.zero, p.norm = make([]float32, x.Cols+1), make([]float64, x.Rows)
@@ -75,11 +100,12 @@ func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 	return p
 }
 
-// maxSquaredNorm keeps every product of the float32 kernels finite.
+// maxSquaredNorm is the greatest squared norm of a row at which every product of the float32
+// kernels stays finite.
 const maxSquaredNorm = 1e36
 
-// Check reports the first instance whose values are too large to compute with, or that
-// has a feature beyond the matrix's columns: the kernels in assembly do not look.
+// Check returns an error about the first instance whose values are too large to compute with, or
+// that has a feature beyond the matrix's columns. The kernels in assembly do not test for either.
 func (p *Problem) Check() error {
 	if p.outside > 0 {
 		return fmt.Errorf("instance %d has a feature beyond the %d of the data: ingest the data again", p.outside, p.X.Cols)
@@ -92,7 +118,7 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// weighted is c times row i's weight.
+// weighted returns c times row i's weight.
 func (p *Problem) weighted(i uint32, c float64) float64 {
 	if p.Weight != nil {
 		return p.Weight[i] * c
@@ -100,7 +126,7 @@ func (p *Problem) weighted(i uint32, c float64) float64 {
 	return c
 }
 
-// Count is the number of the rows, each counted by its weight.
+// Count returns the number of the rows, each counted by its weight.
 func (p *Problem) Count(rows []uint32) (n float64) {
 	if p.Weight == nil {
 		return float64(len(rows))
@@ -111,7 +137,7 @@ func (p *Problem) Count(rows []uint32) (n float64) {
 	return n
 }
 
-// Total is Count of all rows.
+// Total returns the number of all rows, each counted by its weight.
 func (p *Problem) Total() (n float64) {
 	if p.Weight == nil {
 		return float64(p.X.Rows)
@@ -122,18 +148,18 @@ func (p *Problem) Total() (n float64) {
 	return n
 }
 
-// Solver solves the blocks of a problem, one at a time. It owns the memory, which it uses
-// again from block to block; what it returns shares none with it.
+// Solver solves the blocks of a problem, one at a time. It owns the memory for a block and uses it
+// again for the next one. What it returns shares no memory with it.
 type Solver interface {
-	// Solve improves what warm has of the block by epochs, then prices if asked to. warm nil
-	// is a fresh block. Only ctx's cancellation is an error.
+	// Solve improves the block's state warm by some epochs, then runs a full pass if o.Price is
+	// set. A nil warm is a fresh block. The only error is that of a cancelled ctx.
 	Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error)
-	// Weights are the lanes' final float32 weights y + v as overrides of their parents', by
-	// the rounding that the certificate used.
+	// Weights returns the lanes' final float32 weights y + v as overrides of their parents',
+	// rounded as they were for the certificate.
 	Weights(b *Block, s *State) []Override
 }
 
-// NewSolver is the solver for the problem's loss and the shape of its data.
+// NewSolver returns a solver for the problem's loss and the shape of its data.
 func (p *Problem) NewSolver() Solver {
 	switch p.Loss {
 	case SquaredHinge:
@@ -144,76 +170,129 @@ func (p *Problem) NewSolver() Solver {
 	return newHingeSolver(p)
 }
 
-// Block is up to Lanes terminals to be solved together.
+// Block is up to Lanes terminals to be solved together. A slot is an index into Mean.
 type Block struct {
-	Mean     [][]float32 // distinct parents' vectors y, d+1 long (last: bias feature)
-	Slot     []int       // lane -> index into Mean; -1: the zero vector
-	Positive [][]uint32  // lane -> rows with y_in = +1, ascending
-	Weight   []float64   // lane -> weight of its positive rows; nil: Problem.PositiveWeight
-	C        float64     // of these terminals; 0: Problem.C
+	// Mean has the vector y of each distinct parent, d+1 long. The bias feature comes last.
+	Mean [][]float32
+
+	// Slot has the slot of each lane's parent. With -1 the lane's y is the zero vector.
+	Slot []int
+
+	// Positive lists each lane's rows with y_in = +1, ascending.
+	Positive [][]uint32
+
+	// Weight has each lane's factor of C for its positive rows. A nil Weight stands for
+	// Problem.PositiveWeight.
+	Weight []float64
+
+	// C replaces Problem.C for these terminals. With 0 it does not.
+	C float64
 }
 
 // State is what a block keeps between sweeps: its nonzero duals and its working set, sparse. The
-// zero value is a fresh block: no duals, and every row is visited.
+// zero value is a fresh block: it has no duals, and visits the rows that StartRows describes.
 //
-// Rows are ascending. Work[k] is the mask of the lanes that visit row Rows[k]. Live[k], a subset
-// of them, is the mask of the lanes with a nonzero dual there. Dual holds the values row by row,
+// Rows are ascending. Work[k] is the mask of the lanes that visit row Rows[k]. Live[k], a subset of
+// it, is the mask of the lanes with a nonzero dual there. Dual holds the values row by row, the
 // lowest lane first. A row that is not listed has neither.
+//
+// The logistic loss's duals are all nonzero. It keeps v in Feature and Value instead.
 type State struct {
-	Priced   bool // a pricing pass has drawn the working set; false: visit all rows
-	Rows     []uint32
-	Work     []uint16
-	Live     []uint16
-	Dual     []float64
-	Rounding [Lanes]uint8 // how the last pricing pass of a precise solve rounded the weights: see roundingBias
+	// Priced says that a full pass has drawn the working set. Until then a block visits the rows of
+	// a fresh one.
+	Priced bool
+	Rows   []uint32
+	Work   []uint16
+	Live   []uint16
+	Dual   []float64
+	// Rounding says how the last full pass of a precise solve rounded each lane's weights, as an
+	// index into roundingBias.
+	Rounding [Lanes]uint8
 
-	// Of the logistic loss, whose duals are all nonzero: v = w - y at Feature (ascending; nil: at
-	// all), the block's lanes side by side.
+	// Value holds v = w - y of the logistic loss at the features of Feature, ascending, with the
+	// block's lanes side by side. With a nil Feature it holds v at all features.
 	Feature []uint32
 	Value   []float32
 }
 
-// Options of one Solve.
+// Options says how far one Solve goes.
 type Options struct {
-	Epochs    int     // inner epochs at least; 0: only price
-	MaxEpochs int     // at most
-	InnerGap  float64 // a lane is done when its estimated inner gap is below this
-	// InnerShare, without InnerGap: the logistic loss's lanes end at this share of their own loss.
+	// Epochs is the least number of inner epochs. With 0 Solve only prices.
+	Epochs int
+
+	// MaxEpochs is the greatest number of inner epochs.
+	MaxEpochs int
+
+	// InnerGap is the estimated inner gap at or below which a lane ends, in units of the objective.
+	InnerGap float64
+
+	// InnerShare applies to the logistic loss when InnerGap is 0: a lane ends at this share of its
+	// own loss.
 	InnerShare float64
-	Precise    bool    // descend in float64: slower, for gaps below float32's rounding
-	Band       float64 // rows with a margin below 1+Band join the new working set
-	Price      bool    // score every row afterwards: certificate and new working set
-	Seed       uint64  // of the sampling order
-	Curvature  bool    // squared hinge, logistic: contributions tell each feature's curvature; else all are full
-	// Share of the logistic loss's bound of the curvature that contributions tell; 0: all of it.
+
+	// Precise asks for a descent in float64. It is slower, and needed for gaps below float32's
+	// rounding.
+	Precise bool
+
+	// Band is the width of the band: rows with a margin below 1+Band join the new working set.
+	Band float64
+
+	// Price asks for a full pass afterwards, which gives the certificate and the new working set.
+	Price bool
+
+	// Seed determines the order in which epochs visit rows.
+	Seed uint64
+
+	// Curvature asks, with the squared hinge and the logistic loss, for each feature's curvature in
+	// the contributions. Without it every terminal with support counts fully.
+	Curvature bool
+
+	// Share is the share of the logistic loss's bound of the curvature that contributions report. 0
+	// stands for all of it.
 	Share float64
-	Dense bool // the logistic loss's contributions are dense
+
+	// Dense asks for the logistic loss's contributions as arrays over all features.
+	Dense bool
 }
 
-// Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set
-// by a pricing pass only.
+// Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set by a full pass
+// only.
 type Sums struct {
-	Primal   float64 // sum over lanes of 1/2||w-y||^2 + C sum loss, of the float32 w
-	Dual     float64 // sum over lanes of sum a (- a^2/4C) - 1/2||v||^2
-	InnerGap float64 // sum over lanes of the subproblems' duality gaps
-	Estimate float64 // the inner gaps as seen while descending, summed
-	Epochs   int     // epochs run
-	Visits   int64   // nonzeros x lanes touched
-	Support  int     // nonzero duals
-	Working  int     // (row, lane) pairs in the working set
+	// Primal is the sum over lanes of 1/2||w-y||^2 + C sum loss, at the float32 w.
+	Primal float64
+	// Dual is the sum over lanes of sum a (- a^2/4C) - 1/2||v||^2.
+	Dual float64
+	// InnerGap is the sum of the lanes' inner gaps.
+	InnerGap float64
+	// Estimate is the sum of the inner gaps as they were seen while descending.
+	Estimate float64
+	// Epochs is the number of epochs run.
+	Epochs int
+	// Visits counts the pairs of a nonzero and a lane that were touched.
+	Visits int64
+	// Support is the number of nonzero duals.
+	Support int
+	// Working is the number of (row, lane) pairs in the working set.
+	Working int
 }
 
-// Result of Solve. The Parent of a contribution is a slot of the block.
+// Result is what Solve returns. The Parent of a contribution is a slot of the block.
 type Result struct {
-	State         State
-	Contributions []contribution.Contribution // one per slot, in slot order
-	Gradients     []contribution.Contribution // logistic loss, priced: the same of G = sum a y x, which is v at the optimum alone
-	Dense         []contribution.Dense        // logistic loss, Options.Dense: in place of both, the gradients' second
-	Sums          Sums
+	// State is the block's new state.
+	State State
+	// Contributions has one contribution per slot, in slot order.
+	Contributions []contribution.Contribution
+	// Gradients has the same for G = sum a y x, of a priced solve with the logistic loss. G equals
+	// v at the optimum alone.
+	Gradients []contribution.Contribution
+	// Dense replaces both when Options.Dense is set. The gradients come second.
+	Dense []contribution.Dense
+	// Sums are the block's shares of the joint figures.
+	Sums Sums
 }
 
-// Override is a lane's weights where they differ from its parent's: Feature ascending
-// (the bias is feature d), Value the whole weight, not the difference.
+// Override holds a lane's weights where they differ from its parent's. Feature is ascending (the
+// bias is feature d), and Value is the whole weight, not the difference.
 type Override struct {
 	Feature []uint32
 	Value   []float32

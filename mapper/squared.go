@@ -9,11 +9,13 @@ import (
 )
 
 // squaredSolver solves blocks with the squared hinge. On few columns it continues by Newton's
-// method. A hierarchy takes 64 more bytes a line.
+// method. In a hierarchy it takes 64 more bytes a line.
 type squaredSolver struct {
 	dualSolver
-	newton *newton          // nil: descent alone
-	curve  [][Lanes]float32 // bound of the loss's curvature, where touched
+	// newton is nil where descent works alone.
+	newton *newton
+	// curve bounds the loss's curvature on the touched lines.
+	curve [][Lanes]float32
 }
 
 func newSquaredSolver(p *Problem) *squaredSolver {
@@ -94,7 +96,7 @@ func (q *squaredSolver) boundCurvature() {
 	q.addList(q.curve)
 }
 
-// degrees is the curvature of a parent's lanes at a touched line.
+// degrees returns the code of the curvature of a parent's lanes at a touched line.
 func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	sum := float32(0)
 	for m := lanes; m != 0; m &= m - 1 {
@@ -103,7 +105,8 @@ func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	return contribution.Code(sum)
 }
 
-// degree is the curvature of a terminal's Moreau envelope where its loss has curvature h.
+// degree returns the curvature of a terminal's Moreau envelope where its loss has curvature h:
+// h/(1+h).
 func degree(h float32) float32 {
 	if !(h < math.MaxFloat32/2) {
 		return 1
@@ -111,13 +114,12 @@ func degree(h float32) float32 {
 	return h / (1 + h)
 }
 
-// sampleStride is the distance between the sampled rows of a fresh block.
+// sampleStride returns the distance between the sampled rows of a fresh block.
 func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
 
-// predictBiasShift predicts how far the biases will still fall after descents on the sample
-// alone, for the pricing pass that follows them. All rows together pull a
-// lane's bias down sampleStride times as hard as the sample does. So the scores of rows without
-// support will fall by b, where
+// predictBiasShift predicts how far the biases will still fall after descents on the sample alone,
+// for the full pass that follows them. All rows together pull a lane's bias down sampleStride times
+// as hard as the sample does. So the scores of rows without support will fall by b, where
 //
 //	stride sum_i max(0, a_i - 2C b) = sum_i a_i + b/Bias^2
 //
@@ -126,7 +128,7 @@ func (p *Problem) sampleStride() int { return max(1, len(p.norm)/StartRows) }
 // more are not listed.
 //
 // Rows with weights count as if each had the mean weight. A wrong prediction costs sweeps and
-// nothing else: the next pricing pass lists what this one missed.
+// nothing else: the next full pass lists what this one missed.
 func (q *squaredSolver) predictBiasShift() (fall [Lanes]float64) {
 	stride := float64(q.p.sampleStride())
 	if stride == 1 || q.p.Bias == 0 {

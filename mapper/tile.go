@@ -7,23 +7,28 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// tile is the memory that every solver has: the block at hand, and the float32 weights of
-// its lanes.
+// tile is the memory that every solver has: the block at hand, and the float32 weights of its
+// lanes.
 type tile struct {
-	p     *Problem
-	b     *Block
-	lanes uint16         // of the block
-	c     float64        // C of the block's negative rows
-	cPos  [Lanes]float64 // and of each lane's positive ones
-	sign  []uint16       // [N] positive lanes of every row
-	w     [][Lanes]float32
+	p *Problem
+	b *Block
+	// lanes is the mask of the block's lanes.
+	lanes uint16
+	// c is C of the block's negative rows, and cPos that of each lane's positive ones.
+	c    float64
+	cPos [Lanes]float64
+	// sign is the mask of each row's positive lanes.
+	sign []uint16
+	// w holds the weights, a line for each of the d+1 features.
+	w [][Lanes]float32
 
 	// Arguments of kernels. Each is an allocation of its own, which aligns it to a cache line.
 	score  *scoreArgs
 	exact  *exactArgs
 	spread *spreadArgs
 	low    *[scoreChunk]uint16
-	y      *[spreadLines]float32 // a parent's values at some lines
+	// y holds a parent's values at some lines.
+	y *[spreadLines]float32
 }
 
 func newTile(p *Problem) tile {
@@ -63,7 +68,7 @@ func (t *tile) close() {
 	}
 }
 
-// rowC is C of row i with these positive lanes, in lane l.
+// rowC returns C of row i in lane l. pos is the mask of the row's positive lanes.
 func (t *tile) rowC(i uint32, pos uint16, l int) float64 {
 	c := t.c
 	if pos>>l&1 != 0 {
@@ -72,7 +77,7 @@ func (t *tile) rowC(i uint32, pos uint16, l int) float64 {
 	return t.p.weighted(i, c)
 }
 
-// parent is the vector of lane l's parent.
+// parent returns the vector of lane l's parent.
 func (t *tile) parent(l int) []float32 {
 	if l < len(t.b.Slot) && t.b.Slot[l] >= 0 {
 		return t.b.Mean[t.b.Slot[l]]
@@ -80,7 +85,7 @@ func (t *tile) parent(l int) []float32 {
 	return t.p.zero
 }
 
-// parents are the vectors of all lanes' parents.
+// parents returns the vectors of all lanes' parents.
 func (t *tile) parents() (y [Lanes][]float32) {
 	for l := range y {
 		y[l] = t.parent(l)
@@ -88,7 +93,8 @@ func (t *tile) parents() (y [Lanes][]float32) {
 	return y
 }
 
-// slotLanes are the lanes that have each slot's parent, and all of these lanes.
+// slotLanes returns for each slot the mask of the lanes with that parent, and the union of the
+// masks.
 func (t *tile) slotLanes() (lanes []uint16, with uint16) {
 	lanes = make([]uint16, len(t.b.Mean))
 	for l, slot := range t.b.Slot {
@@ -100,7 +106,7 @@ func (t *tile) slotLanes() (lanes []uint16, with uint16) {
 	return lanes, with
 }
 
-// spreadLines is the number of lines that all parents fill before the next ones: they stay
+// spreadLines is the number of lines that all parents fill before the next ones, so that they stay
 // in the nearest cache.
 const spreadLines = 256
 
@@ -133,8 +139,8 @@ func (t *tile) spreadParents(to [][Lanes]float32, at []uint32) {
 	}
 }
 
-// scoreRows scores the n rows of x from row `from` on, which lie in one shard, at the weights w.
-// t.low gets the lanes whose score is not below t.score.floor.
+// scoreRows scores the n rows of x from row `from` on, which must lie in one shard, at the weights
+// w. It sets t.low to the masks of the lanes whose score is not below t.score.floor.
 func (t *tile) scoreRows(x *sparse.Matrix, w [][Lanes]float32, from, n int, out *[Lanes]float32) {
 	e, shard := t.score, &x.Shards[from>>sparse.RowShift]
 	floor := e.floor
@@ -149,7 +155,7 @@ func (t *tile) scoreRows(x *sparse.Matrix, w [][Lanes]float32, from, n int, out 
 	t.p.Kernel.score(e)
 }
 
-// exactScores leaves row i's sixteen float64 scores in t.exact.out.
+// exactScores sets t.exact.out to row i's sixteen float64 scores.
 func (t *tile) exactScores(i int) {
 	idx, val := t.p.X.Row(i)
 	e := t.exact

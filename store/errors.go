@@ -34,8 +34,8 @@ var (
 	ErrSnapshot = errors.New("bad snapshot")
 )
 
-// Passing says of an error that the same call may succeed later: the shard is away, or full.
-func Passing(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) }
+// IsTransient says of an error that the same call may succeed later: the shard is away, or full.
+func IsTransient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) }
 
 // KeyError is a failure that one key is to blame for. It wraps a sentinel.
 type KeyError struct {

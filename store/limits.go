@@ -79,11 +79,11 @@ func (l Limits) CheckPut(values []Value) error {
 }
 
 // SumPut is CheckPut of values that come without checksums, and gives them theirs.
-func (l Limits) SumPut(values []Value) ([]Summed, error) {
+func (l Limits) SumPut(values []Value) ([]Checksummed, error) {
 	if err := l.CheckPut(values); err != nil {
 		return nil, err
 	}
-	out := make([]Summed, len(values))
+	out := make([]Checksummed, len(values))
 	for i, v := range values {
 		if err := v.verifyName(); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (l Limits) SumPut(values []Value) ([]Summed, error) {
 }
 
 // VerifyPut is CheckPut of values with checksums, and compares those.
-func (l Limits) VerifyPut(values []Summed) error {
+func (l Limits) VerifyPut(values []Checksummed) error {
 	var size uint64
 	for i := range values {
 		if err := l.checkPut(values[i].Key, uint64(len(values[i].Data)), &size); err != nil {

@@ -117,7 +117,7 @@ func Restore(ctx context.Context, r io.ReadSeeker, dst Store, limits Limits) err
 	if err != nil {
 		return fmt.Errorf("read snapshot: %w", err)
 	}
-	if err := ReadSnapshot(ctx, r, limits, func(Summed) error { return nil }); err != nil {
+	if err := ReadSnapshot(ctx, r, limits, func(Checksummed) error { return nil }); err != nil {
 		return err
 	}
 	if _, err := r.Seek(start, io.SeekStart); err != nil {
@@ -130,7 +130,7 @@ func Restore(ctx context.Context, r io.ReadSeeker, dst Store, limits Limits) err
 		batch, bytes = nil, 0
 		return err
 	}
-	err = ReadSnapshot(ctx, r, limits, func(v Summed) error {
+	err = ReadSnapshot(ctx, r, limits, func(v Checksummed) error {
 		batch = append(batch, Value{Key: v.Key, Data: v.Data})
 		bytes += uint64(len(v.Data))
 		if bytes >= snapshotBatchBytes || len(batch) >= snapshotBatchValues {
@@ -162,7 +162,7 @@ func NewSnapshotWriter(w io.Writer) (*SnapshotWriter, error) {
 }
 
 // Add appends a value; keys must come in strictly rising order.
-func (s *SnapshotWriter) Add(v Summed) error {
+func (s *SnapshotWriter) Add(v Checksummed) error {
 	if err := v.Key.Validate(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
@@ -213,7 +213,7 @@ func snapshotError(err error) error {
 // soon as the value is verified: what comes later may still be damaged, so only a
 // nil result says that the snapshot is whole. ErrSnapshot says what is wrong and at
 // which byte. yield may keep the data. Bytes after the end are refused.
-func ReadSnapshot(ctx context.Context, r io.Reader, limits Limits, yield func(Summed) error) error {
+func ReadSnapshot(ctx context.Context, r io.Reader, limits Limits, yield func(Checksummed) error) error {
 	s := &snapshotReader{r: bufio.NewReaderSize(r, 64<<10), limits: limits.WithDefaults()}
 	if err := s.begin(); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (s *snapshotReader) begin() error {
 }
 
 // next reads a record; ended: it was the closing one.
-func (s *snapshotReader) next() (v Summed, ended bool, err error) {
+func (s *snapshotReader) next() (v Checksummed, ended bool, err error) {
 	kind, err := s.more(1)
 	if err != nil {
 		return v, false, err
@@ -314,38 +314,38 @@ func (s *snapshotReader) next() (v Summed, ended bool, err error) {
 	}
 }
 
-func (s *snapshotReader) value() (Summed, error) {
+func (s *snapshotReader) value() (Checksummed, error) {
 	n, err := s.more(1)
 	if err != nil {
-		return Summed{}, err
+		return Checksummed{}, err
 	}
 	b, err := s.more(int(n[0]) + 12)
 	if err != nil {
-		return Summed{}, err
+		return Checksummed{}, err
 	}
 	encoded := b[:len(b)-12]
 	size := binary.LittleEndian.Uint64(b[len(encoded):])
 	sum := binary.LittleEndian.Uint32(b[len(encoded)+8:])
 	k, keyErr := ParseKey(encoded)
 	if err := s.seal(); err != nil {
-		return Summed{}, err
+		return Checksummed{}, err
 	}
 	if keyErr != nil {
-		return Summed{}, s.bad("%v", keyErr)
+		return Checksummed{}, s.bad("%v", keyErr)
 	}
 	if s.values > 0 && s.last.Compare(k) >= 0 {
-		return Summed{}, s.bad("keys do not rise at %s", k)
+		return Checksummed{}, s.bad("keys do not rise at %s", k)
 	}
 	if err := s.limits.CheckValue("snapshot", k, size); err != nil {
-		return Summed{}, err
+		return Checksummed{}, err
 	}
 	data, err := s.data(size)
 	if err != nil {
-		return Summed{}, err
+		return Checksummed{}, err
 	}
-	v := Summed{Key: k, Data: data, CRC32C: sum}
+	v := Checksummed{Key: k, Data: data, CRC32C: sum}
 	if err := v.Verify("snapshot"); err != nil {
-		return Summed{}, fmt.Errorf("%w: byte %d: %w", ErrSnapshot, s.at, err)
+		return Checksummed{}, fmt.Errorf("%w: byte %d: %w", ErrSnapshot, s.at, err)
 	}
 	s.last = k
 	s.values++

@@ -43,9 +43,9 @@ func snapshot(t testing.TB, values []store.Value) []byte {
 	return out.Bytes()
 }
 
-func read(b []byte) ([]store.Summed, error) {
-	var out []store.Summed
-	err := store.ReadSnapshot(context.Background(), bytes.NewReader(b), store.Limits{}, func(v store.Summed) error {
+func read(b []byte) ([]store.Checksummed, error) {
+	var out []store.Checksummed
+	err := store.ReadSnapshot(context.Background(), bytes.NewReader(b), store.Limits{}, func(v store.Checksummed) error {
 		out = append(out, v)
 		return nil
 	})
@@ -162,7 +162,7 @@ func TestReadSnapshotEnds(t *testing.T) {
 	whole := snapshot(t, goldenValues())
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	err := store.ReadSnapshot(ctx, bytes.NewReader(whole), store.Limits{}, func(store.Summed) error {
+	err := store.ReadSnapshot(ctx, bytes.NewReader(whole), store.Limits{}, func(store.Checksummed) error {
 		n++
 		cancel()
 		return nil
@@ -170,11 +170,11 @@ func TestReadSnapshotEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || n != 1 {
 		t.Errorf("cancelled: %v after %d values", err, n)
 	}
-	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{ValueBytes: 20}, func(store.Summed) error { return nil })
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{ValueBytes: 20}, func(store.Checksummed) error { return nil })
 	if !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("value over the limit: %v", err)
 	}
-	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{}, func(store.Summed) error { return errNoSpace })
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{}, func(store.Checksummed) error { return errNoSpace })
 	if !errors.Is(err, errNoSpace) {
 		t.Errorf("yield's error: %v", err)
 	}

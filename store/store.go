@@ -45,12 +45,12 @@ type Store interface {
 // made by the writer is the one verified by the reader.
 type Shard interface {
 	Store
-	// PutSummed is Put; it verifies each value against its checksum first.
-	PutSummed(ctx context.Context, values []Summed) error
+	// PutChecksummed is Put; it verifies each value against its checksum first.
+	PutChecksummed(ctx context.Context, values []Checksummed) error
 	// Read calls yield for keys[0], keys[1], ... with the value, verified, and
 	// its stored checksum, or with nil Data where there is no such value. It
 	// holds one value at a time and ends with yield's error if it returns one.
-	Read(ctx context.Context, keys []Key, yield func(i int, v Summed) error) error
+	Read(ctx context.Context, keys []Key, yield func(i int, v Checksummed) error) error
 	// Limits are those that the shard enforces.
 	Limits() Limits
 }
@@ -58,7 +58,7 @@ type Shard interface {
 // Collect is Get by way of Read.
 func Collect(ctx context.Context, s Shard, keys []Key) ([][]byte, error) {
 	out := make([][]byte, len(keys))
-	err := s.Read(ctx, keys, func(i int, v Summed) error {
+	err := s.Read(ctx, keys, func(i int, v Checksummed) error {
 		out[i] = v.Data
 		return nil
 	})
@@ -95,14 +95,14 @@ func (d DropSpec) Drops(step uint32) bool {
 	return !slices.Contains(d.Keep, step)
 }
 
-// Counts tells whether an attempt is the one that a Commit names for its task.
-func Counts(attempts []uint32, task, attempt uint32) bool {
+// IsCommitted tells whether an attempt is the one that a Commit names for its task.
+func IsCommitted(attempts []uint32, task, attempt uint32) bool {
 	return uint64(task) < uint64(len(attempts)) && attempts[task] == attempt
 }
 
-// Filed is a Shard whose values lie in files that other processes of its host may read. Its
-// PutSummed keeps no slice of what it is given.
-type Filed interface {
+// FileBacked is a Shard whose values lie in files that other processes of its host may read. Its
+// PutChecksummed keeps no slice of what it is given.
+type FileBacked interface {
 	Shard
 	// Folder is that of the shard; "": it has no files.
 	Folder() string

@@ -44,24 +44,24 @@ func (v Value) verifyName() error {
 	return nil
 }
 
-// Summed is a value with the checksum that was made where the value was made.
-type Summed struct {
+// Checksummed is a value with the checksum that was made where the value was made.
+type Checksummed struct {
 	Key    Key
 	Data   []byte // nil: missing (in answers); read-only
 	CRC32C uint32
-	// Checked: the sum was made from or checked against this very slice in this
+	// Verified: the sum was made from or checked against this very slice in this
 	// process, so Verify need not read it again.
-	Checked bool
+	Verified bool
 }
 
 // Sum adds the checksum to a value.
-func Sum(v Value) Summed {
-	return Summed{Key: v.Key, Data: v.Data, CRC32C: Checksum(v.Data), Checked: true}
+func Sum(v Value) Checksummed {
+	return Checksummed{Key: v.Key, Data: v.Data, CRC32C: Checksum(v.Data), Verified: true}
 }
 
 // Verify reports ErrCorrupt, naming the key, if the data do not match the sum.
-func (s *Summed) Verify(op string) error {
-	if s.Checked {
+func (s *Checksummed) Verify(op string) error {
+	if s.Verified {
 		return nil
 	}
 	if got := Checksum(s.Data); got != s.CRC32C {

@@ -104,7 +104,7 @@ var thirdParty = map[string][]string{
 	"github.com/cespare/xxhash/v2":     {"store/storerpc"},
 	"github.com/colinmarc/hdfs/v2":     {"internal/fs/hdfs"},
 	"github.com/jcmturner/gokrb5/v8":   {"internal/fs/hdfs"},
-	"github.com/klauspost/compress":    {"internal/fs", "store/badger", "worker"},
+	"github.com/klauspost/compress":    {"internal/fs", "worker"},
 	"github.com/parquet-go/parquet-go": {"internal/model/export", "internal/model/predict", "internal/data/table"},
 	"github.com/apache/arrow-go":       {"internal/data/table"},
 	"github.com/google/flatbuffers":    {"internal/data/table"},

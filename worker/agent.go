@@ -19,13 +19,13 @@ import (
 	"taxon/worker/program"
 )
 
-// Executor runs one task: it reads what the lease refers to, computes, and writes the
-// results under the lease's attempt. It returns after everything it wrote is in the
-// store, or lies with the batch that ctx says the task belongs to (Agent.Batch). It must
-// give up soon after ctx ends. Several tasks run at a time.
+// Executor runs one task: it reads what the lease refers to, computes, and writes the results under
+// the lease's attempt. It returns after everything it wrote is in the store, or is in the outbox of
+// the batch that ctx says the task belongs to (Agent.Batch). It must return soon after ctx ends.
+// Several tasks run at a time.
 //
-// An error made by program.Deterministic fails the job; any other one makes the coordinator
-// hand the task out again.
+// An error made by program.Deterministic fails the job. After any other error the coordinator hands
+// the task out again.
 type Executor interface {
 	Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, Stats, error)
 }
@@ -34,61 +34,93 @@ type Executor interface {
 type Stats = program.Stats
 
 const (
-	// leaseTimeout is above the coordinator's own bound on a Lease call, which answers first.
+	// leaseTimeout exceeds the coordinator's own bound on a Lease call, so that the coordinator
+	// answers first.
 	leaseTimeout = 30 * time.Second
-	// callTimeout bounds the other calls: they answer at once.
+	// callTimeout bounds the other calls, which are answered at once.
 	callTimeout = 10 * time.Second
-	// shutdownGrace bounds giving tasks back and leaving, after which the leases run out anyway.
+	// shutdownGrace bounds the calls that return tasks and leave. When they fail, the leases
+	// expire.
 	shutdownGrace = 2 * time.Second
-	// firstWait and maxWait bound the pause before a call that failed is made again; it doubles.
+	// firstWait and maxWait bound the pause before a failed call is repeated. The pause doubles.
 	firstWait = 20 * time.Millisecond
 	maxWait   = 2 * time.Second
-	// maxJobBytes is the greatest JobResult: labels and structure of millions of classes.
+	// maxJobBytes bounds a JobResult: labels and structure of millions of classes.
 	maxJobBytes = 1 << 30
 )
 
-// Batch is an Agent.Batch for a Trainer: beyond it the calls around the tasks are no more
-// than a thirtieth of what they were.
+// Batch is a good Agent.Batch for a Trainer. Larger batches save little: at 32 the calls around the
+// tasks are a thirtieth of what they are without batches.
 const Batch = 32
 
-// Agent takes tasks from a coordinator and has an Executor run them. Slots, Tasks and
-// Executor are required.
+// Agent leases tasks from a coordinator and has an Executor run them. Slots, Tasks and Executor are
+// required.
 type Agent struct {
-	Name   string
-	Slots  int    // tasks that run at a time
-	Memory uint64 // bytes that its tasks may take, told to the coordinator; 0: not told
-	Batch  uint32 // short tasks that a slot takes together at most; 0: one. The Executor must be a Trainer, or lead to one
-	// Overlap: a slot writes and reports a batch while it works on the next one, which hides
-	// the way to the store and its disk. The Executor must be a Trainer, or lead to one.
-	Overlap  bool
-	Tasks    taxonv1.TasksClient
+	// Name is shown to users. It should be unique among the workers.
+	Name string
+
+	// Slots is the number of tasks that run at a time, at least 1.
+	Slots int
+
+	// Memory is what the tasks may take together, in bytes. The coordinator then grants only tasks
+	// of jobs that fit. Zero leaves it unknown.
+	Memory uint64
+
+	// Batch is the most short tasks that a slot takes together, which saves calls. Zero means one.
+	// With more than one, Executor must be a *Trainer or wrap one, because others do not collect
+	// the writes of a batch.
+	Batch uint32
+
+	// Overlap makes a slot write and report a batch while it works on the next one, which hides the
+	// latency of the store and its disk. Executor must be a *Trainer or wrap one.
+	Overlap bool
+
+	// Tasks is the coordinator's service.
+	Tasks taxonv1.TasksClient
+
+	// Executor runs the tasks.
 	Executor Executor
-	// Grace is how long running tasks may go on after Run's context ended; the ones that
-	// do not end in it are given back. Zero: all are given back at once.
+
+	// Grace is how long running tasks may continue after Run's context ended. Tasks that do not end
+	// in time are returned. Zero returns all at once.
 	Grace time.Duration
-	// Failed is told of calls and tasks that failed, as it happens; nil: not told.
+
+	// Failed is called with each call and each task that failed. A nil Failed drops the errors.
 	Failed func(error)
-	// Shards is told where the store's shards are, at each registration; nil: not told.
+
+	// Shards is called at each registration with the addresses of the store's shards. It may be
+	// nil.
 	Shards func([]*taxonv1.Shard)
-	// Previous is the id under which a process of this name, now dead, was registered:
-	// what it held need not be waited for. "": none.
+
+	// Previous is the id under which a dead process of this name was registered. Its tasks are then
+	// handed out again at once. An empty id means that there is none.
 	Previous string
-	Version  string // of its taxon, for those who list workers
-	// Registered is told of each registration; nil: not told.
+
+	// Version is the worker's version of taxon, for lists of workers.
+	Version string
+
+	// Registered is called at each registration with the id given. It may be nil.
 	Registered func(worker string)
 
-	mu       sync.Mutex
-	identity *identity             // nil: not registered
-	held     map[uint64]*heldLease // by epoch
-	jobs     jobCache
+	// mu guards identity, held and known.
+	mu sync.Mutex
+	// identity is the present registration. It is nil while there is none.
+	identity *identity
+	// held are the leases that the renewer keeps alive, by epoch.
+	held map[uint64]*heldLease
+	jobs jobCache
 
-	end         func(error) // ends the leasing, and is what Run returns
-	known       bool        // it has been registered once
-	registering sync.Mutex  // held by the slot that registers
-	registered  signal      // raised for the renewer
+	// end stops leasing. Run returns the first error that it is given.
+	end func(error)
+	// known says that the agent was registered at least once.
+	known bool
+	// registering is held by the slot that registers.
+	registering sync.Mutex
+	// registered wakes the renewer after a registration.
+	registered signal
 }
 
-// identity is a registration.
+// identity is a registration: the id of the worker and how long a lease lives.
 type identity struct {
 	worker string
 	lease  time.Duration
@@ -97,18 +129,18 @@ type identity struct {
 // errLost ends the context of a task whose lease is no longer held.
 var errLost = errors.New("the lease was lost")
 
-// errLeaving ends the context of a task that is to be given back.
+// errLeaving ends the context of a task that is to be returned.
 var errLeaving = errors.New("the worker is leaving")
 
-// ErrDrained is what Run returns when the coordinator has taken the worker out.
+// ErrDrained is returned by Run when the coordinator has drained the worker.
 var ErrDrained = errors.New("the worker was drained")
 
-// Run works until ctx ends, then gives back what is not done (see Grace), or until the
-// coordinator takes it out (drain), then finishes what it has begun; it leaves and
-// returns nil, or ErrDrained. It survives outages of the coordinator. Any other error means
-// that the agent is not set up rightly: one that is denied access from the beginning ends
-// with that; once registered it asks on, as its files, or the coordinator's, may be being
-// changed. When it returns all of its goroutines have ended.
+// Run works until ctx ends or until the coordinator drains the worker. When ctx ends it returns
+// unfinished tasks after Grace, leaves, and returns nil. When the worker is drained it finishes its
+// tasks, leaves, and returns ErrDrained. Run survives outages of the coordinator. If the first
+// registration is denied, Run returns that error; later denials are retried, because credentials
+// may be being rotated. Any other error means that the agent is not configured correctly. All of
+// its goroutines have ended when Run returns.
 func (a *Agent) Run(ctx context.Context) error {
 	leasing, stopLeasing := context.WithCancel(ctx)
 	defer stopLeasing()
@@ -145,26 +177,28 @@ func (a *Agent) Run(ctx context.Context) error {
 	return why
 }
 
-// denied says whether the coordinator and this process do not accept each other.
+// denied reports whether an error means that the coordinator and this process do not accept each
+// other's credentials.
 func denied(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unauthenticated || code == codes.PermissionDenied
 }
 
-// extendContext is a context that ends a time after ctx does.
+// extendContext returns a context that ends a time after ctx does.
 func extendContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, end) })
 	return longer, func() { stop(); end() }
 }
 
+// tell passes an error to Failed, unless ctx has ended.
 func (a *Agent) tell(ctx context.Context, err error) {
 	if a.Failed != nil && ctx.Err() == nil {
 		a.Failed(err)
 	}
 }
 
-// job returns what the coordinator says about a job; it never changes.
+// job returns the coordinator's description of a job, which never changes.
 func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) {
 	return a.jobs.get(ctx, id, func(ctx context.Context) (*taxonv1.JobResult, error) {
 		call, done := context.WithTimeout(ctx, callTimeout)
@@ -177,10 +211,10 @@ func (a *Agent) job(ctx context.Context, id string) (*taxonv1.JobResult, error) 
 	})
 }
 
-// maxJobs is the number of jobs whose specification is kept: a coordinator runs few at a time.
+// maxJobs is the number of jobs whose description is kept. A coordinator runs few at a time.
 const maxJobs = 8
 
-// jobCache remembers the last used jobs; one fetch serves all slots that wait for it.
+// jobCache keeps the last used jobs. One fetch serves all slots that wait for it.
 type jobCache struct {
 	mu   sync.Mutex
 	jobs []*cachedJob // last used last
@@ -188,14 +222,16 @@ type jobCache struct {
 
 // cachedJob is filled by the slot that holds its token.
 type cachedJob struct {
-	id     string
-	token  chan struct{} // of capacity 1: held while fetching
+	id string
+	// token has capacity 1, and is held while the job is fetched.
+	token  chan struct{}
 	result *taxonv1.JobResult
 }
 
+// init empties the cache.
 func (c *jobCache) init() { c.jobs = nil }
 
-// get returns a job, fetching it if it is not there.
+// get returns a job, and fetches it if it is not in the cache.
 func (c *jobCache) get(ctx context.Context, id string, fetch func(context.Context) (*taxonv1.JobResult, error)) (*taxonv1.JobResult, error) {
 	j := c.entry(id)
 	select {
@@ -237,6 +273,7 @@ func (c *jobCache) entry(id string) *cachedJob {
 // signal wakes one waiter, now or later.
 type signal chan struct{}
 
+// signal wakes the waiter, or the next one.
 func (s signal) signal() {
 	select {
 	case s <- struct{}{}:
@@ -244,6 +281,7 @@ func (s signal) signal() {
 	}
 }
 
+// wait waits for a signal or for the end of ctx.
 func (s signal) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -253,7 +291,7 @@ func (s signal) wait(ctx context.Context) error {
 	}
 }
 
-// register returns the agent's registration, making one if there is none.
+// register returns the agent's registration, and registers the agent if it has none.
 func (a *Agent) register(ctx context.Context) (*identity, error) {
 	a.mu.Lock()
 	me := a.identity
@@ -289,15 +327,15 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	return me, nil
 }
 
-// wasKnown says whether the agent has been registered once.
+// wasKnown reports whether the agent was registered at least once.
 func (a *Agent) wasKnown() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.known
 }
 
-// forgetIfUnknown drops a registration that the coordinator no longer knows, and all
-// work that was leased under it.
+// forgetIfUnknown drops a registration that the coordinator no longer knows, and all work that was
+// leased under it.
 func (a *Agent) forgetIfUnknown(me *identity, err error) {
 	if status.Code(err) != codes.NotFound {
 		return
@@ -314,9 +352,9 @@ func (a *Agent) forgetIfUnknown(me *identity, err error) {
 	}
 }
 
-// renew keeps the registration and the held leases alive until ctx ends: three times in
-// a lease's life, so that two lost messages do no harm. A call that failed is made again
-// soon: a coordinator that is back has the rest of a lease to hear its workers.
+// renew keeps the registration and the held leases alive until ctx ends. It calls three times in a
+// lease's life, so that two lost messages do no harm. A failed call is repeated sooner, because a
+// coordinator that is back has to hear its workers within the rest of a lease.
 func (a *Agent) renew(ctx context.Context) {
 	for share := time.Duration(3); ; {
 		a.mu.Lock()
@@ -337,8 +375,8 @@ func (a *Agent) renew(ctx context.Context) {
 	}
 }
 
-// renewOnce renews what is held under a registration and stops what was lost. It returns
-// whether the coordinator has answered.
+// renewOnce renews what is held under a registration and stops what was lost. It returns whether
+// the coordinator has answered.
 func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	r := &taxonv1.RenewRequest{Worker: me.worker}
 	a.mu.Lock()
@@ -367,7 +405,7 @@ func (a *Agent) renewOnce(ctx context.Context, me *identity) bool {
 	return true
 }
 
-// leave tells the coordinator that the worker ends. Its leases are then given to others at once.
+// leave tells the coordinator that the worker ends, so that its leases are given to others at once.
 func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	me := a.identity

@@ -16,8 +16,7 @@ import (
 	"taxon/worker/program"
 )
 
-// heldLease is a task under way, or one of its batch that waits for its turn. stop ends
-// its context.
+// heldLease is a task that runs, or that waits for its turn in a batch. stop ends its context.
 type heldLease struct {
 	id     *taxonv1.LeaseId
 	worker string
@@ -25,19 +24,22 @@ type heldLease struct {
 	stop   context.CancelCauseFunc
 }
 
-// batch is tasks that were leased together. Once they have run, what they wrote may still
-// lie in the outbox, and the coordinator is to be told.
+// batch is a set of tasks that were leased together. When they have run, their output may still be
+// in the outbox, and their reports are still to be sent.
 type batch struct {
-	worker  string          // the registration that the leases were given to
-	ctx     context.Context // ends with the last of the leases
-	stop    context.CancelCauseFunc
-	leases  []*taxonv1.Lease
-	held    []*heldLease
-	reports []*taxonv1.ReportRequest // nil: the lease was lost
+	// worker is the registration that the leases were given to.
+	worker string
+	// ctx ends with the last of the leases.
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	leases []*taxonv1.Lease
+	held   []*heldLease
+	// reports are the reports of the tasks. The report of a lost lease is nil.
+	reports []*taxonv1.ReportRequest
 	box     *outbox
 }
 
-// work runs the tasks of a batch, one after the other. The caller delivers it.
+// work runs the tasks of a batch, one after the other. The caller delivers the batch.
 func (a *Agent) work(b *batch) {
 	for i, h := range b.held {
 		run := h.ctx
@@ -48,8 +50,8 @@ func (a *Agent) work(b *batch) {
 	}
 }
 
-// deliver writes what a batch has left to write, and reports it; then it is no longer held.
-// The answer may bring the slot more tasks.
+// deliver writes the output of a batch, reports it and releases it. It returns the tasks that the
+// answer brings, or nil.
 func (s *slot) deliver(b *batch) *batch {
 	defer s.release(b)
 	if err := b.box.flush(); err != nil {
@@ -62,7 +64,7 @@ func (s *slot) deliver(b *batch) *batch {
 	return s.report(b)
 }
 
-// run runs a task. nil: there is nothing to report, its lease was lost.
+// run runs a task and returns its report, or nil if its lease was lost.
 func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv1.ReportRequest {
 	report := &taxonv1.ReportRequest{Lease: h.id}
 	err := ctx.Err()
@@ -83,17 +85,17 @@ func (a *Agent) run(ctx context.Context, h *heldLease, l *taxonv1.Lease) *taxonv
 	return report
 }
 
-// noteFailure writes into a report that its attempt failed, or that the worker gives it back.
+// noteFailure writes into a report that its attempt failed, or that the worker returns it.
 func (a *Agent) noteFailure(ctx context.Context, r *taxonv1.ReportRequest, err error) {
 	r.Returned = errors.Is(context.Cause(ctx), errLeaving)
 	r.Error, r.Deterministic = err.Error(), program.IsDeterministic(err)
 	r.Unfit = program.IsUnfit(err)
-	r.Lost, r.Unavailable = lost(err), store.Passing(err)
+	r.Lost, r.Unavailable = lost(err), store.IsTransient(err)
 	a.tell(ctx, fmt.Errorf("job %s, step %d, task %d: %w", r.Lease.Job, r.Lease.Step, r.Lease.Task, err))
 }
 
-// report delivers the reports of a batch, again and again until the coordinator answers,
-// all leases are lost, or shutdownGrace is over.
+// report sends the reports of a batch. It repeats until the coordinator answers, all leases are
+// lost, or shutdownGrace is over. It returns the tasks that the answer brings, or nil.
 func (s *slot) report(b *batch) *batch {
 	wait := firstWait
 	last, end := extendContext(s.ctx, shutdownGrace)
@@ -130,7 +132,8 @@ func (s *slot) report(b *batch) *batch {
 	}
 }
 
-// together joins the reports of the leases that are not lost; nil: all are.
+// together joins the reports of the leases that are not lost into one message. It returns nil if
+// all are lost.
 func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxonv1.ReportRequest) {
 	for i, r := range reports {
 		switch {
@@ -144,8 +147,8 @@ func together(held []*heldLease, reports []*taxonv1.ReportRequest) (first *taxon
 	return first
 }
 
-// hold makes a batch of leases and notes what the renewer is to keep alive. The batch is
-// stopped when all its leases are lost.
+// hold makes a batch of leases and has the renewer keep them alive. The batch is stopped when all
+// its leases are lost.
 func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease, more []*taxonv1.Lease) *batch {
 	b := &batch{worker: worker, leases: append([]*taxonv1.Lease{first}, more...)}
 	b.ctx, b.stop = context.WithCancelCause(tasks)
@@ -171,7 +174,7 @@ func (a *Agent) hold(tasks context.Context, worker string, first *taxonv1.Lease,
 	return b
 }
 
-// release ends the holding.
+// release stops renewing the leases of a batch.
 func (a *Agent) release(b *batch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,19 +185,22 @@ func (a *Agent) release(b *batch) {
 	b.stop(nil)
 }
 
-// slot leases and runs one batch of tasks after the other. With Overlap it works on a batch
-// while the one before is delivered, that is, written and reported. It delivers one batch at a
-// time. So it holds two at most: one that is being delivered, and one that it works on or has
-// leased in advance.
+// slot leases and runs one batch of tasks after the other. With Overlap it works on a batch while
+// the previous one is delivered, that is, written and reported. It delivers one batch at a time, so
+// it holds at most two: one being delivered, and one that it works on or has leased in advance.
 type slot struct {
 	*Agent
-	ctx     context.Context // ends when the worker is to leave
-	leasing context.Context // ends when nothing more is to be leased
-	tasks   context.Context // ends when tasks are to be given back
-	busy    atomic.Bool     // there is work while a batch is delivered
+	// ctx ends when the worker is to leave.
+	ctx context.Context
+	// leasing ends when nothing more is to be leased.
+	leasing context.Context
+	// tasks ends when tasks are to be returned.
+	tasks context.Context
+	// busy says that there is work while a batch is delivered.
+	busy atomic.Bool
 }
 
-// run works until leasing ends. No goroutine of it is left behind.
+// run works until leasing ends. It leaves no goroutine behind.
 func (s *slot) run() {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
@@ -228,7 +234,7 @@ func (s *slot) run() {
 	}
 }
 
-// lease waits for tasks; nil: leasing ended.
+// lease waits for tasks. It returns nil when leasing has ended.
 func (s *slot) lease() *batch {
 	ctx, wait := s.leasing, firstWait
 	for ctx.Err() == nil {
@@ -264,35 +270,39 @@ func (s *slot) lease() *batch {
 	return nil
 }
 
-// wants says what to ask for with a report: more tasks, and whether for later only. A slot
-// that waits in lease meanwhile wants none: it would not see them.
+// wants says what to ask for with a report: whether more tasks, and whether they are for later
+// only. A slot blocked in lease asks for no tasks, because it would not receive them.
 func (s *slot) wants() (next, ahead bool) {
 	return s.leasing.Err() == nil && (!s.Overlap || s.busy.Load()), s.Overlap
 }
 
-// outboxBytes is how much an outbox holds before it writes.
+// outboxBytes is how many bytes an outbox holds before it writes.
 const outboxBytes = 8 << 20
 
-// outbox collects what the tasks of a batch write, so that it goes to the store in one
-// call. Once that has failed no task of the batch can be reported done.
+// outbox collects what the tasks of a batch write, to put it into the store in one call. After a
+// failure, no task of the batch can be reported as done.
 type outbox struct {
-	batch   context.Context // ends with the last of the leases: one that is lost must not fail the others
-	store   Store
-	values  []store.Value
-	bytes   int
-	written []func() // to be called once the values are in the store
+	// batch is the context of the batch. Writes use it instead of a task's own, because a lost
+	// lease must not fail the writes of the others.
+	batch  context.Context
+	store  Store
+	values []store.Value
+	bytes  int
+	// written are called once the values are in the store.
+	written []func()
 	err     error
 }
 
+// outboxKey is the key of an outbox in a context.
 type outboxKey struct{}
 
-// withOutbox is a context in which tasks write to an outbox.
+// withOutbox returns a context in which tasks write to an outbox.
 func withOutbox(ctx context.Context, o *outbox) context.Context {
 	return context.WithValue(ctx, outboxKey{}, o)
 }
 
-// write puts values into the store, or into the context's outbox, and calls written, unless
-// it is nil, when they are there.
+// write puts values into the store, or into the outbox of the context, and calls written when they
+// are in the store. written may be nil.
 func write(ctx context.Context, s Store, values []store.Value, written func()) error {
 	o, ok := ctx.Value(outboxKey{}).(*outbox)
 	if !ok {
@@ -316,7 +326,7 @@ func write(ctx context.Context, s Store, values []store.Value, written func()) e
 	return o.err
 }
 
-// flush writes what is collected.
+// flush puts what is collected into the store.
 func (o *outbox) flush() error {
 	if len(o.values) > 0 && o.err == nil {
 		o.err = o.store.Put(o.batch, o.values)

@@ -1,7 +1,7 @@
-// Package worker runs the tasks of training jobs. It leases them (Agent), runs them by the
-// program of the job's method (Trainer, worker/program), and reports them when what they wrote is
-// in the store. It knows tasks, values and stores, and no method.
+// Package worker runs the tasks of training jobs. An Agent leases tasks from the coordinator and
+// reports them when everything that they wrote is in the store. A Trainer runs them by the program
+// of the job's method (worker/program). The package knows tasks, values and stores, and no method.
 //
-// What a task writes depends on the lease alone, never on which worker ran it or what that worker
+// What a task writes depends on its lease alone, never on which worker ran it or what that worker
 // ran before.
 package worker

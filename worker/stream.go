@@ -24,29 +24,30 @@ import (
 )
 
 const (
-	// weightReaders is how many values are fetched and decoded at a time, of large ones half.
+	// weightReaders is how many values are fetched and decoded at a time. Half as many are if they
+	// are larger than largeValue bytes.
 	weightReaders = 4
 	largeValue    = 1 << 20
-	// spoolBytes is what is kept in memory before a file takes the rest, and again what is
-	// shared by the buffers that the file is read back through.
+	// spoolBytes is how many bytes of weights are kept in memory before a file takes the rest. The
+	// buffers that read the file back share the same amount.
 	spoolBytes = 16 << 20
 )
 
-// ErrSpool is wrapped by errors of the file that weights are kept in.
+// ErrSpool is wrapped by errors of the temporary file of weights.
 var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
 
-// StreamWeights reads what the tasks of a finished job's last step wrote and yields the
-// entries of all nodes in node order (the bias is the column behind the last). st is the job's
-// final status. What is beyond 16 MiB lies, meanwhile, in a temporary file in dir ("": the
-// system's) of about the size of the model. Memory is that of four values, or two large ones,
-// encoded and decoded (at most 2.8 times their size), 32 MiB, and some words a task. yield must
-// not keep the slices.
+// StreamWeights reads the weights that the tasks of a finished job's last step wrote. It calls
+// yield with the nonzero entries of all nodes, in node order; the bias is the column after the last
+// feature. st is the job's final status. Weights beyond 16 MiB are kept in a temporary file in dir,
+// which takes about the size of the model. An empty dir is the system's folder for temporary files.
+// It takes the memory of four values, or of two large ones, encoded and decoded (at most 2.8 times
+// their size), 32 MiB, and a few words per task. yield must not keep the slices.
 func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobStatus, dir string,
 	yield func(node int, columns []uint32, values []float32) error) (err error) {
 	if err := emitted(st); err != nil {
 		return err
 	}
-	s := &weightSpool{dir: dir}
+	s := &weightBuffer{dir: dir}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.fetch(ctx, src, st); err != nil {
 		return err
@@ -54,7 +55,7 @@ func StreamWeights(ctx context.Context, src Store, nodes int, st *taxonv1.JobSta
 	return s.stream(ctx, nodes, st, yield)
 }
 
-// emitted is an error of a job that has written no weights.
+// emitted returns an error if a job has written no weights.
 func emitted(st *taxonv1.JobStatus) error {
 	if st.GetFinalStep() == 0 || len(st.GetFinalAttempts()) == 0 {
 		return fmt.Errorf("job %s has no weights: it has not ended", st.GetJob())
@@ -62,24 +63,29 @@ func emitted(st *taxonv1.JobStatus) error {
 	return nil
 }
 
-// Spool keeps the final weights that tasks of this process write, in place of a store: of each
-// step at most 16 MiB in memory, and the rest in a temporary file. For several goroutines.
-type Spool struct {
+// WeightBuffer keeps the final weights that tasks of this process write, in place of a store: up to
+// 16 MiB of each step in memory, and the rest in a temporary file. It may be used by several
+// goroutines.
+type WeightBuffer struct {
 	dir   string
 	mu    sync.Mutex
-	steps map[jobStep]*weightSpool
+	steps map[jobStep]*weightBuffer
 }
 
+// jobStep identifies a step of a job.
 type jobStep struct {
 	job  string
 	step uint32
 }
 
-// NewSpool is a spool whose files lie in dir; "": the system's folder for temporary files.
-func NewSpool(dir string) *Spool { return &Spool{dir: dir, steps: map[jobStep]*weightSpool{}} }
+// NewSpool returns a WeightBuffer with its files in dir. An empty dir is the system's folder for
+// temporary files.
+func NewSpool(dir string) *WeightBuffer {
+	return &WeightBuffer{dir: dir, steps: map[jobStep]*weightBuffer{}}
+}
 
-// put takes in a value of name program.WeightsName.
-func (s *Spool) put(v store.Value) error {
+// put adds a value named program.WeightsName.
+func (s *WeightBuffer) put(v store.Value) error {
 	words, err := program.DecodeWeights(v.Data)
 	if err != nil {
 		return fmt.Errorf("%v: %w", v.Key, err)
@@ -88,15 +94,15 @@ func (s *Spool) put(v store.Value) error {
 	s.mu.Lock()
 	w := s.steps[at]
 	if w == nil {
-		w = &weightSpool{dir: s.dir}
+		w = &weightBuffer{dir: s.dir}
 		s.steps[at] = w
 	}
 	s.mu.Unlock()
 	return w.keep(v.Key.Task, v.Key.Attempt, words)
 }
 
-// Stream is StreamWeights of a job of this process, without another file.
-func (s *Spool) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+// Stream is StreamWeights for a job of this process. It makes no further file.
+func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
 	if err := emitted(st); err != nil {
 		return err
 	}
@@ -104,13 +110,13 @@ func (s *Spool) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yi
 	w := s.steps[jobStep{st.GetJob(), st.GetFinalStep()}]
 	s.mu.Unlock()
 	if w == nil {
-		w = &weightSpool{}
+		w = &weightBuffer{}
 	}
 	return w.stream(ctx, nodes, st, yield)
 }
 
-// Drop removes the weights of the steps that a store is to drop.
-func (s *Spool) Drop(what store.DropSpec) (err error) {
+// Drop removes the weights of the steps that a store would drop.
+func (s *WeightBuffer) Drop(what store.DropSpec) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, w := range s.steps {
@@ -122,8 +128,8 @@ func (s *Spool) Drop(what store.DropSpec) (err error) {
 	return err
 }
 
-// Close removes all.
-func (s *Spool) Close() (err error) {
+// Close removes all weights and files.
+func (s *WeightBuffer) Close() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.steps {
@@ -133,29 +139,34 @@ func (s *Spool) Close() (err error) {
 	return err
 }
 
-// weightSpool keeps the decoded values of a step's tasks: see program.DecodeWeights.
-type weightSpool struct {
+// weightBuffer keeps the decoded values of a step's tasks; see program.DecodeWeights.
+type weightBuffer struct {
 	dir string
 
 	mu     sync.Mutex
 	values []spooledValue
-	kept   int   // bytes in memory
-	size   int64 // of the file
-	file   *os.File
-	named  bool // the system keeps the names of open files
+	// kept is the number of bytes in memory.
+	kept int
+	// size is that of the file in bytes.
+	size int64
+	file *os.File
+	// named says that the file still has its name, because the system can't remove an open file.
+	named bool
 }
 
 // spooledValue is one attempt's value, read up to the head of its next record.
 type spooledValue struct {
 	task, attempt uint32
 	node, count   uint32
-	words         []uint32 // what follows, in memory
-	at, left      int64    // or in the file: where, and how many bytes
-	file          *bufio.Reader
+	// words is the rest of the value, if it is in memory.
+	words []uint32
+	// at and left are the offset and length in bytes of the rest, if it is in the file.
+	at, left int64
+	file     *bufio.Reader
 }
 
 // fetch reads all values from a store, several at a time.
-func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
+func (s *weightBuffer) fetch(ctx context.Context, src Store, st *taxonv1.JobStatus) error {
 	g, all := errgroup.WithContext(ctx)
 	room, takes := semaphore.NewWeighted(weightReaders), int64(1)
 	for task, attempt := range st.GetFinalAttempts() {
@@ -191,8 +202,8 @@ func (s *weightSpool) fetch(ctx context.Context, src Store, st *taxonv1.JobStatu
 	return ctx.Err()
 }
 
-// keep takes a value in.
-func (s *weightSpool) keep(task, attempt uint32, words []uint32) error {
+// keep adds a decoded value.
+func (s *weightBuffer) keep(task, attempt uint32, words []uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := spooledValue{task: task, attempt: attempt}
@@ -214,8 +225,8 @@ func (s *weightSpool) keep(task, attempt uint32, words []uint32) error {
 	return nil
 }
 
-// write appends to the file, a piece at a time.
-func (s *weightSpool) write(words []uint32) (err error) {
+// write appends to the file, one piece at a time.
+func (s *weightBuffer) write(words []uint32) (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, "taxon-weights-*.part"); err != nil {
 			return err
@@ -232,7 +243,8 @@ func (s *weightSpool) write(words []uint32) (err error) {
 	return nil
 }
 
-func (s *weightSpool) close() error {
+// close closes and removes the file.
+func (s *weightBuffer) close() error {
 	if s.file == nil {
 		return nil
 	}
@@ -243,9 +255,9 @@ func (s *weightSpool) close() error {
 	return err
 }
 
-// stream reads the nodes of the attempts that count back in order. The values whose next record is
-// a node's form a list.
-func (s *weightSpool) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+// stream reads back, in order, the nodes of the attempts that count. The values whose next record
+// is about one node form a list of that node.
+func (s *weightBuffer) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
 	values, err := s.of(st)
 	if err != nil {
 		return err
@@ -294,8 +306,8 @@ func (s *weightSpool) stream(ctx context.Context, nodes int, st *taxonv1.JobStat
 	return nil
 }
 
-// of lists the values of a job's final attempts, by task, to be read once.
-func (s *weightSpool) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
+// of lists the values of a job's final attempts by task. They can be read once.
+func (s *weightBuffer) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
 	attempts := st.GetFinalAttempts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,15 +325,16 @@ func (s *weightSpool) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
 	return out, nil
 }
 
-// weightList is one node's list, and room to read it.
+// weightList is the list of one node, and a buffer to read it.
 type weightList struct {
 	columns []uint32
 	values  []float32
 	buffer  []byte
 }
 
-// read appends the next record to a list, and reads the head of the one after it, if there is more.
-func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error) {
+// read appends the next record to a list. If more follows, it reads the head of the record after
+// it.
+func (v *spooledValue) read(s *weightBuffer, l *weightList) (more bool, err error) {
 	m := int(v.count)
 	body, err := v.take(s, l, 2*m)
 	if err != nil {
@@ -346,8 +359,8 @@ func (v *spooledValue) read(s *weightSpool, l *weightList) (more bool, err error
 	return true, nil
 }
 
-// take gives the next n words, which are there until the next call.
-func (v *spooledValue) take(s *weightSpool, l *weightList, n int) (words []uint32, err error) {
+// take returns the next n words, which are valid until the next call.
+func (v *spooledValue) take(s *weightBuffer, l *weightList, n int) (words []uint32, err error) {
 	if v.left == 0 {
 		words, v.words = v.words[:n], v.words[n:]
 		return words, nil

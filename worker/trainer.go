@@ -15,52 +15,67 @@ import (
 	"taxon/worker/program"
 )
 
-// Store is what a Trainer needs of the parameter store.
+// Store is the part of the parameter store that a Trainer needs.
 type Store interface {
+	// Put writes values; see store.Store.
 	Put(ctx context.Context, values []store.Value) error
+	// Get reads values; a missing one is nil. See store.Store.
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
 }
 
-// Trainer is the Executor that trains: it runs tasks by the program of their job's method.
+// Trainer is the Executor that trains: it runs tasks by the program of their job's method. It may
+// be used by several goroutines.
 type Trainer struct {
+	// Store holds the values of all jobs, unless Stores is set.
 	Store Store
-	// Stores gives the store of one job, where jobs have stores of their own; nil: Store.
+
+	// Stores returns the store of one job, if jobs have stores of their own. A nil Stores means
+	// Store.
 	Stores func(job string, r *taxonv1.JobResult) (Store, error)
-	// Weights keeps the final weights of jobs; nil: their store.
-	Weights *Spool
-	// Open gives a job's data; nil: dataset.Open of the path the job names. Its errors
-	// need not come again elsewhere, but those marked by program.Deterministic.
+
+	// Weights keeps the final weights of jobs. If it is nil, they go to the job's store.
+	Weights *WeightBuffer
+
+	// Open returns a job's data. By default it is dataset.Open of the path that the job names. Its
+	// errors are taken to be transient unless they are marked by program.Deterministic.
 	Open func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
-	// NoCache: tasks keep nothing of what they wrote for later ones, which read it from the store.
+
+	// NoCache makes tasks keep nothing of what they wrote for later tasks, which then read it from
+	// the store.
 	NoCache bool
-	// Release takes the data of a job that Trim has dropped back; nil: nothing.
+
+	// Release is called with the data of each job that Trim drops. It may be nil.
 	Release func(*dataset.Set)
 
+	// mu guards jobs, and users and idle of its entries.
 	mu   sync.Mutex
 	jobs map[string]*loading
 }
 
-// loading is a job that is being, or has been, loaded. users and idle are guarded by the
-// trainer's mu.
+// loading is a job that is being loaded or has been. The trainer's mu guards users and idle.
 type loading struct {
+	// ready is closed when the fields up to err are set.
 	ready chan struct{}
 	job   *program.Job
-	run   program.Program // nil: not loaded
+	// run is nil if the job could not be loaded.
+	run   program.Program
 	store Store
 	err   error
-	users int       // tasks that run
-	idle  time.Time // since when there are none
+	// users is the number of tasks that run or wait for the job.
+	users int
+	// idle is the time since which there are none.
+	idle time.Time
 }
 
-// Forget drops what is kept of a job. Its tasks must have ended.
+// Forget drops everything that is kept of a job. Its tasks must have ended.
 func (t *Trainer) Forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.jobs, id)
 }
 
-// Trim drops the jobs that have had no task for a time: they have ended, or others do
-// their work. A task that comes all the same loads its job again.
+// Trim drops the jobs that have had no task for a time, because they have ended or other workers do
+// their tasks. A task that arrives later loads its job again.
 func (t *Trainer) Trim(idle time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,13 +117,14 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	return &taxonv1.Sums{Values: figures}, k.Stats, nil
 }
 
-// sink is a store whose writes go through the outbox of the task's batch, but for final weights
-// that have a spool.
+// sink is the store that a task writes to. Writes go through the outbox of the task's batch, except
+// final weights if there is a WeightBuffer.
 type sink struct {
 	Store
-	weights *Spool
+	weights *WeightBuffer
 }
 
+// Put implements program.Values.
 func (s sink) Put(ctx context.Context, values []store.Value, written func()) error {
 	if s.weights == nil || values[0].Key.Name != program.WeightsName {
 		return write(ctx, s.Store, values, written)
@@ -121,7 +137,7 @@ func (s sink) Put(ctx context.Context, values []store.Value, written func()) err
 	return nil
 }
 
-// load returns the job's shared state, built once. The caller leaves it.
+// load returns the job's shared state, which is built once. The caller calls leave when it is done.
 func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*loading, error) {
 	t.mu.Lock()
 	if t.jobs == nil {
@@ -151,7 +167,7 @@ func (t *Trainer) load(ctx context.Context, id string, r *taxonv1.JobResult) (*l
 	return l, nil
 }
 
-// leave notes that a task no longer uses a job.
+// leave ends the use of a job by a task.
 func (t *Trainer) leave(l *loading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +176,7 @@ func (t *Trainer) leave(l *loading) {
 	}
 }
 
-// build loads the job into l. A panic, too, leaves nobody waiting and nothing behind.
+// build loads the job into l. Even if it panics, it wakes those who wait and removes the entry.
 func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.JobResult) {
 	l.err = errors.New("loading the job was broken off")
 	defer func() {
@@ -178,6 +194,7 @@ func (t *Trainer) build(ctx context.Context, l *loading, id string, r *taxonv1.J
 	l.job, l.run, l.err = t.open(ctx, id, r)
 }
 
+// open opens the data of a job and its program.
 func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*program.Job, program.Program, error) {
 	open := t.Open
 	if open == nil {
@@ -189,8 +206,8 @@ func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*p
 	return openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan(), NoCache: t.NoCache}, open)
 }
 
-// openJob fills in what a job lacks and opens its program. Its errors come again anywhere, but
-// for those of open, and of a method that this worker does not know.
+// openJob completes a job and opens its program. Its errors are deterministic, except those of open
+// and that of a method which this worker does not know.
 func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set, error)) (*program.Job, program.Program, error) {
 	data := j.Spec.GetData()
 	m, err := program.Lookup(j.Spec.GetOptions().GetMethod())
@@ -219,8 +236,8 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 	return j, p, program.Deterministic(err)
 }
 
-// WarmStart makes the values that a job begins with at given weights, and names their families:
-// see program.WarmStarter.
+// WarmStart returns the values that a job begins with at given weights, and the names of their
+// families; see program.WarmStarter.
 func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.InitialWeights) (values []store.Value, families []string, err error) {
 	_, p, err := openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan()},
 		func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
@@ -234,7 +251,7 @@ func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *datase
 	return w.WarmStart(ctx, from)
 }
 
-// lost names the tasks whose values an error found missing or damaged, each once.
+// lost returns the tasks whose values an error found missing or damaged, each once.
 func lost(err error) []*taxonv1.Ref {
 	var refs []*taxonv1.Ref
 	keys := store.Lost(err)

@@ -171,10 +171,10 @@ func (o *trainOptions) options(a *app) *train.Options {
 		if o.EarlyStop != "" {
 			e.Data.Path, e.Everything = o.EarlyStop, true
 		}
-		return evaluate.Run(ctx, e, progress.Silent{}) // the training's line is on the screen
+		return evaluate.Run(ctx, e, progress.Discard{}) // the training's line is on the screen
 	}
 	if o.mr.on() {
-		t.Elsewhere = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui,
+		t.Remote = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui,
 			Driver: driver.Driver{Dir: o.mr.drive, Job: o.mr.driveID, Out: o.Out}}
 	}
 	return &t

@@ -10,6 +10,7 @@ import (
 	"taxon/internal/app/demo"
 	"taxon/internal/model"
 	"taxon/internal/ui/exitcode"
+	"taxon/test/dear"
 )
 
 // TestWarmStart: a training that begins at a model of other C, documents, classes and
@@ -41,7 +42,7 @@ func TestWarmStart(t *testing.T) {
 		}
 		return &r
 	}
-	for _, method := range []string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero --edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"} {
+	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero --edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
 		base := t.TempDir() + "/base"
 		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
 		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitcode.Done {
@@ -162,7 +163,7 @@ func TestWarmStartGrown(t *testing.T) {
 		}
 		return &r
 	}
-	for _, loss := range []string{"hinge", "squared-hinge"} {
+	for _, loss := range dear.Some([]string{"hinge", "squared-hinge"}, 1) {
 		flags := " --loss " + loss
 		run("base-"+loss, "--data before.txt"+flags)
 		cold := run("cold-"+loss, "--data now.txt"+flags)

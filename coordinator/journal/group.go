@@ -6,28 +6,37 @@ import (
 	"sync"
 )
 
-// Group is the part of a Journal that does not depend on the medium. One caller writes what
-// several callers have appended. Journals embed it.
+// Group is the part of a Journal that does not depend on the medium. One caller writes what several
+// callers have appended. Journals embed it.
 type Group struct {
 	medium Medium
 
-	mu       sync.Mutex // guards what follows
-	buffer   []byte     // appended, not yet written
+	// mu guards the fields up to err.
+	mu sync.Mutex
+	// buffer holds what was appended and not written yet.
+	buffer   []byte
 	appended uint64
 	size     int64
-	err      error // the first failure: nothing is acknowledged after it
+	// err is the first failure. Nothing is acknowledged after it.
+	err error
 
-	flush  sync.Mutex // held by the one that writes
-	synced uint64     // guarded by flush
+	// flush is held by the caller that writes. It guards synced.
+	flush  sync.Mutex
+	synced uint64
 }
 
-// Medium is the storage of a Group. One of its functions runs at a time.
+// Medium is the storage of a Group. At most one of its functions runs at a time.
 type Medium struct {
-	Write   func(entries []byte) error  // adds what was appended, durably
-	Replace func(snapshot []byte) error // leaves nothing but a snapshot, durably
-	Close   func() error
-	Lead    []byte // what the entries of each Write begin with
-	Cost    int64  // what each Write counts for in Size
+	// Write appends entries, and returns when they are durable.
+	Write func(entries []byte) error
+	// Replace replaces everything by a snapshot, and returns when that is durable.
+	Replace func(snapshot []byte) error
+	// Close releases the medium.
+	Close func() error
+	// Lead is written before the entries of each Write.
+	Lead []byte
+	// Cost is what each Write adds to Size beside its bytes.
+	Cost int64
 }
 
 // NewGroup returns a journal that has grown by size bytes since its last compaction.
@@ -71,7 +80,7 @@ func (j *Group) Sync(number uint64) error {
 	return nil
 }
 
-// fail remembers a failure. After it, nobody knows what was written.
+// fail remembers a failure, after which nobody knows what was written.
 func (j *Group) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,7 +118,7 @@ func (j *Group) Size() int64 {
 	return j.size
 }
 
-// Close writes what was appended, and closes the medium.
+// Close implements Journal. It writes what was appended and closes the medium.
 func (j *Group) Close() error {
 	j.mu.Lock()
 	upto := j.appended

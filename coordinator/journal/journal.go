@@ -1,8 +1,9 @@
 // Package journal keeps the records of a coordinator in a file, so that a restarted process
-// continues where it was. It does not interpret the records.
+// continues where the last one stopped. It does not interpret the records. Open is its entry point.
 //
-// - File: a journal in a local folder, with its format and checksums
-// - Group: shared by all journals: one write makes several callers' records durable
+//   - File is a journal in a local folder, with a format and checksums.
+//   - Group is the part that journals on any medium share: one write makes the records of several
+//     callers durable.
 package journal
 
 import (
@@ -17,36 +18,42 @@ import (
 	"strings"
 )
 
-// Journal keeps records. Append adds a record after all others and returns its number. Sync
-// returns when this record, and so all before it, is durable. All methods may be called from
-// several goroutines.
+// Journal keeps records in order. All methods may be called from several goroutines. After an error
+// of Sync or Compact nobody knows what was written, so every later Sync or Compact fails.
 type Journal interface {
+	// Append adds a record after all others and returns its number. The record is not durable yet.
 	Append(record []byte) (number uint64)
+	// Sync returns when the record of this number, and so every earlier one, is durable.
 	Sync(number uint64) error
-	// Compact replaces what was appended by a snapshot. It calls take, which makes the
-	// snapshot and calls cut at a moment when the snapshot covers all that was appended; what
-	// is appended after that is kept. Syncs wait until the snapshot is durable, Appends don't.
+	// Compact replaces all records by a snapshot. It calls take, which makes the snapshot and calls
+	// cut at a moment when the snapshot covers everything that was appended. Records that are
+	// appended later are kept. Sync calls wait until the snapshot is durable; Append calls do not.
 	Compact(take func(cut func()) []byte) error
-	// Size is the number of bytes since the last compaction.
+	// Size returns the number of bytes since the last compaction.
 	Size() int64
+	// Close makes all records durable and closes the medium.
 	Close() error
 }
 
-// File format: 8 bytes magic, then entries: length (4 bytes), CRC32C of the length's
-// bytes (4), CRC32C of the body (4), body: one byte of kind, then a snapshot or a record.
-// Integers are little-endian. The first entry alone may be a snapshot. The length has a
-// checksum of its own so that a flipped bit in it is not taken for a file cut short.
+// The file consists of 8 bytes of magic and of entries. An entry is its length (4 bytes), the
+// CRC32C of these bytes (4), the CRC32C of the body (4), and the body: one byte of kind, then a
+// snapshot or a record. Integers are little-endian. Only the first entry may be a snapshot. The
+// length has a checksum of its own so that a flipped bit in it is not mistaken for a file that was
+// cut short.
 const (
-	magic         = "taxonjn2"
-	oldMagic      = "taxonjn1" // of versions whose jobs had other states
-	entryHeader   = 12
-	kindRecord    = 'r'
-	kindSnapshot  = 's'
-	maxEntryBytes = 1<<32 - 1 // of one entry: far above any snapshot (machine.Limits.MaxSpecBytes)
+	magic        = "taxonjn2"
+	oldMagic     = "taxonjn1" // of versions whose jobs had other states
+	entryHeader  = 12
+	kindRecord   = 'r'
+	kindSnapshot = 's'
+	// maxEntryBytes bounds one entry. It is far above any snapshot (machine.Limits.MaxSpecBytes).
+	maxEntryBytes = 1<<32 - 1
 	fileName      = "journal"
-	tornBytes     = 4096 // a file that a crash leaves while it is made is no longer
+	// tornBytes bounds a file that a crash left while the journal was created.
+	tornBytes = 4096
 )
 
+// castagnoli is the table of CRC32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ErrDamaged is wrapped by the error of a journal that was changed after it was written.
@@ -55,16 +62,17 @@ var ErrDamaged = errors.New("journal is damaged")
 // ErrOld refuses a journal of an earlier version.
 var ErrOld = errors.New("the journal is of an earlier version of taxon: let its jobs end with that version, or give another folder and submit them anew")
 
-// File is a Journal in one file. Several Syncs at a time share one fsync.
+// File is a Journal in one file. Concurrent Syncs share one fsync.
 type File struct {
 	*Group
 	dir  string
 	lock *os.File
-	file *os.File // the next write goes to its end
+	// file is positioned at its end.
+	file *os.File
 }
 
-// Open opens or creates the journal in dir. It returns what the journal holds: a snapshot (nil if
-// there is none) and the records after it. An entry that is cut short at the end of the file was
+// Open opens or creates the journal in dir. It returns what the journal holds: a snapshot, nil if
+// there is none, and the records after it. An entry that is cut short at the end of the file was
 // never acknowledged, and is removed. Other damage is an error that wraps ErrDamaged.
 func Open(dir string) (j *File, snapshot []byte, records [][]byte, err error) {
 	j = &File{dir: dir}
@@ -94,8 +102,8 @@ func (j *File) open() (err error) {
 	return nil
 }
 
-// load reads the file, removes an end that was not written whole, and positions the file at its
-// end. size is its length.
+// load reads the file, removes an incomplete last entry, and positions the file at its end. size is
+// its length.
 func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error) {
 	data, err := io.ReadAll(j.file)
 	if err != nil {
@@ -116,12 +124,14 @@ func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error)
 	return snapshot, records, size, nil
 }
 
+// seek positions a file at an offset from its start.
 func seek(f *os.File, at int64) error {
 	_, err := f.Seek(at, io.SeekStart)
 	return err
 }
 
-// Encode is the file of a journal that holds a snapshot only; nil: nothing.
+// Encode returns the file of a journal that holds a snapshot only. A nil snapshot gives an empty
+// journal.
 func Encode(snapshot []byte) []byte {
 	out := []byte(magic)
 	if snapshot != nil {
@@ -133,9 +143,9 @@ func Encode(snapshot []byte) []byte {
 // Append adds a record to the bytes of a journal's file.
 func Append(out, record []byte) []byte { return appendEntry(out, kindRecord, record) }
 
-// Decode reads the bytes of a journal's file: a snapshot (nil if there is none), the records
-// after it, and the length of the whole entries. The rest was cut short and never acknowledged.
-// Other damage is an error that wraps ErrDamaged.
+// Decode reads the bytes of a journal's file. It returns the snapshot, nil if there is none, the
+// records after it, and the length of the complete entries. The rest was cut short and never
+// acknowledged. Other damage is an error that wraps ErrDamaged.
 func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
 	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes && strings.HasPrefix(magic, string(arrived)) {
 		return nil, nil, 0, nil // it was being made
@@ -173,8 +183,8 @@ func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err er
 	}
 }
 
-// readEntry decodes the first entry of data. n = 0: data ends within it. Some file systems
-// lengthen a file before its bytes arrive, so zeros up to the end count as an end too.
+// readEntry decodes the first entry of data. It returns n = 0 if data ends within the entry. Some
+// file systems lengthen a file before its bytes arrive, so zeros up to the end count as an end too.
 func readEntry(data []byte) (body []byte, n int64, err error) {
 	if len(data) < entryHeader || len(bytes.TrimLeft(data, "\x00")) == 0 {
 		return nil, 0, nil
@@ -196,9 +206,9 @@ func readEntry(data []byte) (body []byte, n int64, err error) {
 	return body, entryHeader + int64(length), nil
 }
 
-// torn says whether a crash has cut a bad entry: the file had been lengthened, and only a part of
-// the entry's bytes had arrived. Such an entry ends in the zeros that the file ends in. All
-// acknowledged entries are whole.
+// torn reports whether a crash has cut a bad entry: the file had been lengthened, and only a part
+// of the entry's bytes had arrived. Such an entry ends in the zeros that the file ends in. All
+// acknowledged entries are complete.
 func torn(data []byte) bool {
 	arrived := len(bytes.TrimRight(data, "\x00"))
 	if arrived <= entryHeader {
@@ -220,7 +230,7 @@ func appendEntry(out []byte, kind byte, body []byte) []byte {
 	return append(out, body...)
 }
 
-// write is the medium's Write.
+// write is the medium's Write: it appends entries and makes them durable.
 func (j *File) write(entries []byte) error {
 	if _, err := j.file.Write(entries); err != nil {
 		return err
@@ -239,6 +249,7 @@ func (j *File) replace(snapshot []byte) error {
 	return nil
 }
 
+// close closes the file and releases the lock.
 func (j *File) close() error { return errors.Join(j.file.Close(), j.lock.Close()) }
 
 // writeSnapshot replaces the journal in dir by one that holds a snapshot only.

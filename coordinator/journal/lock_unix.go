@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockDir takes the lock file at path until the returned file is closed, or the process
-// dies: two coordinators on one journal would tear it.
+// lockDir takes the lock file at path until the returned file is closed or the process dies. Two
+// coordinators that wrote one journal would destroy it.
 func lockDir(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 // Branch turns the state of a job (from Server.State or a checkpoint) into the state of another
-// job, which begins at the values of the families given. Server.SubmitCheckpoint takes it once
-// the values that the state names are in the store under the new id. The specifications may
-// differ in options that do not change the plan: C, gap, seed, weights, stopping criteria.
-// Momentum and certificate are reset. Pure.
+// job, which begins at the values of the families given. Server.SubmitCheckpoint takes it once the
+// values that the state names are in the store under the new id. The specifications may differ in
+// options that do not change the plan: C, gap, seed, weights, stopping criteria. Momentum and
+// certificate are reset. It is pure.
 func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) ([]byte, error) {
 	old, err := reviveJob(state)
 	if err != nil {
@@ -35,10 +35,10 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 	return p.warmStart(id, old.StepNo, families, func(v *method.Value) places { return old.Values[v.Name][0] })
 }
 
-// WarmStart is the state of a job that begins at given values of some families.
-// Server.SubmitCheckpoint takes it once the values are in the store. They have the names that
-// attempt 1 of the tasks of the step given would have written, one task an item, list after list
-// of the plan. Pure.
+// WarmStart returns the state of a job that begins at given values of some families, and its plan.
+// Server.SubmitCheckpoint takes it once the values are in the store. Their names are those that
+// attempt 1 of the tasks of the step given would have written, one task per item, list after list
+// of the plan. It is pure.
 func WarmStart(id string, spec *taxonv1.JobSpec, step uint32, families []string) (state []byte, plan *taxonv1.Plan, err error) {
 	p, err := prepare(spec)
 	if err != nil {
@@ -54,8 +54,8 @@ func WarmStart(id string, spec *taxonv1.JobSpec, step uint32, families []string)
 	return state, p.message(), err
 }
 
-// warmStart is the state of a job whose families given begin at the places given. Its step
-// numbers come after the one given.
+// warmStart returns the state of a job whose families given begin at the places given. Its step
+// numbers follow the one given.
 func (p *prepared) warmStart(id string, step uint32, families []string, at func(*method.Value) places) ([]byte, error) {
 	j, err := newJob(id, p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *prepared) warmStart(id string, step uint32, families []string, at func(
 	return j.encode()
 }
 
-// message is the plan as workers receive it.
+// message returns the plan as workers receive it.
 func (p *prepared) message() *taxonv1.Plan {
 	out := &taxonv1.Plan{Detail: p.plan.Detail, Rooted: p.plan.Rooted}
 	for _, list := range p.plan.Items {
@@ -94,7 +94,7 @@ func (p *prepared) message() *taxonv1.Plan {
 	return out
 }
 
-// NewPlan is the plan of a specification, as workers receive it. Pure.
+// NewPlan returns the plan of a specification, as workers receive it. It is pure.
 func NewPlan(spec *taxonv1.JobSpec) (*taxonv1.Plan, error) {
 	p, err := prepare(spec)
 	if err != nil {
@@ -103,21 +103,24 @@ func NewPlan(spec *taxonv1.JobSpec) (*taxonv1.Plan, error) {
 	return p.message(), nil
 }
 
-// A snapshot of a job can be restored on another cluster than its own, with any number of shards:
-// its state names values by step, task and attempt, never by shard. On its own cluster it
-// replaces the job there, if that has failed or was cancelled. So a job that has lost a shard for
-// good continues on the other shards.
+// A snapshot of a job can be restored on any cluster, with any number of shards: its state names
+// values by step, task and attempt, never by shard. On its own cluster it replaces the job there,
+// if that has failed or was cancelled. So a job that has lost a shard for good can continue on the
+// other shards.
 
-// SavedState is what a checkpoint's state says of its job.
+// SavedState is what a checkpoint's state says about its job.
 type SavedState struct {
-	Job      string
-	Spec     *taxonv1.JobSpec
-	Sweep    uint32   // highest committed
-	Replicas uint32   // copies of each value that it had; 0: one
-	Keep     []uint32 // the steps whose values it refers to, ascending
+	Job  string
+	Spec *taxonv1.JobSpec
+	// Sweep is the highest committed sweep.
+	Sweep uint32
+	// Replicas is the number of copies that each value had. Zero means one.
+	Replicas uint32
+	// Keep lists, ascending, the steps whose values the state refers to.
+	Keep []uint32
 }
 
-// ReadState reads the state of a SaveJob action. One of another version is refused. Pure.
+// ReadState reads the state of a SaveJob action. It refuses a state of another version. It is pure.
 func ReadState(state []byte) (*SavedState, error) {
 	s, err := readState(state)
 	if err != nil {
@@ -130,7 +133,7 @@ func ReadState(state []byte) (*SavedState, error) {
 	return out, nil
 }
 
-// SameJob says whether two states are of one job, as it was submitted once.
+// SameJob reports whether two states are of the same submission of a job.
 func SameJob(a, b []byte) bool {
 	var one, other struct {
 		ID        string
@@ -143,7 +146,7 @@ func SameJob(a, b []byte) bool {
 	return one.ID == other.ID && one.Submitted == other.Submitted && sameSpec(one.Spec, other.Spec)
 }
 
-// restore queues a job that continues from a state whose values lie on the shards named.
+// restore queues a job that continues from a state whose values lie on the shards given.
 func (m *Machine) restore(e Restore) error {
 	if e.revived == nil {
 		var err error
@@ -175,7 +178,7 @@ func (m *Machine) restore(e Restore) error {
 	return nil
 }
 
-// checkReplace says why a restored job may not take the place of one that is there.
+// checkReplace returns an error if a restored job may not replace the job of its id.
 func (m *Machine) checkReplace(j *job) error {
 	switch old := m.find(j.ID); {
 	case old == nil:
@@ -210,8 +213,8 @@ func (m *Machine) checkShards(ids []string, replicas uint32) error {
 	return nil
 }
 
-// supersede takes over, from the job that j replaces, its owner, what users have seen of it, and
-// its step numbers: no number is used twice.
+// supersede copies to j, from the job that it replaces, the owner, what users have seen, and the
+// step numbers, so that no number is used twice.
 func (m *Machine) supersede(j *job) {
 	old := m.find(j.ID)
 	if old == nil {

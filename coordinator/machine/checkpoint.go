@@ -1,7 +1,7 @@
 package machine
 
-// checkpoint saves a running job at a committed sweep: every checkpoint_sweeps sweeps or
-// Limits.CheckpointEvery, whichever is later.
+// checkpoint saves a running job at a committed sweep if both checkpoint_sweeps sweeps and
+// Limits.CheckpointEvery have passed since the last checkpoint.
 func (m *Machine) checkpoint(j *job, at Tick) {
 	every := m.limits.CheckpointSweeps
 	if every == 0 {
@@ -14,7 +14,7 @@ func (m *Machine) checkpoint(j *job, at Tick) {
 	m.out = append(m.out, m.save(j, at, false))
 }
 
-// save captures what a checkpoint holds.
+// save returns the action that saves a job as it is now.
 func (m *Machine) save(j *job, at Tick, final bool) SaveJob {
 	spent := j.Spent
 	j.Spent = j.spentAt(at)

@@ -13,19 +13,22 @@ import (
 )
 
 // StopCriteria are the options that say when a job ends. They may change while the job does not
-// run. Its final bytes may then differ from those of a job that had the new criteria from the
-// start, because the last allowed sweep was priced, and inner solves aim at the gap. Nil fields
-// stay the same.
+// run. The final bytes may then differ from those of a job that had the new criteria from the
+// start, because the last allowed sweep was priced and inner solves aim at the gap. A nil field
+// leaves its criterion unchanged.
 type StopCriteria struct {
-	Gap        *float64 `json:",omitempty"`
-	MaxSweeps  *uint32  `json:",omitempty"`
+	// Gap is the gap to train to.
+	Gap *float64 `json:",omitempty"`
+	// MaxSweeps bounds the number of sweeps. Zero means no bound.
+	MaxSweeps *uint32 `json:",omitempty"`
+	// MaxSeconds bounds the training time in seconds. Zero means no bound.
 	MaxSeconds *float64 `json:",omitempty"`
 }
 
-// empty says whether nothing changes.
+// empty reports whether no criterion changes.
 func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
 
-// StopCriteriaOf are the criteria of a job's options, all of them.
+// StopCriteriaOf returns all criteria of a job's options.
 func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
 	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
 }
@@ -43,8 +46,8 @@ func (c StopCriteria) into(o *taxonv1.Options) {
 	}
 }
 
-// pastCriteria are criteria that a job had until others replaced them after the sweep Sweep. The
-// options and they decide the job's bytes.
+// pastCriteria are criteria that a job had until others replaced them after the sweep Sweep.
+// Together with the options they decide the job's bytes.
 type pastCriteria struct {
 	Sweep      uint32
 	Gap        float64
@@ -52,6 +55,7 @@ type pastCriteria struct {
 	MaxSeconds float64 `json:",omitempty"` // 0: no cap
 }
 
+// message returns the criteria as a message.
 func (p *pastCriteria) message() *taxonv1.PastCaps {
 	return &taxonv1.PastCaps{Sweep: p.Sweep, Gap: p.Gap, MaxSweeps: p.MaxSweeps, MaxSeconds: p.MaxSeconds}
 }
@@ -62,17 +66,21 @@ func (j *job) pastCriteria() pastCriteria {
 	return pastCriteria{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}
 }
 
-// Checkpoint is what a job that was stopped continues from.
+// Checkpoint is what a stopped job continues from.
 type Checkpoint struct {
-	State      []byte  // with the new criteria
-	Sweep      uint32  // highest committed
-	CPUSeconds float64 // of its tasks so far
-	Changed    string  // the criteria that differ, as "gap 0.0001 -> 1e-05"; empty: none
+	// State is the job's state, with the new criteria.
+	State []byte
+	// Sweep is the highest committed sweep.
+	Sweep uint32
+	// CPUSeconds is the CPU time of the job's tasks so far.
+	CPUSeconds float64
+	// Changed names the criteria that differ, as "gap 0.0001 -> 1e-05". It is empty if none do.
+	Changed string
 }
 
-// UpdateStopCriteria gives the job of a checkpoint's state other criteria. A job that had
-// stopped by its old ones continues if the new ones let it. If they are the same, so is the
-// state. Pure.
+// UpdateStopCriteria gives the job of a checkpoint's state other criteria. A job that was stopped
+// by its old ones continues if the new ones allow it. If no criterion differs, the state is
+// unchanged. It is pure.
 func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 	j, err := reviveJob(state)
 	if err != nil {
@@ -93,7 +101,7 @@ func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 	return Checkpoint{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
 }
 
-// changedCriteria lists the criteria that differ, by the names of the command line's flags.
+// changedCriteria lists the criteria that differ, by their option names.
 func changedCriteria(old, now *taxonv1.Options) string {
 	var out []string
 	add := func(name, unit string, a, b float64) {
@@ -113,7 +121,8 @@ func changedCriteria(old, now *taxonv1.Options) string {
 	return strings.Join(out, ", ")
 }
 
-// updateStopCriteria changes the criteria of a job that does not run, and says which differ.
+// updateStopCriteria changes the criteria of a job that does not run, and says which of them
+// differ.
 func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	old := j.spec.GetOptions()
 	options := proto.Clone(old).(*taxonv1.Options)
@@ -140,8 +149,8 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	return changedCriteria(old, options), nil
 }
 
-// driverUnder is the driver with which a job that does not run continues under the criteria of
-// a specification, and whether the job's time is up by them.
+// driverUnder returns the driver with which a job that does not run continues under the criteria of
+// a specification, and whether they say that its time is up.
 func (j *job) driverUnder(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
 	if d, err = j.method.Driver(spec, j.plan, j.driver.State()); err != nil {
 		return nil, false, err
@@ -171,12 +180,12 @@ func (j *job) applyResume(r *Record) error {
 	return nil
 }
 
-// stoppedByCriteria says whether a job is done by its criteria alone, and can continue.
+// stoppedByCriteria reports whether a job is done by its criteria alone and can be continued.
 func (j *job) stoppedByCriteria() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_DONE && method.ByCriteria(j.stoppedBy()) && !j.Dropped
 }
 
-// checkResume says why other criteria would not let an ended job continue; nil: they do.
+// checkResume returns an error if other criteria would not let an ended job continue.
 func (j *job) checkResume(c StopCriteria) error {
 	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
@@ -199,8 +208,8 @@ func (j *job) checkResume(c StopCriteria) error {
 	return nil
 }
 
-// rolledCriteria are the past criteria of a job that goes back to an earlier state and continues
-// from there with its present criteria.
+// rolledCriteria returns the past criteria of a job that goes back to an earlier state and
+// continues from there under its present criteria.
 func (j *job) rolledCriteria(back *job) []pastCriteria {
 	then, now := back.pastCriteria(), j.pastCriteria()
 	if now.Sweep = then.Sweep; then == now {
@@ -209,7 +218,7 @@ func (j *job) rolledCriteria(back *job) []pastCriteria {
 	return append(slices.Clone(back.CriteriaBefore), then)
 }
 
-// sameSpec says whether two specifications differ in stopping criteria only.
+// sameSpec reports whether two specifications differ at most in stopping criteria.
 func sameSpec(a, b []byte) bool {
 	if string(a) == string(b) {
 		return true

@@ -6,27 +6,29 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// How long a job will take yet follows from the trend of its certificates. Two lines are drawn through the
-// certificates of the last half of the sweeps: the gap falls by the same factor with each sweep (a line
-// through its logarithm), or as a power of the number of sweeps (a line through both logarithms). Solvers
-// slow down, but hardly to the second: the first gives the least time, the second the most. Both are
-// sweeps, which take as long as the last ones did.
+// The remaining time of a job is extrapolated from its certificates. Two lines are fitted to those
+// of the last half of the sweeps. The first assumes that the gap falls by the same factor in each
+// sweep (a line through its logarithm), the second that it falls as a power of the number of sweeps
+// (a line through both logarithms). Convergence slows down, but rarely as far as the power law, so
+// the first fit gives the low end of the estimate and the second the high end. Both give sweeps,
+// which are taken to last as long as recent ones.
 
-// point is a certificate: after so many sweeps and seconds the gap, or what was left, was so much.
+// point is a certificate: the gap, or what was left, after so many sweeps and seconds.
 type point struct{ sweep, seconds, gap float64 }
 
-// left is an estimate of the seconds that a job takes yet. The zero value: there is none.
+// left is an estimate of the seconds until a job ends. The zero value means that there is no
+// estimate.
 type left struct{ low, likely, high float64 }
 
-// vague is how many times its low end the high end of a range may be. A wider range is no help.
+// vague is the largest ratio of the ends of a range. A wider range is of no use and is not shown.
 const vague = 12
 
-// between is the range with these ends. What lies between them is likely by its logarithm.
+// between returns the range with these ends. The likely value is their geometric mean.
 func between(low, high float64) left {
 	return left{low: low, likely: math.Sqrt(low * high), high: high}
 }
 
-// atMost returns the range with each end at most seconds. The zero range becomes seconds itself.
+// atMost returns the range with each value at most seconds. The zero range becomes seconds itself.
 func (l left) atMost(seconds float64) left {
 	seconds = max(seconds, 0)
 	if l == (left{}) {
@@ -35,8 +37,8 @@ func (l left) atMost(seconds float64) left {
 	return left{min(l.low, seconds), min(l.likely, seconds), min(l.high, seconds)}
 }
 
-// after is a range when so many seconds of it have passed. It does not fall below the floors given: the
-// job is not done yet.
+// after returns what is left of a range when some seconds of it have passed. Its ends do not fall
+// below the floors given, because the job is not done yet.
 func (l left) after(seconds, low, high float64) left {
 	if l == (left{}) {
 		return l
@@ -44,7 +46,7 @@ func (l left) after(seconds, low, high float64) left {
 	return between(max(l.low-seconds, low), max(l.high-seconds, high))
 }
 
-// extrapolate estimates how long it takes from the last point until the gap is at most target. Points
+// extrapolate estimates the time from the last point until the gap is at most target. The points
 // are in order of their sweeps.
 func extrapolate(points []point, target float64) left {
 	recent := latest(points)
@@ -75,7 +77,7 @@ func extrapolate(points []point, target float64) left {
 	return between(low*each, high*each)
 }
 
-// latest are the points of the last half of the sweeps, and at least three.
+// latest returns the points of the last half of the sweeps, and at least three.
 func latest(points []point) []point {
 	from := max(len(points)-3, 0)
 	for from > 0 && points[from-1].sweep >= points[len(points)-1].sweep/2 {
@@ -84,15 +86,15 @@ func latest(points []point) []point {
 	return points[from:]
 }
 
-// perSweep estimates the seconds of one sweep: the mean of the recent sweeps or of the last two intervals
-// between certificates, whichever is longer.
+// perSweep estimates the seconds of one sweep: the mean of the recent sweeps or of the last two
+// intervals between certificates, whichever is longer.
 func perSweep(recent []point) float64 {
 	each := func(a, b point) float64 { return (b.seconds - a.seconds) / (b.sweep - a.sweep) }
 	n := len(recent)
 	return max(each(recent[0], recent[n-1]), each(recent[n-3], recent[n-1]))
 }
 
-// slope is that of the least-squares line through (x, y). Points at one x have slope 0.
+// slope returns the slope of the least-squares line through (x, y). It is 0 if all x are equal.
 func slope(x, y []float64) float64 {
 	n := float64(len(x))
 	var mx, my, xx, xy float64
@@ -110,7 +112,8 @@ func slope(x, y []float64) float64 {
 	return xy / xx
 }
 
-// eta estimates the seconds until a job ends. There is no estimate while it waits, or can do nothing.
+// eta estimates the seconds until a job ends. There is no estimate while the job waits or can do
+// nothing.
 func (m *Machine) eta(j *job, now Tick) left {
 	if j.State != taxonv1.JobState_JOB_STATE_RUNNING || m.waitsFor(j) != "" {
 		return left{}
@@ -142,7 +145,8 @@ func (m *Machine) eta(j *job, now Tick) left {
 	return out
 }
 
-// certified lists the certificates of the job's trace; of those without a gap, what was left.
+// certified returns the certificates of the job's trace. For those without a gap it uses what was
+// left.
 func (j *job) certified() (out []point) {
 	for n := range j.Trace {
 		c := j.Trace[n].Certificate

@@ -9,11 +9,12 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// ErrTooLarge is wrapped by the refusal of a job that does not fit the memory given.
+// ErrTooLarge is wrapped by the refusal of a job that does not fit the memory of the workers or of
+// the store.
 var ErrTooLarge = errors.New("the job does not fit")
 
-// fits says whether a worker has the memory for a task of a job. If its memory is unknown, it
-// has.
+// fits reports whether a worker has the memory for tasks of a job in all its slots. A worker whose
+// memory is unknown has.
 func (m *Machine) fits(j *job, w *workerState) bool {
 	return w.memory == 0 || j.estimate.Needs(w.slots) <= w.memory
 }
@@ -28,9 +29,9 @@ func (m *Machine) warnOfMemory(w *workerState) {
 	}
 }
 
-// checkFits refuses a job if no registered worker can hold it, or if the stores together can't.
-// The error says what would suffice. A process that has not joined yet, or whose memory is
-// unknown, may be large enough.
+// checkFits refuses a job if no registered worker can hold it, or if the stores together can't. The
+// error says what would suffice. Processes that have not joined yet, or whose memory is unknown,
+// may be large enough.
 func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	best := uint64(0)
 	for _, w := range m.workers {
@@ -63,16 +64,16 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	return nil
 }
 
-// atLeast is a requirement, rounded up. atMost is what there is, rounded down. So too little
-// never looks like enough.
+// atLeast formats a requirement in bytes, rounded up, and atMost what is available, rounded down.
+// So too little never looks like enough.
 func atLeast(n uint64) string { return format.BytesRounded(n, math.Ceil) }
 func atMost(n uint64) string  { return format.BytesRounded(n, math.Floor) }
 
-// A worker may be unable to work for a job that others can work for: its cache is too small for
-// the data, or it does not see the data's folder. Such a worker gets no more of the job's tasks.
-// The job fails only if no worker could begin with it.
+// A worker may be unable to run a job's tasks although others can: its cache is too small for the
+// data, or it does not see the data's folder. Such a worker gets no more of the job's tasks. The
+// job fails only if no worker can run its first task.
 
-// unfit handles a report that a worker can't work for a job.
+// unfit handles a report that a worker can't run a job's tasks.
 func (m *Machine) unfit(l *lease, e Report) {
 	j, w := l.job, m.worker(l.worker)
 	if j.unfit == nil {
@@ -89,10 +90,10 @@ func (m *Machine) unfit(l *lease, e Report) {
 	m.decide(Record{Kind: recordLost, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Loss: lossReturned, Reason: e.Error})
 }
 
-// anyFit says whether some worker may do a job's tasks.
+// anyFit reports whether some worker may run a job's tasks.
 func (m *Machine) anyFit(j *job) bool {
 	return slices.ContainsFunc(m.workers, func(w *workerState) bool { return !w.draining && m.mayRun(j, w) })
 }
 
-// mayRun says whether a worker may get tasks of a job.
+// mayRun reports whether a worker may get tasks of a job.
 func (m *Machine) mayRun(j *job, w *workerState) bool { return !j.unfit[w.id] && m.fits(j, w) }

@@ -21,7 +21,8 @@ type prepared struct {
 	estimate method.Estimate
 }
 
-// prepare checks a specification and plans it. Pure, and slow for large trees.
+// prepare checks a specification, plans it and estimates its cost. It is pure, and slow for large
+// trees.
 func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	p, err := registry.Prepare(spec)
 	if err != nil {
@@ -33,14 +34,15 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 // places are the places of one value per item of a list. Their JSON is run-length coded.
 type places []taxonv1.Place
 
-// values are the places of all families. Each family has its versions, the last one first.
+// values are the places of all families of values by name. Each family has a list of its versions,
+// the newest first.
 type values map[string][]places
 
 // stateVersion changes with the meaning of jobState.
 const stateVersion = 2
 
-// jobState is everything that a job's next step depends on, between two steps. It and the values
-// of keepSteps are the content of a checkpoint.
+// jobState is everything that a job's next step depends on, between two steps. A checkpoint
+// consists of it and of the values of keepSteps.
 type jobState struct {
 	Version int
 	ID      string
@@ -48,48 +50,80 @@ type jobState struct {
 	State   taxonv1.JobState
 	Error   string
 	Driver  method.State
-	TimeUp  bool             `json:",omitempty"` // max_seconds are used up, or Early
-	Early   bool             `json:",omitempty"` // an evaluation has ended the training
-	Last    *method.Progress `json:",omitempty"` // in place of Driver, of a job whose values were dropped
-	StepNo  uint32           // number of the last step that was begun; numbers are never used again
-	Values  values
+	// TimeUp says that max_seconds are used up, or that Early is set.
+	TimeUp bool `json:",omitempty"`
+	// Early says that an evaluation has ended the training.
+	Early bool `json:",omitempty"`
+	// Last replaces Driver in a job whose values were dropped.
+	Last *method.Progress `json:",omitempty"`
+	// StepNo is the number of the last step that was begun. Numbers are never used again.
+	StepNo uint32
+	Values values
 
-	Committed     uint32 // highest committed sweep
-	Trace         []traceRecord
-	Spent         Tick // training time up to the last (re)start
-	CPUSeconds    float64
-	Retried       uint32
-	WorkersLost   uint32
-	FinalStep     uint32 // step that holds the emitted weights; 0: none yet
+	// Committed is the highest committed sweep.
+	Committed uint32
+	Trace     []traceRecord
+	// Spent is the training time up to the last start or resume.
+	Spent       Tick
+	CPUSeconds  float64
+	Retried     uint32
+	WorkersLost uint32
+	// FinalStep is the step that wrote the final weights, and FinalAttempts its attempts that
+	// count. It is zero while there are no such weights.
+	FinalStep     uint32
 	FinalAttempts []uint32
 
-	Name                      string   `json:",omitempty"` // given by the submitter
-	Owner                     string   `json:",omitempty"` // who submitted it; "": not known
-	Shards                    []string `json:",omitempty"` // store shards of its values, in order of placement
-	Replicas                  uint32   `json:",omitempty"` // copies of each value; 0: one
-	Dropped                   bool     `json:",omitempty"` // its values are deleted from the store
-	Discarded                 bool     `json:",omitempty"` // a user asked for that
-	Submitted, Started, Ended Tick     `json:",omitempty"` // 0: not yet
-	Uncounted                 Tick     `json:",omitempty"` // time since it ended that does not count for retire
-	Idle                      Tick     `json:",omitempty"` // time in which it ran and could do nothing
-	BytesRead, BytesWritten   uint64   `json:",omitempty"` // by tasks, from and to the store
-	SweepRead, SweepWritten   uint64   `json:",omitempty"` // of the last committed sweep
-	ReadBefore, WrittenBefore uint64   `json:",omitempty"` // totals when it was committed
+	// Name is given by the submitter, and Owner identifies the submitter, if known.
+	Name  string `json:",omitempty"`
+	Owner string `json:",omitempty"` // who submitted it; "": not known
+	// Shards are the store shards that hold the job's values, in order of placement.
+	Shards []string `json:",omitempty"`
+	// Replicas is the number of copies of each value. Zero means one.
+	Replicas uint32 `json:",omitempty"`
+	// Dropped says that the job's values are deleted from the store, and Discarded that a user
+	// asked for it.
+	Dropped   bool `json:",omitempty"`
+	Discarded bool `json:",omitempty"` // a user asked for that
+	// Submitted, Started and Ended are the times of these events, or zero before them.
+	Submitted, Started, Ended Tick `json:",omitempty"`
+	// Uncounted is the time since the job ended that does not count as age of its values; see
+	// checkClock.
+	Uncounted Tick `json:",omitempty"`
+	// Idle is the time for which the job ran and could do nothing; see idle.go.
+	Idle Tick `json:",omitempty"`
+	// BytesRead and BytesWritten are the bytes that the job's tasks read from the store and wrote
+	// to it.
+	BytesRead, BytesWritten uint64 `json:",omitempty"`
+	// SweepRead and SweepWritten are the same for the last committed sweep alone, and ReadBefore
+	// and WrittenBefore are the totals when it was committed.
+	SweepRead, SweepWritten   uint64 `json:",omitempty"`
+	ReadBefore, WrittenBefore uint64 `json:",omitempty"` // totals when it was committed
 
-	Speculated, Rollbacks uint32            `json:",omitempty"`
-	Recomputed            uint32            `json:"Remade,omitempty"`
-	RolledTo              uint32            `json:",omitempty"`           // sweep that the last rollback went back to
-	Futile                uint32            `json:",omitempty"`           // rollbacks since it got further, or was resumed
-	Failed                *failedTask       `json:",omitempty"`           // where it failed
-	Past                  []pastStep        `json:",omitempty"`           // steps that are still referred to, see recompute.go
-	Recomputes            map[uint64]uint32 `json:"Remakes,omitempty"`    // how often a task was recomputed, by recomputeKey
-	Nodes, Terminals      int               `json:",omitempty"`           // of a job whose values were dropped
-	Lost                  bool              `json:",omitempty"`           // it was done, but its weights are missing from the store
-	Digest                *Digest           `json:",omitempty"`           // of the weights of a job that is done
-	CriteriaBefore        []pastCriteria    `json:"CapsBefore,omitempty"` // oldest first
+	// Speculated counts second attempts at stragglers, Rollbacks the rollbacks, and Recomputed the
+	// tasks that were run again for a lost value.
+	Speculated, Rollbacks uint32 `json:",omitempty"`
+	Recomputed            uint32 `json:"Remade,omitempty"`
+	// RolledTo is the sweep that the last rollback returned to.
+	RolledTo uint32 `json:",omitempty"`
+	// Futile counts the rollbacks since the job last committed a new sweep or was resumed.
+	Futile uint32 `json:",omitempty"`
+	// Failed says which task the job failed at. It is nil if the job did not fail at a task.
+	Failed *failedTask `json:",omitempty"`
+	// Past lists the steps whose values are still referred to; see recompute.go.
+	Past []pastStep `json:",omitempty"`
+	// Recomputes counts by recomputeKey how often a task was recomputed.
+	Recomputes map[uint64]uint32 `json:"Remakes,omitempty"`
+	// Nodes and Terminals are the plan's figures in a job whose values were dropped.
+	Nodes, Terminals int `json:",omitempty"`
+	// Lost says that the job was done, but that its weights are missing from the store.
+	Lost bool `json:",omitempty"`
+	// Digest is the digest of the weights of a finished job.
+	Digest *Digest `json:",omitempty"`
+	// CriteriaBefore lists the earlier stopping criteria, oldest first.
+	CriteriaBefore []pastCriteria `json:"CapsBefore,omitempty"`
 }
 
-// traceRecord is a line of the trace; Certificate is nil where it was not computed.
+// traceRecord is the trace entry of one sweep. Certificate is nil if none was computed.
 type traceRecord struct {
 	Sweep       uint32
 	Phase       string
@@ -97,57 +131,85 @@ type traceRecord struct {
 	Seconds     float64
 }
 
-// job is a job in the machine.
+// job is a job in the machine. Fields that are marked volatile are neither journaled nor in
+// snapshots: they affect the order of work, never the results.
 type job struct {
 	jobState
 	*prepared
-	driver     method.Driver  // nil: its values were dropped
-	step       *step          // under way; nil unless the job runs
-	since      Tick           // of the last (re)start
-	batches    map[uint64]int // live leases of each batch; a batch takes a slot
-	log        jobLog
-	recomputes []recompute     // tasks of past steps that are run again, before all others
-	used       float64         // slot-seconds, for fair shares; not journaled
-	awaySince  Tick            // first report since a success that the store is away or full, by Machine.listening; not journaled
-	awayWhy    string          // the last of those reports
-	unfit      map[string]bool // ids of workers that can't do its tasks; not journaled
-	stage      stage           // of a running job
-	foreign    *jobSnapshot    // as it was read, of a job that this version can't continue; nil: it can
-	broken     error           // why a record of it could not be replayed; nil: all could
-	pausedAt   Tick            // when its clock was stopped: see stage.paused
-	idle       idle            // why its clock stands in stageTrain
-	idleSince  Tick            // and since when
+	// driver decides the next step. It is nil if the job's values were dropped.
+	driver method.Driver
+	// step is the current step. It is nil unless the job runs.
+	step *step
+	// since is the time of the last start or resume. Time that does not count moves it forward.
+	since Tick
+	// batches counts the live leases of each batch. A batch takes one slot.
+	batches map[uint64]int
+	log     jobLog
+	// recomputes are the tasks of past steps that are run again, before all others.
+	recomputes []recompute
+	// used is the slot-seconds that the job has had, for fair shares. Volatile.
+	used float64
+	// awaySince is when a task first reported, since the last success, that the store is away or
+	// full. It is a time of Machine.listening, zero if there was no such report. Volatile.
+	awaySince Tick
+	// awayWhy is the last of those reports.
+	awayWhy string
+	// unfit holds the ids of the workers that can't run the job's tasks. Volatile.
+	unfit map[string]bool
+	// stage is what the running job does or waits for.
+	stage stage
+	// foreign is the job as it was read, if this version can't continue it, and otherwise nil.
+	foreign *jobSnapshot
+	// broken says why a record of the job could not be replayed. It is nil if all could.
+	broken error
+	// pausedAt is when the current stage began. If the stage is paused, the clock stopped then.
+	pausedAt Tick
+	// idle is why the clock stands in stageTrain, and idleSince since when.
+	idle      idle
+	idleSince Tick // and since when
 
-	lastDone      Tick // when a task of it ended well last, or it was started; not in snapshots
-	savedSweep    uint32
-	savedAt       Tick
-	lastAttempts  []uint32 // committed attempts of step lastCommitted
+	// lastDone is when a task of the job last succeeded, or when the job was started. It is not in
+	// snapshots.
+	lastDone Tick
+	// savedSweep and savedAt are the sweep and time of the last checkpoint.
+	savedSweep uint32
+	savedAt    Tick
+	// lastAttempts are the committed attempts of the step lastCommitted.
+	lastAttempts  []uint32
 	lastCommitted uint32
 
-	lastRuns [][]history // of each list of items, item by item; they change the order of handing out only
+	// lastRuns holds for each list of items what the last task of each item took. It affects the
+	// order of granting tasks only.
+	lastRuns [][]history
 }
 
-// stage says what a running job does or waits for.
+// stage is what a running job does or waits for.
 type stage uint8
 
 const (
-	stageTrain    stage = iota // the tasks of its step are handed out
-	stageEvaluate              // the weights that its step wrote are evaluated
-	stageRollBack              // its last checkpoint is loaded
-	stageSave                  // it was cancelled, and its checkpoint is written
-	stageDigest                // all steps are done, and its weights are digested
+	// stageTrain means that the tasks of the current step are being granted.
+	stageTrain stage = iota
+	// stageEvaluate means that the weights that the step wrote are being evaluated.
+	stageEvaluate
+	// stageRollBack means that the last checkpoint is being loaded.
+	stageRollBack
+	// stageSave means that the job was cancelled, and its checkpoint is being written.
+	stageSave
+	// stageDigest means that all steps are done, and the weights are being digested.
+	stageDigest
 )
 
-// paused says whether the stage does not count as training time.
+// paused reports whether time in the stage does not count as training time.
 func (s stage) paused() bool { return s == stageEvaluate || s == stageRollBack || s == stageDigest }
 
-// history is what the last task of an item predicts about the next one.
+// history is what the last task of an item predicts about its next one.
 type history struct {
-	seconds float64 // CPU time; 0: unknown
+	// seconds is CPU time. Zero means unknown.
+	seconds float64
 	worker  string
 }
 
-// newJob is a queued job before its first step.
+// newJob returns a queued job before its first step.
 func newJob(id string, p *prepared) (*job, error) {
 	spec, err := proto.MarshalOptions{Deterministic: true}.Marshal(p.spec)
 	if err != nil {
@@ -178,10 +240,10 @@ func makeJob(s jobState, p *prepared) (*job, error) {
 	return j, nil
 }
 
-// errOldState refuses the state of an earlier version.
+// errOldState refuses the state of another version of taxon.
 var errOldState = fmt.Errorf("it was written by another version of taxon: go on with that version, or train anew")
 
-// errUnknownKind refuses the record of a version that knows more kinds.
+// errUnknownKind refuses a record of a kind that this version does not know.
 var errUnknownKind = errors.New("written by another version of taxon")
 
 // encode serialises the state between two steps. It fails if a number in it is not finite.
@@ -196,7 +258,7 @@ func (j *job) encode() ([]byte, error) {
 	return out, nil
 }
 
-// progress is the state of the job's iteration.
+// progress returns the state of the job's iteration.
 func (j *job) progress() method.Progress {
 	if j.driver == nil {
 		if j.Last == nil {
@@ -207,7 +269,7 @@ func (j *job) progress() method.Progress {
 	return j.driver.Progress()
 }
 
-// stoppedBy is the reason why the job stopped. "": it has not.
+// stoppedBy returns the reason why the job stopped. It is empty if the job has not stopped.
 func (j *job) stoppedBy() string {
 	if j.State == taxonv1.JobState_JOB_STATE_CANCELLED {
 		return method.StoppedByCancelled
@@ -243,7 +305,7 @@ func (v values) steps() (out []uint32) {
 	return sortedSteps(out)
 }
 
-// latest lists, ascending, the steps of the last versions.
+// latest lists, ascending, the steps of the newest versions.
 func (v values) latest() (out []uint32) {
 	for _, versions := range v {
 		out = append(out, stepsOf(versions[0])...)
@@ -264,7 +326,7 @@ func stepsOf(lists ...places) (steps []uint32) {
 	return steps
 }
 
-// sortedSteps sorts steps and removes repetitions and 0, which is no step.
+// sortedSteps sorts steps and removes repetitions and 0, which is not a step.
 func sortedSteps(steps []uint32) []uint32 {
 	slices.Sort(steps)
 	steps = slices.Compact(steps)
@@ -274,29 +336,29 @@ func sortedSteps(steps []uint32) []uint32 {
 	return steps
 }
 
-// ended says whether the job is over for good.
+// ended reports whether the job is done, failed or cancelled.
 func (j *job) ended() bool { return j.State.Ended() }
 
-// running says whether the job has a step whose tasks may be handed out.
+// running reports whether the job has a step whose tasks may be granted.
 func (j *job) running() bool { return j.hasStep() && j.stage == stageTrain }
 
-// inFlight says whether the job counts towards Limits.MaxRunning. A job whose weights are being
+// inFlight reports whether the job counts towards Limits.MaxRunning. A job whose weights are being
 // digested needs no workers and does not count.
 func (j *job) inFlight() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && j.stage != stageDigest
 }
 
-// hasStep says whether the job has a current step.
+// hasStep reports whether the job has a current step.
 func (j *job) hasStep() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_RUNNING && (j.stage == stageTrain || j.stage == stageEvaluate)
 }
 
-// evaluateWeights asks for an evaluation of the weights of the job's last step.
+// evaluateWeights returns the action that evaluates the weights of the job's last step.
 func (j *job) evaluateWeights() EvaluateWeights {
 	return EvaluateWeights{Job: j.ID, Sweep: j.progress().Sweep, Step: j.lastCommitted, Attempts: j.lastAttempts}
 }
 
-// enter begins a stage. A paused one does not count as training time.
+// enter begins a stage. If the previous stage was paused, its time is not counted.
 func (j *job) enter(s stage, at Tick) {
 	j.startClock(at)
 	if j.stage.paused() {
@@ -305,7 +367,7 @@ func (j *job) enter(s stage, at Tick) {
 	j.stage, j.pausedAt = s, at
 }
 
-// spentAt is the training time so far, that before a resume included.
+// spentAt returns the training time up to now, including that before a resume.
 func (j *job) spentAt(now Tick) Tick {
 	switch {
 	case j.stage.paused():

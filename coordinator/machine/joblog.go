@@ -9,11 +9,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxLogLines bounds a job's log. The oldest lines are dropped. Lines keep their numbers, so that
-// a reader sees the gap.
+// maxLogLines bounds a job's log. The oldest lines are dropped. Lines keep their numbers, so that a
+// reader sees the gap.
 const maxLogLines = 1000
 
-// maxLineBytes bounds a line's text: errors come from workers.
+// maxLineBytes bounds the text of a line, because errors come from workers.
 const maxLineBytes = 2000
 
 // Levels of log lines.
@@ -23,7 +23,7 @@ const (
 	levelError = "error"
 )
 
-// logLine is an event of a job as users read it. Task counts if Attempt is set.
+// logLine is an event of a job in words. Task is valid if Attempt is not zero.
 type logLine struct {
 	Number  uint64
 	At      Tick
@@ -36,13 +36,13 @@ type logLine struct {
 	Worker  string `json:",omitempty"`
 }
 
-// jobLog is the last lines of a job, oldest first.
+// jobLog holds the last lines of a job, oldest first. Last is the number of the last one.
 type jobLog struct {
 	Lines []logLine `json:",omitempty"`
 	Last  uint64    `json:",omitempty"`
 }
 
-// add appends a line. Amortised O(1): the list is cut when it has twice the lines that are kept.
+// add appends a line in amortised O(1): the list is cut when it has twice the lines that are kept.
 func (l *jobLog) add(line logLine) {
 	l.Last++
 	line.Number, line.Text = l.Last, clip(line.Text, maxLineBytes)
@@ -54,7 +54,7 @@ func (l *jobLog) add(line logLine) {
 	l.Lines = append(l.Lines, line)
 }
 
-// kept are the lines that count.
+// kept returns the last maxLogLines lines.
 func (l *jobLog) kept() []logLine { return l.Lines[max(len(l.Lines)-maxLogLines, 0):] }
 
 // clip cuts a text to at most n bytes.
@@ -65,7 +65,7 @@ func clip(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// note adds a line about a job.
+// note adds a line about the job.
 func (j *job) note(at Tick, level, format string, args ...any) {
 	line := logLine{At: at, Level: level, Text: fmt.Sprintf(format, args...), Sweep: j.progress().Sweep}
 	if j.step != nil {
@@ -80,7 +80,7 @@ func (j *job) noteTask(at Tick, level string, l *lease, text string) {
 		Attempt: l.attempt, Worker: l.worker})
 }
 
-// Log returns a job's lines of numbers above after, at most max of them (0: all).
+// Log returns the lines of a job with numbers above after, at most so many. Zero returns all.
 func (m *Machine) Log(id string, after uint64, most int) ([]*taxonv1.LogLine, error) {
 	j, err := m.known(id)
 	if err != nil {
@@ -95,22 +95,24 @@ func (m *Machine) Log(id string, after uint64, most int) ([]*taxonv1.LogLine, er
 	return out, nil
 }
 
+// message returns the line as a message.
 func (l *logLine) message() *taxonv1.LogLine {
 	return &taxonv1.LogLine{Number: l.Number, UnixMs: l.At.Milliseconds(), Level: l.Level, Text: l.Text,
 		Sweep: l.Sweep, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Worker: l.Worker}
 }
 
-// maxNamed bounds the classes that a failed task is described by: a block's.
+// maxNamed bounds the classes that are named for a failed task. A block of nodes may have more.
 const maxNamed = 16
 
-// failedTask says which task a job failed at, in the user's words.
+// failedTask says which task a job failed at, in the user's terms.
 type failedTask struct {
 	Sweep, Step, Task, Attempt uint32
 	Worker                     string
 	Phase                      string
-	Nodes                      []string    `json:",omitempty"`
-	Kind                       method.Kind `json:",omitempty"` // of its item, if Nodes is empty
-	Item                       uint32      `json:",omitempty"`
+	Nodes                      []string `json:",omitempty"`
+	// Kind is what the task's item is, if Nodes is empty.
+	Kind method.Kind `json:",omitempty"`
+	Item uint32      `json:",omitempty"`
 }
 
 // where names what the task was about.
@@ -124,6 +126,7 @@ func (f *failedTask) where() string {
 	return fmt.Sprintf("%s %d", f.Kind, f.Item)
 }
 
+// message returns the failed task, with its error, as a message.
 func (f *failedTask) message(err string) *taxonv1.FailedTask {
 	if f == nil {
 		return nil
@@ -150,8 +153,8 @@ func (m *Machine) failTask(l *lease, reason string) {
 	m.decide(Record{Kind: recordFail, Job: j.ID, Reason: reason, Failed: f})
 }
 
-// memberNames are the names of an item's nodes. It builds the tree: slow for large ones, and
-// only done when a job fails.
+// memberNames returns the names of an item's nodes. It builds the tree, which is slow for large
+// ones, and is called only when a job fails.
 func (p *prepared) memberNames(list int, item uint32) []string {
 	members := p.plan.Items[list].Members
 	if members == nil {
@@ -170,7 +173,7 @@ func (p *prepared) memberNames(list int, item uint32) []string {
 	return out
 }
 
-// describe names a task for an error's text.
+// describe names a task for the text of an error.
 func (s *step) describe(n uint32) string {
 	return fmt.Sprintf("sweep %d, step %d (%s), task %d", s.Sweep, s.number, s.Phase, n)
 }

@@ -1,6 +1,6 @@
 package machine
 
-// addLease notes a live lease.
+// addLease adds a live lease.
 func (m *Machine) addLease(l *lease) {
 	m.leases[l.epoch] = l
 	m.timeline.begin(l, len(m.workers))

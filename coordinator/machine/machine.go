@@ -9,7 +9,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Tick is a time in nanoseconds since a start that the shell chooses. It never falls.
+// Tick is a time in nanoseconds since a start that the caller chooses. Ticks never decrease.
 type Tick int64
 
 const (
@@ -17,39 +17,103 @@ const (
 	second      Tick = 1e9
 )
 
-// Seconds is the tick in seconds.
+// Seconds returns the tick in seconds.
 func (t Tick) Seconds() float64 { return float64(t) / float64(second) }
 
-// Milliseconds is the tick in whole milliseconds.
+// Milliseconds returns the tick in whole milliseconds.
 func (t Tick) Milliseconds() int64 { return int64(t / millisecond) }
 
-// Limits bounds what the machine does. The zero value of a field means its default.
+// Limits bounds what the machine does. A field of zero means its default.
 type Limits struct {
-	Lease            Tick   // a lease lives this long without renewal; a worker too. Default 10 s
-	MaxSilenceStep   Tick   // of the time between two Time events at most this much counts as silence of others. Default: all of it
-	Backoff          Tick   // before a task that was lost twice, or errored once, goes out again; doubles. Default 100 ms
-	MaxBackoff       Tick   // Default 5 s
-	MaxLosses        uint32 // of one task before its job fails: it seems to kill its workers. Default 30
-	MaxErrors        uint32 // of one task that need not come again, before its job fails. Default 6: some ten seconds of back-off
-	MaxOutage        Tick   // of the store, before a job that needs it fails. Default 10 min
-	MaxRollbacks     uint32 // of a job without getting further, before it fails. Default 8
-	Straggler        Tick   // no second attempt at a task that runs for less. Default 2 s
-	KeepInputs       bool   // keep what the last steps read, so that values which the store loses can be recomputed
-	MaxRunning       int    // jobs that run at once, others queue. Default 4
-	MaxSpecBytes     int    // of the specifications of all jobs that run, wait or have values; an owner's may take a quarter. Default 1 GiB
-	MaxQueued        int    // jobs that wait; more are refused. Default 100
-	KeepJobs         int    // jobs of an owner that have finished whose values are kept, and as many that were cancelled or failed. Default 100
-	KeepFor          Tick   // how long they are kept at most, of the time in which the coordinator is there. Default 30 days
-	NeedShards       bool   // refuse jobs while no store shard is up
-	Checkpoints      bool   // emit SaveJob actions
-	Durable          bool   // jobs outlive a crash without checkpoints: one that can't be written is no reason to fail
-	Evaluations      bool   // emit EvaluateWeights actions
-	Digests          bool   // emit DigestWeights actions: a job is done when its weights are digested
-	CheckpointEvery  Tick   // least time between two of them. Default 10 s
-	CheckpointSweeps uint32 // least sweeps between two of them; 0: as each job says
+	// Lease is how long a lease lives without renewal. A worker or shard that is not heard for the
+	// same time is lost. It must cover a few heartbeats. Default 10 s.
+	Lease Tick
+
+	// MaxSilenceStep is the most that the time between two Time events can add to the silence of
+	// others. A coordinator that was stopped or starved hears nobody, so a small value (a fraction
+	// of Lease) keeps it from declaring everybody lost when it wakes. By default all of the time
+	// counts.
+	MaxSilenceStep Tick
+
+	// Backoff is the wait before a task goes out again that was lost twice or that reported an
+	// error. It doubles with each further loss. Default 100 ms.
+	Backoff Tick
+
+	// MaxBackoff bounds the doubled Backoff. Default 5 s.
+	MaxBackoff Tick
+
+	// MaxLosses is how often one task may lose its worker. A task that is lost more often seems to
+	// kill its workers, for example by its memory, and its job fails. Default 30.
+	MaxLosses uint32
+
+	// MaxErrors is the number of errors of one task at which its job fails. It counts errors that
+	// another attempt may avoid; an error that is marked deterministic fails the job at once. The
+	// default, 6, amounts to about ten seconds of back-off.
+	MaxErrors uint32
+
+	// MaxOutage is how long the store may be unusable before a job that needs it fails. Such a job
+	// can be resumed when the store is back. Default 10 min.
+	MaxOutage Tick
+
+	// MaxRollbacks is how often a job may roll back without committing a further sweep. More fail
+	// it. Default 8.
+	MaxRollbacks uint32
+
+	// Straggler is the least time that a task runs before an idle worker may be given a second
+	// attempt at it. Default 2 s.
+	Straggler Tick
+
+	// KeepInputs makes a job remember what the tasks of recent steps read, so that a value which
+	// the store loses can be recomputed. Without it such a loss rolls the job back.
+	KeepInputs bool
+
+	// MaxRunning is the number of jobs that run at once; further ones are queued. Default 4.
+	MaxRunning int
+
+	// MaxSpecBytes bounds the sum of the specifications of all jobs that run, wait or hold values.
+	// They stay in memory and in the journal. One owner's jobs may take a quarter of it. In bytes;
+	// default 1 GiB.
+	MaxSpecBytes int
+
+	// MaxQueued is the number of jobs that may wait. A submission beyond it is refused. Default
+	// 100.
+	MaxQueued int
+
+	// KeepJobs is the number of finished jobs of an owner whose values are kept, and separately the
+	// number of cancelled or failed ones. Default 100.
+	KeepJobs int
+
+	// KeepFor is how long the values of an ended job are kept at most. Time in which the
+	// coordinator did not run does not count. Default 30 days.
+	KeepFor Tick
+
+	// NeedShards makes the machine refuse jobs while no store shard is up. A coordinator whose
+	// store is in its own process leaves it unset.
+	NeedShards bool
+
+	// Checkpoints makes the machine emit SaveJob actions.
+	Checkpoints bool
+
+	// Durable says that the journal alone lets jobs outlive a crash. A checkpoint that can't be
+	// written then does not fail its job.
+	Durable bool
+
+	// Evaluations makes the machine emit EvaluateWeights actions.
+	Evaluations bool
+
+	// Digests makes the machine emit DigestWeights actions. A job is then done only when its
+	// weights have been digested.
+	Digests bool
+
+	// CheckpointEvery is the least time between two checkpoints of a job. Default 10 s.
+	CheckpointEvery Tick
+
+	// CheckpointSweeps is the least number of sweeps between two checkpoints of a job. Zero leaves
+	// it to each job's options.
+	CheckpointSweeps uint32
 }
 
-// WithDefaults fills the fields that are zero.
+// WithDefaults returns the limits with every zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
 	fill(&l.Lease, 10*second)
 	fill(&l.MaxSilenceStep, math.MaxInt64)
@@ -69,6 +133,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// fill sets a field that is zero to a value.
 func fill[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -76,33 +141,44 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// Machine is the state of all jobs and workers. It is pure: no clock, no I/O, no goroutines. The
-// caller calls Step from one goroutine at a time, and executes the actions in their order.
+// Machine is the state of all jobs, workers and store shards. It is pure: it has no clock, no I/O
+// and no goroutines. See the package comment for the duties of its caller.
 type Machine struct {
-	limits        Limits
-	jobs          []*job // in order of submission
-	byID          map[string]*job
-	workers       []*workerState // in order of registration
-	workerByID    map[string]*workerState
-	gone          []*taxonv1.WorkerInfo // the last ones that left; not journaled
-	timeline      timeline
-	shards        []*shardState // in order of joining
-	leases        map[uint64]*lease
-	lastEpoch     uint64
-	lastWorker    uint64
-	lastJob       uint64
+	limits Limits
+	jobs   []*job // in order of submission
+	// byID finds the jobs by their ids.
+	byID       map[string]*job
+	workers    []*workerState // in order of registration
+	workerByID map[string]*workerState
+	// gone describes the workers that left or were lost last, oldest first. It is not journaled.
+	gone     []*taxonv1.WorkerInfo
+	timeline timeline
+	shards   []*shardState // in order of joining
+	// leases are the live leases by fencing epoch.
+	leases map[uint64]*lease
+	// lastEpoch, lastWorker and lastJob are the highest numbers given so far. They never decrease.
+	lastEpoch  uint64
+	lastWorker uint64
+	lastJob    uint64
+	// shardsVersion changes with the description of the shards; see shardsChanged.
 	shardsVersion uint64
 
+	// now is the time of the event being handled, and clockAt that of the last record.
 	now     Tick
-	clockAt Tick // time of the last record
-	out     []Action
+	clockAt Tick
+	// out collects the actions of the event being handled.
+	out []Action
 
-	listened, lastTick Tick   // how long others could be heard until the last Time event, and when that was
-	records, durable   uint64 // records decided so far, and how many of them were durable at that time
+	// listened is how long others could be heard until the last Time event, and lastTick the time
+	// of that event. See silence.go.
+	listened, lastTick Tick
+	// records is the number of records decided so far. durable is how many of them were durable at
+	// the last Time event.
+	records, durable uint64
 }
 
-// workerState is a registered worker. seen and contact are not journaled: after a restart
-// every worker has a lease's time to be heard.
+// workerState is a registered worker. The fields seen, contact and done are not journaled. After a
+// restart every worker has the time of a lease to be heard.
 type workerState struct {
 	id, name string
 	slots    uint32
@@ -115,33 +191,36 @@ type workerState struct {
 	done     uint64 // tasks; not journaled
 }
 
-// lease is a live attempt. contact is not journaled, like workerState's.
+// lease is the permission of a worker to run one attempt of a task. contact is not journaled.
 type lease struct {
 	job     *job
 	step    uint32
 	task    uint32
 	attempt uint32
 	epoch   uint64
-	batch   uint64 // epoch of the first lease of those granted together
+	// batch is the epoch of the first of the leases that were granted together. A batch takes one
+	// slot.
+	batch   uint64
 	worker  string
 	granted Tick
 	contact contact
-	woken   bool // idle workers were woken because it straggles
+	// woken says that idle workers were woken because this attempt straggles.
+	woken bool
 }
 
-// recomputing says whether the lease is of a task of a past step.
+// recomputing reports whether the lease is for a task of an earlier step than the current one.
 func (l *lease) recomputing() bool { return l.job.step == nil || l.step != l.job.step.number }
 
-// New is a machine without jobs or workers.
+// New returns a machine without jobs, workers or shards.
 func New(limits Limits) *Machine {
 	return &Machine{limits: limits.WithDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{}, leases: map[uint64]*lease{}}
 }
 
-// maxWorkers bounds the registered workers. Each takes some hundred bytes here and a few calls a
+// maxWorkers bounds the registered workers. Each costs a few hundred bytes here and a few calls per
 // lease.
 const maxWorkers = 16384
 
-// Errors in Refused actions.
+// These errors are wrapped by the Refused actions.
 var (
 	ErrTooManyWorkers = fmt.Errorf("%d workers are registered, the most there may be: give each more slots", maxWorkers)
 
@@ -156,7 +235,9 @@ var (
 	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
 )
 
-// Step folds one event into the state and returns what the shell must do.
+// Step applies one event to the state and returns the actions that the caller must carry out, in
+// order. An event that is refused changes nothing and yields a Refused action. A now that is
+// earlier than that of a previous call counts as the latter.
 func (m *Machine) Step(now Tick, e Event) []Action {
 	m.now, m.out = max(now, m.now), nil
 	var err error
@@ -214,19 +295,20 @@ func (m *Machine) Step(now Tick, e Event) []Action {
 	return out
 }
 
-// Known says whether there is a job of an id.
+// Known reports whether the machine has a job with this id.
 func (m *Machine) Known(id string) bool { return m.find(id) != nil }
 
-// Exportable says whether the final weights of a job are in the store, as far as is known.
+// Exportable reports whether the final weights of a job are in the store, as far as the machine
+// knows.
 func (m *Machine) Exportable(id string) bool {
 	j := m.find(id)
 	return j != nil && j.exportable()
 }
 
-// find is the job of an id; nil if there is none.
+// find returns the job of an id, or nil.
 func (m *Machine) find(id string) *job { return m.byID[id] }
 
-// known is the job of an id, or an error that wraps ErrUnknownJob.
+// known returns the job of an id, or an error that wraps ErrUnknownJob.
 func (m *Machine) known(id string) (*job, error) {
 	if j := m.find(id); j != nil {
 		return j, nil
@@ -234,18 +316,20 @@ func (m *Machine) known(id string) (*job, error) {
 	return nil, fmt.Errorf("job %s: %w", id, ErrUnknownJob)
 }
 
-// worker is the worker of an id; nil if it is not registered.
+// worker returns the worker of an id, or nil if it is not registered.
 func (m *Machine) worker(id string) *workerState { return m.workerByID[id] }
 
-// addWorker adds a worker.
+// addWorker adds a worker to the list and to the index.
 func (m *Machine) addWorker(w *workerState) {
 	m.workers = append(m.workers, w)
 	m.workerByID[w.id] = w
 }
 
+// alive reports whether a worker is registered.
 func (m *Machine) alive(worker string) bool { return m.worker(worker) != nil }
 
-// slots is the number of tasks that the workers can have at a time.
+// slots returns the number of tasks that all workers can run at a time. Draining workers do not
+// count.
 func (m *Machine) slots() int {
 	n := 0
 	for _, w := range m.workers {
@@ -256,7 +340,7 @@ func (m *Machine) slots() int {
 	return n
 }
 
-// workersOf are those that may be given a job's tasks.
+// workersOf lists the workers that may be given tasks of a job.
 func (m *Machine) workersOf(j *job) (out []*workerState) {
 	for _, w := range m.workers {
 		if !w.draining && m.mayRun(j, w) {
@@ -266,7 +350,8 @@ func (m *Machine) workersOf(j *job) (out []*workerState) {
 	return out
 }
 
-// heardFrom notes a worker's sign of life. An unknown worker is refused.
+// heardFrom records a worker's sign of life. It returns ErrUnknownWorker if the worker is not
+// registered.
 func (m *Machine) heardFrom(id string) error {
 	w := m.worker(id)
 	if w == nil {
@@ -276,6 +361,8 @@ func (m *Machine) heardFrom(id string) error {
 	return nil
 }
 
+// register handles Register. A registration that names the previous worker of the same name removes
+// that worker first, so that its tasks need not wait for its leases to expire.
 func (m *Machine) register(e Register) error {
 	if len(m.workers) >= maxWorkers {
 		return fmt.Errorf("worker %.64q: %w", e.Name, ErrTooManyWorkers)
@@ -290,6 +377,8 @@ func (m *Machine) register(e Register) error {
 	return nil
 }
 
+// requestTask handles RequestTask. A request that has waited since an earlier one is not a new sign
+// of life.
 func (m *Machine) requestTask(e RequestTask) error {
 	if !e.Waits || !m.alive(e.Worker) {
 		if err := m.heardFrom(e.Worker); err != nil {
@@ -303,7 +392,8 @@ func (m *Machine) requestTask(e RequestTask) error {
 	return nil
 }
 
-// held is the live lease of an id, if the worker holds it.
+// held returns the live lease of an id if the worker holds it, and nil otherwise. All parts of the
+// id must match; the epoch alone fences off earlier attempts.
 func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	l := m.leases[id.GetEpoch()]
 	if planted("skip fencing") {
@@ -320,6 +410,7 @@ func (m *Machine) held(worker string, id *taxonv1.LeaseId) *lease {
 	return l
 }
 
+// renew handles Renew. It extends the leases that the worker still holds and names the others.
 func (m *Machine) renew(e Renew) error {
 	if err := m.heardFrom(e.Worker); err != nil {
 		return err
@@ -336,8 +427,9 @@ func (m *Machine) renew(e Renew) error {
 	return nil
 }
 
-// report ends an attempt. A report under a lease that is no longer held changes nothing, unless
-// an earlier copy of the same report has committed the attempt.
+// report handles Report, the end of an attempt. A report under a lease that is no longer held
+// changes nothing. It is still accepted if an earlier copy of the same report committed the
+// attempt, because the worker may have missed the answer.
 func (m *Machine) report(e Report) error {
 	if err := m.heardFrom(e.Worker); err != nil {
 		return err
@@ -354,7 +446,7 @@ func (m *Machine) report(e Report) error {
 	return nil
 }
 
-// committed says whether a report repeats the one that committed its attempt.
+// committed reports whether a report repeats the one that committed its attempt.
 func (m *Machine) committed(e Report) bool {
 	j := m.find(e.Lease.GetJob())
 	if j == nil || j.step == nil || j.step.number != e.Lease.GetStep() || int(e.Lease.GetTask()) >= len(j.step.tasks) {
@@ -368,7 +460,8 @@ func (m *Machine) committed(e Report) bool {
 	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.committed == e.Lease.GetAttempt()
 }
 
-// endAttempt decides what a report under a live lease means.
+// endAttempt decides what a report under a live lease means: done, returned, lost, or the end of
+// its job.
 func (m *Machine) endAttempt(l *lease, e Report) {
 	r := Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task, Epoch: l.epoch}
 	if want := len(l.job.plan.Sums); e.Error == "" && !e.Returned && len(e.Sums) != want {
@@ -412,12 +505,14 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 }
 
 const (
-	maxTaskSeconds = 1e9     // CPU seconds of one task: thirty years
-	maxTaskBytes   = 1 << 50 // that one task reads, or writes
+	// maxTaskSeconds is the largest plausible CPU time of one task, about thirty years.
+	maxTaskSeconds = 1e9
+	// maxTaskBytes is the largest plausible number of bytes that one task reads, or writes.
+	maxTaskBytes = 1 << 50
 )
 
-// check says why a task of the plan can't have reported this; nil: it can. The bounds keep the
-// job's sums within the range of their types.
+// check returns an error if no task of the plan can have reported this. The bounds keep the job's
+// totals within the range of their types.
 func (e *Report) check(p *method.Plan) error {
 	switch {
 	case !(e.CPUSeconds >= 0 && e.CPUSeconds <= maxTaskSeconds):
@@ -428,6 +523,7 @@ func (e *Report) check(p *method.Plan) error {
 	return p.Check(e.Sums)
 }
 
+// fail ends a job with an error.
 func (m *Machine) fail(j *job, reason string) {
 	m.decide(Record{Kind: recordFail, Job: j.ID, Reason: reason})
 }

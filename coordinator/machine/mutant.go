@@ -2,6 +2,6 @@
 
 package machine
 
-// planted says whether a bug was planted on purpose, to test that the simulation finds it (make
+// planted reports whether a bug was planted on purpose, to test that the simulation finds it (make
 // sim-mutants). In this build it is always false, and the compiler removes the branches.
 func planted(string) bool { return false }

@@ -9,22 +9,26 @@ import (
 )
 
 // Notice is a line of the event log. It says what happened, to what, and who asked for it. An empty
-// field does not apply. The records that the machine decides on give all notices but those about
-// what is not journaled: whether shards are up and have room.
+// field does not apply. Notices follow from records, except those about shards being up and having
+// room, which are not journaled.
 type Notice struct {
-	At     Tick
-	Level  string // info, warn or error
-	Text   string // of a few that are always the same words
-	Job    string
-	Sweep  uint32
-	Step   uint32
-	Task   uint32 // counts if Attempt is set
+	At    Tick
+	Level string // info, warn or error
+	// Text is one of a fixed set of phrases, so that logs can be searched for it.
+	Text  string
+	Job   string
+	Sweep uint32
+	Step  uint32
+	// Task is valid if Attempt is not zero.
+	Task   uint32
 	Worker string // id
 	Store  string
-	// Attempt is the attempt at a task that the notice is about. 0: it is about no task.
+	// Attempt is the attempt that the notice is about. It is zero if the notice is not about a
+	// task.
 	Attempt uint32
-	By      string // identity of the caller who asked for it
-	Reason  string
+	// By identifies the caller who asked for it.
+	By     string
+	Reason string
 
 	JobName, WorkerName string
 }
@@ -37,8 +41,8 @@ func (m *Machine) tell(n Notice) {
 	m.out = append(m.out, n)
 }
 
-// tellRecord emits what a record means to those who watch the machine. It is called before the
-// record is applied, while leases and workers that it ends are there.
+// tellRecord emits the notice of a record. It must be called before the record is applied, while
+// the leases and workers that it ends still exist.
 func (m *Machine) tellRecord(r *Record) {
 	n := Notice{Level: levelInfo, Job: r.Job, By: cmp.Or(r.By, r.Owner), Reason: r.Reason}
 	if j := m.find(r.Job); j != nil {
@@ -104,7 +108,7 @@ func (m *Machine) tellRecord(r *Record) {
 	m.tell(n)
 }
 
-// tellGone tells that a worker went, and which leases are lost with it.
+// tellGone emits the notices of a worker that has gone and of the leases that are lost with it.
 func (m *Machine) tellGone(r *Record) {
 	w := m.worker(r.Worker)
 	if r.Reason == "" || w.draining {
@@ -119,7 +123,8 @@ func (m *Machine) tellGone(r *Record) {
 	}
 }
 
-// tellLease tells that an attempt was lost. One that its worker gave back on purpose is no loss.
+// tellLease emits the notice of a lost attempt. An attempt that its worker returned on purpose is
+// not a loss.
 func (m *Machine) tellLease(l *lease, how loss, reason string) {
 	text, known := map[loss]string{lossExpired: "lease lost", lossError: "task failed", lossValue: "values missing",
 		lossAway: "store out of reach"}[how]
@@ -134,7 +139,7 @@ func (m *Machine) tellLease(l *lease, how loss, reason string) {
 	m.tell(n)
 }
 
-// tellEnd tells how a job ended, and who asked for that.
+// tellEnd emits the notice of a job's end, with the caller who asked for it.
 func (m *Machine) tellEnd(id, by string) {
 	j := m.find(id)
 	n := Notice{Level: levelInfo, Job: id, JobName: j.Name, Sweep: j.Committed, By: by, Reason: j.Error}
@@ -152,7 +157,7 @@ func (m *Machine) tellEnd(id, by string) {
 	m.tell(n)
 }
 
-// tellReport tells what a shard's report says that was not so before: it is up, its disk is full, or
+// tellReport emits notices of what changed with a shard's report: it is up, its disk is full, or it
 // has room again.
 func (m *Machine) tellReport(s *shardState, e JoinShard) {
 	n := Notice{Level: levelInfo, Store: s.id, By: e.By}

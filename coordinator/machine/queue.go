@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// prepareBytes is prepare of a serialised specification.
+// prepareBytes is prepare for a serialised specification.
 func prepareBytes(data []byte) (*prepared, error) {
 	spec := &taxonv1.JobSpec{}
 	if err := proto.Unmarshal(data, spec); err != nil {
@@ -20,6 +20,7 @@ func prepareBytes(data []byte) (*prepared, error) {
 	return prepare(spec)
 }
 
+// submit handles Submit. It refuses a job that does not fit the limits, the workers or the store.
 func (m *Machine) submit(e Submit) error {
 	if e.prepared == nil {
 		var err error
@@ -57,7 +58,7 @@ func (m *Machine) submit(e Submit) error {
 	return nil
 }
 
-// FreeID is the next "job-N" that no job has and that is not to be avoided.
+// FreeID returns the next "job-N" that no job has and that is not in avoid.
 func (m *Machine) FreeID(avoid []string) string {
 	for n := m.lastJob + 1; ; n++ {
 		if id := fmt.Sprintf("job-%d", n); m.find(id) == nil && !slices.Contains(avoid, id) {
@@ -75,7 +76,8 @@ func (m *Machine) checkFull() error {
 }
 
 // checkSpec refuses a job whose specification does not fit beside those of its owner's other jobs,
-// or of all. They stay in memory and in the journal; their largest part are the names of labels.
+// or of all jobs. Specifications stay in memory and in the journal; the names of labels are most of
+// them.
 func (m *Machine) checkSpec(j *job, owner string) error {
 	own, all, jobs := 0, 0, 0
 	for _, k := range m.jobs {
@@ -98,9 +100,10 @@ func (m *Machine) checkSpec(j *job, owner string) error {
 	return nil
 }
 
-// ownerShare is the part of Limits.MaxSpecBytes that one owner may take.
+// ownerShare is the fraction 1/ownerShare of Limits.MaxSpecBytes that one owner may take.
 const ownerShare = 4
 
+// openJobs counts the jobs that have not ended.
 func (m *Machine) openJobs() int {
 	n := 0
 	for _, j := range m.jobs {
@@ -111,6 +114,7 @@ func (m *Machine) openJobs() int {
 	return n
 }
 
+// submitCheckpoint handles SubmitCheckpoint.
 func (m *Machine) submitCheckpoint(e SubmitCheckpoint) error {
 	j, err := reviveJob(e.State)
 	if err != nil {
@@ -131,7 +135,7 @@ func (m *Machine) submitCheckpoint(e SubmitCheckpoint) error {
 	return nil
 }
 
-// resume queues a job again that was cancelled, that failed, or that its old criteria have ended.
+// resume queues again a job that was cancelled, that failed, or that its old criteria have ended.
 func (m *Machine) resume(e Resume) error {
 	j := m.find(e.Job)
 	r := Record{Kind: recordResume, Job: e.Job, By: e.By}
@@ -160,7 +164,7 @@ func (m *Machine) resume(e Resume) error {
 	return nil
 }
 
-// startQueued starts queued jobs, oldest first, while fewer than MaxRunning need workers.
+// startQueued starts queued jobs, oldest first, while fewer than MaxRunning are in flight.
 func (m *Machine) startQueued() {
 	running := 0
 	for _, j := range m.jobs {
@@ -179,7 +183,7 @@ func (m *Machine) startQueued() {
 	}
 }
 
-// cancel stops a job. With Discard its values are dropped, also those of an ended one.
+// cancel stops a job. With Discard it also drops the values, even of a job that has ended.
 func (m *Machine) cancel(e Cancel) error {
 	j := m.find(e.Job)
 	switch {
@@ -201,11 +205,13 @@ func (m *Machine) cancel(e Cancel) error {
 	return nil
 }
 
-// discard drops an ended job's values for a user.
+// discard drops the values of an ended job at a user's request.
 func (m *Machine) discard(j *job, by string) {
 	m.decide(Record{Kind: recordDiscard, Job: j.ID, Asked: true, By: by, Reason: "a user discarded them"})
 }
 
+// saved handles the end of a checkpoint. A failed one fails the job, unless the journal or an older
+// checkpoint can take its place.
 func (m *Machine) saved(e Saved) {
 	j := m.find(e.Job)
 	switch {
@@ -219,7 +225,7 @@ func (m *Machine) saved(e Saved) {
 	}
 }
 
-// evaluated continues a job whose weights have been evaluated.
+// evaluated continues or ends a job whose weights have been evaluated.
 func (m *Machine) evaluated(e Evaluated) {
 	j := m.find(e.Job)
 	switch {

@@ -9,11 +9,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Values that the store has lost are recomputed. A task's bytes follow from what it reads. So the
-// attempt that counts runs once more under its own number, and writes the same values. Values
-// that the store still has are acknowledged unchanged. For this a job keeps the layout of the
-// steps that it refers to, and with Limits.KeepInputs what they read. If that is lost too, the
-// job rolls back.
+// Values that the store has lost are recomputed. The bytes that a task writes follow from what it
+// reads. So the committed attempt runs once more under its own number, and writes the same values.
+// The store acknowledges those that it still has without change. For this a job keeps the layout of
+// the steps that it refers to and, with Limits.KeepInputs, what their tasks read. If that is lost
+// too, the job rolls back.
 
 const (
 	// maxRecomputes bounds how often one task is recomputed. A store that keeps losing
@@ -23,25 +23,28 @@ const (
 	maxLost = 4096
 )
 
-// pastStep is the layout of a committed step: what it takes to run one of its tasks again.
+// pastStep is the layout of a committed step: what is needed to run one of its tasks again.
 type pastStep struct {
-	Number   uint32
-	Step     method.Step
-	From     values // what its tasks read
+	Number uint32
+	Step   method.Step
+	// From holds the places of the values that its tasks read.
+	From     values
 	Attempts []uint32
-	Late     []uint32 `json:"Cut,omitempty"` // tasks that were late: see method.LateShort
+	// Late lists the tasks that were late; see task.late.
+	Late []uint32 `json:"Cut,omitempty"`
 }
 
 // recompute is a task of a past step that runs again.
 type recompute struct {
 	Step, Task uint32
-	Epoch      uint64 `json:",omitempty"` // of the live lease; 0: it waits
-	NotBefore  Tick   `json:",omitempty"`
-	Losses     uint32 `json:",omitempty"`
-	Errors     uint32 `json:",omitempty"`
+	// Epoch is that of the live lease. It is zero while the task waits.
+	Epoch     uint64 `json:",omitempty"`
+	NotBefore Tick   `json:",omitempty"`
+	Losses    uint32 `json:",omitempty"`
+	Errors    uint32 `json:",omitempty"`
 }
 
-// past is the past step of a number; nil if it is not kept.
+// past returns the past step of a number, or nil if it is not kept.
 func (j *job) past(number uint32) *pastStep {
 	for i := range j.Past {
 		if j.Past[i].Number == number {
@@ -51,7 +54,7 @@ func (j *job) past(number uint32) *pastStep {
 	return nil
 }
 
-// valid says whether a past step from a journal is one of the plan's.
+// valid reports whether a past step that was read from a journal fits the plan.
 func (p *pastStep) valid(plan *method.Plan) bool {
 	tasks := uint64(0)
 	for _, t := range p.Step.Tasks {
@@ -69,7 +72,7 @@ func (p *pastStep) valid(plan *method.Plan) bool {
 	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Late, func(n uint32) bool { return uint64(n) >= tasks })
 }
 
-// step is the past step in the form that leases are written from.
+// step returns the past step in the form that leases are written from.
 func (p *pastStep) step() *step {
 	s := layOut(p.Step, p.Number, p.From)
 	for n, attempt := range p.Attempts {
@@ -81,14 +84,14 @@ func (p *pastStep) step() *step {
 	return s
 }
 
-// keepPast notes a step that is being closed, and drops those that nothing refers to any more.
+// keepPast keeps a step that is being closed, and drops past steps that nothing refers to any more.
 func (j *job) keepPast(s *step, attempts []uint32) {
 	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Late: s.lateTasks()})
 	used := j.referred()
 	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
 }
 
-// findRecompute is the recomputation of a task; nil if there is none.
+// findRecompute returns the recomputation of a task, or nil if there is none.
 func (j *job) findRecompute(step, task uint32) *recompute {
 	for i := range j.recomputes {
 		if r := &j.recomputes[i]; r.Step == step && r.Task == task {
@@ -98,8 +101,8 @@ func (j *job) findRecompute(step, task uint32) *recompute {
 	return nil
 }
 
-// recomputeLost handles a report of lost values. They are recomputed if all of them can be.
-// Otherwise the job rolls back.
+// recomputeLost handles a report of lost values. They are recomputed if all of them can be;
+// otherwise the job rolls back.
 func (m *Machine) recomputeLost(l *lease, e Report) {
 	j := l.job
 	lost := lostValues(e, j)
@@ -121,14 +124,14 @@ func (m *Machine) recomputeLost(l *lease, e Report) {
 	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Reason: clip(e.Error, maxLineBytes), Lost: lost})
 }
 
-// lostValues are the values of committed steps among those that a report calls lost. No task can
-// recompute the others, such as uploaded data: they are ordinary errors.
+// lostValues returns the values of committed steps among those that a report calls lost. No task
+// can recompute the others, such as uploaded data; losing them is an ordinary error.
 func lostValues(e Report, j *job) []taxonv1.Place {
 	lost := slices.Clone(e.Lost[:min(len(e.Lost), maxLost)])
 	return slices.DeleteFunc(lost, func(p taxonv1.Place) bool { return p.Step == 0 || p.Step >= j.StepNo })
 }
 
-// recomputeKey is the key of a task in jobState.Recomputes.
+// recomputeKey returns the key of a task in jobState.Recomputes.
 func recomputeKey(step, task uint32) uint64 { return uint64(step)<<32 | uint64(task) }
 
 // applyMissing queues the tasks that made lost values, before all others.
@@ -168,8 +171,8 @@ func (m *Machine) dropRecomputes(j *job, at Tick) {
 	})
 }
 
-// dueRecompute is the recomputation to grant next. It is the last one, because those before it
-// may need its values.
+// dueRecompute returns the recomputation to grant next: the last one that is due, because those
+// before it may need its values.
 func (j *job) dueRecompute(now Tick) *recompute {
 	for i := len(j.recomputes) - 1; i >= 0; i-- {
 		if r := &j.recomputes[i]; r.Epoch == 0 && r.NotBefore <= now {
@@ -187,7 +190,7 @@ func (m *Machine) recomputed(j *job, l *lease, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 }
 
-// loseRecompute lets a recomputation whose attempt was lost wait again.
+// loseRecompute makes a recomputation whose attempt was lost wait again, with a back-off.
 func (m *Machine) loseRecompute(l *lease, how loss, at Tick) {
 	m.endLease(l, how.result(), at)
 	r := l.job.findRecompute(l.step, l.task)
@@ -219,13 +222,14 @@ func (m *Machine) rollBack(j *job, reason string) {
 	}
 	again := j.Rollbacks > 0 && j.RolledTo == j.progress().Sweep
 	m.decide(Record{Kind: recordRollback, Job: j.ID, Reason: clip(reason, maxLineBytes)})
-	if again { // not one sweep since the last rollback: the checkpoint itself lacks values
+	if again { // no sweep since the last rollback, so the checkpoint itself lacks values
 		m.decide(Record{Kind: recordRolled, Job: j.ID})
 		return
 	}
 	m.out = append(m.out, LoadJob{Job: j.ID})
 }
 
+// applyRollback stops the current step of a job that waits for its checkpoint.
 func (m *Machine) applyRollback(j *job, r *Record) {
 	j.note(r.At, levelWarn, "rolls back: %s", r.Reason)
 	m.revoke(j, r.At)
@@ -236,7 +240,7 @@ func (m *Machine) applyRollback(j *job, r *Record) {
 	m.out = append(m.out, Changed{})
 }
 
-// loaded continues from a job's last checkpoint.
+// loaded continues a job from its last checkpoint.
 func (m *Machine) loaded(e Loaded) {
 	j := m.find(e.Job)
 	if j == nil || j.stage != stageRollBack { // cancelled meanwhile
@@ -261,8 +265,8 @@ func (m *Machine) loaded(e Loaded) {
 	m.decide(Record{Kind: recordRolled, Job: j.ID, Payload: e.State})
 }
 
-// applyRolled resets a job to a checkpoint's state, or to its beginning. What users have seen
-// stays: the trace, and the highest committed sweep. Step numbers never fall.
+// applyRolled resets a job to a checkpoint's state, or to its beginning. It keeps what users have
+// seen, the trace and the highest committed sweep. Step numbers never decrease.
 func (m *Machine) applyRolled(j *job, r *Record) error {
 	var back *job
 	var err error
@@ -294,8 +298,9 @@ func (m *Machine) applyRolled(j *job, r *Record) error {
 	return nil
 }
 
-// outage handles a task that found the store away or full. It is tried again until no task of its
-// job has succeeded for Limits.MaxOutage. Then the job fails, and can be resumed.
+// outage handles a report that the store is away or full. It returns false while the task may be
+// tried again. When no task of the job has succeeded for Limits.MaxOutage, it fails the job, which
+// can be resumed, and returns true.
 func (m *Machine) outage(l *lease, e Report) bool {
 	j := l.job
 	away := m.listening() - j.awaySince

@@ -10,16 +10,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Record is one transition of the machine, as the journal holds it. The machine changes its
-// lasting state through apply(record) only, so replaying a journal's records rebuilds it. Kind
-// decides which fields are used.
+// Record is one transition of the machine, as the journal holds it. The machine changes its lasting
+// state by apply(record) alone, so replaying the records of a journal rebuilds it. Kind decides
+// which fields are used; a comment that begins with kinds names those that use the field.
 type Record struct {
 	Kind     recordKind
 	At       Tick
 	Job      string      `json:",omitempty"`
 	Worker   string      `json:",omitempty"`
 	Name     string      `json:",omitempty"`
-	Owner    string      `json:",omitempty"` // submit, restore: who asked; "": not known
+	Owner    string      `json:",omitempty"` // submit, restore: the submitter, if known
 	Slots    uint32      `json:",omitempty"`
 	Memory   uint64      `json:",omitempty"`
 	Cores    uint32      `json:",omitempty"` // of a worker's host
@@ -27,76 +27,76 @@ type Record struct {
 	Step     uint32      `json:",omitempty"`
 	Task     uint32      `json:",omitempty"`
 	Epoch    uint64      `json:",omitempty"`
-	Batch    uint64      `json:",omitempty"` // grant: epoch of the first lease of those granted together; 0: Epoch
+	Batch    uint64      `json:",omitempty"` // grant: see lease.batch; 0 means Epoch
 	Sums     method.Sums `json:",omitempty"`
 	CPU      float64     `json:",omitempty"`
 	Read     uint64      `json:",omitempty"` // done: bytes from the store
 	Written  uint64      `json:",omitempty"` // done: bytes to the store
 	Loss     loss        `json:",omitempty"`
 	Reason   string      `json:",omitempty"`
-	Last     Tick        `json:",omitempty"` // recover, clock: the last known moment before the restart
+	Last     Tick        `json:",omitempty"` // recover, clock: last time before the restart
 	Payload  []byte      `json:",omitempty"` // submit: JobSpec; restore: jobState
-	Shards   []string    `json:",omitempty"` // submit, restore: the store shards of the job's values
+	Shards   []string    `json:",omitempty"` // submit, restore: shards of the job's values
 	Replicas uint32      `json:",omitempty"` // submit: copies of each value
-	Asked    bool        `json:",omitempty"` // discard: by a user
-	By       string      `json:",omitempty"` // identity of the caller who asked for it; empty: nobody, or not known
+	Asked    bool        `json:",omitempty"` // discard: a user asked for it
+	By       string      `json:",omitempty"` // identity of the caller, if there is one
 
 	Lost     []taxonv1.Place `json:",omitempty"`     // missing: values of past steps
-	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: what changes of them
-	Failed   *failedTask     `json:",omitempty"`     // fail: where
+	Criteria *StopCriteria   `json:"Caps,omitempty"` // reopen: the criteria that change
+	Failed   *failedTask     `json:",omitempty"`     // fail: the task that failed
 	Digest   *Digest         `json:",omitempty"`     // digested
 
-	prepared *prepared // submit: saves apply the planning; nil when replayed
-	restored *job      // restore: the same
+	prepared *prepared // submit: the plan, if it was made already; nil when replayed
+	restored *job      // restore: the job, if it was read already; nil when replayed
 }
 
 // recordKind names a transition.
 type recordKind string
 
 const (
-	recordSubmit    recordKind = "submit"   // Job queued with the specification Payload
-	recordRestore   recordKind = "restore"  // Job queued to continue from the state Payload
-	recordStart     recordKind = "start"    // Job runs; its next step is laid out
-	recordRegister  recordKind = "register" // Worker joined
-	recordGone      recordKind = "gone"     // Worker was silent for a lease's time, or left (Reason empty)
-	recordGrant     recordKind = "grant"    // Task granted to Worker under Epoch
-	recordDone      recordKind = "done"     // Task's attempt under Epoch committed
-	recordLost      recordKind = "lost"     // Task's attempt under Epoch lost: it waits again
-	recordFail      recordKind = "fail"     // Job failed with Reason
-	recordTimeUp    recordKind = "timeup"   // Job used up max_seconds: from here on it only prices
-	recordCancel    recordKind = "cancel"   // Job takes no more results; its checkpoint is being written
-	recordCancelOK  recordKind = "cancelled"
-	recordMissing   recordKind = "missing"  // Task's attempt under Epoch missed the values Lost: they are recomputed
-	recordRollback  recordKind = "rollback" // Job waits until its last checkpoint is loaded
-	recordRolled    recordKind = "rolled"   // Job continues from the state Payload, or from its beginning
-	recordForget    recordKind = "forget"   // the ended Job is no longer known
-	recordNote      recordKind = "note"     // Reason goes into the Job's log, nothing else
-	recordDiscard   recordKind = "discard"  // the ended Job's values are dropped; Reason is why, in journals of this version
-	recordResume    recordKind = "reopen"   // the ended Job is queued again
-	recordDrain     recordKind = "drain"    // Worker gets no more tasks
-	recordShard     recordKind = "shard"    // store shard Worker is at address Name
-	recordUnshard   recordKind = "unshard"  // store shard Worker is no longer known
-	recordWeights   recordKind = "weights"  // the weights of the Job, which is done, are lost: Reason
-	recordEvaluated recordKind = "shown"    // Job's weights have been evaluated: it continues, or with a Reason ends
-	recordDigested  recordKind = "digested" // Job's weights have the Digest, or can't be read: Reason
-	recordClock     recordKind = "clock"    // the time is At; with Last, the time since then does not count as age of values
-	recordIdle      recordKind = "idle"     // Job waits for Reason, and its clock stands
-	recordRecover   recordKind = "recover"  // the coordinator is back; the time since Last does not count
+	recordSubmit    recordKind = "submit"    // Job queued with the specification Payload
+	recordRestore   recordKind = "restore"   // Job queued to continue from the state Payload
+	recordStart     recordKind = "start"     // Job runs; its next step is laid out
+	recordRegister  recordKind = "register"  // Worker joined
+	recordGone      recordKind = "gone"      // Worker was silent, or left (Reason is empty)
+	recordGrant     recordKind = "grant"     // Task granted to Worker under Epoch
+	recordDone      recordKind = "done"      // Task's attempt under Epoch committed
+	recordLost      recordKind = "lost"      // Task's attempt under Epoch lost: it waits again
+	recordFail      recordKind = "fail"      // Job failed with Reason
+	recordTimeUp    recordKind = "timeup"    // Job has used up its max_seconds
+	recordCancel    recordKind = "cancel"    // Job stops; its checkpoint is being written
+	recordCancelOK  recordKind = "cancelled" // Job is cancelled
+	recordMissing   recordKind = "missing"   // Task's attempt under Epoch found the values Lost missing
+	recordRollback  recordKind = "rollback"  // Job waits until its last checkpoint is loaded
+	recordRolled    recordKind = "rolled"    // Job continues from Payload, or from its beginning
+	recordForget    recordKind = "forget"    // the ended Job is no longer known
+	recordNote      recordKind = "note"      // Reason is added to the Job's log
+	recordDiscard   recordKind = "discard"   // the ended Job's values are dropped for Reason
+	recordResume    recordKind = "reopen"    // the ended Job is queued again
+	recordDrain     recordKind = "drain"     // Worker gets no more tasks
+	recordShard     recordKind = "shard"     // store shard Worker is at address Name
+	recordUnshard   recordKind = "unshard"   // store shard Worker is no longer known
+	recordWeights   recordKind = "weights"   // the weights of the finished Job are lost
+	recordEvaluated recordKind = "shown"     // Job's weights were evaluated; a Reason ends it
+	recordDigested  recordKind = "digested"  // Job's weights have Digest, or are lost
+	recordClock     recordKind = "clock"     // the time is At; see checkClock for Last
+	recordIdle      recordKind = "idle"      // Job waits for Reason, and its clock stops
+	recordRecover   recordKind = "recover"   // the coordinator is back after Last
 )
 
 // loss says how an attempt was lost.
 type loss uint8
 
 const (
-	lossReturned loss = iota // returned by a worker that leaves: it does not count
-	lossExpired              // the lease expired, or its worker is lost
-	lossError                // the worker reported an error that need not come again
-	lossValue                // a value that it reads is missing: it is recomputed first
-	lossAway                 // the store was away
+	lossReturned loss = iota // the worker returned it unfinished; not counted
+	lossExpired              // its lease expired, or its worker is lost
+	lossError                // its worker reported an error that may be transient
+	lossValue                // a value that it reads is missing
+	lossAway                 // the store could not be reached
 )
 
-// decide journals a transition and makes it. One that can't be made is refused, and not journaled:
-// a replay would stumble over it for good.
+// decide journals a transition and applies it. A transition that can't be applied is refused and
+// not journaled, because every later replay would fail on it.
 func (m *Machine) decide(r Record) {
 	r.At = m.now
 	out, records := m.out, m.records
@@ -117,8 +117,8 @@ func (m *Machine) decide(r Record) {
 	}
 }
 
-// apply makes one transition. An error means that the record does not fit the state: the journal
-// belongs to another machine.
+// apply makes one transition. It returns an error if the record does not fit the state, which
+// means that the journal belongs to another machine.
 func (m *Machine) apply(r *Record) error {
 	m.clockAt = r.At
 	switch r.Kind {
@@ -249,7 +249,7 @@ func (m *Machine) applySubmit(r *Record) error {
 	j.State = taxonv1.JobState_JOB_STATE_QUEUED
 	j.Error, j.Failed, j.Shards, j.Ended, j.Uncounted = "", nil, r.Shards, 0, 0
 	if r.Kind == recordRestore {
-		if r.Replicas > 0 { // 0: the shards that are up, and the previous number of copies
+		if r.Replicas > 0 { // zero in records of SubmitCheckpoint
 			j.Replicas, j.Owner = r.Replicas, r.Owner
 			m.supersede(j)
 		}
@@ -386,8 +386,8 @@ func (m *Machine) applyLost(j *job, r *Record) error {
 	return nil
 }
 
-// loseTask takes a task back from its attempt. It waits again, for a back-off that doubles with
-// each loss after the first.
+// loseTask takes a task back from its attempt. The task waits again, with a back-off that doubles
+// with each loss after the first.
 func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	if l.recomputing() {
 		m.loseRecompute(l, how, at)
@@ -420,7 +420,7 @@ func (m *Machine) loseTask(l *lease, how loss, reason string, at Tick) {
 	m.out = append(m.out, Changed{}, Wake{})
 }
 
-// noteRun notes how long a task took, and which worker has its state in cache.
+// noteRun records how long a task took, and which worker has its state in cache.
 func (j *job) noteRun(t *task, n uint32) {
 	if p, i := j.step.part(n); p.Timed {
 		j.lastRuns[p.Items][i] = history{t.cpu, t.worker}
@@ -447,7 +447,7 @@ func (m *Machine) commitStep(j *job, at Tick) {
 	m.closeStep(j, at)
 }
 
-// closeStep folds the finished step into the job and lays out the next one.
+// closeStep applies the results of the finished step to the job and lays out the next one.
 func (m *Machine) closeStep(j *job, at Tick) {
 	s := j.step
 	sums := make([]method.Sums, len(s.tasks))
@@ -478,8 +478,8 @@ func (m *Machine) closeStep(j *job, at Tick) {
 	}
 }
 
-// commit folds a step's figures into the driver. If that fails, or leads out of the range of
-// float64, the driver stays where it was: the job can be saved, and resumed when the cause is
+// commit passes a step's figures to the driver. If that fails, or if its state is no longer finite,
+// the driver keeps its earlier state, so that the job can be saved, and resumed when the cause is
 // removed.
 func (j *job) commit(sums []method.Sums) (method.Outcome, error) {
 	before := j.driver.State()
@@ -495,9 +495,9 @@ func (j *job) commit(sums []method.Sums) (method.Outcome, error) {
 	return result, err
 }
 
-// published are the job's values after a step is committed. What the step wrote, at the places
-// given, becomes the last version, and the last one becomes the one before. The job itself is
-// unchanged.
+// published returns the job's values as they are after a step is committed: place(n), where task n
+// wrote, becomes the newest version, and each older version moves back by one. It does not change
+// the job.
 func (j *job) published(s *step, result method.Outcome, place func(n uint32) taxonv1.Place) values {
 	out := maps.Clone(j.Values)
 	for k := range s.parts {
@@ -523,10 +523,10 @@ func (j *job) published(s *step, result method.Outcome, place func(n uint32) tax
 	return out
 }
 
-// logSweep writes the line of a committed sweep.
+// logSweep adds a committed sweep to the job's trace and log.
 func (j *job) logSweep(s *step, result method.Outcome, at Tick) {
 	sweep := s.Sweep
-	if sweep <= j.Committed { // again, after a rollback: users have seen it
+	if sweep <= j.Committed { // it was committed before a rollback
 		return
 	}
 	line := traceRecord{Sweep: sweep, Phase: cmp.Or(result.Phase, s.Phase), Seconds: j.spentAt(at).Seconds()}
@@ -560,8 +560,8 @@ func (m *Machine) openStep(j *job, at Tick) {
 	j.step = m.newStep(j, next)
 }
 
-// failJob ends a job with an error. The values of its last committed step are kept, so that it
-// can be resumed when the cause is removed.
+// failJob ends a job with an error. It keeps the values of the last committed step, so that the
+// job can be resumed when the cause is removed.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
 	if f := j.Failed; f != nil {
 		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep, Step: f.Step,
@@ -573,8 +573,8 @@ func (m *Machine) failJob(j *job, reason string, at Tick) {
 	j.Error = reason
 }
 
-// endJob ends a job and lets the next one start. What the current step has written is dropped.
-// Step numbers are never used again, so late writes are never read.
+// endJob ends a job and lets the next one start. It drops what the current step has written. Step
+// numbers are never used again, so later writes of its attempts are never read.
 func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 	m.revoke(j, at)
 	j.enter(stageTrain, at)

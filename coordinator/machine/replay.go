@@ -11,14 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What can't be written, read or replayed of one job fails that job, and no other.
+// A job that can't be written, read or replayed fails, and no other job does.
 
-// Replay applies a record of the journal. Its actions have been executed, or Recover asks for
-// them again. A record that does not fit its job fails the job in Recover, and what follows of the
-// job is left out until then.
+// Replay applies a record of the journal. It returns no actions: they were executed before the
+// restart, or Recover returns them again. A record that does not fit its job makes Recover fail
+// that job; later records of the job are skipped until then.
 func (m *Machine) Replay(r Record) error {
 	m.now, m.out = max(m.now, r.At), nil
-	m.lastEpoch = max(m.lastEpoch, r.Epoch) // whatever becomes of the record: an epoch is never used twice
+	// An epoch is never used twice, even if its record is skipped.
+	m.lastEpoch = max(m.lastEpoch, r.Epoch)
 	j := m.find(r.Job)
 	if j != nil && (j.broken != nil || j.foreign != nil) && !slices.Contains(ending, r.Kind) {
 		return nil
@@ -41,7 +42,7 @@ func (m *Machine) Replay(r Record) error {
 	return err
 }
 
-// ending are the records that apply to a job which can't be continued.
+// ending lists the kinds of records that apply to a job which can't be continued.
 var ending = []recordKind{recordFail, recordDiscard, recordForget, recordRestore}
 
 // failBroken fails the jobs whose records could not be replayed.
@@ -54,7 +55,8 @@ func (m *Machine) failBroken(now Tick) {
 	}
 }
 
-// giveUp fails a job that can't be written, and forgets all of it that its status does not need.
+// giveUp fails a job that can't be written, and forgets everything of it that its status does not
+// need.
 func (m *Machine) giveUp(j *job, err error) {
 	m.failJob(j, "it can't be saved: "+err.Error(), m.now)
 	if err := j.compact(); err != nil {
@@ -66,9 +68,9 @@ func (m *Machine) giveUp(j *job, err error) {
 	m.out = nil
 }
 
-// foreignJob is a job that this version can't continue, as it was written by another one, or has
-// another plan than this one makes. It has failed. Its values stay in the store, and its state in
-// the journal, until it is discarded: the version that wrote it can continue it.
+// foreignJob returns a failed job in place of one that this version can't continue, because another
+// version wrote it or would plan it differently. Its values stay in the store and its state in the
+// journal until it is discarded, so the version that wrote it can continue it.
 func foreignJob(s jobSnapshot, why error) (*job, error) {
 	var was struct {
 		ID, Name, Owner           string
@@ -103,7 +105,7 @@ func (m *Machine) addForeign(s jobSnapshot, why error) error {
 	return nil
 }
 
-// strangerState is the state of a job that was submitted and can't be planned.
+// strangerState returns the state of a job that was submitted and can't be planned.
 func strangerState(r *Record) []byte {
 	out, _ := json.Marshal(&jobState{Version: stateVersion, ID: r.Job, Name: r.Name, Owner: r.Owner, Spec: r.Payload, Submitted: r.At,
 		Shards: r.Shards, Replicas: r.Replicas})

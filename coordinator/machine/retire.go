@@ -12,7 +12,7 @@ import (
 )
 
 // keptStatuses bounds the ended jobs whose status is kept without values. Limits.KeepJobs and
-// KeepFor bound those whose values are kept too.
+// KeepFor bound those whose values are kept as well.
 const keptStatuses = 1000
 
 // keptLines and keptTrace bound the log and trace of a job whose values are deleted.
@@ -21,20 +21,20 @@ const (
 	keptTrace = 20
 )
 
-// share is what jobs are counted by for Limits.KeepJobs. Nobody's jobs push out those of another
-// owner. Jobs that were cancelled or failed push out no finished ones, and jobs that hold no
-// values push out nobody but each other.
+// share is the group in which an ended job counts for Limits.KeepJobs. Each owner has groups of its
+// own. Cancelled and failed jobs displace no finished ones, and jobs without values displace only
+// each other.
 type share struct {
 	owner           string
 	finished, empty bool
 }
 
-// share is what an ended job whose values are not dropped counts towards.
+// share returns the group of an ended job whose values are kept.
 func (j *job) share() share {
 	return share{owner: j.Owner, finished: j.exportable(), empty: j.StepNo <= 1}
 }
 
-// endedJobs lists the ended jobs, those that ended last first.
+// endedJobs lists the ended jobs, latest end first.
 func (m *Machine) endedJobs() (out []*job) {
 	for _, j := range slices.Backward(m.jobs) {
 		if j.ended() {
@@ -45,8 +45,8 @@ func (m *Machine) endedJobs() (out []*job) {
 	return out
 }
 
-// retire drops the values of the jobs that ended longest ago, and forgets the oldest of those
-// without values.
+// retire drops the values of the jobs that ended longest ago, and forgets the oldest jobs without
+// values.
 func (m *Machine) retire() {
 	kept, dropped := map[share]int{}, 0
 	for _, j := range m.endedJobs() {
@@ -71,18 +71,18 @@ func (m *Machine) retire() {
 	}
 }
 
-// The time for which values are kept is that in which the coordinator was there to be asked. So a
-// clock that is wrong when it starts drops nothing.
+// Values are kept for a time in which the coordinator was running. So a clock that is wrong when it
+// starts drops nothing.
 
 const (
 	// clockEvery is how often the time is journaled while values are kept.
 	clockEvery = 12 * 3600 * second
-	// clockGap is the time between the last record and a restart that counts as age. With more, the
-	// clock was wrong then or is now, or the coordinator was away.
+	// clockGap is the longest time between the last record and a restart that counts as age. After
+	// a longer time, the coordinator was away or one of the two times is wrong.
 	clockGap = 2 * 24 * 3600 * second
 )
 
-// checkClock takes the time since the last record out of the age of ended jobs, if it is more than
+// checkClock excludes the time since the last record from the age of ended jobs if it is more than
 // clockGap.
 func (m *Machine) checkClock(last, now Tick) {
 	if last == 0 || now-last <= clockGap {
@@ -94,7 +94,7 @@ func (m *Machine) checkClock(last, now Tick) {
 		"values grow no older by it; if the clock is wrong, set it and start the coordinator again", (now-last).Seconds()/86400)})
 }
 
-// applyClock notes that a time passed in which the coordinator was not there.
+// applyClock records that a time passed in which the coordinator did not run.
 func (m *Machine) applyClock(r *Record) {
 	if r.Last == 0 {
 		return
@@ -106,7 +106,8 @@ func (m *Machine) applyClock(r *Record) {
 	}
 }
 
-// kept is how much longer retire keeps a job's values. nil: it has not ended.
+// kept describes for how much longer retire keeps a job's values. It returns nil if the job has not
+// ended.
 func (m *Machine) kept(j *job) *taxonv1.Kept {
 	switch {
 	case !j.ended():
@@ -127,7 +128,7 @@ func (m *Machine) kept(j *job) *taxonv1.Kept {
 	return &taxonv1.Kept{UntilUnixMs: (j.Ended + j.Uncounted + m.limits.KeepFor).Milliseconds(), Jobs: uint32(max(left, 1))}
 }
 
-// displaced names the finished jobs whose weights are dropped once all open jobs of their owner
+// displaced lists the finished jobs whose weights are dropped once all open jobs of their owner
 // have finished, oldest first.
 func (m *Machine) displaced(owner string) (out []string) {
 	s, open := share{owner: owner, finished: true}, 0
@@ -148,7 +149,7 @@ func (m *Machine) displaced(owner string) (out []string) {
 	return out
 }
 
-// compact drops all of an ended job that its status does not need.
+// compact drops everything of an ended job that its status does not need.
 func (j *job) compact() error {
 	d := j.spec.GetData()
 	spec := &taxonv1.JobSpec{Options: j.spec.GetOptions(), Data: &taxonv1.Data{Fingerprint: d.GetFingerprint(),
@@ -166,7 +167,7 @@ func (j *job) compact() error {
 	return nil
 }
 
-// reviveCompacted derives what it can from the specification of a job whose values are deleted.
+// reviveCompacted derives what it can from the specification of a job whose values are dropped.
 func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 	return &prepared{spec: spec, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
 }
@@ -174,5 +175,6 @@ func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
 // forget removes a job for good.
 func (m *Machine) forget(id string) {
 	delete(m.byID, id)
-	m.jobs = slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ID == id }) // a clone, because a caller that lists them may forget some
+	// A clone, because callers forget jobs while they range over the list.
+	m.jobs = slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ID == id })
 }

@@ -11,21 +11,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codedState is a serialised jobState whose places are still coded. A few bytes of it may stand for
-// any number of places, so they are compared with the plan before they are expanded.
+// codedState is a serialised jobState whose places are still run-length coded. A few coded bytes
+// may stand for any number of places, so they are compared with the plan before they are expanded.
 type codedState struct {
 	jobState
-	Values codedValues // in place of jobState's
+	// Values replaces that of jobState.
+	Values codedValues
 	Past   []codedPast
 }
 
 // codedPast is a pastStep whose places are still coded.
 type codedPast struct {
 	pastStep
-	From codedValues // in place of pastStep's
+	// From replaces that of pastStep.
+	From codedValues
 }
 
-// placeRuns are places as JSON has them: the lists count, step, task and attempt of their runs.
+// placeRuns are places as JSON has them: four lists of the count, step, task and attempt of each
+// run.
 type placeRuns [4][]uint32
 
 // codedValues are values as JSON has them.
@@ -69,10 +72,11 @@ func readState(state []byte) (s codedState, err error) {
 	return s, nil
 }
 
-// maxPast bounds the places that all past steps of a state have read: far above any plan's.
+// maxPast bounds the places that all past steps of a state have read together. It is far above any
+// plan's.
 const maxPast = 1 << 24
 
-// expand fills in the places, if they are those of a plan.
+// expand expands the places. It fails if they are not those of the plan.
 func (s *codedState) expand(p *method.Plan) (err error) {
 	if s.jobState.Values, err = s.Values.expand(p); err != nil {
 		return err
@@ -95,9 +99,11 @@ func (s *codedState) expand(p *method.Plan) (err error) {
 	return nil
 }
 
+// errOtherPlan refuses a state that was written under another plan.
 var errOtherPlan = fmt.Errorf("its state has another plan than this version makes: train anew")
 
-// expand is the places of some of a plan's families, each with all versions and all items.
+// expand returns the places of some of a plan's families. Each must have all versions and all
+// items.
 func (v codedValues) expand(p *method.Plan) (values, error) {
 	out := values{}
 	for name, versions := range v {
@@ -120,7 +126,7 @@ func (v codedValues) expand(p *method.Plan) (values, error) {
 	return out, nil
 }
 
-// items is the number of places, at most just above maxPast.
+// items returns the number of places, or a number just above maxPast if there are more.
 func (v codedValues) items() (n int) {
 	for _, versions := range v {
 		for _, runs := range versions {
@@ -142,7 +148,7 @@ func (v codedValues) steps() (out []uint32) {
 	return out
 }
 
-// keepSteps lists, ascending, the steps whose values the state refers to: see job.keepSteps.
+// keepSteps lists, ascending, the steps whose values the state refers to; see job.keepSteps.
 func (s *codedState) keepSteps() []uint32 {
 	steps := append(s.Values.steps(), s.FinalStep)
 	for _, past := range s.Past {
@@ -151,7 +157,7 @@ func (s *codedState) keepSteps() []uint32 {
 	return sortedSteps(steps)
 }
 
-// of says whether the values are those of a plan.
+// of reports whether the values are those of a plan.
 func (v values) of(p *method.Plan) bool {
 	for _, family := range p.Values {
 		versions := v[family.Name]

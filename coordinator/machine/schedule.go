@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// drain lets a worker finish its tasks and gives it no more.
+// drain stops granting tasks to a worker. It may finish those that it has.
 func (m *Machine) drain(e Drain) error {
 	w, err := m.namedWorker(e.Worker)
 	if err != nil {
@@ -19,7 +19,8 @@ func (m *Machine) drain(e Drain) error {
 	return nil
 }
 
-// leastUsed is the usage that a new job starts with: it has no more rights than the others.
+// leastUsed returns the usage that a new job starts with: the least of the jobs in flight, so that
+// it has no more rights than they have.
 func (m *Machine) leastUsed(but *job) float64 {
 	least, found := but.used, false
 	for _, j := range m.jobs {
@@ -30,12 +31,12 @@ func (m *Machine) leastUsed(but *job) float64 {
 	return least
 }
 
-// grant gives a worker a task, or several short ones, at most `most`. Among the running jobs with
-// a waiting task it takes the one that holds the fewest slots, then the one that has used the
-// fewest slot-seconds, then the oldest. So each job has its share of the slots. Where slots are
-// fewer than jobs, it has its share over time. A job that waits for a shard gets no slot. If no
-// task waits, a straggler may get a second attempt. With ahead the slot still has work, and gets
-// only what others can spare (see spare).
+// grant gives a worker a task, or up to most short ones. Among the running jobs with a waiting task
+// it takes the one that holds the fewest slots, then the one that has used the fewest slot-seconds,
+// then the oldest. So each job has its share of the slots or, where slots are fewer than jobs, its
+// share over time. A job that waits for a shard gets no slot. If no task waits, a straggler may get
+// a second attempt. With ahead set the slot still has work, and it gets only what the other slots
+// can spare (see spare).
 func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	w := m.worker(worker)
 	if w.draining {
@@ -79,8 +80,8 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	}
 }
 
-// handOut leases a task of the current step, or of a past one, to a worker. It joins the batch
-// given, or with 0 is the first of its own.
+// handOut leases a task of the current step or of a past one to a worker. The lease joins the batch
+// given; a batch of 0 makes it the first of its own.
 func (m *Machine) handOut(j *job, number, n uint32, worker string, batch uint64) {
 	epoch := m.lastEpoch + 1
 	m.decide(Record{Kind: recordGrant, Job: j.ID, Worker: worker, Step: number, Task: n, Epoch: epoch, Batch: batch})
@@ -92,7 +93,7 @@ func (m *Machine) handOut(j *job, number, n uint32, worker string, batch uint64)
 	m.out = append(m.out, Grant{Lease: s.lease(j, n)})
 }
 
-// epochs lists the live leases' epochs, ascending.
+// epochs lists the epochs of the live leases, ascending.
 func (m *Machine) epochs() []uint64 {
 	out := make([]uint64, 0, len(m.leases))
 	for e := range m.leases {
@@ -102,8 +103,8 @@ func (m *Machine) epochs() []uint64 {
 	return out
 }
 
-// time handles what follows from time alone: silent workers, expired leases, tasks whose back-off
-// is over, jobs whose time is up.
+// time handles what follows from time alone: silent workers, expired leases, the end of back-offs,
+// and jobs whose time is up.
 func (m *Machine) time() {
 	for _, w := range slices.Clone(m.workers) {
 		if m.silent(&w.contact) {
@@ -134,8 +135,8 @@ func (m *Machine) time() {
 	m.retire()
 }
 
-// checkLosses fails a job one of whose tasks loses every worker that takes it. It wakes askers
-// for tasks whose back-off is over.
+// checkLosses fails a job if one of its tasks loses every worker that takes it. It wakes waiting
+// requests if the back-off of a task is over.
 func (m *Machine) checkLosses(j *job) {
 	if j.step == nil { // its time was up, or it has failed
 		return
@@ -165,13 +166,16 @@ func (m *Machine) checkLosses(j *job) {
 // The work of a batch. The calls around a task (report, lease, writes to the store) cost some
 // milliseconds of CPU; a batch makes them once.
 const (
-	batchSeconds = 0.1  // at most: a killed worker loses this much, and other slots may wait this long
-	minSeconds   = 0.01 // at least, near the end of a step: slots may end this far apart
+	// batchSeconds bounds the work of a batch. A killed worker loses this much, and other slots may
+	// wait this long.
+	batchSeconds = 0.1
+	// minSeconds is the least work of a batch near the end of a step. Slots may end this far apart.
+	minSeconds = 0.01
 )
 
-// handOutMore gives a worker more tasks with the first one, while tasks are short and enough are
+// handOutMore gives a worker more tasks after the first one, while tasks are short and enough are
 // left for the other slots. Results do not depend on it, because each task is computed and
-// committed on its own.
+// committed separately.
 func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) {
 	s, batch := j.step, m.lastEpoch
 	part, _ := s.part(first)
@@ -188,10 +192,10 @@ func (m *Machine) handOutMore(j *job, first uint32, worker string, most uint32) 
 	}
 }
 
-// batch is the number of tasks like the first one that a slot should take together. It is half of
-// a slot's share of the waiting tasks, so that batches become smaller towards the step's end. It
-// is at least minSeconds of work, if a slot's share has that much, and at most batchSeconds. It
-// is 1 while no times are known.
+// batch returns the number of tasks like the first one that a slot should take together. It is half
+// of a slot's share of the waiting tasks, so that batches become smaller towards the end of a step.
+// It amounts to at least minSeconds of work if a slot's share has that much, and to at most
+// batchSeconds. It is 1 while no times are known.
 func (s *step) batch(first uint32, slots int) uint32 {
 	each, known := s.expects(first)
 	if !known {
@@ -205,8 +209,8 @@ func (s *step) batch(first uint32, slots int) uint32 {
 	return uint32(max(n, 1))
 }
 
-// expects is the expected CPU time of a task in seconds, from the step's finished tasks or from
-// the item's last task.
+// expects returns the expected CPU time of a task in seconds, from the step's finished tasks or
+// from the item's last task.
 func (s *step) expects(n uint32) (seconds float64, known bool) {
 	p, _ := s.part(n)
 	if p.pace.units > 0 {
@@ -215,8 +219,9 @@ func (s *step) expects(n uint32) (seconds float64, known bool) {
 	return s.cost[n], p.timed
 }
 
-// spare says whether tasks of a step may go to a slot that still has work: they are short, and
-// enough wait for two a slot. So no slot idles while another holds tasks that it has not begun.
+// spare reports whether tasks of a step may go to a slot that still has work: they are short, and
+// at least two per slot are waiting. So no slot idles while another holds tasks that it has not
+// begun.
 func (s *step) spare(slots int) bool {
 	if len(s.tasks)-s.done-s.live < 2*slots {
 		return false
@@ -229,21 +234,24 @@ func (s *step) spare(slots int) bool {
 	return finished > 0 && seconds <= batchSeconds*float64(finished)
 }
 
-// stragglerFactor: a task gets a second attempt on an idle slot when it takes this many times as
-// long as its step's finished tasks, scaled by its cost. Like MapReduce, this waits until most of
-// the step is done. It is far above the spread of equal blocks.
+// stragglerFactor is how many times as long as the finished tasks of its step, scaled by cost, a
+// task must take before an idle slot may run a second attempt. It is far above the spread of equal
+// blocks. As in MapReduce, second attempts thus begin when most of the step is done.
 const stragglerFactor = 3
 
-// pace is the time that the finished tasks of a part of a step took per unit of cost.
+// pace is the time that the finished tasks of a part took per unit of cost.
 type pace struct {
-	times  []float64 // seconds a unit, in order of ending
+	// times are seconds per unit, in order of ending.
+	times []float64
+	// median is the median of the first known entries of times.
 	median float64
-	known  int     // length of times that median is of
-	cpu    float64 // seconds of the finished ones
-	units  float64 // and their costs
+	known  int // length of times that median is of
+	// cpu is the CPU seconds of the finished tasks, and units the sum of their costs.
+	cpu   float64
+	units float64 // and their costs
 }
 
-// unit is the cost that a task's time is divided by. Unknown costs count as equal.
+// unit returns the cost that a task's time is divided by. Unknown costs count as equal.
 func (s *step) unit(n uint32) float64 {
 	if c := s.cost[n]; c > 0 {
 		return c
@@ -251,7 +259,7 @@ func (s *step) unit(n uint32) float64 {
 	return 1
 }
 
-// finished notes the time of a finished task, and the CPU's share of it.
+// finished records the time of a finished task, and its CPU time, in seconds.
 func (s *step) finished(n uint32, seconds, cpu float64) {
 	part, _ := s.part(n)
 	p := &part.pace
@@ -260,8 +268,8 @@ func (s *step) finished(n uint32, seconds, cpu float64) {
 	p.times = append(p.times, seconds/s.unit(n))
 }
 
-// speculateAfter is how long an attempt may run before a second one is worth a slot. ok is false
-// while no task of its part has finished.
+// speculateAfter returns how long an attempt may run before a second one is worth a slot. ok is
+// false while no task of its part has finished.
 func (s *step) speculateAfter(n uint32, floor Tick) (limit Tick, ok bool) {
 	part, _ := s.part(n)
 	p := &part.pace
@@ -276,7 +284,7 @@ func (s *step) speculateAfter(n uint32, floor Tick) (limit Tick, ok bool) {
 	return max(Tick(float64(stragglerFactor*float64(p.median*s.unit(n)))*float64(second)), floor), true
 }
 
-// straggles says whether a lease's task may have a second attempt, by another worker.
+// straggles reports whether a lease's task may have a second attempt, by another worker.
 func (m *Machine) straggles(l *lease) bool {
 	s := l.job.step
 	if s == nil || !l.job.running() || l.step != s.number || s.tasks[l.task].live != 1 {
@@ -287,8 +295,9 @@ func (m *Machine) straggles(l *lease) bool {
 	return ok && m.now-l.granted > limit && len(m.away(l.job)) == 0
 }
 
-// speculate gives a worker without a waiting task a second attempt at the task that is most
-// overdue. The first attempt to commit wins. The worker of the other learns it when it renews.
+// speculate gives a worker for which no task waits a second attempt at the longest-running
+// straggler. The first attempt to commit wins, and the worker of the other one learns it when it
+// renews its lease.
 func (m *Machine) speculate(worker string) {
 	var best *lease
 	for _, l := range m.leases { // the choice does not depend on the order
@@ -314,7 +323,7 @@ func (m *Machine) wakeIdle() {
 	}
 }
 
-// revokeDuplicates takes away the other attempts at a task that is done.
+// revokeDuplicates ends the other attempts at a task that is done.
 func (m *Machine) revokeDuplicates(j *job, step, task uint32) {
 	for _, l := range m.leases {
 		if l.job == j && l.step == step && l.task == task {

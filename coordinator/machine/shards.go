@@ -9,10 +9,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// maxShards bounds the known store shards. Ids and addresses are kept until they are forgotten.
+// maxShards bounds the known store shards. Their ids and addresses are kept until they are
+// forgotten.
 const maxShards = 1024
 
-// Errors about store shards.
+// These errors are wrapped by the Refused actions of events about store shards.
 var (
 	ErrNoShards       = errors.New("no store shard is up: start one (taxon store)")
 	ErrFewShards      = errors.New("start more shards, or ask for fewer replicas")
@@ -21,19 +22,23 @@ var (
 	ErrShardInUse     = errors.New("it can't be forgotten")
 )
 
-// shardState is a store shard that has joined. Id and address are journaled, and the rest is not.
-// After a restart every shard has the time of a lease to be heard.
+// shardState is a store shard that has joined. Only its id and address are journaled. After a
+// restart every shard has the time of a lease to be heard.
 type shardState struct {
-	id, addr   string
-	lastReport JoinShard // its last report
+	id, addr string
+	// lastReport is the shard's last heartbeat.
+	lastReport JoinShard
 	seen       Tick
 	contact    contact
 	up, empty  bool
-	claimant   string // address at which another process wants to be the shard; "": none
-	bothLive   bool   // the shard was heard after the claimant: both live
+	// claimant is the address at which another process wants to be the shard. It is empty if there
+	// is none.
+	claimant string
+	// bothLive says that the shard was heard after the claimant, so that both processes live.
+	bothLive bool
 }
 
-// shard is the shard of an id; nil if none has joined under it.
+// shard returns the shard of an id, or nil if none has joined under it.
 func (m *Machine) shard(id string) *shardState {
 	for _, s := range m.shards {
 		if s.id == id {
@@ -43,7 +48,7 @@ func (m *Machine) shard(id string) *shardState {
 	return nil
 }
 
-// joinShard makes a shard known, or notes that it lives.
+// joinShard adds a shard, or records that it lives.
 func (m *Machine) joinShard(e JoinShard) error {
 	switch {
 	case e.ID == "" || len(e.ID) > 64 || e.Addr == "" || len(e.Addr) > 256:
@@ -68,10 +73,10 @@ func (m *Machine) joinShard(e JoinShard) error {
 	return nil
 }
 
-// checkClaimant says why a process may not replace a shard that is up at another address. A shard
-// that has moved is accepted when its old process was silent for longer than a heartbeat. If the
-// old process is heard again, one folder is a copy of the other, and the process that came later
-// must end.
+// checkClaimant returns an error if a process may not replace a shard that is up at another
+// address. A shard that has moved is accepted when its old process was silent for longer than a
+// heartbeat. If the old process is heard again, one folder is a copy of the other, and the later
+// process must end.
 func (m *Machine) checkClaimant(e JoinShard) error {
 	s := m.shard(e.ID)
 	if s == nil || s.addr == e.Addr {
@@ -91,7 +96,7 @@ func (m *Machine) checkClaimant(e JoinShard) error {
 	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
 }
 
-// leaveShard notes that a shard has shut down.
+// leaveShard marks a shard that has shut down.
 func (m *Machine) leaveShard(id string) {
 	if s := m.shard(id); s != nil && s.up {
 		s.up = false
@@ -100,8 +105,8 @@ func (m *Machine) leaveShard(id string) {
 	}
 }
 
-// forgetShard removes a shard from the list. If it comes back with its folder it joins again, and
-// jobs find their values on it.
+// forgetShard removes a shard from the list. If it is started again with its folder it joins again,
+// and jobs find their values on it.
 func (m *Machine) forgetShard(e ForgetShard) error {
 	s, jobs := m.shard(e.ID), m.jobsOn(e.ID)
 	switch {
@@ -117,6 +122,7 @@ func (m *Machine) forgetShard(e ForgetShard) error {
 	return nil
 }
 
+// applyUnshard removes a shard.
 func (m *Machine) applyUnshard(r *Record) error {
 	s := m.shard(r.Worker)
 	if s == nil {
@@ -130,7 +136,7 @@ func (m *Machine) applyUnshard(r *Record) error {
 // maxJobsOn bounds the jobs that are listed for a shard.
 const maxJobsOn = 100
 
-// jobsOn names the jobs that have values on a shard.
+// jobsOn lists the ids of the jobs that have values on a shard.
 func (m *Machine) jobsOn(shard string) []string {
 	var out []string
 	for _, j := range m.jobs {
@@ -141,7 +147,7 @@ func (m *Machine) jobsOn(shard string) []string {
 	return out
 }
 
-// loseSilentShards marks shards as down after a lease's silence.
+// loseSilentShards marks shards as down that were silent for the time of a lease.
 func (m *Machine) loseSilentShards() {
 	for _, s := range m.shards {
 		if s.up && m.silent(&s.contact) {
@@ -152,13 +158,14 @@ func (m *Machine) loseSilentShards() {
 	}
 }
 
-// shardsChanged raises the version that workers compare. It follows the clock, so that it rises
-// across restarts.
+// shardsChanged raises the version that workers compare. It follows the clock, so that it also
+// rises across restarts.
 func (m *Machine) shardsChanged() {
 	m.shardsVersion = max(m.shardsVersion+1, uint64(m.now))
 	m.out = append(m.out, Changed{})
 }
 
+// applyShard adds a shard or changes its address. The shard is down until its report is applied.
 func (m *Machine) applyShard(r *Record) {
 	s := m.shard(r.Worker)
 	if s == nil {
@@ -168,7 +175,7 @@ func (m *Machine) applyShard(r *Record) {
 	s.addr, s.seen, s.up = r.Name, r.At, false
 }
 
-// chooseShards chooses the shards of a new job: those that are up, in order of joining.
+// chooseShards returns the shards of a new job: those that are up, in order of joining.
 func (m *Machine) chooseShards(replicas uint32) ([]string, error) {
 	var ids []string
 	for _, s := range m.shards {
@@ -185,7 +192,7 @@ func (m *Machine) chooseShards(replicas uint32) ([]string, error) {
 	return ids, nil
 }
 
-// errFewShards says that the shards that are up can't hold this many copies.
+// errFewShards says that the shards that are up can't hold so many copies.
 func errFewShards(replicas, up int) error {
 	if up == 1 {
 		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)
@@ -193,7 +200,8 @@ func errFewShards(replicas, up int) error {
 	return fmt.Errorf("%d copies of each value need as many store shards, %d are up: %w", replicas, up, ErrFewShards)
 }
 
-// Shards describes the known shards, in order of joining, and the version of the description.
+// Shards describes the known shards, in order of joining, and returns the version of the
+// description.
 func (m *Machine) Shards() ([]*taxonv1.Shard, uint64) {
 	out := make([]*taxonv1.Shard, 0, len(m.shards))
 	for _, s := range m.shards {
@@ -211,8 +219,8 @@ func (m *Machine) Stores() ([]*taxonv1.Shard, uint64) {
 	return shards, version
 }
 
-// JobShards describes the shards that a job's values lie on, in its order of placement,
-// and the number of copies of each value. No shards: the job has none pinned.
+// JobShards describes the shards that a job's values lie on, in order of placement, and returns the
+// number of copies of each value. A job in a store without shards has none.
 func (m *Machine) JobShards(id string) ([]*taxonv1.Shard, uint32, error) {
 	j, err := m.known(id)
 	if err != nil {
@@ -229,6 +237,7 @@ func (m *Machine) JobShards(id string) ([]*taxonv1.Shard, uint32, error) {
 	return out, max(j.Replicas, 1), nil
 }
 
+// message describes the shard as a message.
 func (s *shardState) message() *taxonv1.Shard {
 	state := taxonv1.MemberState_MEMBER_STATE_DOWN
 	if s.up {
@@ -239,8 +248,8 @@ func (s *shardState) message() *taxonv1.Shard {
 		Repairing: s.lastReport.Repairing}
 }
 
-// blocked names the shards that a job can't continue without: those that are away, if some values
-// have no copy elsewhere.
+// blocked lists the shards that are away if there are so many that some of the job's values have no
+// copy elsewhere. Otherwise it returns nil, and the job can continue.
 func (m *Machine) blocked(j *job) []string {
 	if away := m.away(j); len(away) >= int(max(j.Replicas, 1)) {
 		return away
@@ -248,8 +257,8 @@ func (m *Machine) blocked(j *job) []string {
 	return nil
 }
 
-// checkStores fails a running job whose shards have been away for Limits.MaxOutage, and at once
-// one whose shards were forgotten. It can be resumed when they are back with their folders.
+// checkStores fails a running job whose shards have been away for Limits.MaxOutage, and at once a
+// job whose shards were forgotten. The job can be resumed when they are back with their folders.
 func (m *Machine) checkStores(j *job) {
 	away := m.blocked(j)
 	if away == nil {
@@ -269,7 +278,7 @@ func (m *Machine) checkStores(j *job) {
 	}
 }
 
-// away names the pinned shards of a job that are not up.
+// away lists the shards of a job that are not up.
 func (m *Machine) away(j *job) []string {
 	var out []string
 	for _, id := range j.Shards {
@@ -281,7 +290,8 @@ func (m *Machine) away(j *job) []string {
 	return out
 }
 
-// copiesThere is how many copies each value of a job has at least, of those that it shall have.
+// copiesThere returns how many copies each value of a job has at least, and how many it should
+// have.
 func (m *Machine) copiesThere(j *job) (there, wanted uint32) {
 	wanted = max(j.Replicas, 1)
 	there = wanted

@@ -11,7 +11,8 @@ import (
 // snapshotVersion changes with the meaning of the fields below.
 const snapshotVersion = 2
 
-// machineSnapshot is the whole state of a machine, as JSON.
+// machineSnapshot is the whole state of a machine, as JSON. A worker or shard has the same fields
+// as its state, without those that are not journaled.
 type machineSnapshot struct {
 	Version                        int
 	Now                            Tick
@@ -22,6 +23,7 @@ type machineSnapshot struct {
 	Leases                         []leaseSnapshot
 }
 
+// workerSnapshot is the journaled state of a worker.
 type workerSnapshot struct {
 	ID, Name string
 	Slots    uint32
@@ -31,8 +33,10 @@ type workerSnapshot struct {
 	Draining bool   `json:",omitempty"`
 }
 
+// shardSnapshot is the journaled state of a shard.
 type shardSnapshot struct{ ID, Addr string }
 
+// jobSnapshot is the state of a job between two records.
 type jobSnapshot struct {
 	Job           json.RawMessage // jobState
 	Since         Tick
@@ -45,13 +49,15 @@ type jobSnapshot struct {
 	IdleSince     Tick `json:",omitempty"`
 	LastCommitted uint32
 	LastAttempts  []uint32
-	Tasks         []taskSnapshot `json:",omitempty"` // of the step under way; the rest of it follows from Job
-	Again         []uint32       `json:",omitempty"`
-	Log           jobLog
-	Recomputing   []recompute `json:"Remaking,omitempty"`
+	// Tasks are those of the current step. The rest of the step follows from Job.
+	Tasks []taskSnapshot `json:",omitempty"`
+	// Again is the queue of lost tasks.
+	Again       []uint32 `json:",omitempty"`
+	Log         jobLog
+	Recomputing []recompute `json:"Remaking,omitempty"`
 }
 
-// stage is the stage that the job was in.
+// stage returns the stage that the job was in.
 func (s *jobSnapshot) stage() stage {
 	switch {
 	case s.Closing:
@@ -66,34 +72,40 @@ func (s *jobSnapshot) stage() stage {
 	return stageTrain
 }
 
+// taskSnapshot is the state of a task. See task for its fields.
 type taskSnapshot struct {
-	State     taskState   `json:",omitempty"`
-	Attempt   uint32      `json:",omitempty"`
-	Committed uint32      `json:",omitempty"` // 0 of a done task: its last attempt
-	Away      uint32      `json:",omitempty"`
-	Late      bool        `json:"Cut,omitempty"`
-	Epoch     uint64      `json:",omitempty"`
-	Worker    string      `json:",omitempty"`
-	NotBefore Tick        `json:",omitempty"`
-	Losses    uint32      `json:",omitempty"`
-	Errors    uint32      `json:",omitempty"`
-	Sums      method.Sums `json:",omitempty"` // of a done task
-	CPU       float64     `json:",omitempty"`
+	State   taskState `json:",omitempty"`
+	Attempt uint32    `json:",omitempty"`
+	// Committed is zero in a done task whose last attempt counts.
+	Committed uint32 `json:",omitempty"`
+	Away      uint32 `json:",omitempty"`
+	Late      bool   `json:"Cut,omitempty"`
+	Epoch     uint64 `json:",omitempty"`
+	Worker    string `json:",omitempty"`
+	NotBefore Tick   `json:",omitempty"`
+	Losses    uint32 `json:",omitempty"`
+	Errors    uint32 `json:",omitempty"`
+	// Sums are set in a done task alone.
+	Sums method.Sums `json:",omitempty"`
+	CPU  float64     `json:",omitempty"`
 }
 
+// leaseSnapshot is a live lease.
 type leaseSnapshot struct {
-	Job     string
-	Attempt uint32 `json:",omitempty"` // 0: the task's last
-	Step    uint32 `json:",omitempty"` // 0: the one under way
+	Job string
+	// Attempt is zero for the last attempt of the task, and Step for the current step.
+	Attempt uint32 `json:",omitempty"`
+	Step    uint32 `json:",omitempty"`
 	Task    uint32
 	Epoch   uint64
-	Batch   uint64 `json:",omitempty"` // 0: Epoch
-	Worker  string
+	// Batch is zero if it equals Epoch.
+	Batch  uint64 `json:",omitempty"`
+	Worker string
 }
 
-// Snapshot serialises the machine. Volatile state (the last signs of life, the times of tasks) is
-// left out: it affects the order of work, and never the results. A job that can't be written fails,
-// in the machine as in the snapshot, and the others go on.
+// Snapshot serialises the machine. It leaves out volatile state (the last signs of life, the times
+// of tasks), which affects the order of work and never the results. A job that can't be written
+// fails, both in the machine and in the snapshot, and the others continue.
 func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
@@ -121,11 +133,13 @@ func (m *Machine) Snapshot() []byte {
 	}
 	out, err := json.Marshal(&s)
 	if err != nil {
-		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err)) // jobs are text by now, and nothing else has floats
+		// Jobs are serialised already, and nothing else has floats.
+		panic(fmt.Sprintf("coordinator: the machine can't be serialised: %v", err))
 	}
 	return out
 }
 
+// snapshot returns the state of a job. It fails if a number in it is not finite.
 func (j *job) snapshot() (jobSnapshot, error) {
 	if j.foreign != nil {
 		return *j.foreign, nil
@@ -154,7 +168,8 @@ func (j *job) snapshot() (jobSnapshot, error) {
 	return s, nil
 }
 
-// LoadSnapshot gives a new machine the state of a Snapshot.
+// LoadSnapshot gives a new machine the state of a Snapshot. A job that can't be read fails alone;
+// an error means that the whole snapshot is unusable.
 func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	var s machineSnapshot
 	if err := json.Unmarshal(snapshot, &s); err != nil {
@@ -205,7 +220,7 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 	return nil
 }
 
-// restoreLease makes a lease from a snapshot.
+// restoreLease adds a lease from a snapshot.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
 	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
 	if l.step == 0 {
@@ -247,6 +262,7 @@ func (m *Machine) checkRestored(j *job) error {
 	return nil
 }
 
+// restoreJob rebuilds a job from a snapshot.
 func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	j, err := reviveJob(s.Job)
 	if err != nil {
@@ -297,8 +313,9 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	return j, nil
 }
 
-// Recover completes a rebuild from snapshot and records. The time without a coordinator does not
-// count for anybody. Actions that may not have been executed are returned again.
+// Recover completes the rebuilding from snapshot and records. Time without a coordinator does not
+// count: not as training time, not as silence. It returns again all actions that may not have been
+// executed.
 func (m *Machine) Recover(now Tick) []Action {
 	m.out = nil
 	last := m.now

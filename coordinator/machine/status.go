@@ -11,7 +11,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Status describes a job at a time; trace records up to sweep `after` are left out.
+// Status describes a job at a time. It leaves out the trace records up to the sweep after.
 func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus, error) {
 	j, err := m.known(id)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 // PhaseDigest is the phase of a job whose weights are complete and are being digested.
 const PhaseDigest = "digest"
 
-// phase is what a job is doing.
+// phase returns what a job is doing, in one word.
 func (j *job) phase() string {
 	switch {
 	case j.stage == stageSave:
@@ -74,7 +74,7 @@ func (j *job) phase() string {
 	return "end"
 }
 
-// waitsFor says what a running job waits for. "": nothing.
+// waitsFor says what a running job waits for. It is empty if the job does not wait.
 func (m *Machine) waitsFor(j *job) string {
 	if j.stage == stageDigest && m.blocked(j) != nil {
 		return "the digest of its weights, for which store shards are away: " + strings.Join(m.blocked(j), ", ")
@@ -99,6 +99,7 @@ func (m *Machine) waitsFor(j *job) string {
 	return "a worker: none is up"
 }
 
+// counts returns the numbers of tasks of the current step.
 func (j *job) counts() *taxonv1.TaskCounts {
 	c := &taxonv1.TaskCounts{Retried: j.Retried}
 	if s := j.step; s != nil {
@@ -108,7 +109,7 @@ func (j *job) counts() *taxonv1.TaskCounts {
 	return c
 }
 
-// certificateMessage is a certificate as a message; nil: there is none.
+// certificateMessage returns a certificate as a message, or nil for nil.
 func certificateMessage(c *method.Certificate) *taxonv1.Certificate {
 	switch {
 	case c == nil:
@@ -119,6 +120,7 @@ func certificateMessage(c *method.Certificate) *taxonv1.Certificate {
 	return &taxonv1.Certificate{Objective: c.Objective, Dual: c.Dual, Gap: c.Gap, Kind: cmp.Or(c.Kind, method.Gap)}
 }
 
+// message returns the trace record as a message.
 func (r *traceRecord) message() *taxonv1.SweepRecord {
 	s := &taxonv1.SweepRecord{Sweep: r.Sweep, Phase: r.Phase, Seconds: r.Seconds}
 	s.Certificate = certificateMessage(r.Certificate)
@@ -128,8 +130,8 @@ func (r *traceRecord) message() *taxonv1.SweepRecord {
 // maxGone bounds the workers that are remembered after they left or were lost.
 const maxGone = 64
 
-// Describe is what workers and exports need of a job: specification, plan, and the shards that
-// its values lie on.
+// Describe returns what workers and exports need of a job: its specification, its plan, and the
+// shards that its values lie on.
 func (m *Machine) Describe(id string) (*taxonv1.JobResult, error) {
 	shards, replicas, err := m.JobShards(id)
 	if err != nil {
@@ -139,8 +141,8 @@ func (m *Machine) Describe(id string) (*taxonv1.JobResult, error) {
 	return &taxonv1.JobResult{Spec: j.spec, Plan: j.message(), Shards: shards, Replicas: replicas}, nil
 }
 
-// State is the state of a job as a checkpoint would hold it now, and the steps whose values its
-// next step would read.
+// State returns the state of a job as a checkpoint would hold it now, and the steps whose values
+// its next step would read.
 func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
 	j, err := m.known(id)
 	if err != nil {
@@ -156,7 +158,7 @@ func (m *Machine) State(id string) (state []byte, steps []uint32, err error) {
 	return state, j.Values.latest(), err
 }
 
-// Jobs lists all jobs in order of submission.
+// Jobs describes all jobs in order of submission.
 func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	now = max(now, m.now)
 	out := make([]*taxonv1.JobInfo, 0, len(m.jobs))
@@ -181,7 +183,8 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	return out
 }
 
-// queuePosition counts from 1 for the job that starts next; 0: not queued.
+// queuePosition returns the job's place in the queue. It is 1 for the job that starts next, and 0
+// for a job that is not queued.
 func (m *Machine) queuePosition(j *job) uint32 {
 	if j.State != taxonv1.JobState_JOB_STATE_QUEUED {
 		return 0
@@ -198,18 +201,19 @@ func (m *Machine) queuePosition(j *job) uint32 {
 	return n
 }
 
-// resumable says whether a job that was cancelled, or failed, or whose weights are lost, can go on.
+// resumable reports whether a job that was cancelled, that failed, or whose weights are lost can
+// continue.
 func (j *job) resumable() bool {
 	stopped := j.State == taxonv1.JobState_JOB_STATE_CANCELLED || j.State == taxonv1.JobState_JOB_STATE_FAILED
 	return (stopped || j.State == taxonv1.JobState_JOB_STATE_DONE && j.Lost) && !j.Dropped && j.foreign == nil
 }
 
-// exportable says whether a job's final weights are in the store.
+// exportable reports whether a job's final weights are in the store.
 func (j *job) exportable() bool {
 	return j.State == taxonv1.JobState_JOB_STATE_DONE && j.FinalStep > 0 && !j.Dropped && !j.Lost
 }
 
-// Workers lists the workers that left last, and then the registered ones in order of
+// Workers describes the workers that left last, and then the registered ones in order of
 // registration.
 func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	running := map[string]uint32{} // batches
@@ -231,6 +235,7 @@ func (m *Machine) Workers() []*taxonv1.WorkerInfo {
 	return out
 }
 
+// info describes the worker as a message.
 func (w *workerState) info() *taxonv1.WorkerInfo {
 	state := taxonv1.MemberState_MEMBER_STATE_UP
 	if w.draining {
@@ -240,7 +245,7 @@ func (w *workerState) info() *taxonv1.WorkerInfo {
 		SeenUnixMs: w.seen.Milliseconds(), MemoryBytes: w.memory, Cores: w.cores, TasksDone: w.done, Version: w.version}
 }
 
-// noteGone remembers a worker that went.
+// noteGone remembers a worker that has left or was lost.
 func (m *Machine) noteGone(w *workerState, silent bool) {
 	i := w.info()
 	i.State = taxonv1.MemberState_MEMBER_STATE_LEFT
@@ -254,8 +259,8 @@ func (m *Machine) noteGone(w *workerState, silent bool) {
 	}
 }
 
-// namedWorker finds a worker by its name, if only one worker has that name, and otherwise by id.
-// Where workers are named w1, w2, ... names and ids are easily confused.
+// namedWorker finds a worker by its name, if only one worker has that name, and otherwise by its
+// id. The name comes first because names such as w1 and w2 are easily confused with ids.
 func (m *Machine) namedWorker(id string) (*workerState, error) {
 	var found *workerState
 	for _, w := range m.workers {

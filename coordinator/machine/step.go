@@ -12,54 +12,77 @@ import (
 type taskState uint8
 
 const (
-	taskWaiting   taskState = iota // no live attempt; may be granted from notBefore on
-	taskRunning                    // one attempt holds a lease, or two: see speculate
-	taskDone                       // one attempt is committed; nothing changes any more
-	taskAbandoned                  // the time was up before a worker had it: it is left out
+	// taskWaiting means that no attempt is live; the task may be granted from notBefore on.
+	taskWaiting taskState = iota
+	// taskRunning means that one attempt holds a lease, or two if the first straggles (see speculate).
+	taskRunning
+	// taskDone means that one attempt is committed, and nothing changes any more.
+	taskDone
+	// taskAbandoned means that the job's time was up before a worker had the task, and it is left out.
+	taskAbandoned
 )
 
-// task is one task of the step under way.
+// task is one task of the current step.
 type task struct {
-	state     taskState
-	attempt   uint32 // number of attempts handed out
-	committed uint32 // the attempt that counts; 0: none yet
-	epoch     uint64 // fencing epoch of that attempt, or of the last one handed out
-	worker    string // that ran it
-	live      uint32 // attempts that hold a lease
-	notBefore Tick   // back-off after a loss
-	losses    uint32 // attempts that vanished
-	away      uint32 // attempts that could not reach the store
-	errors    uint32 // attempts that reported an error which need not come again
-	late      bool   // it only prices: the time was up before a worker had it
-	sums      method.Sums
-	cpu       float64
+	state taskState
+	// attempt is the number of attempts granted so far.
+	attempt uint32
+	// committed is the number of the attempt that counts. It is zero while there is none.
+	committed uint32
+	// epoch is the fencing epoch of that attempt or, before, of the one granted last; worker is the
+	// id of its worker.
+	epoch  uint64
+	worker string // that ran it
+	// live is the number of attempts that hold a lease.
+	live uint32
+	// notBefore is the end of the back-off after a loss.
+	notBefore Tick
+	// losses, away and errors count the attempts that vanished, that could not reach the store, and
+	// that reported a possibly transient error.
+	losses uint32
+	away   uint32 // attempts that could not reach the store
+	errors uint32 // attempts that reported an error which need not come again
+	// late says that the time was up before a worker had the task, so that it runs with Tasks.Late
+	// in place of its parameters.
+	late bool
+	sums method.Sums
+	cpu  float64
 }
 
-// step is the step under way of a job.
+// step is the current step of a job.
 type step struct {
 	method.Step
-	number    uint32
-	parts     []part // of Step.Tasks, one after the other
-	from      values // what its tasks read
-	tasks     []task
+	number uint32
+	// parts are the tasks of Step.Tasks, one part after the other.
+	parts []part
+	// from holds the places of the values that the tasks read.
+	from  values
+	tasks []task
+	// done counts the tasks that are done or abandoned, abandoned only the latter, and live those
+	// that are running.
 	done      int
 	live      int // tasks that are running
 	abandoned int // of those done: taskAbandoned
 	queue     queue
-	cost      []float64 // of each task, in units of its part; 0: not known
+	// cost is the cost of each task in units of its part. Zero means unknown.
+	cost []float64
 }
 
-// part is what the tasks of one of Step.Tasks have in common.
+// part is what the tasks of one entry of Step.Tasks have in common.
 type part struct {
 	*method.Tasks
-	begin  uint32           // its first task
-	inputs []*taxonv1.Input // by Reads; nil where each task has its own
-	timed  bool             // cost is the CPU seconds of the last time
-	pace   pace
+	// begin is the number of its first task.
+	begin uint32
+	// inputs are the inputs by Reads that are the same for all tasks. An entry is nil if each task
+	// has its own.
+	inputs []*taxonv1.Input
+	// timed says that cost holds the CPU seconds of the items' last tasks.
+	timed bool
+	pace  pace
 }
 
-// newStep lays out the tasks of a step, part by part in the order of their items. They read what
-// was committed before the step.
+// newStep lays out the tasks of a step, part by part in the order of their items, and queues them.
+// The tasks read what was committed before the step.
 func (m *Machine) newStep(j *job, next method.Step) *step {
 	s := layOut(next, j.StepNo, j.Values)
 	s.cost = s.costs(j)
@@ -68,7 +91,7 @@ func (m *Machine) newStep(j *job, next method.Step) *step {
 	return s
 }
 
-// layOut is a step that reads the values given. It has no queue.
+// layOut returns a step that reads the values given. The step has no queue.
 func layOut(next method.Step, number uint32, from values) *step {
 	s := &step{Step: next, number: number, from: values{}}
 	tasks := uint32(0)
@@ -88,7 +111,7 @@ func layOut(next method.Step, number uint32, from values) *step {
 	return s
 }
 
-// part is the part of a task, and the item that the task is about.
+// part returns the part that a task belongs to, and the item that the task is about.
 func (s *step) part(task uint32) (p *part, item uint32) {
 	k := len(s.parts) - 1
 	for task < s.parts[k].begin {
@@ -98,8 +121,8 @@ func (s *step) part(task uint32) (p *part, item uint32) {
 	return p, p.First + task - p.begin
 }
 
-// costs estimates the cost of each task: the seconds of its item's last task, if all items of the
-// list have been measured; otherwise the plan's figures, or 0 if it has none.
+// costs estimates the cost of each task. If all items of a list have been measured it is the CPU
+// seconds of the item's last task, otherwise the plan's figure, or 0 if the plan has none.
 func (s *step) costs(j *job) []float64 {
 	out := make([]float64, 0, len(s.tasks))
 	for k := range s.parts {
@@ -117,10 +140,10 @@ func (s *step) costs(j *job) []float64 {
 	return out
 }
 
-// homes is the worker that each task is meant for, by its place in the list; -1: none. Workers
-// share out the items of a part in runs of the plan's order, by their slots and the tasks' costs.
-// So a worker needs few of the values that neighbours have in common. Long tasks do not fit into
-// shares: they stay with the worker that ran the item last.
+// homes returns for each task the index of the worker that the task is meant for, or -1 for any
+// worker. Workers take consecutive items of a part in the plan's order, in proportion to their
+// slots and the tasks' costs, so that each needs few of the values that neighbouring items share.
+// Long tasks do not fit into such shares: they stay with the worker that ran the item last.
 func (s *step) homes(j *job, workers []*workerState, long float64) []int {
 	slots, of := 0.0, map[string]int{}
 	for k, w := range workers {
@@ -157,7 +180,7 @@ func (s *step) homes(j *job, workers []*workerState, long float64) []int {
 	return out
 }
 
-// lease writes the lease of a task's last attempt.
+// lease returns the lease of a task's last attempt.
 func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	t := &s.tasks[n]
 	p, item := s.part(n)
@@ -179,7 +202,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	return l
 }
 
-// place is where the committed attempt of a task wrote.
+// place returns where the committed attempt of a task wrote.
 func (s *step) place(n uint32) taxonv1.Place {
 	if planted("read the last attempt") {
 		return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].attempt}
@@ -187,22 +210,29 @@ func (s *step) place(n uint32) taxonv1.Place {
 	return taxonv1.Place{Step: s.number, Task: n, Attempt: s.tasks[n].committed}
 }
 
-// queue orders the tasks of a step for a worker that asks. First come tasks that were lost, then
-// those that are meant for no worker, for this one, and for those after it. Each list is in
+// queue orders the tasks of a step for a worker that asks. Lost tasks are first, then those that
+// are meant for no worker, for this worker, and for the workers after it. Each list is in
 // newQueue's order. It may hold tasks that are no longer waiting; they are skipped.
 type queue struct {
-	again []uint32       // tasks that were lost, in that order
-	free  []uint32       // meant for no worker
-	lists [][]uint32     // by the worker that they are meant for
+	// again are the lost tasks, in the order of their losses.
+	again []uint32
+	// free are the tasks that are meant for no worker.
+	free []uint32
+	// lists are the tasks by the worker that they are meant for, and of maps a worker's id to its
+	// list.
+	lists [][]uint32
 	of    map[string]int // a worker's list
 }
 
 const (
-	longShare      = 4 // a task of more than this part of a slot's share of a step is long
-	fillersPerSlot = 4 // tasks a slot that fill the step's end
+	// longShare defines a long task: its cost is above 1/longShare of a slot's share of the step.
+	longShare = 4
+	// fillersPerSlot is the number of short tasks per slot that are kept for the end of a step, to
+	// even out when the slots finish.
+	fillersPerSlot = 4
 )
 
-// longFrom is the cost above which a task is long.
+// longFrom returns the cost above which a task is long.
 func longFrom(cost []float64, slots int) float64 {
 	total := 0.0
 	for _, c := range cost {
@@ -211,7 +241,7 @@ func longFrom(cost []float64, slots int) float64 {
 	return total / float64(longShare*max(slots, 1))
 }
 
-// newQueue gives each task to the list of its home. The last list is of those that have none.
+// newQueue adds each task to the list of its home. Tasks without a home are free.
 func newQueue(cost []float64, long float64, homes []int, workers []*workerState) queue {
 	q := queue{lists: make([][]uint32, len(workers)), of: map[string]int{}}
 	for t, w := range homes {
@@ -233,11 +263,10 @@ func newQueue(cost []float64, long float64, homes []int, workers []*workerState)
 	return q
 }
 
-// arrange orders the tasks of so many of all slots so that these finish a step at about the same
-// time. Tasks that are long compared with a slot's share of the step come first, longest first.
-// The shortest few per slot come last, longest first. The others, mostly nearly all, keep the
-// plan's order: neighbours in the plan share ancestors, whose vectors a worker need not lay out
-// again.
+// arrange orders tasks so that the given number of slots, out of all, finish a step at about the
+// same time. Long tasks come first, longest first. The shortest few per slot come last, longest
+// first. The others, usually nearly all, keep the plan's order, because neighbours in the plan
+// share ancestors whose vectors a worker then need not lay out again.
 func arrange(tasks []uint32, cost []float64, long float64, slots, all int) {
 	short := -1.0
 	if last := fillersPerSlot * slots; all > 1 && last < len(tasks) {
@@ -257,13 +286,13 @@ func arrange(tasks []uint32, cost []float64, long float64, slots, all int) {
 	slices.SortStableFunc(tasks, func(a, b uint32) int { return cmp.Compare(level(b), level(a)) })
 }
 
-// fresh says whether a task was never granted.
+// fresh reports whether a task was never granted.
 func (s *step) fresh(t uint32) bool {
 	return s.tasks[t].state == taskWaiting && s.tasks[t].attempt == 0
 }
 
 // pop takes the next task for a worker. fresh recognises a task that was never granted, and due a
-// lost one that may be granted again. Amortised O(1) plus the tasks in back-off.
+// lost one that may be granted again. It takes amortised O(1) plus the number of tasks in back-off.
 func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) {
 	for i, t := range q.again {
 		if due(t) {
@@ -274,7 +303,7 @@ func (q *queue) pop(worker string, fresh, due func(uint32) bool) (uint32, bool) 
 	return q.popFresh(worker, fresh)
 }
 
-// popFresh is pop but for those that came back.
+// popFresh is pop without the lost tasks.
 func (q *queue) popFresh(worker string, fresh func(uint32) bool) (uint32, bool) {
 	if t, ok := popFrom(&q.free, fresh); ok {
 		return t, true
@@ -299,8 +328,8 @@ func popFrom(list *[]uint32, fresh func(uint32) bool) (uint32, bool) {
 	return 0, false
 }
 
-// mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection whose
-// output bits each depend on all input bits.
+// mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection whose output bits each
+// depend on all input bits.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -308,7 +337,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// listSeed is the seed of the items of a list.
+// listSeed returns the seed of the items of a list.
 func listSeed(job uint64, list int) uint64 {
 	switch list {
 	case 0:
@@ -319,21 +348,23 @@ func listSeed(job uint64, list int) uint64 {
 	return mix(job + uint64(list))
 }
 
-// taskSeed is the seed of a task on an item in a sweep. Neither step nor attempt enters: a task
-// that runs again draws the same numbers, whoever runs it and whenever.
+// taskSeed returns the seed of a task on an item in a sweep. Neither step nor attempt enters: a
+// task that runs again draws the same numbers, on whichever worker.
 func taskSeed(job uint64, item, sweep uint32) uint64 {
 	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))
 }
 
 // Lookahead describes a job's current step and the step after it.
 type Lookahead struct {
-	Step    uint32 // number of the current step; 0: there is none
-	Waiting int    // its tasks that no worker has
-	Running int    // its tasks that a worker has
+	// Step is the number of the current step. It is zero if there is none.
+	Step uint32
+	// Waiting and Running are the numbers of its tasks that no worker has and that a worker has.
+	Waiting int
+	Running int // its tasks that a worker has
 	// Next are the leases of the step after it, if its parameters do not depend on the current
 	// step. They assume that each task is committed under its present attempt, and have no epoch.
 	Next []*taxonv1.Lease
-	// Again: the next step may run a second time, from the same values.
+	// Again says that the next step may run a second time, from the same values.
 	Again bool
 }
 
@@ -401,13 +432,13 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 	}
 }
 
-// betterShare: an earlier gap is worth mentioning if it is below this share of the last one.
-// Certificates go up and down a little.
+// betterShare is how much smaller an earlier gap must be to be worth mentioning. Certificates
+// fluctuate a little.
 const betterShare = 0.9
 
-// betterSweep is the sweep with the least gap of a job whose time was up, if the final weights
-// have a larger one. nil: there is none. The shortened sweep has moved the weights, and the
-// sweeps that would have followed are missing.
+// betterSweep returns the sweep with the least gap of a job whose time was up, if its final weights
+// have a larger gap, and otherwise nil. The shortened sweep has moved the weights, and the sweeps
+// that would have made up for that are missing.
 func (j *job) betterSweep() *traceRecord {
 	p := j.progress()
 	if j.stoppedBy() != method.StoppedByMaxTime || p.Certificate == nil {

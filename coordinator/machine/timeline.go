@@ -2,43 +2,48 @@ package machine
 
 import taxonv1 "taxon/proto/taxon/v1"
 
-// Bounds of what is remembered of the workers' past: so many spans of all workers together, and
-// of one at least and at most so many.
+// These bound the spans that are remembered: of all workers together, and of one worker.
 const (
-	keptSpans = 65536
-	minSpans  = 4
-	maxSpans  = 256
+	keptSpans = 65536 // of all workers
+	minSpans  = 4     // of one worker, at least
+	maxSpans  = 256   // of one worker, at most
 )
 
-// timeline remembers what each worker ran last. It is not journaled: a restarted coordinator has
-// what its journal's records tell.
+// timeline remembers what each worker ran last. It is not journaled: a restarted coordinator knows
+// what the records of its journal say.
 type timeline struct {
-	workers map[string][]*span // by id, oldest first
-	live    map[uint64]*span   // by batch
+	// workers holds the spans by worker id, oldest first.
+	workers map[string][]*span
+	// live holds by batch the spans that have not ended.
+	live map[uint64]*span
 }
 
 // span is the time of a batch on a worker.
 type span struct {
-	job, phase   string
-	sweep, step  uint32
-	task, tasks  uint32 // the first one, and how many
-	under        uint32 // how many of them run
+	job, phase  string
+	sweep, step uint32
+	// task is the first task of the batch, and tasks how many it has.
+	task, tasks uint32
+	// under counts the tasks that still run.
+	under        uint32
 	begun, ended Tick
 	result       string
 }
 
 // How an attempt ended.
 const (
+	// resultDone and resultRevoked are results of an attempt. A revoked one no longer counts,
+	// because another attempt was first or the job has ended.
 	resultDone    = "done"
-	resultRevoked = "revoked" // it counts no more: another attempt was first, or the job has ended
+	resultRevoked = "revoked"
 )
 
-// result is a loss as a timeline has it.
+// result returns the loss as a timeline has it.
 func (l loss) result() string {
 	return [...]string{lossReturned: "returned", lossExpired: "lost", lossError: "failed", lossValue: "missing", lossAway: "away"}[l]
 }
 
-// begin notes a lease that is handed out.
+// begin records a lease that is granted.
 func (t *timeline) begin(l *lease, workers int) {
 	if s := t.live[l.batch]; s != nil {
 		s.tasks, s.under = s.tasks+1, s.under+1
@@ -56,13 +61,13 @@ func (t *timeline) begin(l *lease, workers int) {
 	t.live[l.batch] = s
 	list := append(t.workers[l.worker], s)
 	if most := min(max(keptSpans/max(workers, 1), minSpans), maxSpans); len(list) > most {
-		clear(list[:len(list)-most]) // the array behind it is kept until append makes another one
+		clear(list[:len(list)-most]) // append keeps the array, and so what it points to
 		list = list[len(list)-most:]
 	}
 	t.workers[l.worker] = list
 }
 
-// end notes the end of a lease. A span's result is the first one that is not done.
+// end records the end of a lease. A span's result is the first one that is not done.
 func (t *timeline) end(l *lease, result string, at Tick) {
 	s := t.live[l.batch]
 	if s == nil {
@@ -77,7 +82,8 @@ func (t *timeline) end(l *lease, result string, at Tick) {
 	}
 }
 
-// Timeline tells what the workers run and ran last: each its part of so many spans; 0: all kept.
+// Timeline describes what the workers run and ran last. A positive most bounds the spans of all
+// workers together, roughly; zero returns all that are kept.
 func (m *Machine) Timeline(now Tick, most int) *taxonv1.TimelineResult {
 	out := &taxonv1.TimelineResult{NowUnixMs: max(now, m.now).Milliseconds()}
 	workers := m.Workers()

@@ -7,12 +7,14 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Digest names the final weights of a job.
+// Digest identifies the final weights of a job.
 type Digest struct {
+	// WeightsSHA256 is the hexadecimal SHA-256 of the weights.
 	WeightsSHA256 string
 }
 
-// trained ends a job whose steps are all done, or first has its weights digested.
+// trained ends a job whose steps are all done. With Limits.Digests it first asks for the digest of
+// the weights.
 func (m *Machine) trained(j *job, at Tick) {
 	if !m.limits.Digests {
 		m.endJob(j, taxonv1.JobState_JOB_STATE_DONE, at)
@@ -24,7 +26,7 @@ func (m *Machine) trained(j *job, at Tick) {
 	m.out = append(m.out, DigestWeights{Job: j.ID})
 }
 
-// digested ends a job whose weights have a digest. If they can't be read they are lost.
+// digested ends a job whose weights have a digest. Weights that can't be read are lost.
 func (m *Machine) digested(e Digested) error {
 	j := m.find(e.Job)
 	switch {
@@ -41,6 +43,7 @@ func (m *Machine) digested(e Digested) error {
 	return nil
 }
 
+// applyDigested stores the digest and ends the job, if it has not ended yet.
 func (m *Machine) applyDigested(j *job, r *Record) {
 	j.Digest = r.Digest
 	if !j.ended() {
@@ -55,12 +58,14 @@ func (m *Machine) applyDigested(j *job, r *Record) {
 // noticed, the job's status says so, and the job can be resumed: it continues from its last
 // checkpoint, or from its beginning, to the same bytes.
 
+// weightsLost records that the store has lost the weights of a finished job.
 func (m *Machine) weightsLost(e WeightsLost) {
 	if j := m.find(e.Job); j != nil && j.exportable() {
 		m.decide(Record{Kind: recordWeights, Job: j.ID, Reason: clip(e.Reason, maxLineBytes)})
 	}
 }
 
+// applyWeights marks the weights of a finished job as lost.
 func (m *Machine) applyWeights(j *job, r *Record) {
 	j.Lost = true
 	j.Error = fmt.Sprintf("its weights are lost: `taxon resume %s` makes them again, from its last snapshot if there is one: %s", j.ID, r.Reason)
@@ -68,8 +73,8 @@ func (m *Machine) applyWeights(j *job, r *Record) {
 	m.out = append(m.out, Changed{})
 }
 
-// startSteps lays out the first step of a starting job. If its weights were lost, it first
-// returns to its last checkpoint.
+// startSteps lays out the first step of a starting job. If its weights were lost, it first returns
+// to its last checkpoint.
 func (m *Machine) startSteps(j *job, at Tick) {
 	if !j.Lost {
 		m.openStep(j, at)

@@ -11,7 +11,7 @@ import (
 
 // Estimate is what a plan takes, in bytes and seconds. It is rough, and rather too large than too
 // small. Every figure and refusal that is about memory or time follows from it, here and in
-// package planinfo.
+// package estimate.
 type Estimate struct {
 	Data         uint64 // the instances, as each worker maps them (DataBytes)
 	WorkerShared uint64 // of a worker, whatever its slots, without the data: the tree, the internals

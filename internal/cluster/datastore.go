@@ -124,7 +124,7 @@ func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies 
 	g.SetLimit(batchParts)
 	for _, v := range values {
 		g.Go(func() error {
-			return retry.Retry(ctx, d.Patience, func() error { return d.put(ctx, v, copies) }, store.Passing)
+			return retry.Retry(ctx, d.Patience, func() error { return d.put(ctx, v, copies) }, store.IsTransient)
 		})
 	}
 	return g.Wait()
@@ -148,7 +148,7 @@ func (d *DataStore) put(ctx context.Context, v store.Value, copies int) error {
 		switch err := c.Put(ctx, []store.Value{v}); {
 		case err == nil:
 			done++
-		case store.Passing(err):
+		case store.IsTransient(err):
 			errs = append(errs, err)
 		default:
 			return err

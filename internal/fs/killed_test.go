@@ -34,7 +34,7 @@ const killedStatus = 137
 func trainIn(dir string, force bool) error {
 	o := train.Options{Data: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "deep", "deeper", "m"), Stores: 1, Store: "memory", Cutoff: "fit", Force: force,
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-lr"}}
-	_, err := train.Run(context.Background(), &o, progress.Silent{})
+	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	return err
 }
 

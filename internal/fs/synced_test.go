@@ -31,7 +31,7 @@ func TestSyncedChild(t *testing.T) {
 		if strings.HasSuffix(out, "/") {
 			o.Out += "/"
 		}
-		if _, err := export.Run(t.Context(), o, progress.Silent{}); err != nil {
+		if _, err := export.Run(t.Context(), o, progress.Discard{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -34,9 +36,15 @@ type Model struct {
 	rest    []shard.Record  // node -> what follows the vector in its record; nil: nothing does
 	packed  []*shard.Packed // of a pruned model, by columns
 	unpack  sync.Once
-	derived sync.Map // see Derive
-	terms   []string // of a table's numbers, by index
-	release []func() error
+	derived sync.Map  // see Derive
+	terms   []string  // of a table's numbers, by index
+	mapped  []mapping // by the manifest's files
+}
+
+// mapping is a mapped file, which stays open so that its size can be looked at. The zero value is none.
+type mapping struct {
+	file  *os.File
+	bytes []byte
 }
 
 // openParallel bounds how many files are verified at once. Hashing is fast, so a few keep a disk
@@ -51,7 +59,7 @@ func openLocal(dir string) (*Model, error) {
 	}
 	m := &Model{Dir: dir, Manifest: *manifest}
 	m.Options, m.Form, m.Data = manifest.Options, manifest.Form, manifest.Data
-	if err := m.load(); err != nil {
+	if err := cmp.Or(m.load(), m.Whole()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -133,12 +141,13 @@ func missingManifest(dir string, err error) error {
 func (m *Model) load() error {
 	files := m.Manifest.Files
 	data := make([][]byte, len(files))
-	m.release = make([]func() error, len(files))
+	m.mapped = make([]mapping, len(files))
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	for i, f := range files {
 		g.Go(fs.Guarded(func() (err error) {
-			data[i], m.release[i], err = m.verify(f)
+			m.mapped[i], err = m.verify(f)
+			data[i] = m.mapped[i].bytes
 			return err
 		}))
 	}
@@ -164,23 +173,42 @@ func (m *Model) load() error {
 }
 
 // verify maps one file and compares it with the manifest.
-func (m *Model) verify(f File) ([]byte, func() error, error) {
+func (m *Model) verify(f File) (mapping, error) {
 	name := filepath.Join(m.Dir, f.Name)
-	b, release, err := mapFile(name)
+	in, err := mapFile(name)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return nil, nil, &fs.InputError{Path: name, Msg: "missing, though the manifest lists it: the model is not whole"}
+		return in, &fs.InputError{Path: name, Msg: "missing, though the manifest lists it: the model is not whole"}
 	}
 	if err != nil {
-		return nil, nil, fs.Explain(name, err)
+		return in, fs.Explain(name, err)
 	}
-	if int64(len(b)) != f.Bytes {
-		return nil, release, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", len(b), f.Bytes)}
+	if n := len(in.bytes); int64(n) != f.Bytes {
+		return in, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", n, f.Bytes)}
 	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(in.bytes)
 	if hex.EncodeToString(sum[:]) != f.SHA256 {
-		return nil, release, &fs.InputError{Path: name, Msg: "SHA-256 does not match the manifest: the file is damaged"}
+		return in, &fs.InputError{Path: name, Msg: "SHA-256 does not match the manifest: the file is damaged"}
 	}
-	return b, release, nil
+	return in, nil
+}
+
+// Whole is an error if a file of the model got shorter since it was opened. What is missing within a
+// page that is left reads as zeros, without a fault: what was read before the call is as it was trained
+// only if there is no error.
+func (m *Model) Whole() error {
+	for _, in := range m.mapped {
+		if in.file == nil {
+			continue
+		}
+		st, err := in.file.Stat()
+		if err != nil {
+			return fs.Explain(in.file.Name(), err)
+		}
+		if st.Size() < int64(len(in.bytes)) {
+			return fmt.Errorf("%s: %w", in.file.Name(), fs.ErrFault)
+		}
+	}
+	return nil
 }
 
 func (m *Model) parseTable(f File, b []byte) (err error) {
@@ -285,12 +313,12 @@ func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 // Close unmaps the weights. No vector, predictor or walk of m may be used after it.
 func (m *Model) Close() error {
 	var errs []error
-	for _, f := range m.release {
-		if f != nil {
-			errs = append(errs, f())
+	for _, in := range m.mapped {
+		if in.file != nil {
+			errs = append(errs, sparse.Unmap(in.bytes), in.file.Close())
 		}
 	}
-	m.release, m.records, m.rest, m.packed = nil, nil, nil, nil
+	m.mapped, m.records, m.rest, m.packed = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -339,22 +367,17 @@ func ReadTrace(dir string) ([]TraceRow, error) {
 	return parseTrace(name, b)
 }
 
-// mapFile maps a whole file read-only; release unmaps it.
-func mapFile(name string) (b []byte, release func() error, err error) {
-	f, err := fs.OpenRegular(name)
+// mapFile maps a whole file read-only. What is no regular file has no bytes.
+func mapFile(name string) (in mapping, err error) {
+	if in.file, err = fs.OpenRegular(name); err != nil {
+		return mapping{}, err
+	}
+	st, err := in.file.Stat()
+	if err == nil && st.Mode().IsRegular() {
+		in.bytes, err = sparse.Map(in.file, int(st.Size()))
+	}
 	if err != nil {
-		return nil, nil, err
+		return mapping{}, errors.Join(err, in.file.Close())
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, func() error { return nil }, nil
-	}
-	if b, err = sparse.Map(f, int(st.Size())); err != nil {
-		return nil, nil, err
-	}
-	return b, func() error { return sparse.Unmap(b) }, nil
+	return in, nil
 }

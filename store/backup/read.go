@@ -119,7 +119,7 @@ func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, [
 		batch, bytes = nil, 0
 		return err
 	}
-	err = store.ReadSnapshot(ctx, sum, store.Limits{}, func(v store.Summed) error {
+	err = store.ReadSnapshot(ctx, sum, store.Limits{}, func(v store.Checksummed) error {
 		if v.Key.Job != s.Job {
 			return fmt.Errorf("%w: it holds a value of job %q", store.ErrSnapshot, v.Key.Job)
 		}

@@ -10,9 +10,6 @@
 // step. When too many wait they go to Badger. After a crash, heads that waited are found by
 // reading the ends of the segments. A step is dropped by removing its files.
 //
-// An earlier version kept the data in Badger, too. Its shards can be opened, and their values
-// read until they are dropped.
-//
 // How Badger is configured, and why:
 //
 //   - memory tables are small and caches off, as the defaults take gigabytes;

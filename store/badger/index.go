@@ -69,7 +69,7 @@ func (s *Store) index(st *step) error {
 			}
 		}
 	}
-	if err := s.room(uint64(len(st.heads)) * 2 * (store.MaxKeyBytes + placeHead)); err != nil {
+	if err := s.room(uint64(len(st.heads)) * 2 * (store.MaxKeyBytes + headBytes)); err != nil {
 		return err
 	}
 	wb := s.db.NewWriteBatch()

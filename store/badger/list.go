@@ -125,23 +125,20 @@ func (s *Store) storedPage(ctx context.Context, job string, last *store.Key, mos
 	if job != "" {
 		prefix = store.AppendJobPrefix(nil, job)
 	}
-	if last != nil { // the first possible entry after those of the last value: names end with NUL
+	if last != nil { // the first possible entry after that of the last value: names end with NUL
 		from = append(store.AppendKey(nil, *last), 1)
 	}
 	out := make([]store.Info, 0, 64)
-	err := s.scan(prefix, from, func(item *bdg.Item, k store.Key, chunk uint32) error {
-		if chunk != 0 {
-			return ctx.Err()
-		}
+	err := s.scan(prefix, from, func(item *bdg.Item, k store.Key) error {
 		if len(out) == most {
 			return errPageFull
 		}
 		return item.Value(func(b []byte) error {
-			h, _, err := parseHead(item.Key(), b)
+			h, err := parseHead(item.Key(), b)
 			if err != nil {
 				return &store.KeyError{Op: "list", Key: k, Err: err}
 			}
-			if h.layout == inBadger || s.table.file(h.segment) != nil {
+			if s.table.file(h.segment) != nil {
 				out = append(out, store.Info{Key: k, Bytes: h.size, CRC32C: h.crc32c})
 			}
 			return ctx.Err()

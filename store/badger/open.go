@@ -24,7 +24,7 @@ const (
 	// for reuse.
 	tablesInMemory = 40
 
-	minTableBytes = 4 << 20 // a write batch holds 15 % of it, and that is two chunks
+	minTableBytes = 4 << 20
 	maxTableBytes = 64 << 20
 
 	defaultMemory = 512 << 20
@@ -47,7 +47,6 @@ type Store struct {
 	dir     string
 	id      string
 	limits  store.Limits
-	codec   *codec
 	reserve uint64                           // bytes of disk that stay free
 	free    func(dir string) (uint64, error) // bytes of disk
 
@@ -94,9 +93,6 @@ func open(o Options) (*Store, error) {
 	var err error
 	if s.db, err = openBadger(badgerOptions(o.Dir, table)); err != nil {
 		return nil, err
-	}
-	if s.codec, err = newCodec(); err != nil {
-		return nil, errors.Join(err, s.db.Close())
 	}
 	if err := s.checkFormat(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -152,9 +148,9 @@ func badgerOptions(dir string, table int64) bdg.Options {
 		WithBaseLevelSize(2 * table).
 		WithNumLevelZeroTables(8). // most values are dropped before anything rewrites them
 		WithNumLevelZeroTablesStall(16).
-		WithNumCompactors(2).               // the least that Badger takes
-		WithValueThreshold(2 * chunkBytes). // no value lies in the value log
-		WithValueLogFileSize(8 << 20).      // unused, but twice this is mapped
+		WithNumCompactors(2).          // the least that Badger takes
+		WithValueThreshold(1 << 10).   // heads and marks are shorter: the value log stays empty
+		WithValueLogFileSize(8 << 20). // unused, but twice this is mapped
 		WithChecksumVerificationMode(options.OnBlockRead).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
@@ -181,8 +177,6 @@ func (s *Store) checkFormat() (err error) {
 		switch {
 		case err != nil:
 			return err
-		case bytes.Equal(version, formatOf(firstVersion)): // from now on an older program would miss values
-			return txn.Set([]byte(formatKey), formatOf(formatVersion))
 		case !bytes.Equal(version, formatOf(formatVersion)):
 			return fmt.Errorf("store format %x, this program reads %d", version, formatVersion)
 		}
@@ -217,9 +211,6 @@ func (s *Store) Close() error {
 	s.closed = true
 	_, err := s.spares.clear()
 	err = errors.Join(err, s.table.close())
-	if s.codec != nil {
-		s.codec.close()
-	}
 	full := s.roomToDelete()
 	if full == nil {
 		err = errors.Join(err, s.db.Close())
@@ -279,12 +270,15 @@ func (s *Store) replayFile(f *segment.File, m mark) error {
 	if m.sum != f.Sum() || m.end > f.Size() {
 		m.end = 0
 	}
-	st, err := s.stepOf(store.Key{Job: f.Job, Step: f.Step})
-	if err != nil {
-		return err
-	}
+	st := s.table.findOrMake(f.Job, f.Step)
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if len(st.files) == 0 {
+		var err error
+		if st.stored, err = s.hasEntries(store.AppendStepPrefix(nil, f.Job, f.Step)); err != nil {
+			return err
+		}
+	}
 	st.files = append(st.files, f)
 	// A damaged value was being written, or has decayed. Either way a reader that misses it can
 	// have it computed again, and an earlier value under the key still counts.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	bdg "github.com/dgraph-io/badger/v4"
-
 	"taxon/store"
 	"taxon/store/segment"
 )
@@ -22,15 +20,15 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.put(ctx, summed)
 }
 
-// PutSummed is Put for values with checksums.
-func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
+// PutChecksummed is Put for values with checksums.
+func (s *Store) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
 	}
 	return s.put(ctx, values)
 }
 
-func (s *Store) put(ctx context.Context, values []store.Summed) error {
+func (s *Store) put(ctx context.Context, values []store.Checksummed) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -91,11 +89,8 @@ func (d durable) sync() error {
 
 // putStep appends the values of one step that are not stored yet. It adds to wanted what must
 // become durable for all of them.
-func (s *Store) putStep(ctx context.Context, values []store.Summed, wanted *durable) error {
-	st, err := s.stepOf(values[0].Key)
-	if err != nil {
-		return err
-	}
+func (s *Store) putStep(ctx context.Context, values []store.Checksummed, wanted *durable) error {
+	st := s.table.findOrMake(values[0].Key.Job, values[0].Key.Step)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	fresh, err := s.fresh(ctx, st, values, wanted)
@@ -118,18 +113,6 @@ func (s *Store) putStep(ctx context.Context, values []store.Summed, wanted *dura
 		wanted.need(p)
 	}
 	return nil
-}
-
-// stepOf finds or makes the step of a key.
-func (s *Store) stepOf(k store.Key) (*step, error) {
-	st, made := s.table.findOrMake(k.Job, k.Step)
-	if !made {
-		return st, nil
-	}
-	defer st.mu.Unlock()
-	stored, err := s.hasEntries(store.AppendStepPrefix(nil, k.Job, k.Step))
-	st.stored = stored || err != nil
-	return st, err
 }
 
 // append writes records to the step's segment, or to a new one if that can't be written to. The
@@ -167,7 +150,7 @@ func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) 
 
 // fresh lists the values that are not stored yet. A value with other bytes than the stored one,
 // or than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
-func (s *Store) fresh(ctx context.Context, st *step, values []store.Summed, wanted *durable) ([]segment.Record, error) {
+func (s *Store) fresh(ctx context.Context, st *step, values []store.Checksummed, wanted *durable) ([]segment.Record, error) {
 	out := make([]segment.Record, 0, len(values))
 	seen := make(map[item]int, len(values))
 	for i, v := range values {
@@ -195,7 +178,7 @@ func (s *Store) fresh(ctx context.Context, st *step, values []store.Summed, want
 
 // compare says whether the value is stored whole; ErrConflict if other bytes are stored. A
 // damaged one counts as not stored if, as far as can be told, it was this value.
-func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (there bool, err error) {
+func (s *Store) compare(st *step, it item, v store.Checksummed, wanted *durable) (there bool, err error) {
 	same := func(size uint64, crc32c uint32) bool { return size == uint64(len(v.Data)) && crc32c == v.CRC32C }
 	var size uint64
 	var crc32c uint32
@@ -209,16 +192,18 @@ func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (the
 			wanted.need(p)
 		}
 	} else if st.stored {
-		err = s.view(func(txn *bdg.Txn) error {
-			h, b, err := s.load(txn, headKey(v.Key), v.Key, func(h head) bool { return same(h.size, h.crc32c) })
-			size, crc32c, data = h.size, h.crc32c, b
-			return err
-		})
+		p, ok, err = s.indexed(v.Key)
+		if size, crc32c = p.bytes, p.crc32c; ok && same(size, crc32c) {
+			data, err = p.load()
+		}
+		if !ok && err == nil {
+			return false, nil
+		}
 	} else {
 		return false, nil
 	}
 	switch {
-	case errors.Is(err, bdg.ErrKeyNotFound), errors.Is(err, store.ErrCorrupt):
+	case errors.Is(err, store.ErrCorrupt):
 		return false, nil
 	case err != nil:
 		return false, &store.KeyError{Op: "put", Key: v.Key, Err: err}
@@ -228,7 +213,7 @@ func (s *Store) compare(st *step, it item, v store.Summed, wanted *durable) (the
 	return true, nil
 }
 
-func conflict(v store.Summed, size uint64, crc32c uint32) error {
+func conflict(v store.Checksummed, size uint64, crc32c uint32) error {
 	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
 		store.ErrConflict, size, crc32c, len(v.Data), v.CRC32C)}
 }

@@ -10,16 +10,13 @@ import (
 	"taxon/store"
 )
 
-// trustBytes bounds how much is allocated because of a head, before its chunks are seen.
-const trustBytes = 64 << 20
-
 // Get reads and verifies values; see store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return store.Collect(ctx, s, keys)
 }
 
 // Read yields values one by one; see store.Shard.
-func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
+func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
 	}
@@ -39,7 +36,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
 			return err
 		}
-		v.Checked = v.Data != nil
+		v.Verified = v.Data != nil
 		if err := yield(i, v); err != nil {
 			return err
 		}
@@ -54,30 +51,30 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 }
 
 // read loads and verifies one value; nil Data: missing.
-func (s *Store) read(k store.Key) (store.Summed, error) {
+func (s *Store) read(k store.Key) (store.Checksummed, error) {
 	if err := s.enter(); err != nil {
-		return store.Summed{}, err
+		return store.Checksummed{}, err
 	}
 	defer s.mu.RUnlock()
-	v := store.Summed{Key: k}
-	var err error
-	if p, inMemory, stored := s.look(k); inMemory {
+	v := store.Checksummed{Key: k}
+	p, ok, err := s.find(k)
+	if ok {
 		v.CRC32C = p.crc32c
 		v.Data, err = p.load()
-	} else if stored {
-		err = s.view(func(txn *bdg.Txn) error {
-			h, data, err := s.load(txn, headKey(k), k, func(head) bool { return true })
-			v.Data, v.CRC32C = data, h.crc32c
-			return err
-		})
-	}
-	if errors.Is(err, bdg.ErrKeyNotFound) {
-		return store.Summed{Key: k}, nil
 	}
 	if err != nil {
-		return store.Summed{}, &store.KeyError{Op: "get", Key: k, Err: err}
+		return store.Checksummed{}, &store.KeyError{Op: "get", Key: k, Err: err}
 	}
 	return v, nil
+}
+
+// find returns a value's place; ok is false if there is no such value.
+func (s *Store) find(k store.Key) (p place, ok bool, err error) {
+	p, ok, stored := s.look(k)
+	if !ok && stored {
+		return s.indexed(k)
+	}
+	return p, ok, nil
 }
 
 // look finds a value whose head is in memory. If it is not, stored says whether Badger may have
@@ -85,12 +82,36 @@ func (s *Store) read(k store.Key) (store.Summed, error) {
 func (s *Store) look(k store.Key) (p place, inMemory, stored bool) {
 	st := s.table.find(k.Job, k.Step)
 	if st == nil {
-		return p, false, true // an earlier version wrote no segments
+		return p, false, false
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	p, inMemory = st.heads[itemOf(k)]
 	return p, inMemory, st.stored
+}
+
+// indexed finds a value whose head is in Badger; ok is false if there is none, or its segment is
+// gone.
+func (s *Store) indexed(k store.Key) (p place, ok bool, err error) {
+	key := headKey(k)
+	err = s.view(func(txn *bdg.Txn) error {
+		item, err := txn.Get(key)
+		if err != nil {
+			return err
+		}
+		return item.Value(func(b []byte) error {
+			h, err := parseHead(key, b)
+			if err != nil {
+				return err
+			}
+			p = place{s.table.file(h.segment), int64(h.offset), h.size, h.crc32c}
+			return nil
+		})
+	})
+	if errors.Is(err, bdg.ErrKeyNotFound) {
+		err = nil
+	}
+	return p, p.file != nil, err
 }
 
 // load reads and verifies a value in its segment.
@@ -118,77 +139,10 @@ func (s *Store) view(f func(txn *bdg.Txn) error) (err error) {
 	return explain(s.db.View(f))
 }
 
-// load reads a value's head from Badger and, if want accepts it, its verified data; else nil.
-// bdg.ErrKeyNotFound: no such value, or its segment is gone.
-func (s *Store) load(txn *bdg.Txn, key []byte, k store.Key, want func(head) bool) (h head, data []byte, err error) {
-	item, err := txn.Get(key)
-	if err != nil {
-		return h, nil, err
-	}
-	wanted := false
-	err = item.Value(func(b []byte) error {
-		var inline []byte
-		if h, inline, err = parseHead(key, b); err != nil {
-			return err
-		}
-		if wanted = want(h); !wanted || h.layout == inSegment {
-			return nil
-		}
-		data = make([]byte, 0, min(h.size, trustBytes))
-		if h.chunks == 0 {
-			data, err = s.codec.decode(data, h.encoding, inline)
-		}
-		return err
-	})
-	if err != nil || !wanted {
-		return h, nil, err
-	}
-	if h.layout == inSegment {
-		data, err = s.loadSegment(h)
-		return h, data, err
-	}
-	for i := range h.chunks {
-		if data, err = s.loadChunk(txn, chunkKey(key, i+1), data); err != nil {
-			return h, nil, err
-		}
-	}
-	if uint64(len(data)) != h.size {
-		return h, nil, fmt.Errorf("%w: %d bytes, must be %d", store.ErrCorrupt, len(data), h.size)
-	}
-	return h, data, verify(data, h.crc32c)
-}
-
-func (s *Store) loadSegment(h head) ([]byte, error) {
-	f := s.table.file(h.segment)
-	if f == nil {
-		return nil, bdg.ErrKeyNotFound
-	}
-	return place{f, int64(h.offset), h.size, h.crc32c}.load()
-}
-
-// loadChunk appends a chunk's data.
-func (s *Store) loadChunk(txn *bdg.Txn, key, data []byte) ([]byte, error) {
-	item, err := txn.Get(key)
-	if errors.Is(err, bdg.ErrKeyNotFound) {
-		return nil, fmt.Errorf("%w: a chunk is missing", store.ErrCorrupt)
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = item.Value(func(b []byte) error {
-		if len(b) == 0 {
-			return fmt.Errorf("%w: empty chunk", store.ErrCorrupt)
-		}
-		data, err = s.codec.decode(data, b[0], b[1:])
-		return err
-	})
-	return data, err
-}
-
-// Folder is the shard's folder: see store.Filed.
+// Folder is the shard's folder: see store.FileBacked.
 func (s *Store) Folder() string { return s.dir }
 
-// Locate says where values are; see store.Filed.
+// Locate says where values are; see store.FileBacked.
 func (s *Store) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return nil, err
@@ -211,25 +165,14 @@ func (s *Store) locate(k store.Key) (at store.Location, err error) {
 		return at, err
 	}
 	defer s.mu.RUnlock()
-	if p, inMemory, stored := s.look(k); inMemory {
-		return p.location(), nil
-	} else if !stored {
-		return at, nil
-	}
-	err = s.view(func(txn *bdg.Txn) error {
-		h, _, err := s.load(txn, headKey(k), k, func(head) bool { return false })
-		if err != nil || h.layout != inSegment {
-			return err
+	p, ok, err := s.find(k)
+	if !ok || err != nil {
+		if errors.Is(err, store.ErrCorrupt) {
+			err = nil // Read reports it
 		}
-		if f := s.table.file(h.segment); f != nil {
-			at = place{f, int64(h.offset), h.size, h.crc32c}.location()
-		}
-		return nil
-	})
-	if errors.Is(err, bdg.ErrKeyNotFound) || errors.Is(err, store.ErrCorrupt) {
-		return at, nil // Read reports it
+		return at, err
 	}
-	return at, err
+	return p.location(), nil
 }
 
 func (p place) location() store.Location {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"taxon/store"
@@ -224,59 +223,6 @@ func TestWaitingIsBounded(t *testing.T) {
 	mustHave(t, c, append(all, large)...)
 	if got, want := c.table.waiting.Load(), s.table.waiting.Load(); got != want {
 		t.Errorf("%d heads wait after a crash, %d before", got, want)
-	}
-}
-
-// TestFirstVersion: values that the version before wrote are read, compared, committed,
-// listed and dropped beside those of today.
-func TestFirstVersion(t *testing.T) {
-	s := mustOpen(t, t.TempDir())
-	defer s.Close()
-	old, chunked, now := someValue(1, 1, 1, 9), someValue(1, 2, 1, chunkBytes/2), someValue(1, 3, 1, 9)
-	stale := someValue(1, 3, 2, 9)
-	for _, v := range []store.Value{old, chunked, stale} {
-		putFirst(t, s, v)
-	}
-	mustPut(t, s, old, chunked, now)
-	mustHave(t, s, old, chunked, now, stale)
-	if err := s.Put(t.Context(), []store.Value{{Key: chunked.Key, Data: old.Data}}); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("other bytes: %v", err)
-	}
-	if err := s.Commit(t.Context(), "j", 1, []uint32{0, 1, 1, 1}); err != nil {
-		t.Fatal(err)
-	}
-	mustMiss(t, s, stale)
-	var listed []store.Key
-	err := s.List(t.Context(), "j", func(in store.Info) error { listed = append(listed, in.Key); return nil })
-	if err != nil || len(listed) != 3 || listed[0] != old.Key || listed[1] != chunked.Key || listed[2] != now.Key {
-		t.Errorf("listed %v, %v", listed, err)
-	}
-	c := crashed(t, s, nil)
-	mustHave(t, c, old, chunked, now)
-	if n, err := c.Drop(t.Context(), store.DropSpec{Job: "j", Before: 5}); err != nil || n != 3 || len(entries(t, c)) != 1 {
-		t.Errorf("drop: %d, %v, %d entries are left", n, err, len(entries(t, c)))
-	}
-}
-
-// TestFirstTouch: several at a time who are the first to write to a step, or to read it,
-// all see what the version before has of it.
-func TestFirstTouch(t *testing.T) {
-	s := mustOpen(t, t.TempDir())
-	defer s.Close()
-	for round := range uint32(20) {
-		old := someValue(round, 1, 1, 9)
-		putFirst(t, s, old)
-		var group sync.WaitGroup
-		for i := range uint32(4) {
-			group.Go(func() {
-				other := store.Value{Key: old.Key, Data: []byte("other")}
-				if err := s.Put(t.Context(), []store.Value{someValue(round, 2+i, 1, 3), other}); !errors.Is(err, store.ErrConflict) {
-					t.Errorf("round %d: %v", round, err)
-				}
-				mustHave(t, s, old)
-			})
-		}
-		group.Wait()
 	}
 }
 

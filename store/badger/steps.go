@@ -25,19 +25,20 @@ func (s *Store) Commit(ctx context.Context, job string, step uint32, attempts []
 		return err
 	}
 	defer s.mu.RUnlock()
-	stale := func(k store.Key) bool { return !store.Counts(attempts, k.Task, k.Attempt) }
-	stored := true
-	if st := s.table.find(job, step); st != nil {
-		var err error
-		if stored, err = s.commitWaiting(st, stale); err != nil {
-			return fmt.Errorf("commit: %w", s.explain(err))
-		}
+	stale := func(k store.Key) bool { return !store.IsCommitted(attempts, k.Task, k.Attempt) }
+	st := s.table.find(job, step)
+	if st == nil {
+		return nil
+	}
+	stored, err := s.commitWaiting(st, stale)
+	if err != nil {
+		return fmt.Errorf("commit: %w", s.explain(err))
 	}
 	if !stored {
 		return ctx.Err()
 	}
-	var entries [][]byte // heads before chunks, so a crash leaves no partial value
-	err := s.scan(store.AppendStepPrefix(nil, job, step), nil, func(item *bdg.Item, k store.Key, _ uint32) error {
+	var entries [][]byte
+	err = s.scan(store.AppendStepPrefix(nil, job, step), nil, func(item *bdg.Item, k store.Key) error {
 		if stale(k) {
 			entries = append(entries, item.KeyCopy(nil))
 		}
@@ -69,7 +70,7 @@ func (s *Store) commitWaiting(st *step, stale func(store.Key) bool) (stored bool
 	var records []segment.Record
 	for _, k := range st.keys() {
 		if stale(k) {
-			records = append(records, segment.Record{Value: store.Summed{Key: k}, Deleted: true})
+			records = append(records, segment.Record{Value: store.Checksummed{Key: k}, Deleted: true})
 		}
 	}
 	if len(records) == 0 {
@@ -178,8 +179,7 @@ func (s *Store) droppable(ctx context.Context, what store.DropSpec) (old dropped
 	return old, err
 }
 
-// droppableEntries finds what Badger has, and skips the steps that stay. Reading keys of layout 1
-// means reading the blocks of the values between them.
+// droppableEntries finds what Badger has, and skips the steps that stay.
 func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *dropped) error {
 	prefix := store.AppendJobPrefix(nil, what.Job)
 	return s.view(func(txn *bdg.Txn) error {
@@ -187,7 +187,7 @@ func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *
 		defer it.Close()
 		last, found := uint32(0), false
 		for it.Seek(prefix); it.ValidForPrefix(prefix); {
-			k, chunk, err := parseEntryKey(it.Item().Key())
+			k, err := parseEntryKey(it.Item().Key())
 			if err != nil {
 				return fmt.Errorf("store %s: %w", s.dir, err)
 			}
@@ -201,7 +201,7 @@ func (s *Store) droppableEntries(ctx context.Context, what store.DropSpec, old *
 				it.Seek(store.AppendStepPrefix(nil, what.Job, k.Step+1))
 				continue
 			}
-			if chunk == 0 && !s.waits(k) {
+			if !s.waits(k) {
 				old.values++
 			}
 			if !found || k.Step != last {
@@ -221,8 +221,7 @@ func (s *Store) waits(k store.Key) bool {
 	return inMemory
 }
 
-// mark deletes entries one by one. Heads go before their chunks, so a crash leaves no partial
-// value.
+// mark deletes entries one by one.
 func (s *Store) mark(entries [][]byte) error {
 	wb := s.db.NewWriteBatch()
 	defer wb.Cancel() // no effect after Flush
@@ -236,7 +235,7 @@ func (s *Store) mark(entries [][]byte) error {
 
 // scan calls f for the entries below a prefix, in order, from a key on (nil: from the first),
 // without reading their values. The caller holds the lock.
-func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, chunk uint32) error) error {
+func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key) error) error {
 	return s.view(func(txn *bdg.Txn) error {
 		it := txn.NewIterator(bdg.IteratorOptions{Prefix: prefix})
 		defer it.Close()
@@ -248,11 +247,11 @@ func (s *Store) scan(prefix, from []byte, f func(item *bdg.Item, k store.Key, ch
 			if item.Key()[0] == 0 { // the format's version, a segment's mark
 				continue
 			}
-			k, chunk, err := parseEntryKey(item.Key())
+			k, err := parseEntryKey(item.Key())
 			if err != nil {
 				return fmt.Errorf("store %s: %w", s.dir, err)
 			}
-			if err := f(item, k, chunk); err != nil {
+			if err := f(item, k); err != nil {
 				return err
 			}
 		}

@@ -78,9 +78,8 @@ func (t *table) find(job string, number uint32) *step {
 	return t.steps[job][number]
 }
 
-// findOrMake returns a step, or makes it. Its mu is locked, so that nobody sees it before it is
-// known whether Badger has heads of it.
-func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
+// findOrMake returns a step, or makes it.
+func (t *table) findOrMake(job string, number uint32) *step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	steps := t.steps[job]
@@ -88,12 +87,12 @@ func (t *table) findOrMake(job string, number uint32) (st *step, made bool) {
 		steps = map[uint32]*step{}
 		t.steps[job] = steps
 	}
-	if st = steps[number]; st == nil {
-		st, made = &step{job: job, number: number, heads: map[item]place{}}, true
-		st.mu.Lock()
+	st := steps[number]
+	if st == nil {
+		st = &step{job: job, number: number, heads: map[item]place{}}
 		steps[number] = st
 	}
-	return st, made
+	return st
 }
 
 // file returns an open segment; nil: there is none with that number.

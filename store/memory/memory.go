@@ -87,8 +87,8 @@ func (s *Store) Put(ctx context.Context, values []store.Value) error {
 	return s.insert(ctx, summed)
 }
 
-// PutSummed is Put of values that bring their checksums.
-func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
+// PutChecksummed is Put of values that bring their checksums.
+func (s *Store) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	if err := s.limits.VerifyPut(values); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *Store) PutSummed(ctx context.Context, values []store.Summed) error {
 }
 
 // insert adds a batch under one lock. The checksums are known to be right.
-func (s *Store) insert(ctx context.Context, values []store.Summed) error {
+func (s *Store) insert(ctx context.Context, values []store.Checksummed) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *Store) insert(ctx context.Context, values []store.Summed) error {
 	return nil
 }
 
-func (s *Store) insertOne(st step, v *store.Summed) error {
+func (s *Store) insertOne(st step, v *store.Checksummed) error {
 	data := v.Data
 	if data == nil {
 		data = []byte{}
@@ -168,7 +168,7 @@ func (s *Store) prune(job string, n uint32) {
 
 // sameBytes refuses another value than the one that is there, going by what was
 // stored under the key: its size and checksum, and the bytes if they are whole.
-func sameBytes(old entry, v *store.Summed) error {
+func sameBytes(old entry, v *store.Checksummed) error {
 	if old.crc32c == v.CRC32C && len(old.data) == len(v.Data) &&
 		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
 		return nil
@@ -178,7 +178,7 @@ func sameBytes(old entry, v *store.Summed) error {
 }
 
 // whole tells whether the entry has the value's very bytes.
-func (e entry) whole(v *store.Summed) bool { return bytes.Equal(e.data, v.Data) }
+func (e entry) whole(v *store.Checksummed) bool { return bytes.Equal(e.data, v.Data) }
 
 // Get returns the kept slices themselves; see store.Store.
 func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
@@ -187,7 +187,7 @@ func (s *Store) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 
 // Read yields the kept slices themselves, as they were at the call; see
 // store.Shard.
-func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
+func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	if err := s.limits.CheckGet(keys); err != nil {
 		return err
 	}
@@ -200,12 +200,12 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v := store.Summed{Key: keys[i], Data: e.data, CRC32C: e.crc32c}
+		v := store.Checksummed{Key: keys[i], Data: e.data, CRC32C: e.crc32c}
 		if e.data != nil {
 			if err := v.Verify("get"); err != nil {
 				return err
 			}
-			v.Checked = true
+			v.Verified = true
 		}
 		size += uint64(len(v.Data))
 		if err := s.limits.CheckBatch("get", len(keys), size); err != nil {
@@ -246,7 +246,7 @@ func (s *Store) Commit(ctx context.Context, job string, n uint32, attempts []uin
 	}
 	st := s.jobs[job][n]
 	for it, e := range st {
-		if !store.Counts(attempts, it.task, it.attempt) {
+		if !store.IsCommitted(attempts, it.task, it.attempt) {
 			s.bytes -= uint64(len(e.data)) + overheadBytes
 			delete(st, it)
 		}

@@ -14,7 +14,7 @@ import (
 func TestBlank(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	old := []store.Summed{value(1, "a", 300), value(2, "b", 4000), value(3, "c", 50)}
+	old := []store.Checksummed{value(1, "a", 300), value(2, "b", 4000), value(3, "c", 50)}
 	add(t, f, old...)
 	size := f.Size()
 	b, err := f.Blank()
@@ -32,7 +32,7 @@ func TestBlank(t *testing.T) {
 	if got := entries(t, g, 0); len(got) != 0 {
 		t.Errorf("values of before: %+v", got)
 	}
-	fresh := []store.Summed{value(7, "x", 200), value(8, "y", 100)}
+	fresh := []store.Checksummed{value(7, "x", 200), value(8, "y", 100)}
 	end := add(t, g, fresh...)
 	if g.Size() != end {
 		t.Errorf("size %d, written up to %d", g.Size(), end)

@@ -32,8 +32,8 @@ type Head struct {
 
 // Record is a value to append, or the deletion of one.
 type Record struct {
-	Value   store.Summed // its job and step are the file's
-	Deleted bool         // Value has no data
+	Value   store.Checksummed // its job and step are the file's
+	Deleted bool              // Value has no data
 }
 
 // Entry is a record as it lies in a file.

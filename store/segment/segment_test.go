@@ -19,7 +19,7 @@ import (
 var head = Head{Job: "job-1", Step: 7, Number: 0x1f}
 
 // value makes one of n bytes.
-func value(task uint32, name string, n int) store.Summed {
+func value(task uint32, name string, n int) store.Checksummed {
 	data := make([]byte, n)
 	for i := range data {
 		data[i] = byte(uint32(i)*2654435761>>13) + byte(task)
@@ -37,7 +37,7 @@ func create(t testing.TB, dir string) *File {
 	return f
 }
 
-func add(t testing.TB, f *File, values ...store.Summed) (end int64) {
+func add(t testing.TB, f *File, values ...store.Checksummed) (end int64) {
 	t.Helper()
 	var records []Record
 	for _, v := range values {
@@ -69,10 +69,10 @@ func entries(t testing.TB, f *File, from int64) (out []Entry) {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	values := []store.Summed{value(1, "dual", 0), value(1, "v/0", 5), value(2, "dual", gatherBytes), value(2, "v/1", 3*scanBytes+1), value(3, "dual", 9)}
+	values := []store.Checksummed{value(1, "dual", 0), value(1, "v/0", 5), value(2, "dual", gatherBytes), value(2, "v/1", 3*scanBytes+1), value(3, "dual", 9)}
 	middle := add(t, f, values[:2]...)
 	end := add(t, f, values[2:]...)
-	add(t, f, store.Summed{Key: values[0].Key})
+	add(t, f, store.Checksummed{Key: values[0].Key})
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +108,10 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // small writes a file of some hundred bytes and gives its bytes and values.
-func small(t testing.TB) ([]byte, []store.Summed) {
+func small(t testing.TB) ([]byte, []store.Checksummed) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	values := []store.Summed{value(1, "dual", 20), value(1, "v/0", 33), value(2, "dual", 0), value(2, "v/0", 7)}
+	values := []store.Checksummed{value(1, "dual", 20), value(1, "v/0", 33), value(2, "dual", 0), value(2, "v/0", 7)}
 	add(t, f, values[:2]...)
 	add(t, f, values[2:]...)
 	b, err := os.ReadFile(filepath.Join(dir, Name(head.Number)))
@@ -145,7 +145,7 @@ func reopen(t testing.TB, dir string, b []byte) *File {
 
 // check holds what a damaged file gives against what was written: each record is there as
 // it was or known to be damaged, and behind a gap there is nothing.
-func check(t testing.TB, what string, f *File, values []store.Summed) (whole, damaged int) {
+func check(t testing.TB, what string, f *File, values []store.Checksummed) (whole, damaged int) {
 	t.Helper()
 	if f == nil {
 		return 0, 0
@@ -339,9 +339,9 @@ func TestAnyRecords(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer f.Remove()
-		var want []store.Summed
+		var want []store.Checksummed
 		for range rapid.IntRange(0, 5).Draw(r, "batches") {
-			var batch []store.Summed
+			var batch []store.Checksummed
 			for range rapid.IntRange(1, 4).Draw(r, "records") {
 				n := rapid.SampledFrom([]int{0, 1, 100, gatherBytes - recordBytes - 1, gatherBytes, scanBytes - 13, scanBytes + 5}).Draw(r, "bytes")
 				batch = append(batch, value(uint32(len(want)+len(batch)), "v/"+fmt.Sprint(n), n))
@@ -406,7 +406,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		v := store.Summed{Key: e.Key, CRC32C: e.CRC32C}
+		v := store.Checksummed{Key: e.Key, CRC32C: e.CRC32C}
 		again := appendRecord(nil, seedOf(head), Record{Value: v, Deleted: e.Deleted})
 		if len(again) != n || !bytes.Equal(again[:10], b[:10]) || !bytes.Equal(again[18:n-4], b[18:n-4]) {
 			t.Errorf("%x reads as %+v", b[:n], e)

@@ -63,7 +63,7 @@ func (s *shard) detach() {
 }
 
 // adopt puts values by way of a file. done is false if the stream must be used.
-func (s *shard) adopt(ctx context.Context, values []store.Summed, positions []int32) (done bool, err error) {
+func (s *shard) adopt(ctx context.Context, values []store.Checksummed, positions []int32) (done bool, err error) {
 	size := uint64(0)
 	for _, p := range positions {
 		if size += uint64(len(values[p].Data)); size > groupBytes {
@@ -113,7 +113,7 @@ type scratch struct {
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, ioBytes) }}
 
 // write writes values, one after the other, over the file's beginning.
-func (f *scratch) write(values []store.Summed, positions []int32) error {
+func (f *scratch) write(values []store.Checksummed, positions []int32) error {
 	out := writers.Get().(*bufio.Writer)
 	defer func() {
 		out.Reset(nil) // the pool must not keep the file
@@ -176,7 +176,7 @@ func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, o
 			continue
 		}
 		data, err := files.read(at.File[i], at.Offset[i], at.Bytes[i])
-		v := store.Summed{Key: keys[p], Data: data, CRC32C: at.Crc32C[i]}
+		v := store.Checksummed{Key: keys[p], Data: data, CRC32C: at.Crc32C[i]}
 		if err != nil || v.Verify("get") != nil {
 			left = append(left, p)
 			continue

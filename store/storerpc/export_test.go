@@ -30,7 +30,7 @@ type endless struct {
 
 func (e *endless) Limits() store.Limits { return store.Limits{}.WithDefaults() }
 
-func (e *endless) Read(ctx context.Context, keys []store.Key, yield func(int, store.Summed) error) error {
+func (e *endless) Read(ctx context.Context, keys []store.Key, yield func(int, store.Checksummed) error) error {
 	n := e.readers.Add(1)
 	defer e.readers.Add(-1)
 	for most := e.most.Load(); n > most && !e.most.CompareAndSwap(most, n); most = e.most.Load() {
@@ -46,8 +46,8 @@ func (e *endless) Read(ctx context.Context, keys []store.Key, yield func(int, st
 	return nil
 }
 
-// PutSummed takes whatever it is given.
-func (e *endless) PutSummed(context.Context, []store.Summed) error { return nil }
+// PutChecksummed takes whatever it is given.
+func (e *endless) PutChecksummed(context.Context, []store.Checksummed) error { return nil }
 
 // TestExportMemory: many clients read very much at once, a client reads slowly, and one
 // not at all: server and transport stay within what ServerOptions say.

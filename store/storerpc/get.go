@@ -21,42 +21,12 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 		return nil, err
 	}
 	call.readRepair(ctx)
-	if err := call.former(ctx); err != nil {
-		return nil, err
-	}
 	return call.out, ctx.Err()
-}
-
-// former looks for missing values where the previous version would have placed them, as jobs may
-// be older than the program.
-func (c *getCall) former(ctx context.Context) error {
-	if len(c.shards) == 1 {
-		return nil
-	}
-	var at []int
-	var keys []store.Key
-	for i, k := range c.keys {
-		if c.out[i] == nil && c.place.together(k) {
-			at, keys = append(at, i), append(keys, k)
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	before := c.newGetAt(keys, c.place.former())
-	if err := before.run(ctx); err != nil {
-		return err
-	}
-	for n, i := range at {
-		c.out[i] = before.out[n]
-	}
-	return before.lost()
 }
 
 // getCall is the state of one Get.
 type getCall struct {
 	*Client
-	place placement
 	keys  []store.Key
 	out   [][]byte
 	ranks []replicas // of each key; nil: there is one copy
@@ -69,18 +39,15 @@ type getCall struct {
 	away    error           // last error of a shard that was away
 }
 
-func (c *Client) newGet(keys []store.Key) *getCall { return c.newGetAt(keys, c.place) }
-
-// newGetAt gets keys under a given placement.
-func (c *Client) newGetAt(keys []store.Key, place placement) *getCall {
-	call := &getCall{Client: c, place: place, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)), bad: make([]uint8, len(keys))}
+func (c *Client) newGet(keys []store.Key) *getCall {
+	call := &getCall{Client: c, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)), bad: make([]uint8, len(keys))}
 	for i := range keys {
 		call.left[i] = int32(i)
 	}
 	if c.copies > 1 {
 		call.ranks = make([]replicas, len(keys))
 		for i, k := range keys {
-			call.ranks[i] = place.rank(k, c.copies)
+			call.ranks[i] = c.place.rank(k, c.copies)
 		}
 	}
 	return call
@@ -221,7 +188,7 @@ func (c *getCall) readRepair(ctx context.Context) {
 		return
 	}
 	parts := make([][]int32, len(c.shards))
-	var values []store.Summed
+	var values []store.Checksummed
 	for i, bad := range c.bad {
 		if bad == 0 || c.out[i] == nil {
 			continue

@@ -114,7 +114,7 @@ func TestAskedAgain(t *testing.T) {
 // fullShard has no room.
 type fullShard struct{ store.Shard }
 
-func (fullShard) PutSummed(context.Context, []store.Summed) error { return store.ErrFull }
+func (fullShard) PutChecksummed(context.Context, []store.Checksummed) error { return store.ErrFull }
 
 // TestFullShardSweeps: whichever way values come, a full shard takes its inbox's room.
 func TestFullShardSweeps(t *testing.T) {

@@ -19,17 +19,13 @@ import (
 type placement struct {
 	names []string
 	seeds []uint64 // hash of each name
-	// single: all values are placed one by one, as the previous version did.
-	single bool
 }
 
 // dataJobs is the prefix of data sets' jobs.
 const dataJobs = "data-"
 
 // together says whether a key is placed together with the others of its attempt.
-func (p placement) together(k store.Key) bool {
-	return !p.single && !strings.HasPrefix(k.Job, dataJobs)
-}
+func together(k store.Key) bool { return !strings.HasPrefix(k.Job, dataJobs) }
 
 func newPlacement(names []string) placement {
 	p := placement{names: names, seeds: make([]uint64, len(names))}
@@ -39,17 +35,11 @@ func newPlacement(names []string) placement {
 	return p
 }
 
-// former is the placement of the previous version.
-func (p placement) former() placement {
-	p.single = true
-	return p
-}
-
 // draws calls f with each shard's number for a key.
 func (p placement) draws(k store.Key, f func(shard int, draw uint64)) {
 	var buf [store.MaxKeyBytes]byte
 	var pair [16]byte
-	if p.together(k) {
+	if together(k) {
 		k.Name = ""
 	}
 	binary.LittleEndian.PutUint64(pair[8:], xxhash.Sum64(store.AppendKey(buf[:0], k)))

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"taxon/store"
-	"taxon/store/memory"
 )
 
 func names(n int) []string {
@@ -41,67 +40,18 @@ func placedTasks(n int) []store.Key {
 // TestPlacementIsFixed pins the hash: other results would lose stored values.
 func TestPlacementIsFixed(t *testing.T) {
 	p := newPlacement(names(5))
-	var now, former, data string
+	var now, data string
 	for _, k := range placedKeys(24) {
-		former += fmt.Sprint(p.former().of(k))
 		k.Task, k.Name = k.Task*20+k.Step+uint32(len(now)), "v/1"
 		now += fmt.Sprint(p.of(k))
 		k.Job = "data-1"
 		data += fmt.Sprint(p.of(k))
-		if p.of(k) != p.former().of(k) {
-			t.Errorf("%s is placed with others", k)
-		}
 	}
 	for what, c := range map[string][2]string{
-		"former": {former, "404004012211300000042133"}, "now": {now, "334033132444134432402343"}, "of data": {data, "301012241133002440410223"},
+		"of a task": {now, "334033132444134432402343"}, "of data": {data, "301012241133002440410223"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("placement %s is %s, must be %s", what, c[0], c[1])
-		}
-	}
-}
-
-// TestFormerPlacement: what the version before has placed is found, and what is nowhere is
-// missing, with one copy and with two.
-func TestFormerPlacement(t *testing.T) {
-	for _, copies := range []int{1, 2} {
-		shards := make([]store.Shard, 5)
-		for i := range shards {
-			shards[i] = memory.New(memory.Options{})
-		}
-		now, err := Embedded(shards, store.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := Embedded(shards, store.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		now.copies, before.copies = copies, copies
-		before.place = before.place.former()
-		keys := placedKeys(60)
-		var values []store.Value
-		for _, k := range keys[:40] {
-			values = append(values, store.Value{Key: k, Data: []byte(k.String())})
-		}
-		if err := before.Put(t.Context(), values); err != nil {
-			t.Fatal(err)
-		}
-		if err := now.Put(t.Context(), values[:20]); err != nil {
-			t.Fatal(err)
-		}
-		got, err := now.Get(t.Context(), keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, k := range keys {
-			if want := i < 40; want != (string(got[i]) == k.String()) || !want && got[i] != nil {
-				t.Errorf("%d copies: %s is %q", copies, k, got[i])
-			}
-		}
-		n := 0
-		if err := now.List(t.Context(), "", func(store.Info) error { n++; return nil }); err != nil || n != 40 {
-			t.Errorf("%d copies: %d values are listed, %v", copies, n, err)
 		}
 	}
 }

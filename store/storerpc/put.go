@@ -15,7 +15,7 @@ func (c *Client) Put(ctx context.Context, values []store.Value) error {
 	if err := c.limits.CheckPut(values); err != nil {
 		return err
 	}
-	summed := make([]store.Summed, len(values))
+	summed := make([]store.Checksummed, len(values))
 	for i, v := range values {
 		summed[i] = store.Sum(v)
 	}
@@ -25,14 +25,14 @@ func (c *Client) Put(ctx context.Context, values []store.Value) error {
 // putCall is the state of one Put.
 type putCall struct {
 	*Client
-	values []store.Summed
+	values []store.Checksummed
 	parts  [][]int32 // a shard's values
 	errs   []error   // of the last try of a shard; nil: done, or not tried yet
 	left   []int     // shards that are not done
 	done   []uint8   // copies written of each value; nil: one copy is wanted
 }
 
-func (c *Client) put(ctx context.Context, values []store.Summed) error {
+func (c *Client) put(ctx context.Context, values []store.Checksummed) error {
 	call := &putCall{Client: c, values: values, parts: make([][]int32, len(c.shards)), errs: make([]error, len(c.shards))}
 	if c.copies > 1 {
 		call.done = make([]uint8, len(values))

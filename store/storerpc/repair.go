@@ -148,7 +148,7 @@ func (r *repair) flush(ctx context.Context) error {
 
 // fetch reads the values from the other shards. It leaves out those without a whole copy there:
 // they were dropped meanwhile, or their reader will find the damage.
-func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, error) {
+func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Checksummed, error) {
 	for {
 		call := r.newGet(keys)
 		for i := range keys {
@@ -166,7 +166,7 @@ func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, e
 			keys = without(keys, lost.Keys)
 			continue
 		}
-		var out []store.Summed
+		var out []store.Checksummed
 		for i, k := range keys {
 			if data := call.out[i]; data != nil {
 				out = append(out, store.Sum(store.Value{Key: k, Data: data}))
@@ -177,7 +177,7 @@ func (r *repair) fetch(ctx context.Context, keys []store.Key) ([]store.Summed, e
 }
 
 // store writes the values to the shard; one by one if the shard holds others in their place.
-func (r *repair) store(ctx context.Context, values []store.Summed) error {
+func (r *repair) store(ctx context.Context, values []store.Checksummed) error {
 	if len(values) == 0 {
 		return nil
 	}

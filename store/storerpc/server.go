@@ -29,7 +29,7 @@ type Server struct {
 	stall  time.Duration
 	slots  chan struct{}
 	large  chan struct{}
-	filed  store.Filed // nil, like inbox: no short circuit
+	filed  store.FileBacked // nil, like inbox: no short circuit
 	inbox  *inbox
 
 	refused atomic.Uint64 // bytes of the last batch, if there was no room for it
@@ -175,7 +175,7 @@ func (s *Server) get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[
 	}
 	for from := 0; from < len(keys) || from == 0; {
 		next := from
-		err := s.shard.Read(ctx, keys[from:], func(i int, v store.Summed) error {
+		err := s.shard.Read(ctx, keys[from:], func(i int, v store.Checksummed) error {
 			next = from + i + 1
 			return out.add(from+i, v)
 		})
@@ -201,7 +201,7 @@ type getAnswer struct {
 }
 
 // add answers with a value, or with its absence.
-func (a *getAnswer) add(i int, v store.Summed) error {
+func (a *getAnswer) add(i int, v store.Checksummed) error {
 	if v.Data == nil {
 		c := a.chunks.next()
 		c.Index, c.Last, c.Missing = uint32(i), true, true
@@ -249,7 +249,7 @@ func (s *Server) put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv
 			return err
 		}
 		if in.group == nil {
-			in.group = make([]store.Summed, 0, min(len(message.Chunks), messageChunks))
+			in.group = make([]store.Checksummed, 0, min(len(message.Chunks), messageChunks))
 		}
 		for _, c := range message.Chunks {
 			if err := in.add(c); err != nil {
@@ -272,9 +272,9 @@ type putStream struct {
 	value assembler
 	large bool // the stream has the token for values larger than a group
 
-	group         []store.Summed // complete values not yet in the shard
-	pending       uint64         // their bytes
-	values, bytes uint64         // of the whole stream
+	group         []store.Checksummed // complete values not yet in the shard
+	pending       uint64              // their bytes
+	values, bytes uint64              // of the whole stream
 }
 
 func (p *putStream) add(c *taxonv1.PutChunk) error {
@@ -299,7 +299,7 @@ func (p *putStream) add(c *taxonv1.PutChunk) error {
 		return &store.KeyError{Op: "put", Key: p.key, Err: err}
 	}
 	// Within this process, the sender has just made the sum from this very slice.
-	p.group = append(p.group, store.Summed{Key: p.key, Data: data, CRC32C: c.Crc32C, Checked: p.server.local})
+	p.group = append(p.group, store.Checksummed{Key: p.key, Data: data, CRC32C: c.Crc32C, Verified: p.server.local})
 	p.pending += uint64(len(data))
 	if p.pending >= groupBytes {
 		return p.flush()

@@ -24,7 +24,7 @@ import (
 
 // shortCircuit lets clients on this host read and write values by way of the shard's files.
 func (s *Server) shortCircuit() {
-	filed, ok := s.shard.(store.Filed)
+	filed, ok := s.shard.(store.FileBacked)
 	if !ok || filed.Folder() == "" || !shortCircuits {
 		return
 	}
@@ -104,7 +104,7 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 		return nil, toStatus(err)
 	}
 	defer func() { <-s.slots }()
-	buffer := buffers.Get().(*[]byte) // the shard does not keep it: see store.Filed
+	buffer := buffers.Get().(*[]byte) // the shard does not keep it: see store.FileBacked
 	defer buffers.Put(buffer)
 	*buffer = slices.Grow((*buffer)[:0], int(size))[:size]
 	data := *buffer
@@ -114,10 +114,10 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 	case err != nil:
 		return nil, toStatus(fmt.Errorf("adopt: %w: %w", store.ErrInvalid, err))
 	}
-	values := make([]store.Summed, len(req.Keys))
+	values := make([]store.Checksummed, len(req.Keys))
 	for i, k := range req.Keys {
 		n := req.Bytes[i]
-		values[i] = store.Summed{Key: keyFromProto(k), Data: data[:n:n], CRC32C: req.Crc32C[i]}
+		values[i] = store.Checksummed{Key: keyFromProto(k), Data: data[:n:n], CRC32C: req.Crc32C[i]}
 		data = data[n:]
 	}
 	if err := s.store(ctx, values); err != nil {
@@ -127,8 +127,8 @@ func (s *Server) Adopt(ctx context.Context, req *taxonv1.AdoptRequest) (*taxonv1
 }
 
 // store passes values to the shard, and removes what clients have left in its folder.
-func (s *Server) store(ctx context.Context, values []store.Summed) error {
-	err := s.shard.PutSummed(ctx, values)
+func (s *Server) store(ctx context.Context, values []store.Checksummed) error {
+	err := s.shard.PutChecksummed(ctx, values)
 	switch {
 	case err == nil:
 		s.refused.Store(0)

@@ -15,7 +15,7 @@ import (
 )
 
 // put sends the values at the given positions to one shard, and waits for its acknowledgement.
-func (s *shard) put(ctx context.Context, values []store.Summed, positions []int32) error {
+func (s *shard) put(ctx context.Context, values []store.Checksummed, positions []int32) error {
 	if done, err := s.adopt(ctx, values, positions); done {
 		return err
 	}
@@ -41,7 +41,7 @@ func chunkBytes(local bool) int {
 	return messageBytes
 }
 
-func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Summed, positions []int32) error {
+func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Checksummed, positions []int32) error {
 	out := packer[*taxonv1.PutChunk]{
 		chunkBytes: chunkBytes(s.local),
 		send: func(chunks []*taxonv1.PutChunk) error {
@@ -207,7 +207,7 @@ func (g *getStream) add(c *taxonv1.GetChunk) error {
 	}
 	g.next++
 	// Within this process, the shard has just verified this very slice.
-	v := store.Summed{Key: g.keys[p], Data: data, CRC32C: c.GetCrc32C(), Checked: g.shard.local}
+	v := store.Checksummed{Key: g.keys[p], Data: data, CRC32C: c.GetCrc32C(), Verified: g.shard.local}
 	if err := v.Verify("get"); err != nil {
 		g.forget()
 		*g.bad = append(*g.bad, badCopy{p, fmt.Errorf("store shard %s: %w", g.shard.name, errors.Unwrap(err))})

@@ -234,7 +234,7 @@ type blockedShard struct {
 	entered chan struct{}
 }
 
-func (b blockedShard) Read(ctx context.Context, _ []store.Key, _ func(int, store.Summed) error) error {
+func (b blockedShard) Read(ctx context.Context, _ []store.Key, _ func(int, store.Checksummed) error) error {
 	close(b.entered)
 	<-ctx.Done()
 	return ctx.Err()

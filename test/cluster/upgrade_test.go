@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"taxon/test/command"
+	"taxon/test/dear"
 )
 
 // built is this taxon as another release.
@@ -43,6 +44,7 @@ func put(t *testing.T, from, path string) {
 // A cluster is upgraded process by process while a job runs: the job ends with the bytes that it
 // would have had. Processes and clients of another protocol are refused, and told who is who.
 func TestRollingUpgrade(t *testing.T) {
+	dear.Only(t)
 	t.Parallel()
 	want := bench.Embedded(t, "", Long(200)...)
 	newer, stranger := built(t, "v9.9.9", ""), built(t, "v10.0.0", "x")

@@ -11,6 +11,7 @@ import (
 
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
+	"taxon/test/dear"
 	"taxon/test/jobs"
 )
 
@@ -258,7 +259,7 @@ func TestHBLRSoftmax(t *testing.T) {
 // TestHBLRSoftmaxLengths: instances that are thirty and a thousand times as long as others take no more sweeps, and the
 // fixed point is the twin's.
 func TestHBLRSoftmaxLengths(t *testing.T) {
-	for _, factor := range []float32{30, 1000} {
+	for _, factor := range dear.Some([]float32{1000, 30}, 1) {
 		for _, m := range []string{"hblr-m1", "hblr-m3"} {
 			j, change := softmaxJob(0)
 			for _, shard := range j.Set.Matrix.Shards {

@@ -1,7 +1,7 @@
-// Package codec writes and reads the numbers that make up the values in the store: little-endian
+// Package codec encodes and decodes the numbers that make up the values in the store: little-endian
 // arrays, and index lists as uvarint differences. Methods lay out their values with it
-// (store/FORMAT.md); it knows none of them. A Decoder allocates nothing by itself, and no input
-// makes it panic.
+// (store/FORMAT.md); it knows no method. A Decoder allocates nothing by itself, and no input makes
+// it panic.
 package codec
 
 import (
@@ -14,15 +14,16 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// ErrBroken says that a value's bytes are not what its name promises. The store has verified the
-// checksum that its writer made, and processes of other protocols are refused when they connect. So
-// the worker that wrote it, which the key names by task and attempt, wrote it so.
+// ErrBroken says that a value does not have the layout that its name promises. The store has
+// verified the checksum that the writer made, and processes of other protocols are refused when
+// they connect. So the fault is that of the worker which wrote it; the key names it by task and
+// attempt.
 var ErrBroken = errors.New("value is malformed, and its checksum is right: the worker that wrote it has faulty memory or a faulty program")
 
-// Encoder appends to a byte slice.
+// Encoder appends to the byte slice B.
 type Encoder struct{ B []byte }
 
-// Extend makes room for n more bytes and returns them.
+// Extend appends n bytes of any content and returns them.
 func (e *Encoder) Extend(n int) []byte {
 	e.B = slices.Grow(e.B, n)
 	at := len(e.B)
@@ -30,16 +31,16 @@ func (e *Encoder) Extend(n int) []byte {
 	return e.B[at:]
 }
 
-// Byte writes a byte.
+// Byte appends a byte.
 func (e *Encoder) Byte(v byte) { e.B = append(e.B, v) }
 
-// Uvarint writes a number that is not negative, 7 bits a byte.
+// Uvarint appends a number that is not negative, in 7 bits a byte.
 func (e *Encoder) Uvarint(v int) { e.B = binary.AppendUvarint(e.B, uint64(v)) }
 
-// F32 writes an array.
+// F32 appends an array.
 func (e *Encoder) F32(v []float32) { e.B = sparse.Append(e.B, v) }
 
-// F64as32 rounds to float32.
+// F64as32 appends an array, rounded to float32.
 func (e *Encoder) F64as32(v []float64) {
 	at := e.Extend(4 * len(v))
 	for i, x := range v {
@@ -47,10 +48,10 @@ func (e *Encoder) F64as32(v []float64) {
 	}
 }
 
-// F64 writes an array.
+// F64 appends an array.
 func (e *Encoder) F64(v []float64) { e.B = sparse.Append(e.B, v) }
 
-// Ascending writes strictly ascending indices, the first one relative to lo.
+// Ascending appends strictly ascending indices as differences, the first one relative to lo.
 func (e *Encoder) Ascending(v []uint32, lo uint32) {
 	n := len(e.B)
 	if cap(e.B)-n < binary.MaxVarintLen32*len(v) { // values are sized for less, before they are written
@@ -86,13 +87,15 @@ func (e *Encoder) Ascending(v []uint32, lo uint32) {
 	e.B = b[:n]
 }
 
-// Decoder reads what Encoder wrote; after the first error everything reads as zero.
+// Decoder reads what Encoder wrote. After the first error it reads everything as zero.
 type Decoder struct {
-	B   []byte // what is left
+	// B is what is left to read.
+	B []byte
+	// Err is the first error, or nil.
 	Err error
 }
 
-// Fail makes ErrBroken the decoder's error, unless it has one.
+// Fail sets the decoder's error to ErrBroken, unless it has one.
 func (d *Decoder) Fail() {
 	if d.Err == nil {
 		d.Err = ErrBroken
@@ -111,14 +114,15 @@ func (d *Decoder) Byte() byte {
 	return v
 }
 
-// Format demands a first byte.
+// Format reads a byte and fails if it is not the one given.
 func (d *Decoder) Format(want byte) {
 	if d.Byte() != want {
 		d.Fail()
 	}
 }
 
-// Count reads a number of items that take at least `each` bytes each of the rest.
+// Count reads a number of items, and fails if the rest has fewer than `each` bytes for each of
+// them.
 func (d *Decoder) Count(each int) int {
 	v, n := binary.Uvarint(d.B)
 	if n <= 0 || v > uint64(len(d.B)-n)/uint64(max(each, 1)) {
@@ -129,7 +133,7 @@ func (d *Decoder) Count(each int) int {
 	return int(v)
 }
 
-// Number reads a plain number up to limit.
+// Number reads a number up to limit.
 func (d *Decoder) Number(limit int) int {
 	v, n := binary.Uvarint(d.B)
 	if n <= 0 || v > uint64(limit) {
@@ -140,7 +144,7 @@ func (d *Decoder) Number(limit int) int {
 	return int(v)
 }
 
-// Take reads n bytes, which stay the value's; nil: there are fewer.
+// Take reads n bytes, which alias the value. It returns nil if fewer are left.
 func (d *Decoder) Take(n int) []byte {
 	if n < 0 || n > len(d.B) {
 		d.Fail()
@@ -154,7 +158,7 @@ func (d *Decoder) Take(n int) []byte {
 // F32 fills dst.
 func (d *Decoder) F32(dst []float32) { words(d, 4, dst) }
 
-// View32 reads n numbers. Where they are aligned they stay the value's.
+// View32 reads n numbers. They alias the value if they are aligned.
 func (d *Decoder) View32(n int) []float32 {
 	if n < 0 {
 		d.Fail()
@@ -169,16 +173,17 @@ func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
 // U16 fills dst.
 func (d *Decoder) U16(dst []uint16) { words(d, 2, dst) }
 
-// U32 fills dst. Where F32 wrote, it gives the bits of the floats.
+// U32 fills dst. Applied to what F32 wrote, it returns the bits of the floats.
 func (d *Decoder) U32(dst []uint32) { words(d, 4, dst) }
 
+// words fills dst with words of a size.
 func words[T sparse.Word](d *Decoder, size int, dst []T) {
 	if raw := d.Take(size * len(dst)); raw != nil {
 		sparse.Copy(dst, raw)
 	}
 }
 
-// F32as64 reads what F64as32 wrote.
+// F32as64 fills dst with what F64as32 wrote.
 func (d *Decoder) F32as64(dst []float64) {
 	raw := d.Take(4 * len(dst))
 	if raw == nil {
@@ -189,7 +194,7 @@ func (d *Decoder) F32as64(dst []float64) {
 	}
 }
 
-// Ascending reads strictly ascending indices below limit into dst.
+// Ascending reads strictly ascending indices below limit into dst, the first one relative to lo.
 func (d *Decoder) Ascending(dst []uint32, lo, limit uint32) {
 	b, at, zero := d.B, uint64(lo), false
 	for i := 0; i < len(dst); {
@@ -236,14 +241,14 @@ func (d *Decoder) Ascending(dst []uint32, lo, limit uint32) {
 	d.B = b
 }
 
-// Eight bytes' high and low bits.
+// highBits and lowBits have the highest and the lowest bit of each of eight bytes set.
 const (
 	highBits = 0x8080808080808080
 	lowBits  = 0x0101010101010101
 )
 
-// eight decodes eight indices into dst. w holds eight differences of a byte each, and at is the
-// index before them. The last index is returned.
+// eight decodes eight indices into dst and returns the last one. w holds eight differences of a
+// byte each, and at is the index before them.
 func eight(dst []uint32, at, w uint64) uint64 {
 	_ = dst[7]
 	v := uint32(at) // the caller refuses a last index that is too large
@@ -259,7 +264,7 @@ func eight(dst []uint32, at, w uint64) uint64 {
 	return at + uint64(v7-v)
 }
 
-// End demands that everything was read.
+// End fails if something is left to read. It returns the decoder's error, prefixed by what.
 func (d *Decoder) End(what string) error {
 	if d.Err == nil && len(d.B) > 0 {
 		d.Err = ErrBroken
@@ -270,24 +275,25 @@ func (d *Decoder) End(what string) error {
 	return nil
 }
 
-// A vector is a format byte, three zeros, a count (uint32, little-endian) and that many numbers:
-// float64, which are aligned and read in place, or float32.
+// A vector consists of a format byte, three zeros, a count (uint32, little-endian) and that many
+// numbers: float64, which are aligned and read in place, or float32.
 const (
 	formatVector = 0x61
 	formatNarrow = 0x62
 	headBytes    = 8
 )
 
-// Vector writes float64 numbers.
+// Vector encodes float64 numbers.
 func Vector(v []float64) []byte { return sparse.Append(head(formatVector, len(v), 8), v) }
 
-// Narrow writes float64 numbers as float32.
+// Narrow encodes float64 numbers as float32.
 func Narrow(v []float64) []byte {
 	e := Encoder{head(formatNarrow, len(v), 4)}
 	e.F64as32(v)
 	return e.B
 }
 
+// head returns the head of a vector of n numbers, with room for numbers of a size in bytes.
 func head(format byte, n, size int) []byte {
 	b := make([]byte, headBytes, headBytes+size*n)
 	b[0] = format
@@ -295,7 +301,7 @@ func head(format byte, n, size int) []byte {
 	return b
 }
 
-// ReadVector reads what Vector or Narrow wrote of so many numbers; the result may alias b.
+// ReadVector decodes what Vector or Narrow encoded of n numbers. The result may alias b.
 func ReadVector(b []byte, n int) ([]float64, error) {
 	if len(b) < headBytes || b[1]|b[2]|b[3] != 0 || int(binary.LittleEndian.Uint32(b[4:])) != n {
 		return nil, ErrBroken

@@ -5,10 +5,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// loadCells is the resolution of the features' load in a job's description.
+// loadCells is the number of cells that the features' loads are summed in for a job's description.
 const loadCells = 4096
 
-// DescribeData is what the coordinator needs to know of a data set in memory.
+// DescribeData returns what the coordinator needs to know of a data set in memory.
 func DescribeData(s *dataset.Set) *taxonv1.Data {
 	d := &taxonv1.Data{
 		Path: "embedded", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),
@@ -34,8 +34,8 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 	return d
 }
 
-// FeatureCounts are Data.feature_counts_log of features that stand in so many rows, in the
-// order of the columns: those of most rows first.
+// FeatureCounts returns Data.feature_counts_log for features that occur in so many rows each, in
+// the order of the columns, which is by falling number of rows.
 func FeatureCounts(rows []uint32) (cumulative []uint32) {
 	cells := min(loadCells, max(len(rows), 1))
 	width := max((len(rows)+cells-1)/cells, 1)

@@ -1,11 +1,10 @@
-// Package program is the seam between the worker and the methods that it trains by: what a
-// method's code is given, and what it gives back. The worker knows tasks and values. A method's
-// program knows what a task computes, reads and writes. The coordinator's side of the seam is
-// coordinator/method.
+// Package program is the interface between the worker and the methods that it trains by. The worker
+// knows tasks and values; a method's program knows what a task computes, reads and writes. The
+// coordinator's side of the interface is coordinator/method.
 //
 // A method's program is the package program of its folder in internal/methods, and registers itself
-// here. What it writes depends on the task alone, never on which worker ran it or what that worker ran before.
-// Its caches hold only values that the store would give again.
+// here. What a program writes must depend on the task alone, never on which worker ran it or what
+// that worker ran before. It may cache only values that the store would return as well.
 package program
 
 import (
@@ -22,24 +21,25 @@ import (
 	"taxon/store"
 )
 
-// KernelVariable names the environment variable that forces one of mapper's kernels. With any but
+// KernelVariable is the environment variable that forces one of mapper's kernels. With any but
 // avx512 the reducer's loops are plain Go, too.
 const KernelVariable = "TAXON_KERNEL"
 
-// SeedStep is the step that a job's seeds are stored under: its first own one comes after.
-// Item i of list k is seeded as written by task offset + i, attempt 1; offset is the number of
-// items of the lists before k.
+// SeedStep is the step that the values of a warm start are stored under; the first step of the job
+// itself comes after it. The value of item i of list k has the key of attempt 1 of task offset + i,
+// where offset is the number of items of the lists before k.
 const SeedStep = 1
 
-// Method makes programs.
+// Method opens the programs of a method's jobs.
 type Method interface {
 	// Name is the value of --method.
 	Name() string
-	// Open prepares what the job's tasks share. Its errors come again anywhere.
+	// Open prepares what the job's tasks share. Its errors are deterministic: other workers would
+	// return them as well.
 	Open(*Job) (Program, error)
 }
 
-// methods are those that have registered themselves.
+// methods are the registered methods by name.
 var methods = map[string]Method{}
 
 // Register adds methods to those whose tasks a worker can run. A method's package calls it in init.
@@ -53,7 +53,7 @@ func Register(added ...Method) {
 	}
 }
 
-// Add lists one more method, of a test's own, until remove is called. Not for use while another
+// Add adds one more method, of a test, until remove is called. It must not be called while another
 // goroutine looks methods up.
 func Add(m Method) (remove func()) {
 	before := methods[m.Name()]
@@ -65,10 +65,10 @@ func Add(m Method) (remove func()) {
 	}
 }
 
-// Names lists the methods, sorted.
+// Names lists the names of the methods, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(methods)) }
 
-// Lookup finds a method by its name. The error is marked by Unfit.
+// Lookup returns the method of a name. Its error is marked by Unfit.
 func Lookup(name string) (Method, error) {
 	if m := methods[name]; m != nil {
 		return m, nil
@@ -76,54 +76,68 @@ func Lookup(name string) (Method, error) {
 	return nil, Unfit(fmt.Errorf("this worker does not know method %q: it is older than the coordinator; install the same version", name))
 }
 
-// Job is a training as its program sees it. Read-only.
+// Job is a training as its program sees it. Programs must not change it.
 type Job struct {
-	ID   string
+	// ID is the job's id, which keys of its values begin with.
+	ID string
+
+	// Spec is the job's specification.
 	Spec *taxonv1.JobSpec
+
+	// Plan is the coordinator's plan, with the method's Detail.
 	Plan *taxonv1.Plan
+
+	// Tree is the tree or graph that is trained, as the coordinator has built it too.
 	Tree *taxonomy.Tree
-	Set  *dataset.Set
-	// NoCache: no task reads what another one of this process has written, so nothing of it need be kept.
+
+	// Set is the data, restricted to the rows of the job.
+	Set *dataset.Set
+
+	// NoCache says that no task reads what another task of this process has written, so that
+	// caching it is useless.
 	NoCache bool
-	// Unwanted says that nobody waits for the job's opening any more: what takes long ends early then,
-	// and what it gives is of no use. nil: never.
+
+	// Unwanted reports whether nobody waits for Open any more. Long work should check it and return
+	// early; its result is dropped. A nil Unwanted means that somebody always waits.
 	Unwanted func() bool
 }
 
-// Program runs a job's tasks. For several goroutines.
+// Program runs a job's tasks. It must be safe for several goroutines.
 type Program interface {
-	// Run runs a task, to the end of ctx at most, and returns its figures, one for each of
-	// the plan's sums. An error made by Deterministic fails the job.
+	// Run runs a task and returns its figures, one for each of the plan's sums. It returns soon
+	// after ctx ends. An error made by Deterministic fails the job.
 	Run(context.Context, *Task) (method.Sums, error)
 }
 
-// InitialWeights gives the weights that a job is to begin with: of each tree node, ascending, the
-// columns (the bias last) where it differs from its parent, with its values there; nothing
-// for a node that begins at its parent. Of a graph's nodes: all nonzeros.
+// InitialWeights returns the weights that a node of a job begins with, as ascending columns, the
+// bias last, and values. In a tree they are the entries in which the node differs from its parent,
+// so a node that begins at its parent has none. In a graph they are all nonzeros.
 type InitialWeights func(node int) (columns []uint32, values []float32)
 
-// WarmStarter is a Program whose job can begin at given weights.
+// WarmStarter is implemented by a Program whose job can begin at given weights.
 type WarmStarter interface {
-	// WarmStart makes the values that the job begins with, under the keys that SeedStep
-	// tells of, and names their families.
+	// WarmStart returns the values that the job begins with, under the keys that SeedStep
+	// describes, and the names of their families.
 	WarmStart(ctx context.Context, from InitialWeights) (values []store.Value, families []string, err error)
 }
 
-// Carrier is a Method whose jobs can begin where one of other options stands (engine.Branch).
-type Carrier interface {
-	// Carried names the families that the new job begins with.
-	Carried() []string
-	// Carry turns a value of such a family, of the finished job, into one of the new job.
-	Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error)
+// StateConverter is implemented by a Method whose jobs can begin where a job with other options
+// ended (engine.Branch).
+type StateConverter interface {
+	// ConvertedFamilies returns the names of the families that the new job begins with.
+	ConvertedFamilies() []string
+	// ConvertValue turns a value of such a family, written by the finished job, into a value of the
+	// new job.
+	ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error)
 }
 
-// deterministicError is an error that would come again anywhere.
+// deterministicError is an error that every worker would return.
 type deterministicError struct{ error }
 
 func (e deterministicError) Unwrap() error { return e.error }
 
-// Deterministic marks an error that the same task would meet again on any worker, so that
-// trying again is pointless. Deterministic(nil) is nil.
+// Deterministic marks an error that the same task would return on every worker, so that retrying is
+// pointless. Deterministic(nil) is nil.
 func Deterministic(err error) error {
 	if err == nil {
 		return nil
@@ -131,24 +145,24 @@ func Deterministic(err error) error {
 	return deterministicError{err}
 }
 
-// UnknownOperation is the error of a task whose operation the program does not have.
+// UnknownOperation returns the error of a task whose operation the program does not have.
 func UnknownOperation(op string) error {
 	return Deterministic(fmt.Errorf("this worker does not know operation %q: it is older than the coordinator", op))
 }
 
-// IsDeterministic says whether an error in err's chain was marked by Deterministic.
+// IsDeterministic reports whether an error in err's chain was marked by Deterministic.
 func IsDeterministic(err error) bool {
 	var d deterministicError
 	return errors.As(err, &d)
 }
 
-// unfitError is an error that this worker meets again with any task of the job.
+// unfitError is an error that every task of the job would return on this worker.
 type unfitError struct{ error }
 
 func (e unfitError) Unwrap() error { return e.error }
 
-// Unfit marks an error that is due to how this worker is set up: it would come again here
-// with any task of the job, but not on others. Unfit(nil) is nil.
+// Unfit marks an error that is due to the configuration of this worker: every task of the job would
+// return it here, but not on other workers. Unfit(nil) is nil.
 func Unfit(err error) error {
 	if err == nil {
 		return nil
@@ -156,7 +170,7 @@ func Unfit(err error) error {
 	return unfitError{err}
 }
 
-// IsUnfit says whether an error in err's chain was marked by Unfit.
+// IsUnfit reports whether an error in err's chain was marked by Unfit.
 func IsUnfit(err error) bool {
 	var u unfitError
 	return errors.As(err, &u)

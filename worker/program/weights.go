@@ -8,20 +8,23 @@ import (
 	"taxon/worker/codec"
 )
 
-// WeightsName is the name of the value that holds final weights, of every task that emits.
+// WeightsName is the name of the value with the final weights of a task.
 const WeightsName = "weights"
 
-// NodeWeights are final weights of one node: ascending columns (the bias last) and its values
-// there. What they stand for, whole vectors or what differs from the parent, is the model's.
+// NodeWeights are final weights of one node: ascending columns, the bias last, and the values
+// there. Whether they are whole vectors or differences from the parent is defined by the model's
+// form.
 type NodeWeights struct {
 	Node    uint32
 	Columns []uint32
 	Values  []float32
 }
 
+// formatWeights is the format byte of the encoded weights.
 const formatWeights = 0x42
 
-// EncodeWeights writes the value of name WeightsName: see store/FORMAT.md. It sorts nodes.
+// EncodeWeights encodes the value of name WeightsName, in the layout of store/FORMAT.md. It sorts
+// nodes in place.
 func EncodeWeights(nodes []NodeWeights) []byte {
 	nodes = slices.DeleteFunc(nodes, func(n NodeWeights) bool { return len(n.Columns) == 0 })
 	slices.SortFunc(nodes, func(a, b NodeWeights) int { return cmp.Compare(a.Node, b.Node) })
@@ -48,9 +51,9 @@ func EncodeWeights(nodes []NodeWeights) []byte {
 	return e.B
 }
 
-// DecodeWeights reads what EncodeWeights wrote, as records of 32-bit words, one after the
-// other: node, number m of its columns, m columns, m values' bits. The words take at most 8/5
-// of the bytes of a value with many columns a node.
+// DecodeWeights decodes what EncodeWeights wrote, into records of 32-bit words, one after the
+// other: the node, the number m of its columns, m columns, and the bits of m values. For a value
+// with many columns per node, the words take at most 8/5 of its bytes.
 func DecodeWeights(b []byte) (words []uint32, err error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatWeights)

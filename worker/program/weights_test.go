@@ -50,7 +50,7 @@ func again(b []byte) ([]byte, error) {
 	return EncodeWeights(records(words)), nil
 }
 
-// TestGolden: today's program writes what older ones wrote, and reads it.
+// TestGolden: the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	path, written := filepath.Join("testdata", "weights-v2.bin"), EncodeWeights(goldenWeights())
 	if *rewrite {

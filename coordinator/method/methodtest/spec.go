@@ -7,8 +7,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// WordNetLike is about the shape of wordnet-freq: 28,780 features of Zipf frequencies,
-// 3,383 classes under 1,768 internals.
+// WordNetLike returns a job like the data set wordnet-freq, which has 28,780 features of Zipf
+// frequencies and 3,383 classes under 1,768 inner nodes.
 func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
 	const features, nonzeros, buckets = 28_780, 562_000, 1024
 	st, d := &taxonv1.Structure{}, &taxonv1.Data{Instances: 44_317, Features: features, Nonzeros: nonzeros}

@@ -12,9 +12,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// declared are the methods' own options: help texts ask for them hundreds of times.
+// declared caches the methods' own options, because help texts ask for them hundreds of times.
 var declared = map[method.Method][]method.Option{}
 
+// declare returns the own options of each method.
 func declare(methods []method.Method) map[method.Method][]method.Option {
 	out := map[method.Method][]method.Option{}
 	for _, m := range methods {
@@ -23,11 +24,11 @@ func declare(methods []method.Method) map[method.Method][]method.Option {
 	return out
 }
 
-// Values are options by name, as the command line takes them.
+// Values maps option names to values, as the command line takes them.
 type Values map[string]string
 
-// Options are those that jobs of any method have: each once, with all the choices that some
-// method has of it, and a default if it is the same in all.
+// Options returns the options of jobs of any method, each once. An option has all choices that some
+// method gives it, and a default if that is the same for all.
 func Options() []method.Option {
 	var out []method.Option
 	for _, m := range methods {
@@ -50,10 +51,10 @@ func Options() []method.Option {
 	return append(out, method.JobOptions...)
 }
 
-// Option is that of a name among Options; nil: there is none.
+// Option returns the option of a name among Options, or nil.
 func Option(name string) *method.Option { return find(Options(), name) }
 
-// Of are the options of a method's jobs; of an unknown method, all.
+// Of returns the options of a method's jobs. For an unknown method it returns Options.
 func Of(name string) []method.Option {
 	if m, err := Lookup(name); err == nil {
 		return slices.Concat(declared[m], method.JobOptions)
@@ -61,13 +62,13 @@ func Of(name string) []method.Option {
 	return Options()
 }
 
-// Tunable are the options that a search can try several values of. Option.Grid is what it tries
-// where it is not told.
+// Tunable returns the options of which a search can try several values. Option.Grid is what it
+// tries by default.
 func Tunable() []method.Option {
 	return slices.DeleteFunc(Options(), func(p method.Option) bool { return len(p.Grid) == 0 })
 }
 
-// Having lists the methods that have an option, and with a value, those in which it can have it.
+// Having lists the methods that have an option and, if value is not empty, accept that value.
 func Having(option, value string) (names []string) {
 	for _, m := range methods {
 		p := find(declared[m], option)
@@ -86,7 +87,7 @@ func Having(option, value string) (names []string) {
 // Taking lists the methods that have an option.
 func Taking(option string) []string { return Having(option, "") }
 
-// Usage is the help on an option, with the methods that have it, if not all have.
+// Usage returns the help on an option, followed by the methods that have it if not all do.
 func Usage(p *method.Option) string {
 	var names, parts []string // methods, and the choices that they have
 	for _, c := range append([]string{""}, p.Choices...) {
@@ -109,13 +110,13 @@ func Usage(p *method.Option) string {
 	return p.Help + " (" + names[0] + ")"
 }
 
-// Find is a method's option of a name; nil: it has none.
+// Find returns the option of a name of a method, or nil.
 func Find(name, option string) *method.Option { return find(Of(name), option) }
 
-// Has says whether a method has an option.
+// Has reports whether a method has an option.
 func Has(name, option string) bool { return Find(name, option) != nil }
 
-// find is the option of a name; nil: it is none of them.
+// find returns the option of a name, or nil.
 func find(options []method.Option, name string) *method.Option {
 	for i := range options {
 		if options[i].Name == name {
@@ -125,11 +126,11 @@ func find(options []method.Option, name string) *method.Option {
 	return nil
 }
 
-// Fill sets the options of a job, whose method is set, to the values said, and those that it
-// does not have (a field of 0 is one that it does not have) to their defaults. The error joins
-// one for each value that does not fit the method, beginning with the option's name. An option
-// that the method lacks may be said to have its default: it changes nothing. One that goes with a
-// value of another option may be said beside that value only.
+// Fill sets the options of a job, whose method is set, to the values said, and those that it does
+// not have yet (a field of 0 is one that it does not have) to their defaults. The error joins one
+// for each value that does not fit the method, beginning with the option's name. An option that the
+// method lacks may be set to its default, which changes nothing. An option that belongs to a value
+// of another option may be set only beside that value.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -164,7 +165,7 @@ func Fill(o *taxonv1.Options, said Values) error {
 	return errors.Join(errs...)
 }
 
-// Lacks says that a method has no option of a name.
+// Lacks returns the error for an option that a method does not have.
 func Lacks(name, option string) error {
 	if by := Taking(option); len(by) > 0 {
 		return fmt.Errorf("%s means nothing to --method %s: leave it out, or use one of %s", option, name, strings.Join(by, ", "))
@@ -172,7 +173,8 @@ func Lacks(name, option string) error {
 	return fmt.Errorf("%s: no method of this version has an option of this name", option)
 }
 
-// parse reads a value of a method's option. One that fits other methods is refused with them.
+// parse reads a value of a method's option. If other methods accept the value, the error names
+// them.
 func parse(p *method.Option, s, name string) (string, error) {
 	text, err := p.Parse(s)
 	if err == nil {
@@ -184,7 +186,7 @@ func parse(p *method.Option, s, name string) (string, error) {
 	return "", fmt.Errorf("%s %s: %w", p.Name, s, err)
 }
 
-// either lists names: "a, b or c".
+// either joins names as "a, b or c".
 func either(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -217,20 +219,20 @@ func Check(o *taxonv1.Options) error {
 	return errors.Join(errs...)
 }
 
-// Report are the options of a job that stand in its report, by their keys.
+// Report returns the options of a job that its report shows, by their keys.
 func Report(o *taxonv1.Options) map[string]json.RawMessage {
 	return stored(o, func(p *method.Option) bool { return p.Report && p.Goes(o) })
 }
 
-// NeedTree reports the options of a job that have a value for trees alone, all of them joined.
+// NeedTree returns an error for each option of a job whose value is for trees alone, all joined.
 func NeedTree(o *taxonv1.Options) error { return method.NeedTree(o, Of(o.GetMethod())) }
 
-// Manifest are the options of a job that matter, by their keys.
+// Manifest returns the options of a job that have an effect, by their keys.
 func Manifest(spec *taxonv1.JobSpec) map[string]json.RawMessage {
 	return stored(spec.GetOptions(), func(p *method.Option) bool { return p.HasEffect(spec) })
 }
 
-// stored are a job's options that `which` says.
+// stored returns the options of a job for which `which` is true.
 func stored(o *taxonv1.Options, which func(*method.Option) bool) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, p := range Of(o.GetMethod()) {
@@ -241,9 +243,9 @@ func stored(o *taxonv1.Options, which func(*method.Option) bool) map[string]json
 	return out
 }
 
-// Differ lists the options of a method that differ between two trainings, each given by what
-// Manifest gave and what is carried, as "C 1, not 10". ended: those that say when a training
-// ends count, too.
+// Differ lists the options of a method that differ between two trainings, as "C 1, not 10". Each
+// training is given by its Manifest and what is carried. With ended, the options that say when a
+// training ends count as well.
 func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []string) {
 	for _, p := range Of(name) {
 		if p.Effect == method.OnNothing || p.Effect == method.OnEnd && !ended {
@@ -256,7 +258,7 @@ func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []str
 	return out
 }
 
-// Words are a method and the options in its report, as people read them.
+// Words describes a method and the options in its report in words.
 func Words(name string, report map[string]json.RawMessage) string {
 	words := []string{name}
 	for _, p := range Of(name) {

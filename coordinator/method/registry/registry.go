@@ -1,5 +1,6 @@
-// Package registry lists the methods that jobs can name: those whose packages are linked into the
-// program (internal/methods/all), as each registers itself.
+// Package registry lists the methods that jobs can name. A method registers itself in the init
+// function of its package; internal/methods/all imports them all. Prepare is the entry point of
+// the coordinator, Options and Fill are those of command lines and searches.
 package registry
 
 import (
@@ -15,14 +16,14 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// methods are those that have registered themselves, by rank.
+// methods are the registered methods by rank.
 var methods []method.Method
 
-// ranks are those of methods.
+// ranks holds the rank of each method.
 var ranks = map[method.Method]int{}
 
-// Register adds methods to those that jobs can name. A method's package calls it in init. Help texts
-// and searches go through the methods by rising rank; methods of one rank keep the order in which
+// Register adds methods to those that jobs can name. A method's package calls it in init. Help
+// texts and searches list the methods by rising rank; methods of one rank keep the order in which
 // they were registered. It panics if the name of a method is taken.
 func Register(rank int, added ...method.Method) {
 	for _, m := range added {
@@ -36,8 +37,8 @@ func Register(rank int, added ...method.Method) {
 	declared = declare(methods)
 }
 
-// Add lists one more method, of a test's own, until remove is called. Not for use while
-// another goroutine looks methods up.
+// Add lists one more method, of a test, until remove is called. It must not be called while another
+// goroutine looks methods up.
 func Add(m method.Method) (remove func()) {
 	before := methods
 	methods = append(slices.Clip(methods), m)
@@ -45,10 +46,10 @@ func Add(m method.Method) (remove func()) {
 	return func() { methods, declared = before, declare(before) }
 }
 
-// All lists the methods, in the order in which help texts name them.
+// All lists the methods in the order in which help texts name them.
 func All() []method.Method { return slices.Clone(methods) }
 
-// Names lists the methods' names.
+// Names lists the methods' names in the same order.
 func Names() []string {
 	var out []string
 	for _, m := range methods {
@@ -57,7 +58,7 @@ func Names() []string {
 	return out
 }
 
-// Lookup is the method of a name.
+// Lookup returns the method of a name. The error lists the names that exist.
 func Lookup(name string) (method.Method, error) {
 	for _, m := range methods {
 		if m.Name() == name {
@@ -67,7 +68,8 @@ func Lookup(name string) (method.Method, error) {
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
-// TraitsOf are those of the jobs with such options; the zero value if their method is unknown.
+// TraitsOf returns the traits of jobs with such options. It returns the zero value if their method
+// is unknown.
 func TraitsOf(o *taxonv1.Options) method.Traits {
 	m, err := Lookup(o.GetMethod())
 	if err != nil {
@@ -76,14 +78,14 @@ func TraitsOf(o *taxonv1.Options) method.Traits {
 	return m.Traits(o)
 }
 
-// traits are those of a method with the defaults of its options.
+// traits returns the traits of a method with the defaults of its options.
 func traits(name string) method.Traits { return TraitsOf(&taxonv1.Options{Method: name}) }
 
-// Form is that of the models of a job with such options.
+// Form returns the form of the models of a job with such options.
 func Form(o *taxonv1.Options) form.Form { return TraitsOf(o).Form }
 
-// Precise lists the methods whose models hold precisions beside the weights, or those of them with
-// one for each feature.
+// Precise lists the methods whose models hold precisions beside the weights. With byFeature it
+// lists only those with one precision per feature.
 func Precise(byFeature bool) (names []string) {
 	for _, m := range methods {
 		o := &taxonv1.Options{Method: m.Name()}
@@ -94,7 +96,7 @@ func Precise(byFeature bool) (names []string) {
 	return names
 }
 
-// Unstructured says whether a method trains without a structure.
+// Unstructured reports whether a method trains without a structure.
 func Unstructured(name string) bool { return traits(name).Unstructured }
 
 // Searched lists the methods that a search tries unless others are named.
@@ -107,18 +109,20 @@ func Searched() (names []string) {
 	return names
 }
 
-// Tree is jobspec.Tree, as the job's method has it.
+// Tree returns the tree or graph that a job trains, and warnings for the user; see jobspec.Tree.
 func Tree(spec *taxonv1.JobSpec) (*taxonomy.Tree, []string, error) {
 	return jobspec.Tree(spec, TraitsOf(spec.GetOptions()).Rooted)
 }
 
-// Separate says whether a method trains each class for itself.
+// Separate reports whether a method trains each class separately.
 func Separate(name string) bool { return traits(name).Separate }
 
-// Populated says whether a method may train only classes that some instances have, and others not.
+// Populated reports whether a method can train only classes that have both positive and negative
+// instances.
 func Populated(name string) bool { return traits(name).Populated }
 
-// NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
+// NoGap returns an error, beginning with an option's name, if a job has no gap to train to. It
+// returns nil if it has one.
 func NoGap(spec *taxonv1.JobSpec) error {
 	m, _ := Lookup(spec.GetOptions().GetMethod())
 	if w, ok := m.(method.Warner); ok {
@@ -127,8 +131,8 @@ func NoGap(spec *taxonv1.JobSpec) error {
 	return nil
 }
 
-// unlearned refuses a job whose structure was to be learned, and is not there: the one who
-// submits it learns it.
+// unlearned refuses a job whose structure should have been learned and is missing. The submitter
+// learns it.
 func unlearned(spec *taxonv1.JobSpec) error {
 	for _, p := range Of(spec.GetOptions().GetMethod()) {
 		if p.Learns && p.Of(spec.GetOptions()) != p.Default && spec.GetStructure() == nil {
@@ -138,7 +142,7 @@ func unlearned(spec *taxonv1.JobSpec) error {
 	return nil
 }
 
-// Job is a specification, and what follows from it alone.
+// Job is a specification together with what follows from it alone.
 type Job struct {
 	Method   method.Method
 	Tree     *taxonomy.Tree
@@ -146,8 +150,8 @@ type Job struct {
 	Estimate method.Estimate
 }
 
-// Prepare checks a specification, plans it and estimates what it takes. Pure, and slow for
-// large structures.
+// Prepare checks a specification, plans it and estimates its cost. It is pure, and slow for large
+// structures.
 func Prepare(spec *taxonv1.JobSpec) (*Job, error) {
 	if spec.GetOptions() == nil {
 		return nil, fmt.Errorf("the job has no options")

@@ -192,7 +192,7 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := predict.Open(ctx, m, predict.Input{Path: test, Text: true}, progress.Silent{})
+	rows, err := predict.Open(ctx, m, predict.Input{Path: test, Text: true}, progress.Discard{})
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 		return s
 	}
 	var guesses []guess
-	err = predict.Score(ctx, "", p, rows, threads, progress.Silent{}, func(b *scoring.Batch, r *scoring.Result) error {
+	err = predict.Score(ctx, "", p, rows, threads, progress.Discard{}, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			guesses = append(guesses, guess{names(r.Set(i)), names(r.Best(i))})
 		}

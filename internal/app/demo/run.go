@@ -50,7 +50,7 @@ type Options struct {
 }
 
 // Run trains, tests and reports. The report is the same on every machine, except for the seconds.
-func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	train, test, hierarchy, notice, err := Files()
 	if err != nil {
 		return nil, err

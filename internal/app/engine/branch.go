@@ -66,12 +66,12 @@ func (e *Engine) Save(ctx context.Context, job, dir string) (err error) {
 }
 
 // carrier is the method of a specification, if its jobs can begin where others ended.
-func carrier(spec *taxonv1.JobSpec) (program.Carrier, error) {
+func carrier(spec *taxonv1.JobSpec) (program.StateConverter, error) {
 	m, err := program.Lookup(spec.GetOptions().GetMethod())
 	if err != nil {
 		return nil, err
 	}
-	c, ok := m.(program.Carrier)
+	c, ok := m.(program.StateConverter)
 	if !ok {
 		return nil, fmt.Errorf("method %s: a training can't begin where another one has ended", m.Name())
 	}
@@ -85,19 +85,19 @@ func CanBranch(method string) bool {
 }
 
 // carries says whether a value belongs to a family with which a branch begins.
-func carries(c program.Carrier, name string) bool {
+func carries(c program.StateConverter, name string) bool {
 	family, _, _ := strings.Cut(name, "/")
-	return slices.Contains(c.Carried(), family)
+	return slices.Contains(c.ConvertedFamilies(), family)
 }
 
 // Branch starts a job that begins where the checkpoint's job stands. machine.Branch says in what
-// the two may differ. The method's Carry converts the values.
+// the two may differ. The method's ConvertValue converts the values.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
 	to, err := carrier(spec)
 	if err != nil {
 		return err
 	}
-	state, err := machine.Branch(c.State, job, spec, to.Carried())
+	state, err := machine.Branch(c.State, job, spec, to.ConvertedFamilies())
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 		return fs.Explain(path, err)
 	}
 	defer f.Close()
-	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Summed) error {
+	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Checksummed) error {
 		if !carries(to, v.Key.Name) {
 			return nil
 		}
-		data, err := to.Carry(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
+		data, err := to.ConvertValue(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
 		if err != nil {
 			return err
 		}

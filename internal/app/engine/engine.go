@@ -78,7 +78,7 @@ type Engine struct {
 
 	server  *coordinator.Server
 	trainer *worker.Trainer
-	weights *worker.Spool // nil: the store has them
+	weights *worker.WeightBuffer // nil: the store has them
 	shards  []store.Shard
 	backend Backend
 	scratch string
@@ -236,7 +236,7 @@ func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
 // keeper is the store and the final weights beside it, as the coordinator uses them.
 type keeper struct {
 	*storerpc.Client
-	weights *worker.Spool
+	weights *worker.WeightBuffer
 }
 
 // Drop implements coordinator.Store.

@@ -115,7 +115,7 @@ type Tree struct {
 }
 
 // Look inspects a path. Errors are fs.InputErrors, or name the file in another way.
-func Look(ctx context.Context, o Options, ui progress.Teller) (*Info, error) {
+func Look(ctx context.Context, o Options, ui progress.Reporter) (*Info, error) {
 	l := look{o, ui}
 	if o.Weights != "" && (dataset.LooksIngested(o.Path) || model.IsModel(o.Path)) {
 		return nil, fs.Inputf(o.Path, 0, "--instance-weights goes with a file of instances: this is none, or has them within")
@@ -169,7 +169,7 @@ func modelInfo(path string) (*Info, error) {
 // look is one call of Look.
 type look struct {
 	o  Options
-	ui progress.Teller
+	ui progress.Reporter
 }
 
 func (l *look) set(ctx context.Context) (*Info, error) {

@@ -35,7 +35,7 @@ func write(t *testing.T, text string) string {
 func lookAt(t *testing.T, o Options) *Info {
 	t.Helper()
 	o.Method = "rr-svm"
-	i, err := Look(t.Context(), o, progress.Silent{})
+	i, err := Look(t.Context(), o, progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +107,13 @@ func TestLookErrors(t *testing.T) {
 		"a ring":        {Path: write(t, rows), Hierarchy: write(t, "a b\nb a\n")},
 	} {
 		o.Method = "rr-svm"
-		if _, err := Look(t.Context(), o, progress.Silent{}); !fs.IsInput(err) {
+		if _, err := Look(t.Context(), o, progress.Discard{}); !fs.IsInput(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Look(ctx, Options{Path: write(t, rows), Method: "rr-svm"}, progress.Silent{}); !errors.Is(err, context.Canceled) {
+	if _, err := Look(ctx, Options{Path: write(t, rows), Method: "rr-svm"}, progress.Discard{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ type misclassified struct {
 const maxWorst = 20
 
 // observe predicts all rows.
-func observe(ctx context.Context, m *model.Model, in predict.Input, ui progress.Teller) (*observed, error) {
+func observe(ctx context.Context, m *model.Model, in predict.Input, ui progress.Reporter) (*observed, error) {
 	o := &observed{m: m, classes: map[string]*class{}, leaf: map[string]int32{}, below: make([]int64, m.Tree.Len()),
 		parted: make([]int64, m.Tree.Len()+1), pairs: make([]map[[2]int32]int64, m.Tree.Len()+1)}
 	for n, leaf := range m.Tree.Leaf {

@@ -149,7 +149,7 @@ type other struct {
 }
 
 // Write makes the report.
-func Write(ctx context.Context, o Options, ui progress.Teller) (*Summary, error) {
+func Write(ctx context.Context, o Options, ui progress.Reporter) (*Summary, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 }
 
 // score adds all figures of the test data.
-func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress.Teller) error {
+func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress.Reporter) error {
 	v.Data = o.Data.Path
 	ev := evaluate.Options{Model: o.Model, Data: o.Data, Everything: true}
 	ev.Data.AsTrained = true

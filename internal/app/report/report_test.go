@@ -44,14 +44,14 @@ func written(t *testing.T) (string, []byte) {
 	for name, method := range map[string]string{"m": "rr-lr", "flat": "bsvm"} {
 		o := train.Options{Data: []string{at("train")}, Text: true, Hierarchy: at("tree"), DAG: "graph", Out: at(name), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10,
 			Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
-		_, err := train.Run(context.Background(), &o, progress.Silent{})
+		_, err := train.Run(context.Background(), &o, progress.Discard{})
 		must(t, err)
 	}
 	for _, card := range []Options{{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Out: at("card.md")}, {Model: at("flat"), Out: at("bare.md")}} {
-		_, err := Write(context.Background(), card, progress.Silent{})
+		_, err := Write(context.Background(), card, progress.Discard{})
 		must(t, err)
 	}
-	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Compare: []string{at("flat")}, Out: at("r.html")}, progress.Silent{})
+	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Compare: []string{at("flat")}, Out: at("r.html")}, progress.Discard{})
 	must(t, err)
 	page, err := os.ReadFile(at("r.html"))
 	must(t, err)

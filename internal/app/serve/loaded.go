@@ -99,6 +99,9 @@ func (l *loaded) reading(do func() error) error {
 		return refuse(http.StatusServiceUnavailable, "%s", *why)
 	}
 	err := fs.Guarded(do)()
+	if short := l.m.Whole(); short != nil { // its end may have been read as zeros
+		err = short
+	}
 	if errors.Is(err, fs.ErrFault) {
 		why := err.Error()
 		l.failed.Store(&why)

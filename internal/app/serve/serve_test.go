@@ -39,7 +39,7 @@ func trainedOn(t *testing.T, data, tree string, text bool, method string) string
 	must(t, os.WriteFile(in, []byte(data), 0o600))
 	o := train.Options{Data: []string{in}, Text: text, Hierarchy: tree, DAG: "graph", Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto",
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
-	_, err := train.Run(context.Background(), &o, progress.Silent{})
+	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	must(t, err)
 	return o.Out
 }
@@ -99,7 +99,7 @@ func TestAnswersAsPredict(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new")
 	must(t, os.WriteFile(file, []byte("\ta dog\n\ta pine\n\t\n"), 0o600))
 	var want bytes.Buffer
-	_, err := predict.Run(context.Background(), predict.Options{Model: dir, Input: predict.Input{Path: file, Text: true}, Out: fs.Stdin, Stdout: &want, Top: 2, Scores: true}, progress.Silent{})
+	_, err := predict.Run(context.Background(), predict.Options{Model: dir, Input: predict.Input{Path: file, Text: true}, Out: fs.Stdin, Stdout: &want, Top: 2, Scores: true}, progress.Discard{})
 	must(t, err)
 	for i, line := range strings.Split(strings.TrimSpace(want.String()), "\n") {
 		for k, field := range strings.Split(line, ",") {
@@ -341,7 +341,7 @@ func TestTables(t *testing.T) {
 	must(t, os.WriteFile(in, []byte(csv), 0o600))
 	o := train.Options{Data: []string{in}, Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-svm"}}
 	o.Table.Text, o.Table.Features, o.Table.Label = []string{"text"}, []string{"price", "size"}, "label"
-	_, err := train.Run(context.Background(), &o, progress.Silent{})
+	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	must(t, err)
 	s, web := serving(t, Options{}, o.Out)
 	var got struct{ Predictions []Prediction }
@@ -353,7 +353,7 @@ func TestTables(t *testing.T) {
 	must(t, os.WriteFile(in, []byte("text,price,size\nsmall dog,1,7\nsmall dog,42,\n"), 0o600))
 	po := predict.Options{Model: o.Out, Out: out, Scores: true, Top: 1}
 	po.Input.Path, po.Input.Files = in, fs.Local{}
-	_, err = predict.Run(context.Background(), po, progress.Silent{})
+	_, err = predict.Run(context.Background(), po, progress.Discard{})
 	must(t, err)
 	want, err := os.ReadFile(out)
 	must(t, err)

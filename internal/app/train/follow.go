@@ -33,8 +33,8 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 			t.show(p, last, doing)
 		}
 	}
-	if t.o.Elsewhere != nil {
-		t.o.Elsewhere.Follow(func(text string) {
+	if t.o.Remote != nil {
+		t.o.Remote.Follow(func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			show(text)
@@ -50,8 +50,8 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		last = st
 		show("")
 		mu.Unlock()
-		if t.o.Elsewhere != nil {
-			t.o.Elsewhere.Saw(st)
+		if t.o.Remote != nil {
+			t.o.Remote.Saw(st)
 		}
 		return nil
 	})
@@ -62,8 +62,8 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		return st, nil
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
 		return nil, t.interrupted(st)
-	case t.o.Elsewhere != nil && t.o.Elsewhere.Refused() != nil:
-		return nil, t.o.Elsewhere.Refused()
+	case t.o.Remote != nil && t.o.Remote.Refused() != nil:
+		return nil, t.o.Remote.Refused()
 	}
 	return nil, Failed(st)
 }

@@ -83,7 +83,7 @@ func (t *Training) learn(ctx context.Context) (err error) {
 }
 
 // learn learns a hierarchy over a data set's labels.
-func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int, ui progress.Teller) (*taxonomy.Structure, error) {
+func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int, ui progress.Reporter) (*taxonomy.Structure, error) {
 	n, _ := strconv.Atoi(families) // auto: 0
 	if classes := len(set.Labels); n > classes {
 		return nil, exitcode.Usagef("--families %d: there are %d classes: give a smaller number, or auto", n, classes)
@@ -141,7 +141,7 @@ type TreeReport struct {
 
 // Tree learns a hierarchy from data and writes it to the file o.Out. Of the job's options it uses
 // families and seed only.
-func Tree(ctx context.Context, o *Options, ui progress.Teller) (*TreeReport, error) {
+func Tree(ctx context.Context, o *Options, ui progress.Reporter) (*TreeReport, error) {
 	o.Job, o.Hierarchy = &taxonv1.Options{Method: registry.Taking(method.Families.Name)[0]}, Learned
 	if err := o.Validate("tree"); err != nil {
 		return nil, err

@@ -73,9 +73,9 @@ type Options struct {
 	Store   string  // memory or badger
 	Pause   float64 // least seconds between checkpoints
 
-	Files     fs.Local  // with standard input
-	Again     string    // the command line that continues this training, for messages
-	Elsewhere Elsewhere // nil: the tasks run in this process
+	Files  fs.Local     // with standard input
+	Again  string       // the command line that continues this training, for messages
+	Remote RemoteRunner // nil: the tasks run in this process
 
 	// Watch is called with the interface to the jobs when the training itself begins, and with
 	// nil when it is over; may be nil. trace makes the rows of a job's trace, with what
@@ -196,9 +196,9 @@ func ingested(data []string) string {
 	return ""
 }
 
-// Elsewhere runs a training's tasks in other processes. Its methods are called in the order
+// RemoteRunner runs a training's tasks in other processes. Its methods are called in the order
 // below.
-type Elsewhere interface {
+type RemoteRunner interface {
 	// State returns the folder for what is kept between sweeps, checkpoints included. keep is the
 	// folder next to the model's place.
 	State(keep string) (dir string, err error)
@@ -219,7 +219,7 @@ type Elsewhere interface {
 }
 
 // IngestLines shows a progress line for each phase of an ingest. Call end after the last.
-func IngestLines(ui progress.Teller) (set func(dataset.Progress), end func()) {
+func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) {
 	phase, line := "", progress.Progress(nil)
 	end = func() {
 		if line != nil {
@@ -251,7 +251,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err er
 	if err != nil {
 		return "", err
 	}
-	if t.o.Elsewhere == nil { // with Elsewhere, the coordinator counts the tasks' CPU time
+	if t.o.Remote == nil { // with Remote, the coordinator counts the tasks' CPU time
 		if t.usage.before = from.Spent; t.usage.before == 0 { // written by an earlier release
 			t.usage.before = r.CPUSeconds
 		}

@@ -109,7 +109,7 @@ func TestModelSizeInterrupted(t *testing.T) {
 	if _, err := Run(ctx, o, &until{words: "without the held-out", end: cancel}); err == nil || !strings.Contains(err.Error(), "the training is done and kept") {
 		t.Fatalf("interrupted: %v", err)
 	}
-	if r, err := Run(t.Context(), o, progress.Silent{}); err != nil || r.Pruned == nil {
+	if r, err := Run(t.Context(), o, progress.Discard{}); err != nil || r.Pruned == nil {
 		t.Errorf("again: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ type Training struct {
 	Spec      *taxonv1.JobSpec
 	Tree      *taxonomy.Tree
 
-	ui      progress.Teller
+	ui      progress.Reporter
 	o       *Options
 	work    *Work         // nil: it writes no model
 	thrift  method.Thrift // set by Fit
@@ -52,7 +52,7 @@ type Training struct {
 }
 
 // Run makes the model at o.Out, or finds it finished, and returns its report.
-func Run(ctx context.Context, o *Options, ui progress.Teller) (*model.Report, error) {
+func Run(ctx context.Context, o *Options, ui progress.Reporter) (*model.Report, error) {
 	if err := o.Validate("train"); err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func Run(ctx context.Context, o *Options, ui progress.Teller) (*model.Report, er
 		return nil, err
 	}
 	defer work.Close()
-	if o.Elsewhere != nil {
-		if err := work.keepState(o.Elsewhere, o.Force); err != nil {
+	if o.Remote != nil {
+		if err := work.keepState(o.Remote, o.Force); err != nil {
 			work.abandon()
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o *Options, ui progress.Teller) (*model.Report, er
 
 // Open reads structure and data and makes the job's specification. Data that are not ingested yet
 // are ingested in the folder scratch. The caller must call Close.
-func Open(ctx context.Context, o *Options, ui progress.Teller, scratch string) (t *Training, err error) {
+func Open(ctx context.Context, o *Options, ui progress.Reporter, scratch string) (t *Training, err error) {
 	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage), learned: new(learned)}
 	if err := t.readStructure(ctx); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 // without instances among the rows stays, with negatives only. With alone, and always if the
 // method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
 // rows.
-func (t *Training) On(ui progress.Teller, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
+func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
 	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges, learned: t.learned}
@@ -157,7 +157,7 @@ func (t *Training) Close() {
 	}
 }
 
-func run(ctx context.Context, o *Options, ui progress.Teller, work *Work) (*model.Report, error) {
+func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*model.Report, error) {
 	t, err := Open(ctx, o, ui, work.Path)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func run(ctx context.Context, o *Options, ui progress.Teller, work *Work) (*mode
 	if r, err := t.finished(ctx); r != nil || err != nil {
 		return r, err
 	}
-	if o.Elsewhere == nil { // with Elsewhere, what is large is stored there
+	if o.Remote == nil { // with Remote, what is large is stored there
 		if err := fs.Compute(ctx, func() error {
 			_, err := t.Fit(1)
 			return err
@@ -484,7 +484,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.usage.start()
 	t.scores = t.newScores(ctx, from != nil)
 	config, job := t.engineConfig(), "train"
-	if there := t.o.Elsewhere; there != nil {
+	if there := t.o.Remote; there != nil {
 		defer func() { there.Ended(report, err) }()
 		if job, err = there.Configure(ctx, t, from, &config); err != nil {
 			return nil, err
@@ -511,8 +511,8 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		t.o.Watch(e.Jobs, func(st *taxonv1.JobStatus) any { return t.trace(st) })
 		defer t.o.Watch(nil, nil)
 	}
-	if t.o.Elsewhere != nil {
-		if err := t.o.Elsewhere.Started(e); err != nil {
+	if t.o.Remote != nil {
+		if err := t.o.Remote.Started(e); err != nil {
 			return nil, err
 		}
 	}
@@ -521,11 +521,11 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 			return nil, err
 		}
 		t.ui.Note("%s", t.told)
-		if t.o.Elsewhere != nil {
-			t.o.Elsewhere.Resumed(job)
+		if t.o.Remote != nil {
+			t.o.Remote.Resumed(job)
 		}
 	} else {
-		preparing = t.o.Warm == "" && t.o.Elsewhere == nil
+		preparing = t.o.Warm == "" && t.o.Remote == nil
 		if err = t.submit(ctx, e, job); err != nil {
 			return nil, err
 		}
@@ -536,7 +536,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.usage.stop()
-	if t.o.Elsewhere != nil { // its tasks ran elsewhere
+	if t.o.Remote != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
 	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st)) // the training is over: an interrupt no longer stops it

@@ -17,7 +17,7 @@ import (
 
 // heard is a UI that keeps what it is told.
 type heard struct {
-	progress.Silent
+	progress.Discard
 	notes, warnings []string
 }
 

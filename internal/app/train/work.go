@@ -175,7 +175,7 @@ func (w *Work) HasCheckpoint() bool {
 
 // keepState puts the checkpoint of a training that runs elsewhere into its state folder. A folder
 // given with --state that holds something else belongs to the user, and is refused.
-func (w *Work) keepState(there Elsewhere, force bool) error {
+func (w *Work) keepState(there RemoteRunner, force bool) error {
 	dir, err := there.State(w.Keep)
 	if err != nil {
 		return err

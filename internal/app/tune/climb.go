@@ -26,11 +26,11 @@ type climb struct {
 	families []*family
 	inTree   []int32 // labels in the order of the tree; nil: there is none
 	costs    costs
-	stage    *stage  // the present one
-	sampled  []*rung // rungs of the stage on a sample
-	rungs    []*rung // rungs of the stage on whole folds, by their first trial
-	share    float64 // of the time left that one training may take
-	kept     float64 // seconds reserved for later stages
+	stage    *stage   // the present one
+	sampled  []*trial // rungs of the stage on a sample
+	rungs    []*trial // rungs of the stage on whole folds, by their first trial
+	share    float64  // of the time left that one training may take
+	kept     float64  // seconds reserved for later stages
 	line     progress.Progress
 	mu       sync.Mutex // guards the progress line while trainings run side by side
 }
@@ -39,7 +39,7 @@ type climb struct {
 type family struct {
 	start    Point   // its first point
 	flat     *family // the same loss without the structure; nil: there is none
-	best     *rung   // in the present stage; nil: not tried
+	best     *trial  // in the present stage; nil: not tried
 	failed   string  // why it can't be trained
 	lost     []Point // whose trainings failed
 	estimate float64 // CPU seconds of a training on all rows, within a factor of three,
@@ -50,13 +50,13 @@ type family struct {
 // number.
 type stage struct {
 	from, to int
-	rungs    []*rung
+	rungs    []*trial
 }
 
 func (s *stage) count() int { return s.to - s.from }
 
-// rung is a training on each fold of a stage, with the points that it serves.
-type rung struct {
+// trial is a training on each fold of a stage, with the points that it serves.
+type trial struct {
 	base    Point
 	family  *family
 	points  []*candidate
@@ -247,7 +247,7 @@ func (c *climb) begin(ctx context.Context, may, climbing float64) error {
 
 // seeds are the families that continue from a sample, best first, each at its best point there.
 // Without a sample there are none.
-func (c *climb) seeds() (out []*rung) {
+func (c *climb) seeds() (out []*trial) {
 	if c.stage == nil {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (c *climb) seeds() (out []*rung) {
 }
 
 // move tries the seeds' points on the present stage.
-func (c *climb) move(ctx context.Context, seeds []*rung) error {
+func (c *climb) move(ctx context.Context, seeds []*trial) error {
 	c.share = 1
 	for _, r := range seeds {
 		if p := c.onAllRows(r.base); c.fitsTime(r.family, p) {
@@ -311,7 +311,7 @@ func (c *climb) leading(least int) (lead []*family) {
 }
 
 // plain is the best of a family's rungs that differ from its start in C alone.
-func (c *climb) plain(f *family) (best *rung) {
+func (c *climb) plain(f *family) (best *trial) {
 	cost := method.Cost.Name
 	for _, r := range c.stage.rungs {
 		if r.family == f && r.base.with(cost, "").Equal(f.start.with(cost, "")) && (best == nil || c.better(r, best) < 0) {
@@ -322,7 +322,7 @@ func (c *climb) plain(f *family) (best *rung) {
 }
 
 // better orders rungs by their best points.
-func (c *climb) better(a, b *rung) int {
+func (c *climb) better(a, b *trial) int {
 	x, y := a.lead.jack[0], b.lead.jack[0]
 	switch {
 	case Better(x, y, c.goal.Low):
@@ -408,17 +408,17 @@ func orderOf(o *method.Option) int {
 // again continues trainings that ran out of time, best first, as long as the allowed time is now
 // more than twice what they have had.
 func (c *climb) again(ctx context.Context) error {
-	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return !r.stopped })
+	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *trial) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
 	for _, r := range short {
 		if r.family.failed != "" || slices.ContainsFunc(r.family.lost, r.base.Equal) || !c.fitsTime(r.family, r.base) {
 			continue
 		}
-		next := &rung{base: r.base, family: r.family}
+		next := &trial{base: r.base, family: r.family}
 		for _, p := range r.points {
 			next.points = append(next.points, &candidate{point: p.point})
 		}
-		if err := c.trials(ctx, []*rung{next}, c.stage.from, c.stage.to); err != nil {
+		if err := c.trials(ctx, []*trial{next}, c.stage.from, c.stage.to); err != nil {
 			return err
 		}
 		if next.lead == nil {
@@ -478,9 +478,9 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 // try trains points on the stage's folds, side by side, and makes the best of them that gains the
 // family's best.
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
-	var fresh []*rung
+	var fresh []*trial
 	for _, base := range bases {
-		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return r.base.Equal(base) }) {
+		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs, func(r *trial) bool { return r.base.Equal(base) }) {
 			continue
 		}
 		if _, err := c.features(ctx, base); err != nil {
@@ -490,7 +490,7 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 			c.skip(base, err.Error())
 			continue
 		}
-		if slices.ContainsFunc(c.stage.rungs, func(r *rung) bool { return c.repeats(base, r.base) }) {
+		if slices.ContainsFunc(c.stage.rungs, func(r *trial) bool { return c.repeats(base, r.base) }) {
 			continue
 		}
 		fresh = append(fresh, c.rung(f, base))
@@ -515,16 +515,16 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 }
 
 // gains says whether a is better than b by more than chance explains.
-func (c *climb) gains(a, b *rung) bool {
+func (c *climb) gains(a, b *trial) bool {
 	d := difference(a.lead.jack, b.lead.jack)
 	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
 }
 
-// rung is the training of a base. Its points have the values of the options that only the
+// trial is the training of a base. Its points have the values of the options that only the
 // trainer uses. Where each costs a fit of cut-offs, only those next to the value of the family's
 // best.
-func (c *climb) rung(f *family, base Point) *rung {
-	r := &rung{base: base, family: f}
+func (c *climb) rung(f *family, base Point) *trial {
+	r := &trial{base: base, family: f}
 	points := []Point{base}
 	for _, o := range c.o.Grid.tunable(base.Method) {
 		if !o.Carried || o.Name == method.PriorShift.Name && (base.Values[method.Bias.Name] == "0" || c.goal.Probable) {
@@ -553,7 +553,7 @@ func (c *climb) rung(f *family, base Point) *rung {
 }
 
 // in lists the points that are not dropped.
-func (r *rung) in() (in []*candidate) {
+func (r *trial) in() (in []*candidate) {
 	for _, p := range r.points {
 		if !p.dropped {
 			in = append(in, p)

@@ -100,7 +100,7 @@ func TestClimbGoesOn(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	_, err := Run(ctx, o, progress.Silent{})
+	_, err := Run(ctx, o, progress.Discard{})
 	cancel()
 	var e *exitcode.Error
 	if !errors.As(err, &e) || e.Code != exitcode.Interrupted {
@@ -135,7 +135,7 @@ func TestTimeIsKept(t *testing.T) {
 			return began.Add(time.Duration(record{o.Train.Out}.finished()) * 100 * time.Millisecond)
 		}
 		newClock = func(time.Duration) *clock { return k }
-		s, err := open(t.Context(), validated(t, o), progress.Silent{})
+		s, err := open(t.Context(), validated(t, o), progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestTimeIsKept(t *testing.T) {
 func TestBeginsAtFlat(t *testing.T) {
 	o := climbing(t, "bsvm", "rr-svm")
 	o.Grid.Values["loss"] = []string{"squared-hinge"}
-	s, err := open(t.Context(), validated(t, o), progress.Silent{})
+	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,8 @@ func TestBeginsAtFlat(t *testing.T) {
 	if joint.start.Method != "rr-svm" || joint.flat != flat || flat.flat != nil {
 		t.Fatalf("families %+v, %+v", flat, joint)
 	}
-	of := func(f *family) (out []*rung) {
-		return slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *rung) bool { return r.family != f })
+	of := func(f *family) (out []*trial) {
+		return slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *trial) bool { return r.family != f })
 	}
 	if len(of(flat)) != 2 || len(of(joint)) != 1 || of(joint)[0].base.C() != 100 || flat.best.base.C() != 100 {
 		t.Errorf("%d and %d trainings; C = %g, %g", len(of(flat)), len(of(joint)), flat.best.base.C(), of(joint)[0].base.C())
@@ -215,7 +215,7 @@ func TestRefined(t *testing.T) {
 			p.jack[k] = v + 1e-4*float64(k*(i+1)) // a standard error far below the differences
 		}
 		p.results = []*result{{}}
-		f.best = &rung{base: f.start, family: f, lead: p}
+		f.best = &trial{base: f.start, family: f, lead: p}
 		c.families, c.stage.rungs = append(c.families, f), append(c.stage.rungs, f.best)
 	}
 	for least, want := range map[int][]int{1: {1}, 2: {1, 2}, 3: {1, 2, 0}} {
@@ -236,7 +236,7 @@ func TestRefined(t *testing.T) {
 // exactly opens a climb whose trainings end at the gap asked for, not at a rough one.
 func exactly(t *testing.T, o *Options) *climb {
 	t.Helper()
-	s, err := open(t.Context(), validated(t, o), progress.Silent{})
+	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestMethodsThatFit(t *testing.T) {
 	data := o.Train.Data
 	o = climbing(t, "mlr")
 	o.Train.Data = data
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "exactly one label") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "exactly one label") {
 		t.Errorf("mlr on label sets: %v", err)
 	}
 }
@@ -436,7 +436,7 @@ func TestChosen(t *testing.T) {
 			p.jack[i] = value + 0.02*float64(i%2)
 		}
 		p.jack[0] = value
-		c.stage.rungs = append(c.stage.rungs, &rung{base: p.point, lead: p, cpu: cpu})
+		c.stage.rungs = append(c.stage.rungs, &trial{base: p.point, lead: p, cpu: cpu})
 		table.Points = append(table.Points, &TablePoint{p.point, Figures{Value: value, Tried: 1}})
 	}
 	add("1", "9", 0.9, 8)
@@ -540,7 +540,7 @@ func TestLogLoss(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := open(t.Context(), validated(t, o), progress.Silent{})
+		s, err := open(t.Context(), validated(t, o), progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -554,7 +554,7 @@ func TestLogLoss(t *testing.T) {
 		if at := slices.IndexFunc(r.Untried, func(u Untried) bool { return u.Method == "bsvm" }); at < 0 || !strings.Contains(r.Untried[at].Why, "no probabilities") {
 			t.Errorf("not tried: %+v", r.Untried)
 		}
-		if s, err = open(t.Context(), o, progress.Silent{}); err != nil { // the search has closed its data
+		if s, err = open(t.Context(), o, progress.Discard{}); err != nil { // the search has closed its data
 			t.Fatal(err)
 		}
 		// The twin: predicted probabilities of models of the other rows, by eval's accumulator.

@@ -25,9 +25,9 @@ type Cluster interface {
 	Slots(ctx context.Context) (int, error)
 	// Train submits a job on the data in a folder, or finds it already there, and follows it
 	// until it ends. If ctx ends first, the job goes on.
-	Train(ctx context.Context, ui progress.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
+	Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
 	// Fetch writes the model of a job that is done into the folder dir.
-	Fetch(ctx context.Context, ui progress.Teller, job, dir string) (*model.Report, error)
+	Fetch(ctx context.Context, ui progress.Reporter, job, dir string) (*model.Report, error)
 	// Held lists the jobs that have values and whose ids begin with prefix.
 	Held(ctx context.Context, prefix string) ([]string, error)
 	// Discard cancels a job that has not ended, and drops its values.
@@ -68,17 +68,17 @@ func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _
 	t.GiveStructure()
 	data := t.Spec.GetData()
 	data.Fingerprint, data.Rows = h.whole.Set.Fingerprint, dataset.Bitmap(h.trained, h.whole.Set.Matrix.Rows)
-	return m.run(ctx, progress.Silent{}, t, h.whole.Dir, watch)
+	return m.run(ctx, progress.Discard{}, t, h.whole.Dir, watch)
 }
 
 func (m *remote) write(ctx context.Context, _ *train.Training, job string, _ *taxonv1.JobStatus, dir string) error {
-	_, err := m.Fetch(ctx, progress.Silent{}, job, dir)
+	_, err := m.Fetch(ctx, progress.Discard{}, job, dir)
 	return err
 }
 
 func (m *remote) discard(ctx context.Context, job string) error { return m.Discard(ctx, job) }
 
-func (m *remote) run(ctx context.Context, ui progress.Teller, t *train.Training, dir string, watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
+func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Training, dir string, watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
 	if job, err = m.id(t.Spec); err != nil {
 		return "", nil, err
 	}
@@ -116,7 +116,7 @@ func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.
 }
 
 // fetch trains a model on all rows, and copies it here.
-func (m *remote) fetch(ctx context.Context, ui progress.Teller, o *train.Options) (*model.Report, error) {
+func (m *remote) fetch(ctx context.Context, ui progress.Reporter, o *train.Options) (*model.Report, error) {
 	temp, done, err := fs.TempDir("tune")
 	if err != nil {
 		return nil, err

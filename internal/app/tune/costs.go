@@ -122,7 +122,7 @@ func (c *climb) sized() error {
 	h := c.folds.take(c.whole, c.stage.from)
 	defer c.folds.release(h)
 	for _, f := range c.families {
-		t, err := c.whole.On(progress.Silent{}, c.o.job(f.start), h.rest, true)
+		t, err := c.whole.On(progress.Discard{}, c.o.job(f.start), h.rest, true)
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 
 // nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
 // so do a larger bias and more features.
-func (c *climb) nearest(rungs []*rung, f *family, p Point) (seconds float64, ok bool) {
+func (c *climb) nearest(rungs []*trial, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
 	for _, r := range rungs {
 		d := math.Abs(math.Log(p.C() / r.base.C()))
@@ -287,7 +287,7 @@ func (c *climb) ending(f *family) float64 {
 }
 
 // trains says whether so many seconds are enough for the last training of a rung's point.
-func (c *climb) trains(r *rung, left float64) bool {
+func (c *climb) trains(r *trial, left float64) bool {
 	return c.last(r.family, r.cpu, minTimes) <= left
 }
 

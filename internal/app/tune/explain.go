@@ -89,7 +89,7 @@ const muchCheaper = 4
 
 // explain adds to the outcome what mattered.
 func (c *climb) explain(t *Table) {
-	at := slices.IndexFunc(c.rungs, func(r *rung) bool { return r.lead.point.Equal(t.Options) })
+	at := slices.IndexFunc(c.rungs, func(r *trial) bool { return r.lead.point.Equal(t.Options) })
 	if at < 0 {
 		return
 	}
@@ -99,7 +99,7 @@ func (c *climb) explain(t *Table) {
 		return Effect{option, value, d[0], d.error()}
 	}
 	for _, f := range c.families {
-		if best := c.bestOf(func(r *rung) bool { return r.family == f }); best != nil && f != chosen.family {
+		if best := c.bestOf(func(r *trial) bool { return r.family == f }); best != nil && f != chosen.family {
 			option, value := "method", f.start.Method
 			if loss := f.start.Values["loss"]; f.start.Method == chosen.base.Method {
 				option, value = "loss", loss
@@ -133,7 +133,7 @@ func (c *climb) explain(t *Table) {
 
 // explainOption adds the effects of an option's neighbouring values, and whether the chosen one
 // is the last.
-func (c *climb) explainOption(t *Table, chosen *rung, o *method.Option, effect func(option, value string, jack *Jackknife) Effect) {
+func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string, jack *Jackknife) Effect) {
 	if o.Carried {
 		for _, p := range chosen.points {
 			if p.first != nil && p.point.Values[o.Name] != chosen.lead.point.Values[o.Name] {
@@ -168,7 +168,7 @@ func (c *climb) explainOption(t *Table, chosen *rung, o *method.Option, effect f
 
 // bestOf is the best of the rungs that in selects and that were fully measured; nil: there is
 // none.
-func (c *climb) bestOf(in func(*rung) bool) (best *rung) {
+func (c *climb) bestOf(in func(*trial) bool) (best *trial) {
 	for _, r := range c.rungs {
 		if in(r) && (best == nil || Better(r.first[0], best.first[0], c.goal.Low)) {
 			best = r

@@ -23,7 +23,7 @@ func TestBrokenOff(t *testing.T) {
 	o := climbing(t, "rr-svm")
 	o.Grid.Values = map[string][]string{"C": {"1000"}, "loss": {"hinge"}}
 	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000"}
-	s, err := open(t.Context(), validated(t, o), progress.Silent{})
+	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func (fullDisk) write(_ context.Context, _ *train.Training, _ string, _ *taxonv1
 // TestFullDisk: a full disk ends the search and is told, as it is no point's fault; the same search goes on later.
 func TestFullDisk(t *testing.T) {
 	o := climbing(t, "rr-svm")
-	s, err := open(t.Context(), validated(t, o), progress.Silent{})
+	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +81,13 @@ func TestLose(t *testing.T) {
 	start := Point{Method: "rr-svm", Values: map[string]string{"C": "1"}}
 	c := &climb{search: &search{}}
 	f := &family{start: start}
-	c.lose(&rung{base: start, family: f}, "no")
+	c.lose(&trial{base: start, family: f}, "no")
 	if f.failed != "no" || len(c.untried) != 1 {
 		t.Errorf("%+v, %v", f, c.untried)
 	}
-	f = &family{start: start, best: &rung{}}
+	f = &family{start: start, best: &trial{}}
 	for i, cost := range []string{"10", "10", "30", "100"} {
-		if c.lose(&rung{base: start.with("C", cost), family: f}, "no"); (f.failed != "") != (i == 3) {
+		if c.lose(&trial{base: start.with("C", cost), family: f}, "no"); (f.failed != "") != (i == 3) {
 			t.Errorf("after %d failures: %q", i+1, f.failed)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // final compares the best points on the remaining folds, as far as time allows.
 func (c *climb) final(ctx context.Context) error {
 	left := c.clock.left(0)
-	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *rung) bool { return !c.trains(r, left) })
+	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *trial) bool { return !c.trains(r, left) })
 	slices.SortStableFunc(in, c.better)
 	for _, r := range c.rungs {
 		for _, p := range r.points {
@@ -58,7 +58,7 @@ func (c *climb) leader() *candidate {
 }
 
 // front is the rung of the leader.
-func (c *climb) front() (best *rung) {
+func (c *climb) front() (best *trial) {
 	left := c.clock.left(0)
 	for _, r := range c.stage.rungs {
 		if len(r.lead.results) < c.stage.count() {

@@ -32,7 +32,7 @@ func TestKilled(t *testing.T) {
 	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000", "checkpoint-every": "1"}
 	o.Train.Pause = 1e-9
 	exact := func() *search { // trainings end at the gap asked for, so that they take a while
-		s, err := open(t.Context(), validated(t, o), progress.Silent{})
+		s, err := open(t.Context(), validated(t, o), progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
 		}

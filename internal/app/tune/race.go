@@ -293,7 +293,7 @@ type counter struct {
 	done, old, total int // old: of done, those of an earlier run
 }
 
-func newCounter(ui progress.Teller, total int) *counter {
+func newCounter(ui progress.Reporter, total int) *counter {
 	return &counter{total: total, line: ui.Start("tune: training", int64(total))}
 }
 

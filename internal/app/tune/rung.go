@@ -19,7 +19,7 @@ const endShare = 0.9
 
 // trials trains rungs without each of the folds, side by side. It measures their points on these
 // folds, and together with the stage's earlier folds.
-func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
+func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error {
 	reserve := c.reserve()
 	bounded, cancel := c.clock.bound(ctx, reserve)
 	defer cancel()
@@ -59,7 +59,7 @@ func (c *climb) trials(ctx context.Context, rungs []*rung, from, to int) error {
 
 // trial trains a rung without a fold, and measures its points on the fold. A training that fails
 // ends its point; a full disk, which is no point's fault, ends the search.
-func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *batch) ([]*result, error) {
+func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *batch) ([]*result, error) {
 	var points []Point
 	for _, p := range r.in() {
 		points = append(points, p.point)
@@ -96,7 +96,7 @@ func (c *climb) trial(ctx context.Context, r *rung, fold int, may float64, b *ba
 
 // lose leaves out a point whose training failed; its family, too, if nothing of it was trained yet or
 // this is the last of a few.
-func (c *climb) lose(r *rung, why string) {
+func (c *climb) lose(r *trial, why string) {
 	f := r.family
 	if slices.ContainsFunc(f.lost, r.base.Equal) { // on another fold
 		return
@@ -109,7 +109,7 @@ func (c *climb) lose(r *rung, why string) {
 }
 
 // measure adds a rung's results on folds up to `to`, and finds its best point over all folds.
-func (c *climb) measure(ctx context.Context, r *rung, folds [][]*result, to int) (err error) {
+func (c *climb) measure(ctx context.Context, r *trial, folds [][]*result, to int) (err error) {
 	in := r.in()
 	r.lead = nil
 	for k, p := range in {

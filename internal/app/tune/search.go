@@ -33,14 +33,14 @@ import (
 
 // Run searches, or continues the search in o.Train.Out, and writes the outcome there. If ctx
 // ends, what is finished stays, and the error says how to continue.
-func Run(ctx context.Context, o *Options, ui progress.Teller) (_ *Table, err error) {
+func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if n := o.Train.Threads; n > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 	}
-	s, err := open(ctx, o, &once{Teller: ui, told: map[string]bool{}})
+	s, err := open(ctx, o, &once{Reporter: ui, told: map[string]bool{}})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func Run(ctx context.Context, o *Options, ui progress.Teller) (_ *Table, err err
 
 // once shows each warning once. The last training reads the same data again.
 type once struct {
-	progress.Teller
+	progress.Reporter
 	mu   sync.Mutex
 	told map[string]bool
 }
@@ -63,7 +63,7 @@ func (o *once) Warn(format string, args ...any) {
 	defer o.mu.Unlock()
 	if text := fmt.Sprintf(format, args...); !o.told[text] {
 		o.told[text] = true
-		o.Teller.Warn("%s", text)
+		o.Reporter.Warn("%s", text)
 	}
 }
 
@@ -216,7 +216,7 @@ func madeOf(ctx context.Context, r record) *made {
 // search is one run.
 type search struct {
 	o        *Options
-	ui       progress.Teller
+	ui       progress.Reporter
 	goal     *measure.Measure
 	clock    *clock
 	work     *train.Work // scratch
@@ -239,7 +239,7 @@ type search struct {
 
 // open reads structure and data, deals out the folds and takes the folder. Only one process at a
 // time searches in a folder.
-func open(ctx context.Context, o *Options, ui progress.Teller) (_ *search, err error) {
+func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err error) {
 	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
@@ -399,7 +399,7 @@ func (s *search) threads() int { return parallel.Threads(s.o.Train.Threads) }
 
 // trainable is a training with the point's method, which has accepted the problem.
 func (s *search) trainable(p Point) (*train.Training, error) {
-	t, err := s.whole.On(progress.Silent{}, s.o.job(p), s.whole.Set, false)
+	t, err := s.whole.On(progress.Discard{}, s.o.job(p), s.whole.Set, false)
 	if err != nil {
 		return nil, err
 	}

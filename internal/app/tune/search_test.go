@@ -63,7 +63,7 @@ func run(t *testing.T, o *Options, name string) *Table {
 	t.Helper()
 	c := *o
 	c.Train.Out += name
-	r, err := Run(t.Context(), &c, progress.Silent{})
+	r, err := Run(t.Context(), &c, progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func run(t *testing.T, o *Options, name string) *Table {
 func TestSearchFitsTheMemory(t *testing.T) {
 	o := uneven(t, "0.1", "1")
 	o.Folds, o.Grid.Methods = 2, []string{"bsvm", "rr-svm"}
-	s, err := open(t.Context(), o, progress.Silent{})
+	s, err := open(t.Context(), o, progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestSearchFitsTheMemory(t *testing.T) {
 	}
 	free := run(t, o, "free")
 	o.Train.Memory = two - 1
-	if s, err = open(t.Context(), o, progress.Silent{}); err != nil || s.together != 1 {
+	if s, err = open(t.Context(), o, progress.Discard{}); err != nil || s.together != 1 {
 		t.Fatalf("one training fits: %v", err)
 	}
 	if err := s.close(); err != nil {
@@ -100,7 +100,7 @@ func TestSearchFitsTheMemory(t *testing.T) {
 		}
 	}
 	o.Train.Memory = one - 1
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "--memory is") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--memory is") {
 		t.Errorf("none fits: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestRun(t *testing.T) {
 	}
 	o.Folds = 3
 	var e *exitcode.Error
-	if _, err := Run(t.Context(), o, progress.Silent{}); !errors.As(err, &e) || e.Code != exitcode.Usage || !strings.Contains(err.Error(), "with other options") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); !errors.As(err, &e) || e.Code != exitcode.Usage || !strings.Contains(err.Error(), "with other options") {
 		t.Errorf("other folds: %v", err)
 	}
 }
@@ -216,7 +216,7 @@ func TestMethods(t *testing.T) {
 // heldOutF1 trains on the rows outside the first fold and measures the model on those in it.
 func heldOutF1(t *testing.T, o *Options) float64 {
 	t.Helper()
-	whole, err := train.Open(t.Context(), &o.Train, progress.Silent{}, t.TempDir())
+	whole, err := train.Open(t.Context(), &o.Train, progress.Discard{}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model 
 	if err := os.WriteFile(on.Data[0], []byte(rest), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := train.Run(t.Context(), &on, progress.Silent{}); err != nil {
+	if _, err := train.Run(t.Context(), &on, progress.Discard{}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := model.Open(on.Out)
@@ -311,7 +311,7 @@ func TestStopsWithinATraining(t *testing.T) {
 	o.Exhaustive, o.Grid.Methods = true, []string{"rr-svm"}
 	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
 	start := func() *search {
-		s, err := open(t.Context(), o, progress.Silent{})
+		s, err := open(t.Context(), o, progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +403,7 @@ func TestValidate(t *testing.T) {
 
 // warned keeps what a search warns of.
 type warned struct {
-	progress.Silent
+	progress.Discard
 	lines []string
 }
 
@@ -418,7 +418,7 @@ func TestLastTime(t *testing.T) {
 	o.Grid.Methods = []string{"bsvm", "rr-svm"}
 	o.NoTrain = true
 	r := run(t, o, "")
-	s, err := open(t.Context(), validated(t, o), progress.Silent{})
+	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestShortTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Time = 1
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "was not enough for one training") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "was not enough for one training") {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,7 +73,7 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	training, err := h.whole.On(progress.Silent{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
+	training, err := h.whole.On(progress.Discard{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
 	if err != nil {
 		return nil, false, err
 	}

@@ -139,7 +139,7 @@ func (s *search) features(ctx context.Context, p Point) (*train.Training, error)
 	if err := os.Mkdir(scratch, 0o777); err != nil {
 		return nil, err
 	}
-	t, err := train.Open(ctx, &o, progress.Silent{}, scratch)
+	t, err := train.Open(ctx, &o, progress.Discard{}, scratch)
 	if err != nil {
 		return nil, err
 	}

@@ -87,12 +87,12 @@ func TestWords(t *testing.T) {
 func TestWordsElsewhere(t *testing.T) {
 	o := uneven(t, "1")
 	o.Grid.Values["ngrams"] = []string{"2"}
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "--ngrams is for --text") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--ngrams is for --text") {
 		t.Error(err)
 	}
 	o = pairs(t)
 	o.Grid.Values["min-df"] = []string{"2.5"}
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "--min-df 2.5") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--min-df 2.5") {
 		t.Error(err)
 	}
 	w := o.words(Point{Values: registry.Values{"ngrams": "2", "stop-words": "english", "min-df": "0.01", "max-df": "500"}})

@@ -29,7 +29,7 @@ type Options struct {
 	Coordinator string // HOST:PORT, or the file in which the coordinator says where it is
 	Security    secure.Options
 	Patience    time.Duration // how long a silent coordinator is called
-	Tell        progress.Teller
+	Tell        progress.Reporter
 	Describe    Describe // describes gathered models
 }
 

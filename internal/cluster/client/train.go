@@ -9,10 +9,10 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The methods below serve a search whose trainings are jobs. Each takes its own Teller, as the
+// The methods below serve a search whose trainings are jobs. Each takes its own Reporter, as the
 // search shows its own progress.
 
-func (c *Client) telling(ui progress.Teller) *Client {
+func (c *Client) telling(ui progress.Reporter) *Client {
 	other := *c
 	other.Tell = ui
 	return &other
@@ -36,7 +36,7 @@ func (c *Client) Slots(ctx context.Context) (n int, err error) {
 
 // Train submits a job on the data in a folder, or finds it by its id, and follows it to its end.
 // If ctx ends first, the job goes on.
-func (c *Client) Train(ctx context.Context, ui progress.Teller, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
+func (c *Client) Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	c = c.telling(ui)
 	if _, err := c.Submit(ctx, &Submission{Spec: spec, Data: data, ID: job, Replicas: 1, Trial: true}); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c *Client) Train(ctx context.Context, ui progress.Teller, job string, spec
 }
 
 // Fetch writes the model of a finished job.
-func (c *Client) Fetch(ctx context.Context, ui progress.Teller, job, dir string) (*model.Report, error) {
+func (c *Client) Fetch(ctx context.Context, ui progress.Reporter, job, dir string) (*model.Report, error) {
 	return c.telling(ui).FetchModel(ctx, job, dir)
 }
 

@@ -38,7 +38,7 @@ func TestDownOfDyingSupervisor(t *testing.T) {
 	go func() { _ = supervisor.Wait(); time.Sleep(3 * stateEvery); lock.Close() }()
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Wait() }()
-	if err := Down(t.Context(), dir, progress.Silent{}); err != nil {
+	if err := Down(t.Context(), dir, progress.Discard{}); err != nil {
 		t.Fatal(err)
 	}
 	if <-ended; worker.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {

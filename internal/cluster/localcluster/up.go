@@ -20,7 +20,7 @@ import (
 // Up starts a cluster in dir, with a supervisor in a session of its own, and returns when
 // everything is ready. It gives up after wait. In the folder of an earlier cluster, settings that
 // were not given stay as they were; given takes the names of `taxon cluster up`'s flags.
-func Up(ctx context.Context, dir string, o Settings, given func(flag string) bool, wait time.Duration, ui progress.Teller) (*State, error) {
+func Up(ctx context.Context, dir string, o Settings, given func(flag string) bool, wait time.Duration, ui progress.Reporter) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Up(ctx context.Context, dir string, o Settings, given func(flag string) boo
 
 // Scale changes the number of workers of the cluster in dir, and returns when the wanted ones are
 // ready.
-func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui progress.Teller) (*State, error) {
+func Scale(ctx context.Context, dir string, workers int, wait time.Duration, ui progress.Reporter) (*State, error) {
 	dir, err := running(dir, "scale")
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func Status(ctx context.Context, dir string) (*State, error) {
 const downWait = 30 * time.Second
 
 // Down ends the processes of the cluster in dir, including those that a killed supervisor left.
-func Down(ctx context.Context, dir string, ui progress.Teller) error {
+func Down(ctx context.Context, dir string, ui progress.Reporter) error {
 	dir, err := started(dir, "down")
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func running(dir, verb string) (string, error) {
 const lockWait = 300 * time.Millisecond
 
 // takeFolder refuses a folder in which a cluster runs, and ends what a killed one has left.
-func takeFolder(ctx context.Context, dir string, ui progress.Teller) error {
+func takeFolder(ctx context.Context, dir string, ui progress.Reporter) error {
 	var lock *os.File
 	err := retry.Retry(ctx, lockWait, func() (err error) {
 		lock, err = Lock(dir)
@@ -205,7 +205,7 @@ const stateEvery = 20 * time.Millisecond
 
 // await waits until the cluster has reached what is wanted and everything is ready. ended
 // receives the supervisor's end; may be nil.
-func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error, ui progress.Teller) (*State, error) {
+func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error, ui progress.Reporter) (*State, error) {
 	line := ui.Start("cluster: processes ready", 0)
 	defer line.Done()
 	for deadline := time.Now().Add(wait); ; {

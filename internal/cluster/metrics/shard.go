@@ -97,13 +97,13 @@ func (s *shard) Put(ctx context.Context, values []store.Value) error {
 	return s.put(start, len(values), size, s.Shard.Put(ctx, values))
 }
 
-func (s *shard) PutSummed(ctx context.Context, values []store.Summed) error {
+func (s *shard) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	var size uint64
 	for i := range values {
 		size += uint64(len(values[i].Data))
 	}
 	start := time.Now()
-	return s.put(start, len(values), size, s.Shard.PutSummed(ctx, values))
+	return s.put(start, len(values), size, s.Shard.PutChecksummed(ctx, values))
 }
 
 // got counts a value that was read; nil: it was missing.
@@ -124,9 +124,9 @@ func (s *shard) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return out, s.failed("get", err)
 }
 
-func (s *shard) Read(ctx context.Context, keys []store.Key, yield func(int, store.Summed) error) error {
+func (s *shard) Read(ctx context.Context, keys []store.Key, yield func(int, store.Checksummed) error) error {
 	var own error // an error of the caller's yield, not of the shard
-	err := s.Shard.Read(ctx, keys, func(i int, v store.Summed) error {
+	err := s.Shard.Read(ctx, keys, func(i int, v store.Checksummed) error {
 		s.got(v.Data)
 		own = yield(i, v)
 		return own
@@ -151,17 +151,17 @@ func (s *shard) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	return n, s.failed("drop", err)
 }
 
-// Folder implements store.Filed, for shards that do.
+// Folder implements store.FileBacked, for shards that do.
 func (s *shard) Folder() string {
-	if f, ok := s.Shard.(store.Filed); ok {
+	if f, ok := s.Shard.(store.FileBacked); ok {
 		return f.Folder()
 	}
 	return ""
 }
 
-// Locate implements store.Filed: what is found is read.
+// Locate implements store.FileBacked: what is found is read.
 func (s *shard) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
-	f, ok := s.Shard.(store.Filed)
+	f, ok := s.Shard.(store.FileBacked)
 	if !ok {
 		return make([]store.Location, len(keys)), nil
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,17 +16,44 @@ import (
 // tableFile is the table.Schema of a set that was read from tables.
 const tableFile = "table.json"
 
-// spread is the running mean and variance of a column of numbers.
+// spread is the running mean and variance of a column of numbers. The zero value has none.
 type spread struct {
 	rows          int64
 	mean, squares float64
+
+	// The same of the differences from the first number, which keep the digits of large numbers that
+	// hardly differ, and the largest difference.
+	first                          float64
+	meanOff, squaresOff, differing float64
 }
 
 func (s *spread) add(x float64) {
+	if s.rows == 0 {
+		s.first = x
+	}
 	s.rows++
 	d := x - s.mean
 	s.mean += d / float64(s.rows)
 	s.squares += float64(d * (x - s.mean))
+
+	off := x - s.first
+	d = off - s.meanOff
+	s.meanOff += d / float64(s.rows)
+	s.squaresOff += float64(d * (off - s.meanOff))
+	s.differing = max(s.differing, math.Abs(off))
+}
+
+// narrow is the standard deviation, as a share of the mean, up to which the differences from the first
+// number are better than the numbers themselves, of whose 16 digits it takes half.
+const narrow = 1e-7
+
+// standard is the mean and the standard deviation, which is above 0 unless all numbers are the same.
+func (s *spread) standard() (mean, deviation float64) {
+	if sd := math.Sqrt(s.squares / float64(max(s.rows, 1))); sd > narrow*math.Abs(s.mean) {
+		return s.mean, sd
+	}
+	sd := math.Sqrt(s.squaresOff / float64(max(s.rows, 1)))
+	return s.first + s.meanOff, cmp.Or(sd, s.differing) // the squares of tiny differences are 0
 }
 
 // readTable takes all rows of a table.
@@ -123,10 +151,6 @@ func (in *intake) measure(numbers []number) {
 	}
 }
 
-// leastSpread is the standard deviation, as a share of the mean, below which a column never changes:
-// a float64 has 16 digits.
-const leastSpread = 1e-14
-
 // numbers is how many features of rows that also have text are numbers. They have the first
 // indices.
 func (in *intake) numbers() int {
@@ -149,11 +173,8 @@ func (p *publisher) standardise() {
 		for range max(width, 1) {
 			mean, scale := 0.0, 1.0
 			if width == 0 && at < len(p.in.spread) {
-				c := p.in.spread[at]
-				mean = c.mean
-				if sd := math.Sqrt(c.squares / float64(max(c.rows, 1))); sd > leastSpread*math.Abs(mean) {
-					scale = sd
-				} else {
+				if mean, scale = p.in.spread[at].standard(); scale == 0 {
+					scale = 1
 					p.constant = append(p.constant, uint32(at+1))
 					s.Constant = append(s.Constant, s.Features[i])
 				}

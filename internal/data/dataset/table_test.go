@@ -254,6 +254,60 @@ func TestTableOfLargeNumbers(t *testing.T) {
 	}
 }
 
+// A column is constant only if all its numbers are the same: not if they differ in the last digits of a
+// float64, where the differences are all that is standardised.
+func TestNarrowColumns(t *testing.T) {
+	const rows = 50
+	for name, at := range map[string]func(i int) float64{
+		"epoch nanoseconds": func(i int) float64 { return 1.7e18 + float64(256*i) },
+		"beyond 1e15":       func(i int) float64 { return 9e15 + float64(i) },
+		"at 2^53":           func(i int) float64 { return 1<<53 + float64(2*i) },
+		"below -1e15":       func(i int) float64 { return -1e15 - float64(i) },
+		"last bits of 1":    func(i int) float64 { return 1 + float64(i)*0x1p-52 },
+		"alternating bit":   func(i int) float64 { return 1 + 0x1p-52*float64(1+i%2) },
+		"one that differs":  func(i int) float64 { return 1e15 + float64(i/(rows-1)) },
+		"tiny":              func(i int) float64 { return float64(i%2) * 1e-200 },
+	} {
+		var csv, jsonl strings.Builder
+		csv.WriteString("x,l\n")
+		mean := 0.0
+		for i := range rows {
+			l, text := strconv.Itoa(i%2), strconv.FormatFloat(at(i), 'g', -1, 64)
+			csv.WriteString(text + "," + l + "\n")
+			jsonl.WriteString(`{"x": ` + text + `, "l": "` + l + `"}` + "\n")
+			mean += (at(i) - at(0)) / rows
+		}
+		squares := 0.0
+		for i := range rows {
+			d := at(i) - at(0) - mean
+			squares += d * d
+		}
+		o := Options{Table: table.Options{Columns: table.Columns{Features: []string{"x"}, Label: "l"}}}
+		set := ingestPath(t, "x.csv", csv.String(), o)
+		if err := set.Featureless(); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := sameRows(ingestPath(t, "x.jsonl", jsonl.String(), o), set); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if squares == 0 { // they are too small for float64
+			continue
+		}
+		sd := math.Sqrt(squares / rows)
+		if got := set.Table.Scale[0]; math.Abs(got-sd) > 1e-9*sd {
+			t.Errorf("%s: deviation %g, want %g", name, got, sd)
+		}
+		if got := set.Table.Mean[0]; math.Abs(got-at(0)-mean) > math.Abs(at(0))*0x1p-52 {
+			t.Errorf("%s: mean %g, want %g + %g", name, got, at(0), mean)
+		}
+	}
+	o := Options{Table: table.Options{Columns: table.Columns{Features: []string{"x"}, Label: "l"}}}
+	if s := ingestPath(t, "x.csv", "x,l\n0.1,a\n0.1,b\n0.1,a\n", o); s.Featureless() == nil || !slices.Equal(s.Table.Mean, []float64{0.1}) {
+		t.Errorf("0.1 in all rows: %+v", s.Table)
+	}
+}
+
 // Data without a feature are refused in the terms of their kind.
 func TestFeatureless(t *testing.T) {
 	number := Options{Table: table.Options{Columns: table.Columns{Features: []string{"a", "b"}, Label: "l"}}}

@@ -252,7 +252,7 @@ func (t *logical) arrowValue(in arrow.Array, at int) value {
 	case *array.Uint64:
 		return value{whole: int64(v.Value(at))}
 	case *array.Float16:
-		return value{float: float64(v.Value(at).Float32())}
+		return value{float: float64(Half(v.Value(at).Uint16()))}
 	case *array.Float32:
 		return value{float: float64(v.Value(at))}
 	case *array.Float64:

@@ -25,13 +25,13 @@ func (b *Backend) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 }
 
 // Read implements store.Shard.
-func (b *Backend) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Summed) error) error {
+func (b *Backend) Read(ctx context.Context, keys []store.Key, yield func(i int, v store.Checksummed) error) error {
 	data, err := b.Get(ctx, keys)
 	if err != nil {
 		return err
 	}
 	for i, d := range data {
-		v := store.Summed{Key: keys[i], Data: d}
+		v := store.Checksummed{Key: keys[i], Data: d}
 		if d != nil {
 			v = store.Sum(store.Value{Key: keys[i], Data: d})
 		}
@@ -42,8 +42,8 @@ func (b *Backend) Read(ctx context.Context, keys []store.Key, yield func(i int, 
 	return nil
 }
 
-// PutSummed implements store.Shard.
-func (b *Backend) PutSummed(ctx context.Context, values []store.Summed) error {
+// PutChecksummed implements store.Shard.
+func (b *Backend) PutChecksummed(ctx context.Context, values []store.Checksummed) error {
 	plain := make([]store.Value, len(values))
 	for i := range values {
 		if err := values[i].Verify("put"); err != nil {

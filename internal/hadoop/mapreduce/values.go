@@ -229,7 +229,7 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 		}
 		for _, h := range hits[:n] {
 			at := h.value.GetOffset() - from
-			s := store.Summed{Key: keys[h.i], Data: b[at : at+h.value.GetBytes() : at+h.value.GetBytes()], CRC32C: h.value.GetCrc32C()}
+			s := store.Checksummed{Key: keys[h.i], Data: b[at : at+h.value.GetBytes() : at+h.value.GetBytes()], CRC32C: h.value.GetCrc32C()}
 			if err := s.Verify("get"); err != nil {
 				return err
 			}

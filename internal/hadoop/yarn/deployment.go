@@ -25,7 +25,7 @@ type Options struct {
 	Manager string        // URL of the resource manager; "": of the configuration
 	Command string        // Hadoop's command, for resource managers whose service API is closed
 	Wait    time.Duration // how long to wait until things are ready
-	UI      progress.Teller
+	UI      progress.Reporter
 }
 
 // Problem is an error that names its subject, but not the verb, which the caller puts before it.

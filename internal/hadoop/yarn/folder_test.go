@@ -68,13 +68,13 @@ func TestFolderOfService(t *testing.T) {
 }
 
 // quiet is told, and says nothing.
-type quiet struct{ progress.Teller }
+type quiet struct{ progress.Reporter }
 
 func (quiet) Note(string, ...any) {}
 
 // gauge notes how far a progress has come.
 type gauge struct {
-	progress.Teller
+	progress.Reporter
 	progress.Progress
 	total, done int64
 }

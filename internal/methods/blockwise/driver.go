@@ -44,16 +44,16 @@ const (
 
 // state is what a checkpoint holds of a driver.
 type state struct {
-	Stage     stage
-	Sweep     uint32 // under way, from 1
-	TimeUp    bool   `json:",omitempty"`
-	Certified bool   // Last is set
-	Last      method.Certificate
-	Primal    []float64 `json:",omitempty"` // of each problem, once they are solved, where there are several
-	Dual      []float64 `json:",omitempty"`
-	Best      float64   // smallest gap that was a tenth below the one before it
-	Rest      uint32    // sweeps in a row that changed next to nothing
-	StoppedBy string
+	Stage      stage
+	Sweep      uint32 // under way, from 1
+	TimeUp     bool   `json:",omitempty"`
+	Certified  bool   // Last is set
+	Last       method.Certificate
+	Primal     []float64 `json:",omitempty"` // of each problem, once they are solved, where there are several
+	Dual       []float64 `json:",omitempty"`
+	Best       float64   // smallest gap that was a tenth below the one before it
+	StallCount uint32    // sweeps in a row that changed next to nothing
+	StoppedBy  string
 }
 
 // driver runs sweep after sweep until the gap is small enough.
@@ -216,11 +216,11 @@ func (d *driver) certify(p, dual float64) error {
 	}
 	switch {
 	case !d.Certified || gap < 0.9*d.Best:
-		d.Best, d.Rest = gap, 0
+		d.Best, d.StallCount = gap, 0
 	case dual-d.Last.Dual > float64(stationaryRise*(p-dual)):
-		d.Rest = 0
+		d.StallCount = 0
 	default:
-		d.Rest++
+		d.StallCount++
 	}
 	d.Last, d.Certified = method.Certificate{Objective: p, Dual: dual, Gap: gap, Kind: method.Gap}, true
 	return nil
@@ -238,7 +238,7 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.Rest >= stationarySweeps)
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 
@@ -271,6 +271,6 @@ func (d *driver) Resume(bool) {
 		return
 	}
 	if d.StoppedBy = ""; !d.stop() {
-		d.Sweep, d.Stage, d.Rest = d.Sweep+1, stageSolve, 0
+		d.Sweep, d.Stage, d.StallCount = d.Sweep+1, stageSolve, 0
 	}
 }

@@ -27,7 +27,7 @@ func TestCoverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Options{Model: dir, Data: predict.Input{Path: data, Files: fs.Local{}}, Coverage: true}
-	r, err := Run(t.Context(), o, progress.Silent{})
+	r, err := Run(t.Context(), o, progress.Discard{})
 	if err != nil || len(r.Coverage) != len(thresholds) {
 		t.Fatal(r, err)
 	}
@@ -37,7 +37,7 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 	o.Model = modeltest.Animals(t, 10)
-	if _, err := Run(t.Context(), o, progress.Silent{}); err == nil {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil {
 		t.Error("a model without probabilities has coverage")
 	}
 }

@@ -79,7 +79,7 @@ func (o *Options) Check() error {
 // evaluation is one run.
 type evaluation struct {
 	o      Options
-	ui     progress.Teller
+	ui     progress.Reporter
 	first  *model.Model // nil: predictions from a file
 	second *model.Model // nil: no comparison, or with a file
 	opts   measure.Options
@@ -99,7 +99,7 @@ type predicted struct {
 }
 
 // Run opens the inputs and measures; with Compare against each model and file given.
-func Run(ctx context.Context, o Options, ui progress.Teller) (*measure.Result, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result, error) {
 	r, err := run(ctx, o, ui)
 	if err != nil || len(o.Others) == 0 {
 		return r, err
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options, ui progress.Teller) (*measure.Result, e
 	return r, nil
 }
 
-func run(ctx context.Context, o Options, ui progress.Teller) (*measure.Result, error) {
+func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func sizesOf(m *model.Model) []int {
 }
 
 // ReadHierarchy reads a structure file and shows its warnings.
-func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui progress.Teller) (*taxonomy.Structure, error) {
+func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui progress.Reporter) (*taxonomy.Structure, error) {
 	s, warnings, err := taxonomy.ReadFile(ctx, files, path, taxonomy.Read)
 	for _, w := range warnings {
 		ui.Warn("%s", w)

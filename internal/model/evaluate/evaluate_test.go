@@ -18,7 +18,7 @@ import (
 
 // heard keeps warnings.
 type heard struct {
-	progress.Silent
+	progress.Discard
 	warnings []string
 }
 
@@ -104,7 +104,7 @@ func TestMistakes(t *testing.T) {
 		"more lines than the data has":    {Predictions: write(t, "p", "a\nb\n"), Data: predict.Input{Path: data}},
 		"no instance in it":               {Predictions: write(t, "p", ""), Data: predict.Input{Path: write(t, "d", "# none\n")}},
 	} {
-		if _, err := Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -108,7 +108,7 @@ func (o *Options) Check() error {
 const TextsAre = "texts are arguments beside the switch --text, as in --text 'the small dog barked'"
 
 // Run explains the instances in their order.
-func Run(ctx context.Context, o Options, ui progress.Teller) ([]*Explanation, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) ([]*Explanation, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func Run(ctx context.Context, o Options, ui progress.Teller) ([]*Explanation, er
 }
 
 // instances reads n instances from row o.Row on, each into its own batch.
-func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Teller) ([]*scoring.Batch, error) {
+func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Reporter) ([]*scoring.Batch, error) {
 	rows, err := predict.Open(ctx, m, o.Data, ui)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 	} {
 		o.Label = label
 		o.Data = predict.Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("car 7:1\ncat 2:2 7:4\n")}}
-		all, err := Run(t.Context(), o, progress.Silent{})
+		all, err := Run(t.Context(), o, progress.Discard{})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -56,7 +56,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		changed := o
 		change(&changed)
-		if _, err := Run(t.Context(), changed, progress.Silent{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Run(t.Context(), changed, progress.Discard{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -346,7 +346,7 @@ func TestErrors(t *testing.T) {
 
 // told keeps what an export says.
 type told struct {
-	progress.Silent
+	progress.Discard
 	notes []string
 	total int64
 }
@@ -357,7 +357,7 @@ func (t *told) Note(format string, args ...any) {
 
 func (t *told) StartBytes(_ string, total int64) progress.Progress {
 	t.total = total
-	return progress.Silent{}
+	return progress.Discard{}
 }
 
 // A large export says beforehand how large it will be, which progress and the time left go by, in one file and

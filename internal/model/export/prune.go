@@ -40,7 +40,7 @@ func (o *Options) ModelDir() (string, error) {
 }
 
 // writePruned writes a pruned model.
-func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui progress.Teller) error {
+func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui progress.Reporter) error {
 	dir, err := o.ModelDir()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 // pruneSearch finds the largest threshold whose micro F1 on the data is at most so many points below that
 // of the whole model.
 type pruneSearch struct {
-	ui    progress.Teller
+	ui    progress.Reporter
 	m     *model.Model
 	o     *Options
 	p     pruning.Options
@@ -105,10 +105,10 @@ func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
 	if _, err := pruning.Write(ctx, s.m, s.trial, p, parallel.Threads(s.o.Threads)); err != nil {
 		return 0, err
 	}
-	return s.microF1(ctx, progress.Silent{}, s.trial)
+	return s.microF1(ctx, progress.Discard{}, s.trial)
 }
 
-func (s *pruneSearch) microF1(ctx context.Context, ui progress.Teller, dir string) (float64, error) {
+func (s *pruneSearch) microF1(ctx context.Context, ui progress.Reporter, dir string) (float64, error) {
 	r, err := evaluate.Run(ctx, evaluate.Options{Model: dir, Data: s.o.Data}, ui)
 	if err != nil {
 		return 0, err

@@ -23,7 +23,7 @@ const renderChunk = 8
 // goroutines, and writes what it appends to b, in node order. One Write holds whole nodes. The
 // vector is valid during the call only. Memory: a vector a thread, and the bytes of a few chunks.
 func Render(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
-	return renderBy(ctx, w, first, last, threads, m.WalkVectors, render)
+	return renderBy(ctx, m, w, first, last, threads, m.WalkVectors, render)
 }
 
 // RenderRows is Render with the vectors by which terminals score: where scores are sums over
@@ -33,10 +33,10 @@ func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, t
 	if m.Form.Predictor == form.Sums {
 		walk = m.WalkSums
 	}
-	return renderBy(ctx, w, first, last, threads, walk, render)
+	return renderBy(ctx, m, w, first, last, threads, walk, render)
 }
 
-func renderBy(ctx context.Context, w io.Writer, first, last, threads int, walk func(first, last int, visit func(n int, vector []float32) error) error,
+func renderBy(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, walk func(first, last int, visit func(n int, vector []float32) error) error,
 	render func(b []byte, n int, vector []float32) []byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
@@ -46,7 +46,7 @@ func renderBy(ctx context.Context, w io.Writer, first, last, threads int, walk f
 		bytes       []byte
 	}
 	at := first
-	return parallel.InOrder(ctx, threads, func(c *chunk) (bool, error) {
+	err := parallel.InOrder(ctx, threads, func(c *chunk) (bool, error) {
 		c.first, c.last = at, min(at+renderChunk, last)
 		at = c.last
 		return c.first < c.last, nil
@@ -62,6 +62,10 @@ func renderBy(ctx context.Context, w io.Writer, first, last, threads int, walk f
 		_, err := w.Write(c.bytes)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return m.Whole()
 }
 
 // Parts divides the nodes into ranges for an export in parts: its weight shards, or ranges of

@@ -100,7 +100,7 @@ func (o *Options) Check() error {
 }
 
 // Run writes the weights of a model, or a smaller model.
-func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (
 }
 
 // writeWeights writes all formats but a model.
-func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui progress.Teller) error {
+func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui progress.Reporter) error {
 	s, err := NewSource(m, o.Threshold)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, e
 	}
 	sizeOf := func(first, last int) (int64, error) {
 		var n atomic.Int64
-		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Silent{}}, first, last, 1)
+		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Discard{}}, first, last, 1)
 		return n.Load(), err
 	}
 	random := rand.New(rand.NewPCG(1, 1)) // at no equal distances, as nodes may follow a pattern
@@ -258,7 +258,7 @@ const (
 
 // liblinearFits warns of a large dense file, and refuses a huge one, as nobody expects it from a
 // sparse model.
-func (o *Options) liblinearFits(s *Source, ui progress.Teller) error {
+func (o *Options) liblinearFits(s *Source, ui progress.Reporter) error {
 	n := s.LiblinearBytes()
 	if n > refuseBytes && !o.ForceSize {
 		return exitcode.Usagef("export: --format liblinear is dense, and would take at least %s: use npz, safetensors or text, or add --force-size", format.Bytes(n))

@@ -30,7 +30,7 @@ func TestFormats(t *testing.T) {
 	write := func(format string) []byte {
 		var b bytes.Buffer
 		o.Format, o.Stdout = format, &b
-		if r, err := Run(t.Context(), o, progress.Silent{}); err != nil || r.Instances != 4 || r.Labels != 6 {
+		if r, err := Run(t.Context(), o, progress.Discard{}); err != nil || r.Instances != 4 || r.Labels != 6 {
 			t.Fatalf("%s: %+v, %v", format, r, err)
 		}
 		return b.Bytes()
@@ -104,7 +104,7 @@ func TestFormatPlaces(t *testing.T) {
 	for format, want := range map[string]string{"csv": "add --top K", "parquet": "add --top K", "jsonl": ""} {
 		var b bytes.Buffer
 		o.Format, o.Stdout, o.Input = format, &b, Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("cat 2:2 7:4\n")}}
-		_, err := Run(t.Context(), o, progress.Silent{})
+		_, err := Run(t.Context(), o, progress.Discard{})
 		if want == "" {
 			if err != nil || strings.Count(b.String(), `"label"`) != 3 {
 				t.Errorf("%s: %v, %q", format, err, b.String())

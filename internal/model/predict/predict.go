@@ -52,7 +52,7 @@ type Report struct {
 }
 
 // Run writes one line an instance: its labels, best first, separated by commas.
-func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
 		return nil, err

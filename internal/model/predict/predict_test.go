@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 				var out strings.Builder
 				o.Input, o.Out, o.Stdout = in, to, &out
 				o.Input.Threads = threads
-				r, err := Run(t.Context(), o, progress.Silent{})
+				r, err := Run(t.Context(), o, progress.Discard{})
 				if err != nil {
 					t.Fatal(err)
 				}

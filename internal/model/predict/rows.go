@@ -44,7 +44,7 @@ type Rows interface {
 }
 
 // Open opens instances for m, which decides how they are mapped to its columns.
-func Open(ctx context.Context, m *model.Model, o Input, ui progress.Teller) (Rows, error) {
+func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (Rows, error) {
 	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
 		return openSetRows(m, o)
 	}
@@ -127,7 +127,7 @@ const LongestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.
 type fileRows struct {
-	ui         progress.Teller
+	ui         progress.Reporter
 	unknown    int64 // instances without any feature of the model
 	file       *dataset.FileReader
 	waits      *fs.CancelReader // what file reads lines from, if a pause ends a batch; else nil
@@ -311,7 +311,7 @@ func (s *setRows) Close() error { return s.set.Close() }
 
 // Score predicts all instances of rows and passes them to emit in input order, under a progress
 // line named what. threads is as in Input. The caller must report the rows' warnings.
-func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Teller, emit func(*scoring.Batch, *scoring.Result) error) error {
+func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Reporter, emit func(*scoring.Batch, *scoring.Result) error) error {
 	_, total := rows.progress()
 	start := ui.StartBytes
 	if _, ok := rows.(*setRows); ok {

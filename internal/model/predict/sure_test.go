@@ -33,7 +33,7 @@ func lines(t *testing.T, o Options, rows string) ([]string, *Report) {
 	t.Helper()
 	var b bytes.Buffer
 	o.Out, o.Stdout, o.Input = fs.Stdin, &b, Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader(rows)}}
-	r, err := Run(t.Context(), o, progress.Silent{})
+	r, err := Run(t.Context(), o, progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestMinProbability(t *testing.T) {
 		t.Error(got)
 	}
 	plain := modeltest.Animals(t, 10)
-	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "--calibrate") {
+	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--calibrate") {
 		t.Errorf("a model without probabilities: %v", err)
 	}
-	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "--min-probability and --top 3 exclude each other") {
+	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "--min-probability and --top 3 exclude each other") {
 		t.Errorf("with --top: %v", err)
 	}
 }

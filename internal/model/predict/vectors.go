@@ -38,7 +38,7 @@ type VectorsReport struct {
 
 // Vectors writes instances as a model sees them, one line each, in input order: the labels of the
 // input, and index:value for each feature that the model knows. Indices ascend from 1.
-func Vectors(ctx context.Context, o VectorsOptions, ui progress.Teller) (*VectorsReport, error) {
+func Vectors(ctx context.Context, o VectorsOptions, ui progress.Reporter) (*VectorsReport, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
 		return nil, err

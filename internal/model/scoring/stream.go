@@ -23,7 +23,7 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 		result Result
 	}
 	first, ended := int64(0), false
-	return parallel.InOrder(ctx, threads, func(j *job) (bool, error) {
+	err := parallel.InOrder(ctx, threads, func(j *job) (bool, error) {
 		j.batch.Reset()
 		j.batch.limit, j.batch.First = p.batchRows(), first
 		for !ended && j.batch.Rows() == 0 {
@@ -38,4 +38,8 @@ func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) e
 		s := p.NewScorer()
 		return func(_ context.Context, j *job) error { return s.Predict(&j.batch, &j.result) }
 	}, func(j *job) error { return emit(&j.batch, &j.result) })
+	if err != nil {
+		return err
+	}
+	return p.m.Whole()
 }

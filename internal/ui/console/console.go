@@ -18,7 +18,7 @@ import (
 )
 
 // UI writes progress, notes and warnings to stderr. On a terminal progress is one live line.
-// Elsewhere it is a plain line every 10 s, or as TAXON_PROGRESS_EVERY says. It is a tell.Teller.
+// Elsewhere it is a plain line every 10 s, or as TAXON_PROGRESS_EVERY says. It is a progress.Reporter.
 //
 // Several goroutines may call its methods.
 type UI struct {

@@ -84,10 +84,10 @@ func TestTraining(t *testing.T) {
 			Threads: 1, Stores: 1, Store: "memory", Pause: 10}
 		folder := t.TempDir()
 		if name == "mapreduce" {
-			o.Elsewhere = &driver.Training{Options: mapreduce.Options{Runner: mapreduce.RunnerProcesses, Cores: 1}, UI: progress.Silent{},
+			o.Remote = &driver.Training{Options: mapreduce.Options{Runner: mapreduce.RunnerProcesses, Cores: 1}, UI: progress.Discard{},
 				Driver: driver.Driver{Dir: folder, Job: "train", Out: o.Out}}
 		}
-		report, err := train.Run(t.Context(), o, progress.Silent{})
+		report, err := train.Run(t.Context(), o, progress.Discard{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

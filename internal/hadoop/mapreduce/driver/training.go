@@ -26,7 +26,7 @@ type Training struct {
 	Options mapreduce.Options
 	Threads int    // for a runner on this machine; 0: all cores
 	Driver  Driver // gets the progress; without a folder, if nobody submitted the training, its Job is train
-	UI      progress.Teller
+	UI      progress.Reporter
 
 	state   string
 	backend *mapreduce.Backend

@@ -63,7 +63,7 @@ type state struct {
 	Means          float64 // the same of the means alone
 	Reached        float64 // Change / (1 - rate): an estimate of all further change; 0: not known
 	Before         float64 // Reached of the previous sweep
-	Rest           uint32  // sweeps in a row whose change was only rounding
+	StallCount     uint32  // sweeps in a row whose change was only rounding
 	Least          float64 // the squared residual when it last halved
 	LeastAt        uint32  // the sweep in which it did
 	Paced          uint32  `json:",omitempty"` // M2: sweeps still to go with a factor for each precision's steps; 0: there are no factors
@@ -448,9 +448,9 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	}
 	d.follow()
 	if d.Change <= stationaryChange {
-		d.Rest++
+		d.StallCount++
 	} else {
-		d.Rest = 0
+		d.StallCount = 0
 	}
 	if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
 		d.Stage = stageEvaluate
@@ -529,7 +529,7 @@ func (d *driver) open() {
 func (d *driver) stop() bool {
 	within := func(reached float64) bool { return reached > 0 && reached <= d.tolerance }
 	d.StoppedBy = method.StoppedByStationary
-	if !(within(d.Before) && within(d.Reached)) && d.Rest < stationaryRounds {
+	if !(within(d.Before) && within(d.Reached)) && d.StallCount < stationaryRounds {
 		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.maxSweeps, d.state.TimeUp, false)
 	}
 	return d.StoppedBy != ""

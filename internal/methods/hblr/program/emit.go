@@ -10,7 +10,7 @@ import (
 	"taxon/worker/program"
 )
 
-// record gathers a node's columns: its mean, and then variances and precisions (modelform).
+// record gathers a node's columns: its mean, and then variances and precisions (internal/model/form).
 type record struct {
 	program.NodeWeights
 	width int

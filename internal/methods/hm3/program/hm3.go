@@ -150,11 +150,11 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 	return t.PutWeights(ctx, nodes)
 }
 
-// Carried implements program.Carrier.
-func (Method) Carried() []string { return []string{params.Dual} }
+// ConvertedFamilies implements program.StateConverter.
+func (Method) ConvertedFamilies() []string { return []string{params.Dual} }
 
-// Carry implements program.Carrier: all marginals are scaled as C is.
-func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
+// ConvertValue implements program.StateConverter: all marginals are scaled as C is.
+func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {
 		return nil, err

@@ -405,11 +405,11 @@ func (s *Solver) cost(mu []float64) (sum float64) {
 	return sum
 }
 
-// leap raises D along the way that the passes since the last leap have come. Passes move one instance at a
+// extrapolate raises D along the way that the passes since the last leap have come. Passes move one instance at a
 // time, by steps of gain/K(x, x), so they creep where C is large and instances hold each other: of equal rows with unlike
 // labels all masses have to grow together. The way is made conjugate to the one before, as of conjugate gradients, whose
 // gradient the passes stand for. It ends at the maximum of D, or where a marginal becomes 0.
-func (s *Solver) leap() {
+func (s *Solver) extrapolate() {
 	if s.leaps++; s.last.mu == nil || s.leaps > leapsUntilSettled {
 		for i := range s.mu {
 			s.settle(i)
@@ -535,7 +535,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 			sums.Visits += each
 		}
 		if epoch >= leapFrom {
-			s.leap()
+			s.extrapolate()
 		}
 		left := 0.0
 		for _, g := range gaps {

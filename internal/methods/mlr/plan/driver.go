@@ -36,22 +36,22 @@ const (
 
 // state is the iteration between two steps: what a checkpoint holds of it.
 type state struct {
-	Sweep     uint32 // under way, from 1
-	Stage     stage  // of the step under way
-	TimeUp    bool   `json:",omitempty"`
-	Points    int    // accepted points that values tell of, the current one included
-	History   history
-	Length    float64   // t of the trial
-	U, S      []float64 `json:",omitempty"` // the direction: see Move
-	Slope     float64   // along it
-	Tries     uint32    // steps tried along it
-	Norm      float64   // ||W||^2 of the trial
-	Losses    float64   // C times its losses
-	Certified bool      // Last is set
-	Last      method.Certificate
-	Best      float64 // smallest gap that was a tenth below the one before it
-	Rest      uint32  // sweeps in a row that changed nothing
-	StoppedBy string
+	Sweep      uint32 // under way, from 1
+	Stage      stage  // of the step under way
+	TimeUp     bool   `json:",omitempty"`
+	Points     int    // accepted points that values tell of, the current one included
+	History    history
+	Length     float64   // t of the trial
+	U, S       []float64 `json:",omitempty"` // the direction: see Move
+	Slope      float64   // along it
+	Tries      uint32    // steps tried along it
+	Norm       float64   // ||W||^2 of the trial
+	Losses     float64   // C times its losses
+	Certified  bool      // Last is set
+	Last       method.Certificate
+	Best       float64 // smallest gap that was a tenth below the one before it
+	StallCount uint32  // sweeps in a row that changed nothing
+	StoppedBy  string
 }
 
 // driver is the scalar part of the iteration.
@@ -232,11 +232,11 @@ func (d *driver) certify(norm, gradient float64) error {
 	moved := math.Abs(p - d.Last.Objective)
 	switch {
 	case !d.Certified || gap < 0.9*d.Best:
-		d.Best, d.Rest = gap, 0
+		d.Best, d.StallCount = gap, 0
 	case moved > float64(rounding*p):
-		d.Rest = 0
+		d.StallCount = 0
 	default:
-		d.Rest++
+		d.StallCount++
 	}
 	d.Last, d.Certified = method.Certificate{Objective: p, Dual: dual, Gap: gap}, true
 	return nil
@@ -254,7 +254,7 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.Rest >= stationarySweeps)
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 

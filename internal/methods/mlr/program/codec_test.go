@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// TestGolden: today's program writes what older ones wrote, and reads it.
+// TestGolden: the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	vector, columns, sums := []float64{0.1, -2, 3e300}, []uint32{7, 9, 12}, []float64{1, 2, 3, 4, 5, 0.1}
 	for name, written := range map[string][]byte{"vector-v1.bin": codec.Vector(vector), "part-v1.bin": encodePart(columns, sums)} {

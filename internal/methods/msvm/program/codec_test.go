@@ -20,7 +20,7 @@ func golden() *solver.State {
 	return &solver.State{Primal: 2.5, Dual: 0.1, Begin: []uint64{0, 2, 2, 5}, Class: []uint32{0, 300, 1, 2, 3}, Value: []float64{0, 0.3, 1e-300, 2, 0}}
 }
 
-// TestGolden: today's program writes what older ones wrote, and reads it.
+// TestGolden: the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	path, written := filepath.Join("testdata", "dual-v1.bin"), encodeState(golden())
 	if *rewrite {

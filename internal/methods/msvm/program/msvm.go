@@ -258,12 +258,12 @@ func addPaths(t *solver.Tree, weights []mapper.Override, width int) {
 	}
 }
 
-// Carried implements program.Carrier.
-func (Method) Carried() []string { return []string{params.Dual} }
+// ConvertedFamilies implements program.StateConverter.
+func (Method) ConvertedFamilies() []string { return []string{params.Dual} }
 
-// Carry implements program.Carrier: the duals of instances at the old bound go to the new one,
+// ConvertValue implements program.StateConverter: the duals of instances at the old bound go to the new one,
 // the others stay, all within the new bounds.
-func (Method) Carry(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
+func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 			s.wake()
 			climbed, s.momentum = sums.Visits, 0
 		case sums.Epochs >= leapFrom:
-			s.leap()
+			s.extrapolate()
 		}
 	}
 	primal := s.certify(&sums, o.Gap)
@@ -385,10 +385,10 @@ func (s *Solver) improveAllTree(i int, least float64) {
 	s.duals[i] = list
 }
 
-// leap goes on from a pass in the direction from the pass before, as Nesterov's accelerated
+// extrapolate goes on from a pass in the direction from the pass before, as Nesterov's accelerated
 // gradients do: passes creep where C is large and instances are alike. If D has fallen since the
 // last leap, it goes back to the pass before that.
-func (s *Solver) leap() {
+func (s *Solver) extrapolate() {
 	d := s.value()
 	switch {
 	case s.momentum > 0 && d < s.before:

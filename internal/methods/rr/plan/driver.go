@@ -10,8 +10,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// priced says whether a sweep passes over all data in float64 and yields a certificate. The first
-// sweeps are priced often, because their working sets are guesses. Later every PriceEvery-th is,
+// priced reports whether a sweep ends with a full pass over all data and hence a certificate. The
+// first sweeps often do, because their working sets are guesses. Later every PriceEvery-th does,
 // and the one that is expected to reach the tolerance.
 func (d *driver) priced(sweep uint32) bool {
 	switch {
@@ -27,12 +27,13 @@ func (d *driver) priced(sweep uint32) bool {
 	return d.p.regular(sweep)
 }
 
-// regular says whether a job without a warm start prices the sweep, whatever its gap.
+// regular reports whether a job without a warm start prices the sweep, whatever its gap.
 func (p *Policy) regular(sweep uint32) bool {
 	return sweep <= p.PriceAll || sweep <= p.PriceSecond && sweep%2 == 0 || sweep%p.PriceEvery == 0
 }
 
-// band is the width of the working sets that the sweep's pricing pass draws.
+// band returns the width of the band of margins from which the sweep's full pass draws working
+// sets. In safeguarded mode it is the greatest float64, so that all rows are in them.
 func (d *driver) band() float64 {
 	switch {
 	case d.Safeguarded:
@@ -47,87 +48,139 @@ func (d *driver) band() float64 {
 	return d.p.Band
 }
 
-// stage is the place of a step within its sweep.
+// stage is the place of a step within its sweep. The schedule twoblock has the stages solve, reduce
+// and, when P rose, safeguard; a job without internals has solve alone. The schedules parity,
+// colour and jacobi repeat stageSet, and end a priced sweep with price and certify.
 type stage uint8
 
 const (
-	stageSolve     stage = iota // twoblock, flat: MAP of all blocks
-	stageReduce                 // twoblock: exact solve for the internals at what stageSolve wrote
-	stageSafeguard              // twoblock: stageReduce again, with more caution, as P rose
-	stageSet                    // parity, colour, jacobi: MAP and REDUCE of one independent set
-	stagePrice                  // parity, colour, jacobi, and when the time is up: MAP without epochs, only priced
-	stageCertify                // after stagePrice: sums of the internals, nothing moves
-	stageEvaluate               // the weights of the sweep under way are written, to be evaluated
-	stageEmit                   // the final weights are written
-	stageEnd                    // nothing is left to do
+	// stageSolve solves all blocks, and prices them if the sweep is priced.
+	stageSolve stage = iota
+	// stageReduce solves for the internals exactly, given the v that stageSolve wrote.
+	stageReduce
+	// stageSafeguard repeats stageReduce from the same inputs with the curvature of families, or
+	// takes the internals back to zero, because P rose.
+	stageSafeguard
+	// stageSet solves the blocks of one independent set and moves the internals of that set.
+	stageSet
+	// stagePrice prices all blocks without solving them. It also follows when the time is up.
+	stagePrice
+	// stageCertify adds up the internals' share of the certificate after stagePrice. Nothing moves.
+	stageCertify
+	// stageEvaluate writes the weights of the sweep under way for an evaluation on held-out data.
+	stageEvaluate
+	// stageEmit writes the final weights.
+	stageEmit
+	// stageEnd has no step: the job is over.
+	stageEnd
 )
 
-// phases are the stages as users see them (JobStatus.phase, SweepRecord.phase).
+// phases are the names of the stages as users see them (JobStatus.phase, SweepRecord.phase).
 var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify", "evaluate", "emit", "end"}
 
-// state is the iteration between two steps: what a checkpoint holds of it.
+// state is what a checkpoint holds of the iteration between two steps. P and D are the primal and
+// the dual objective.
 type state struct {
-	Sweep       uint32  // under way, from 1
-	Stage       stage   // of the step under way
-	Set         uint32  // independent set, in stageSet
-	Piece       uint32  `json:",omitempty"` // of the blocks, in stageSolve
-	Price       bool    // the sweep under way is priced
-	TimeUp      bool    `json:",omitempty"` // nothing is solved any more, the job prices and ends: see stop.go
-	T           float64 // FISTA's t
-	Beta        float64 // momentum of the point y = x + Beta (x - x_prev) of this sweep
-	Rises       uint32  // pricing sweeps in a row whose P lay above Accepted
-	Climbs      uint32  `json:",omitempty"` // certificates in a row whose P lay above the one before
-	Accepted    float64 // P of the last accepted pricing sweep
-	MaxInner    uint32  // bound on inner epochs, once it has been raised
-	Precise     bool    // descend in float64
-	Share       float64 `json:",omitempty"` // Policy.Share, as often doubled as P rose; 0: all
-	Best        float64 // smallest gap, as Policy.BestShare counts
-	BestSweep   uint32
-	Mark        float64 // gap that stalled compares with
-	MarkSweep   uint32
-	Worst       float64 // largest gap since BestSweep
-	Safeguarded bool    `json:",omitempty"` // steps use the full curvature, whose model bounds P from above, and working sets hold every row: slower, but it cannot cycle
-	WarmStarted bool    `json:",omitempty"` // the terminals began at given duals
-	Family      bool    // steps take the curvature of whole families: see stop.go
-	Anew        bool    `json:",omitempty"` // in stageSafeguard: the internals begin again at zero
-	Primal      float64 // running sums of the certificate under way
-	Dual        float64
-	Inner       float64 // of the inner gaps
-	Certified   bool    // Last is set
-	LastSweep   uint32  `json:",omitempty"` // the sweep that Last is of
-	Aim         uint32  `json:",omitempty"` // sweep expected to reach the tolerance, if that is soon: see aim
-	Last        method.Certificate
-	Stationary  uint32 // priced sweeps in a row that changed neither P nor D
-	StoppedBy   string
+	// Sweep is the number of the sweep under way, from 1.
+	Sweep uint32
+	// Stage is that of the step under way.
+	Stage stage
+	// Set is the independent set under way, in stageSet.
+	Set uint32
+	// Piece is the part of the blocks under way, in stageSolve; see pieces.
+	Piece uint32 `json:",omitempty"`
+	// Price says that the sweep under way is priced.
+	Price bool
+	// TimeUp says that nothing is solved any more: the job prices the present weights and ends
+	// (stop.go).
+	TimeUp bool `json:",omitempty"`
+	// T is the t of FISTA; see advance.
+	T float64
+	// Beta is the momentum of the point y = x + Beta (x - x_prev) of this sweep.
+	Beta float64
+	// RiseCount is the number of priced sweeps in a row whose P lay above Accepted.
+	RiseCount uint32
+	// Climbs is the number of certificates in a row whose P lay above that of the one before.
+	Climbs uint32 `json:",omitempty"`
+	// Accepted is the least P of an accepted priced sweep; see objectiveRose.
+	Accepted float64
+	// MaxInner bounds the inner epochs once adapt has raised Policy.MaxEpochs, and is 0 before.
+	MaxInner uint32
+	// Precise says that descents are in float64.
+	Precise bool
+	// Share is Policy.Share, doubled each time that P rose. 0 stands for the whole bound.
+	Share float64 `json:",omitempty"`
+	// Best is the smallest gap, as Policy.BestShare counts, and BestSweep the sweep that it is of.
+	Best      float64
+	BestSweep uint32
+	// Mark is the gap that stalled compares with (without a bound, the P of primalSettled), and
+	// MarkSweep the sweep that it is of.
+	Mark      float64
+	MarkSweep uint32
+	// Worst is the largest gap since BestSweep.
+	Worst float64
+	// Safeguarded says that steps use the full curvature, whose model bounds P from above, and that
+	// working sets hold every row. This is slower but cannot cycle.
+	Safeguarded bool `json:",omitempty"`
+	// WarmStarted says that the terminals began at given duals.
+	WarmStarted bool `json:",omitempty"`
+	// Family says that steps take the curvature of whole families for the rest of the job; see
+	// commitReduce.
+	Family bool
+	// Anew says, in stageSafeguard, that the internals begin again at zero.
+	Anew bool `json:",omitempty"`
+	// Primal, Dual and Inner are the running sums of the certificate under way: P, D and the inner
+	// gaps.
+	Primal float64
+	Dual   float64
+	Inner  float64
+	// Certified says that Last is set, and LastSweep is the sweep that it is of.
+	Certified bool
+	LastSweep uint32 `json:",omitempty"`
+	// Aim is the sweep that is expected to reach the tolerance, if that is soon, and else 0; see
+	// aim.
+	Aim  uint32 `json:",omitempty"`
+	Last method.Certificate
+	// Stationary is the number of priced sweeps in a row that changed neither P nor D.
+	Stationary uint32
+	StoppedBy  string
 }
 
-// driver is the scalar part of the iteration: which step is next and with what parameters.
+// driver is the scalar part of the iteration: it decides which step is next and with which
+// parameters.
 type driver struct {
 	state
-	plan      *Plan
-	schedule  string
-	p         Policy
-	internals bool // else terminals are independent problems, and a sweep is one step
-	sampled   bool // fresh blocks begin on a sample of the rows
-	noBound   bool // of P no lower bound is known: see uncertified
-	support   bool // support-aware curvature
+	plan     *Plan
+	schedule string
+	p        Policy
+	// internals says that there are internal nodes. Without them terminals are independent
+	// problems, and a sweep is one step.
+	internals bool
+	// sampled says that fresh blocks begin on a sample of the rows.
+	sampled bool
+	// noBound says that no lower bound of P is known; see uncertified.
+	noBound bool
+	// support says that the internals' steps may use the curvature on the support.
+	support   bool
 	momentum  bool
 	terminals uint32
-	pieces    uint32 // steps in which a sweep solves its blocks
+	// pieces is the number of steps in which a sweep solves its blocks.
+	pieces    uint32
 	gap       float64
 	maxSweeps uint32
-	evalEvery uint32 // sweeps between two evaluations; 0: none
+	// evalEvery is the number of sweeps between two evaluations. With 0 there are none.
+	evalEvery uint32
 	report    json.RawMessage
 }
 
-// A sweep of at least piecesFrom dense numbers solves its blocks in so many steps. Each step's
-// values take the place of the old ones, so that both overlap for one step's blocks alone.
+// A sweep of at least piecesFrom dense numbers solves its blocks in this many steps. Each step's
+// values replace the old ones, so that both exist for one step's blocks alone.
 const (
 	piecesFrom = 1 << 26
 	pieces     = 4
 )
 
-// newDriver makes a driver at the first sweep.
+// newDriver returns a driver at the first sweep of a job.
 func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	o := spec.GetOptions()
 	d := &driver{
@@ -158,7 +211,8 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 		}
 		d.report = method.Encode(figures)
 	}
-	if d.T = 1; !d.noBound { // a rise of P, which is seen at once, is all that shows too short a share
+	// Only a certificate shows that too small a share let P rise.
+	if d.T = 1; !d.noBound {
 		d.Share = d.p.Share
 	}
 	d.openSweep(1)
@@ -168,7 +222,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// restore sets a state that State returned.
+// restore sets the driver to a state that State returned.
 func (d *driver) restore(s method.State) error {
 	var read state
 	if err := method.Restore(s, &read, &read.Stage, stageEnd); err != nil {
@@ -188,10 +242,10 @@ func (d *driver) Progress() method.Progress {
 	return p
 }
 
-// twoblock says whether sweeps are a MAP step and a REDUCE step.
+// twoblock reports whether sweeps consist of a MAP step and a REDUCE step.
 func (d *driver) twoblock() bool { return d.schedule == ScheduleTwoblock || d.schedule == "" }
 
-// openSweep goes to the first step of a sweep.
+// openSweep moves to the first step of a sweep.
 func (d *driver) openSweep(sweep uint32) {
 	d.Sweep, d.Set, d.Piece = sweep, 0, 0
 	d.clearSums()
@@ -205,15 +259,15 @@ func (d *driver) openSweep(sweep uint32) {
 	}
 }
 
-// WarmStart implements method.WarmStarter. A job whose terminals do not begin at duals continues as if
-// without a warm start.
+// WarmStart implements method.WarmStarter. A job whose terminals do not begin at duals runs like
+// one without a warm start.
 func (d *driver) WarmStart(families []string) {
 	d.WarmStarted = d.p.WarmDuals && slices.Contains(families, Dual)
 	d.openSweep(1)
 }
 
-// mustPrice says whether the sweep under way is priced. A job always ends on a priced
-// sweep: the last one allowed is, and so is the one after time ran out.
+// mustPrice reports whether the sweep under way is priced. A job always ends on a priced sweep, so
+// the last one allowed is priced, and so is the one after time ran out.
 func (d *driver) mustPrice() bool {
 	return !d.internals || d.state.TimeUp || d.shows() || d.maxSweeps > 0 && d.Sweep >= d.maxSweeps || d.priced(d.Sweep)
 }
@@ -270,8 +324,8 @@ const allSets = -1
 
 func (d *driver) ranges() uint32 { return uint32(len(d.plan.RangeBegin) - 1) }
 
-// tasks are those of an operation on the blocks of a set. They read the internals and what a
-// solved block keeps, and write the latter.
+// tasks returns the tasks of an operation on the blocks of a set. They read the internals and what
+// a solved block keeps, and write the latter.
 func (d *driver) tasks(op string, set int, params any) method.Tasks {
 	t := method.Tasks{Op: op, Items: Blocks, Count: uint32(len(d.plan.BlockSet)), Params: method.Encode(params),
 		Reads: []method.Read{{Value: Dual}, {Value: X, All: true}, {Value: X, Back: 1, All: true}}, Writes: []string{Dual, V}}
@@ -283,7 +337,7 @@ func (d *driver) tasks(op string, set int, params any) method.Tasks {
 	return t
 }
 
-// mapTasks solve the blocks of a set, and price them.
+// mapTasks returns the tasks that solve the blocks of a set, and price them if asked to.
 func (d *driver) mapTasks(set int, price bool) method.Tasks {
 	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.MinMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
 		Precise: d.Precise, Band: d.band(), Beta: d.Beta, Share: d.Share}
@@ -307,7 +361,7 @@ func (d *driver) mapTasks(set int, price bool) method.Tasks {
 	return t
 }
 
-// reduceTasks move the internals by a rule, or only add up the certificate.
+// reduceTasks returns the tasks that move the internals by a rule, or only add up the certificate.
 func (d *driver) reduceTasks(r Reduce) method.Tasks {
 	r.Beta = d.Beta
 	t := method.Tasks{Op: OpReduce, Items: Ranges, Count: d.ranges(), Params: method.Encode(r), Timed: true,
@@ -332,10 +386,10 @@ func (d *driver) Ahead() (next method.Step, again, known bool) {
 	return next, after.Price, after.Stage == stageReduce
 }
 
-// rule is the curvature of twoblock's exact solve.
+// rule names the curvature of twoblock's exact solve.
 func (d *driver) rule() string {
 	switch {
-	case !d.support || d.Rises >= d.p.FullAfter || d.Safeguarded:
+	case !d.support || d.RiseCount >= d.p.FullAfter || d.Safeguarded:
 		return "full"
 	case d.Family:
 		return "family"
@@ -343,8 +397,8 @@ func (d *driver) rule() string {
 	return "support"
 }
 
-// follower is the curvature of a terminal without support in twoblock's exact solve. As internals
-// move less, fewer of them get support: the gap goes with the square of a move.
+// follower returns the curvature of a terminal without support in twoblock's exact solve. As
+// internals move less, fewer of them get support, and the gap goes with the square of a move.
 func (d *driver) follower() float64 {
 	if d.rule() != "support" {
 		return 0
@@ -358,13 +412,14 @@ func (d *driver) follower() float64 {
 	return d.p.Follower
 }
 
-// innerGap is the absolute gap per terminal that inner solves aim at. 0: not known yet. It does
-// not fall below a share of the tolerance itself, where nothing would be gained.
+// innerGap returns the absolute gap per terminal that inner solves aim at, or 0 while it is not
+// known. It does not fall below a share of the tolerance itself, where nothing would be gained.
 func (d *driver) innerGap() float64 {
 	if !d.Certified || d.terminals == 0 {
 		return 0
 	}
-	if share := d.p.ToleranceShare; share > 0 { // the gap consists of the inner gaps alone
+	// Without internals the gap consists of the inner gaps alone.
+	if share := d.p.ToleranceShare; share > 0 {
 		return share * d.gap * d.Last.Objective / float64(d.terminals)
 	}
 	total := max(d.Last.Objective-d.Last.Dual, d.gap*d.Last.Objective)
@@ -374,7 +429,7 @@ func (d *driver) innerGap() float64 {
 	return d.p.InnerShare * total / float64(d.terminals)
 }
 
-// clearSums begins a certificate.
+// clearSums begins the sums of a certificate.
 func (d *driver) clearSums() { d.Primal, d.Dual, d.Inner = 0, 0, 0 }
 
 // Commit implements method.Driver.
@@ -411,7 +466,8 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageReduce:
 		return d.commitReduce(restart > 0)
 	case stageSafeguard:
-		if d.state.TimeUp { // the certificate describes the weights at the beginning of the step
+		// The certificate describes the weights at the beginning of the step.
+		if d.state.TimeUp {
 			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 			return method.Outcome{Drop: dropX, SweepDone: true, Certified: true}, nil
 		}
@@ -428,10 +484,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// dropX drops the internals' values of a step that was not accepted.
+// dropX names the internals' values: those of a step that was not accepted are dropped.
 var dropX = []string{X}
 
-// certifies says whether the sums of the current step are shares of the certificate.
+// certifies reports whether the sums of the current step are shares of the certificate.
 func (d *driver) certifies() bool {
 	switch d.Stage {
 	case stageSolve, stageReduce:
@@ -440,12 +496,13 @@ func (d *driver) certifies() bool {
 	return d.Stage == stagePrice || d.Stage == stageCertify
 }
 
-// shows says whether an evaluation wants the weights of the current sweep. They are written
+// shows reports whether an evaluation wants the weights of the current sweep. They are written
 // between the terminals' pricing and the internals' step, when the vectors are those that the
 // certificate describes.
 func (d *driver) shows() bool { return d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 }
 
-// measured continues from the pricing of the terminals.
+// measured moves on from the pricing of the terminals: to the internals' step or sums, or, without
+// internals, to the end of the sweep.
 func (d *driver) measured() (method.Outcome, error) {
 	switch {
 	case !d.internals:
@@ -470,20 +527,27 @@ func (d *driver) endPriced() (method.Outcome, error) {
 		d.openSweep(d.Sweep + 1)
 	}
 	out := method.Outcome{SweepDone: true, Certified: true}
-	if shown { // without internals: the sweep itself was over before
+	// Without internals the sweep itself ended before the evaluation.
+	if shown {
 		out.Phase = phases[stageSolve]
 	}
 	return out, nil
 }
 
-// commitReduce ends twoblock's REDUCE step. If the job stops here, the new internals are dropped.
-// The certificate describes the y at which the terminals were solved, and EMIT writes the same.
-// If P rose, the step runs again from the same inputs with the curvature of whole families, as do all
-// later ones, and the momentum restarts. If P stays above, full curvature is used until it has fallen.
-// A rise that unfinished inner solves explain only restarts the momentum: steps that make so many rows
-// active outside of the working sets go too far. Where steps led astray, the internals begin again at zero.
+// commitReduce ends twoblock's REDUCE step.
+//
+// If the job stops here, the new internals are dropped: the certificate describes the y at which
+// the terminals were solved, and EMIT writes the same.
+//
+// If P rose, the step is repeated from the same inputs with the curvature of whole families, which
+// all later steps take as well, and the momentum restarts. If P stays above the best accepted one,
+// steps take the full curvature until it has fallen. A rise that unfinished inner solves explain
+// only restarts the momentum, because the steps went too far: they made many rows active that the
+// working sets do not hold. When hardly anything is proven yet, the internals begin again at zero
+// (astray).
 func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
-	if d.state.TimeUp && !d.Price { // the terminals have been solved at the old internals
+	// The terminals were solved at the old internals.
+	if d.state.TimeUp && !d.Price {
 		d.priceNow()
 		return method.Outcome{Drop: dropX}, nil
 	}
@@ -509,17 +573,17 @@ func (d *driver) commitReduce(restart bool) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
-// stepAgain says whether a step by the support's curvature is to run again with more caution. If it is
-// to begin at zero, P is compared with what comes after that.
+// stepAgain reports whether a step by the support's curvature must be repeated with a safer one. If
+// it begins again at zero, later values of P are compared with the one after that.
 func (d *driver) stepAgain(support bool) bool {
 	rose := d.objectiveRose()
 	if d.Anew = support && d.astray(); d.Anew {
-		d.Rises, d.Accepted = 0, 0
+		d.RiseCount, d.Accepted = 0, 0
 	}
 	return support && rose || d.Anew
 }
 
-// commitSet goes to the next independent set. After the last one it goes to the pricing steps or
+// commitSet moves to the next independent set. After the last one it moves to the pricing steps or
 // to the next sweep.
 func (d *driver) commitSet() method.Outcome {
 	d.Set++
@@ -535,25 +599,26 @@ func (d *driver) commitSet() method.Outcome {
 	return method.Outcome{SweepDone: true}
 }
 
-// objectiveRose says whether P rose above the best accepted one. Unfinished inner solves raise P
-// too, by at most their gap, which comes mostly from rows outside of the working sets. That part
-// is not counted, because the internals' step did not cause it.
+// objectiveRose reports whether P rose above the best accepted one. Unfinished inner solves raise P
+// too, by at most their gap, which comes mostly from rows outside of the working sets. That part is
+// not counted, because the internals' step did not cause it.
 func (d *driver) objectiveRose() bool {
 	low := d.Last.Objective - d.Inner
-	if d.Rises == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
+	if d.RiseCount == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
 		if d.Accepted == 0 || d.Last.Objective < d.Accepted {
 			d.Accepted = d.Last.Objective
 		}
-		d.Rises = 0
+		d.RiseCount = 0
 		return false
 	}
-	if d.Share > 0 { // the curvature may count for too little: more of it comes first
+	// The share of the curvature may be too small: double it before anything else changes.
+	if d.Share > 0 {
 		if d.Share *= 2; d.Share >= 1 {
 			d.Share = 0
 		}
 		return true
 	}
-	d.Rises++
+	d.RiseCount++
 	d.Family = true
 	return true
 }
@@ -578,9 +643,9 @@ func (d *driver) advance(restart bool) {
 	d.openSweep(d.Sweep + 1)
 }
 
-// Flat drives the terminals of one block as a problem of their own, on data of this many
-// instances. Its steps are OpMap, whose sums have the figures named here, and an emitting step at
-// the end. Other methods use it for blocks of theirs, which then end as a flat job does.
+// Flat returns a driver for the terminals of one block as a problem of their own, on data of this
+// many instances. Its steps are OpMap, whose sums have the figures named here, and an emitting step
+// at the end. Other methods use it for blocks of theirs, which then end as a flat job does.
 func Flat(o *taxonv1.Options, terminals int, instances uint64) method.Driver {
 	spec := &taxonv1.JobSpec{Options: o, Data: &taxonv1.Data{Instances: instances}}
 	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, false)

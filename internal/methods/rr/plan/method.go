@@ -31,7 +31,7 @@ func init() { registry.Register(10, Methods...) }
 // whether they use the structure.
 var Methods = []method.Method{named("rr-svm"), named("rr-lr"), named("bsvm"), named("blr")}
 
-// named is a method of the family.
+// named is a method of the family, by its name.
 type named string
 
 // Name implements method.Method.

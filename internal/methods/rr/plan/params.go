@@ -4,13 +4,19 @@ import "taxon/coordinator/method"
 
 // The lists of items, and the operations on them.
 const (
-	Blocks = 0 // blocks of at most sixteen terminals
-	Ranges = 1 // feature ranges
+	// Blocks is the list of the blocks of at most sixteen terminals.
+	Blocks = 0
+	// Ranges is the list of the feature ranges.
+	Ranges = 1
 
-	OpMap        = "map"         // solve and price a block: params Map
-	OpReduce     = "reduce"      // move the internals over a range: params Reduce
-	OpEmitMap    = "emit_map"    // write the weights of a block's terminals: params Emit
-	OpEmitReduce = "emit_reduce" // write those of the internals over a range: params Emit
+	// OpMap solves and prices a block, with parameters Map.
+	OpMap = "map"
+	// OpReduce moves the internals over a range, with parameters Reduce.
+	OpReduce = "reduce"
+	// OpEmitMap writes the weights of a block's terminals, with parameters Emit.
+	OpEmitMap = "emit_map"
+	// OpEmitReduce writes the weights of the internals over a range, with parameters Emit.
+	OpEmitReduce = "emit_reduce"
 )
 
 // Families of values.
@@ -36,54 +42,78 @@ const (
 var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "inner_gap"}, {Name: "restart"}, {Name: "moved"},
 	{Name: "support", Count: true}, {Name: "working", Count: true}, {Name: "visits", Count: true}}
 
-// Map are the parameters of OpMap: the block's terminals are solved with their parents at
-// y = x + Beta (x - previous x).
+// Map holds the parameters of OpMap: the block's terminals are solved with their parents at y = x +
+// Beta (x - previous x).
 type Map struct {
-	Epochs     uint32  `json:",omitempty"` // least number of inner epochs; 0: only price
-	MaxEpochs  uint32  `json:",omitempty"` // at most
-	InnerGap   float64 `json:",omitempty"` // absolute inner gap per terminal to aim at; 0: epochs alone count
-	InnerShare float64 `json:",omitempty"` // without InnerGap: share of its own loss that a terminal's gap is to be at (logistic loss)
-	Price      bool    `json:",omitempty"` // full float64 pass: certificate sums and new working sets
-	Precise    bool    `json:",omitempty"` // descend in float64
-	Band       float64 `json:",omitempty"` // width of the working set that pricing draws, beyond the margin
-	Beta       float64 `json:",omitempty"` // momentum
-	Share      float64 `json:",omitempty"` // of the bound of the curvature that contributions tell (logistic loss); 0: all
+	// Epochs is the least number of inner epochs. With 0 the block is priced only.
+	Epochs uint32 `json:",omitempty"`
+	// MaxEpochs is the greatest number of inner epochs.
+	MaxEpochs uint32 `json:",omitempty"`
+	// InnerGap is the absolute inner gap per terminal to aim at. With 0 epochs alone count.
+	InnerGap float64 `json:",omitempty"`
+	// InnerShare applies to the logistic loss without an InnerGap: a terminal's gap is to be at
+	// this share of its own loss.
+	InnerShare float64 `json:",omitempty"`
+	// Price asks for a full pass: the sums of the certificate and new working sets.
+	Price bool `json:",omitempty"`
+	// Precise asks for a descent in float64.
+	Precise bool `json:",omitempty"`
+	// Band is the width of the band of margins from which pricing draws the working set.
+	Band float64 `json:",omitempty"`
+	// Beta is the momentum.
+	Beta float64 `json:",omitempty"`
+	// Share is the share of the logistic loss's bound of the curvature that contributions report. 0
+	// stands for all of it.
+	Share float64 `json:",omitempty"`
 }
 
-// Reduce are the parameters of OpReduce. Rules support, family, full: v was solved at
-// y = x + Beta (x - previous x), and the internals are solved exactly. Rule mean: v was solved
-// at x, and the internals of independent set Set move to their neighbours' mean. Rule jacobi:
-// v was solved at the previous x, and x+ = x + Damping (mean - x). Rule none: only the
-// certificate's sums.
+// Reduce holds the parameters of OpReduce. The rules are described in package reducer:
+//
+//   - support, family, full: v was solved at y = x + Beta (x - previous x), and the internals are
+//     solved exactly. Follower belongs to support.
+//   - mean: v was solved at x, and the internals of independent set Set move to their neighbours' mean.
+//   - jacobi: v was solved at the previous x, and x+ = x + Damping (mean - x).
+//   - zero: the internals become zero.
+//   - none: only the certificate's sums are computed.
 type Reduce struct {
 	Rule     string
 	Set      uint32  `json:",omitempty"`
 	Damping  float64 `json:",omitempty"`
 	Follower float64 `json:",omitempty"`
-	Certify  bool    `json:",omitempty"` // float64 sums of the certificate
-	Beta     float64 `json:",omitempty"`
+	// Certify asks for the float64 sums of the certificate.
+	Certify bool    `json:",omitempty"`
+	Beta    float64 `json:",omitempty"`
 }
 
-// Emit are the parameters of OpEmitMap and OpEmitReduce: the weights are those at y.
+// Emit holds the parameters of OpEmitMap and OpEmitReduce: the weights are those at y = x + Beta (x
+// - previous x).
 type Emit struct {
 	Beta float64 `json:",omitempty"`
 }
 
-// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Node numbers are
-// those of taxonomy.Tree.
+// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Node numbers are those
+// of taxonomy.Tree.
 type Plan struct {
-	BlockTerminals []uint32 // terminals of all blocks, one block after the other
-	BlockBegin     []uint32 // block b holds BlockTerminals[BlockBegin[b]:BlockBegin[b+1]]
-	BlockSet       []uint32 // independent set of each block; all 0 with twoblock
-	RangeBegin     []uint32 // range r is [RangeBegin[r], RangeBegin[r+1]); the bias is feature number `features`
-	GroupBegin     []uint32 // block group g is blocks [GroupBegin[g], GroupBegin[g+1])
-	Sets           uint32   // number of independent sets
+	// BlockTerminals lists the terminals of all blocks, one block after the other. Block b holds
+	// BlockTerminals[BlockBegin[b]:BlockBegin[b+1]].
+	BlockTerminals []uint32
+	BlockBegin     []uint32
+	// BlockSet is the independent set of each block, ascending. All are 0 with twoblock.
+	BlockSet []uint32
+	// RangeBegin has the bounds of the ranges: range r is [RangeBegin[r], RangeBegin[r+1]). The
+	// bias is feature number `features`.
+	RangeBegin []uint32
+	// GroupBegin has the bounds of the groups of blocks: group g is [GroupBegin[g],
+	// GroupBegin[g+1]).
+	GroupBegin []uint32
+	// Sets is the number of independent sets.
+	Sets uint32
 }
 
-// Block is the terminals of block b.
+// Block returns the terminals of block b.
 func (p *Plan) Block(b int) []uint32 { return p.BlockTerminals[p.BlockBegin[b]:p.BlockBegin[b+1]] }
 
-// Detail reads the detail of a plan that this package has made.
+// Detail decodes the detail of a plan that this package has made.
 func Detail(detail []byte) (*Plan, error) {
 	p := &Plan{}
 	return p, method.Decode(detail, p)

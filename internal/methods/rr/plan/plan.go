@@ -192,14 +192,14 @@ func featureRanges(spec *taxonv1.JobSpec, terminals, internals int) []uint32 {
 	return append(out, end)
 }
 
-// bucket is a run of features [begin, end) taken to cost the same work each.
+// bucket is a run of features [begin, end) that are assumed to cost the same work each.
 type bucket struct {
 	begin, end uint32
 	count      float64 // nonzeros of each
 	work       float64
 }
 
-// workBuckets are the buckets with the work of their features.
+// workBuckets returns the buckets with the work of their features.
 func workBuckets(data *taxonv1.Data, terminals float64) []bucket {
 	out := countBuckets(data)
 	for k := range out {

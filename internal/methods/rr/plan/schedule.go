@@ -5,7 +5,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Names of the schedules (Options.schedule).
+// The names of the schedules (Options.schedule). Package plan and the option's help describe them.
 const (
 	ScheduleTwoblock = "twoblock"
 	ScheduleParity   = "parity"
@@ -41,8 +41,8 @@ func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets
 	return set, uint32(len(classes))
 }
 
-// uncertified says whether a job's objective has no certificate: a graph without an anchor, whose
-// components may shift freely.
+// uncertified reports whether a job's objective has no certificate, as on a graph without an
+// anchor, whose components may shift freely.
 func uncertified(spec *taxonv1.JobSpec) bool {
 	return spec.GetStructure().GetGraph() && spec.GetOptions().GetAnchor() == 0
 }

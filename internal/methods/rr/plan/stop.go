@@ -6,9 +6,11 @@ import (
 	"taxon/coordinator/method"
 )
 
-// certify closes the sums of a pricing sweep.
+// certify makes the sums of a priced sweep the last certificate, and adapts the inner solves to it.
+// It is an error if P or the gap is not finite.
 func (d *driver) certify() error {
-	if d.noBound { // what the inner solves aim at follows from their own gaps
+	// Without a bound, the gap that inner solves aim at follows from their own gaps.
+	if d.noBound {
 		d.Dual = d.Primal - max(d.Inner, float64(d.gap*d.Primal))
 	}
 	gap := method.RelativeGap(d.Primal, d.Dual)
@@ -38,10 +40,10 @@ func (d *driver) certify() error {
 	return nil
 }
 
-// aim predicts the next gaps, by the rate at which the gap fell since the last certificate. It
-// notes which of the next three sweeps would get below the tolerance. It uses square roots only,
-// because they are rounded alike on every machine. So a decrease over three sweeps counts as one
-// over four.
+// aim predicts the next gaps by the rate at which the gap fell since the last certificate, and sets
+// Aim to the first of the next three sweeps that should get below the tolerance. It uses square
+// roots only, because they are rounded alike on every machine, so a decrease over three sweeps
+// counts as one over four.
 func (d *driver) aim(gap float64) {
 	d.Aim = 0
 	if !d.Certified || d.LastSweep == 0 || !(gap < d.Last.Gap) || d.Sweep < d.p.AimFrom {
@@ -59,7 +61,8 @@ func (d *driver) aim(gap float64) {
 	}
 }
 
-// adapt sets how far the inner solves of the coming sweeps go, given the rise of D.
+// adapt sets how far the inner solves of the coming sweeps go. rise is that of D since the last
+// certificate, infinite at the first.
 func (d *driver) adapt(rise float64) {
 	if d.noBound {
 		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.NoBoundSweeps || d.Stationary > 0
@@ -110,7 +113,7 @@ func (d *driver) stop() bool {
 	return true
 }
 
-// primalSettled says whether P has all but stopped moving, where no bound is known.
+// primalSettled reports whether P has all but stopped falling, in a job without a bound.
 func (d *driver) primalSettled() bool {
 	if d.Sweep < d.MarkSweep+d.p.NoBoundSweeps {
 		return false
@@ -120,10 +123,10 @@ func (d *driver) primalSettled() bool {
 	return moved < float64(d.p.NoBoundShare*d.gap*d.Last.Objective)
 }
 
-// stalled compares the gap with the gap Policy.StallEvery sweeps ago, or a little earlier. A gap that
-// rose by more than it should have fallen is no stall: the steps were too bold, and the safeguard or a
-// restart of the momentum answers that. Sweeps that are priced for an evaluation do not count, so
-// that they do not hasten the verdict.
+// stalled reports whether the gap fell too little since Policy.StallEvery sweeps ago, or a little
+// earlier. A gap that rose by more than it should have fallen is no stall: the steps were too long,
+// and the safeguard or a restart of the momentum deals with that. Additional sweeps that are priced
+// for an evaluation do not count, so that the verdict does not come earlier by them.
 func (d *driver) stalled() bool {
 	if d.noBound || d.Sweep < d.MarkSweep+d.p.StallEvery {
 		return false
@@ -136,14 +139,14 @@ func (d *driver) stalled() bool {
 	return d.Sweep >= d.p.StallFrom && d.Last.Gap > share*mark && share*d.Last.Gap < mark
 }
 
-// climbed says whether P rose so often in a row that the support's curvature is too small.
+// climbed reports whether P rose so often in a row that the support's curvature must be too small.
 func (d *driver) climbed() bool { return d.p.Climbs > 0 && d.Climbs >= d.p.Climbs }
 
-// astray says whether P rose, once for the internals' sake or repeatedly for any reason, while hardly anything
-// of it was proven. What such steps left in the internals shrinks slowly by the curvature of families,
-// and zero is nearer.
+// astray reports whether P rose, once because of the internals or repeatedly for any reason, while
+// the gap is still near 1. What such steps left in the internals would shrink slowly by the
+// curvature of families, and zero is nearer to the optimum.
 func (d *driver) astray() bool {
-	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.Rises > 0 || d.climbed())
+	return d.p.AnewAbove > 0 && d.Last.Gap > d.p.AnewAbove && !d.WarmStarted && (d.RiseCount > 0 || d.climbed())
 }
 
 // When the time is up in the middle of a sweep, tasks that no worker has begun are left out, and
@@ -173,10 +176,10 @@ func (d *driver) TimeUp(up bool) method.Late {
 	return method.LateRun
 }
 
-// cuts says whether tasks of the current step can price without solving.
+// cuts reports whether tasks of the current step can price without solving.
 func (d *driver) cuts() bool { return d.Stage == stageSolve && d.Price }
 
-// leaves says whether tasks of the current step can be left out.
+// leaves reports whether tasks of the current step can be left out.
 func (d *driver) leaves() bool {
 	switch d.Stage {
 	case stageSolve, stageReduce:
@@ -187,7 +190,7 @@ func (d *driver) leaves() bool {
 	return false
 }
 
-// shorten makes a job whose time is up, between two steps, solve nothing more.
+// shorten makes a job whose time is up price its weights in place of a step that would solve more.
 func (d *driver) shorten() {
 	switch {
 	case !d.state.TimeUp:
@@ -196,14 +199,15 @@ func (d *driver) shorten() {
 	}
 }
 
-// priceNow goes to the pricing of the present terminals, in a sweep that was not to be priced.
+// priceNow moves to the pricing of the present terminals, in a sweep that was not to be priced.
 func (d *driver) priceNow() {
 	d.Stage, d.Price = stagePrice, true
 	d.clearSums()
 }
 
-// Resume implements method.Driver. It decides again whether the next sweep is priced, for a job
-// that is before a sweep.
+// Resume implements method.Driver. It decides again whether the sweep to come is priced. A job that
+// had stopped by a criterion which is no longer met continues. retarget says that the tolerance
+// changed.
 func (d *driver) Resume(retarget bool) {
 	if retarget {
 		d.Aim = 0 // it belongs to another tolerance

@@ -90,8 +90,8 @@ func TestSupportFails(t *testing.T) {
 					t.Fatal(err, out)
 				}
 				if r.Rule == "zero" {
-					if anew = true; d.Rises != 0 || d.Accepted != 0 {
-						t.Errorf("%s: begun anew, but %d rises above %v", c.name, d.Rises, d.Accepted)
+					if anew = true; d.RiseCount != 0 || d.Accepted != 0 {
+						t.Errorf("%s: begun anew, but %d rises above %v", c.name, d.RiseCount, d.Accepted)
 					}
 				}
 				commitOK(t, d, figures{Restart: -1})
@@ -151,8 +151,8 @@ func TestMomentumFalling(t *testing.T) {
 			commitOK(t, d, figures{Restart: -1})
 		}
 	}
-	if d.Rises != 4 || d.Beta == 0 || d.rule() != "full" {
-		t.Errorf("rises %d, beta %v, curvature %s", d.Rises, d.Beta, d.rule())
+	if d.RiseCount != 4 || d.Beta == 0 || d.rule() != "full" {
+		t.Errorf("rises %d, beta %v, curvature %s", d.RiseCount, d.Beta, d.rule())
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 // The first bytes of the values: kind and version. store/FORMAT.md has the diagrams.
 const (
-	formatState1        = 0x11 // read only
 	formatState         = 0x12
 	formatContributions = 0x21
 	formatDense         = 0x22
@@ -65,12 +64,7 @@ const (
 // decodeState reads a state over the given number of rows.
 func decodeState(b []byte, rows int) (*mapper.State, error) {
 	d := codec.Decoder{B: b}
-	first := len(b) > 0 && b[0] == formatState1
-	if first {
-		d.Byte()
-	} else {
-		d.Format(formatState)
-	}
+	d.Format(formatState)
 	flags := d.Number(statePriced | stateWide | stateRounded)
 	s := &mapper.State{Priced: flags&statePriced != 0}
 	width := 4
@@ -85,12 +79,7 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	n := d.Count(2)
 	s.Rows, s.Work, s.Live = make([]uint32, n), make([]uint16, n), make([]uint16, n)
 	d.Ascending(s.Rows, 0, uint32(rows))
-	if first {
-		d.U16(s.Work)
-		d.U16(s.Live)
-	} else {
-		readSets(&d, s.Work, s.Live)
-	}
+	readSets(&d, s.Work, s.Live)
 	duals := 0
 	for _, m := range s.Live {
 		duals += bits.OnesCount16(m)
@@ -287,7 +276,7 @@ func decodeVectorsInto(v *reducer.Vectors, b []byte, nodes int, lo, hi uint32) e
 	return d.End("vectors of the internals")
 }
 
-// The rows' sets of lanes in layout 2 of a state. Many rows, in the first sweeps nine of ten,
+// The rows' sets of lanes of a state. Many rows, in the first sweeps nine of ten,
 // bear no dual, and most are visited by one lane: those take a byte here, where layout 1 had
 // four. A byte a
 // row, then the sets that it does not tell, row by row:

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -290,14 +288,7 @@ func fuzzValue(f *testing.F, kind string) {
 	})
 }
 
-func FuzzState(f *testing.F) {
-	first, err := os.ReadFile(filepath.Join("testdata", "dual-v1.bin"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(first)
-	fuzzValue(f, "dual")
-}
+func FuzzState(f *testing.F)         { fuzzValue(f, "dual") }
 func FuzzContributions(f *testing.F) { fuzzValue(f, "v") }
 func FuzzVectors(f *testing.F)       { fuzzValue(f, "x") }
 

@@ -397,11 +397,11 @@ func joined(lanes []lane) *mapper.State {
 	}
 }
 
-// Carried implements program.Carrier.
-func (m Method) Carried() []string { return []string{params.Dual, params.X} }
+// ConvertedFamilies implements program.StateConverter.
+func (m Method) ConvertedFamilies() []string { return []string{params.Dual, params.X} }
 
-// Carry implements program.Carrier: internals stay as they are.
-func (m Method) Carry(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
+// ConvertValue implements program.StateConverter: internals stay as they are.
+func (m Method) ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	if name == params.Dual {
 		return rescaleState(data, to.GetLoss(), from.GetC(), to.GetC())
 	}

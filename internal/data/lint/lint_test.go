@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 		Test:  write(t, "test.csv", "l,t\nTools,a  saw\nTools,an axe\nAxes,a pot with a lid\n"),
 		Table: table.Options{Columns: table.Columns{Text: []string{"t"}, Label: "l"}},
 	}
-	r, err := Run(t.Context(), o, progress.Silent{})
+	r, err := Run(t.Context(), o, progress.Discard{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestNames(t *testing.T) {
 	o := Options{Data: write(t, "train.csv", "l,t\n"+text+",1\n"), Table: table.Options{Columns: table.Columns{Text: []string{"t"}, Label: "l"}}}
 	find := func(what string) *Finding {
 		t.Helper()
-		r, err := Run(t.Context(), o, progress.Silent{})
+		r, err := Run(t.Context(), o, progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestNames(t *testing.T) {
 func TestBroken(t *testing.T) {
 	bad := "b 1:x\nb y\n"
 	o := Options{Data: write(t, "train.svm", "a 1:1\na 2:1\n"+bad), Test: write(t, "test.svm", "a 1:2\n"+bad), Table: table.Options{SkipBroken: 9}}
-	r, err := Run(t.Context(), o, progress.Silent{})
+	r, err := Run(t.Context(), o, progress.Discard{})
 	if want := "broken:2(" + o.Data + ":3;" + o.Data + ":4) test_broken:2(" + o.Test + ":2;" + o.Test + ":3)"; err != nil || counts(r) != want || r.Instances != 2 {
 		t.Errorf("%v, %s\nwant %s", err, counts(r), want)
 	}
@@ -93,12 +93,12 @@ func TestBroken(t *testing.T) {
 
 func TestHierarchy(t *testing.T) {
 	o := Options{Data: write(t, "d.svm", "a 1:1\na 2:1\nb 1:2\nb 3:1\nr 4:1\nr 5:1\nc17 6:1\nc17 8:1\nc18 7:1\nc18 9:1\n"), Hierarchy: write(t, "h", "r a\nr x\n")}
-	r, err := Run(t.Context(), o, progress.Silent{})
+	r, err := Run(t.Context(), o, progress.Discard{})
 	if want := "outside_hierarchy:3(b;c17;c18) empty_leaves:1(x) inner_labels:1(r)"; err != nil || counts(r) != want {
 		t.Errorf("%v, %s\nwant %s", err, counts(r), want)
 	}
 	o.Hierarchy = write(t, "h", "r a b\n")
-	if _, err = Run(t.Context(), o, progress.Silent{}); err == nil || !strings.Contains(err.Error(), "h:1: 3 names") {
+	if _, err = Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "h:1: 3 names") {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,7 @@ type side struct {
 }
 
 // Run reads everything and reports.
-func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
+func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	train, err := read(ctx, o, o.Data, ui, nil)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options, ui progress.Teller) (*Report, error) {
 // broken is what the findings of both data sets say.
 const broken = "rows that can't be read: --skip-broken passes over them, without it they are an error"
 
-func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Teller, add func(string, int64, string, []string)) error {
+func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Reporter, add func(string, int64, string, []string)) error {
 	o.Table.Labels = o.TestLabels
 	leak := int64(0)
 	var at []string
@@ -184,7 +184,7 @@ func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, i
 }
 
 // read reads one data set, and calls each for every row.
-func read(ctx context.Context, o Options, path string, ui progress.Teller, each func(name string, k key)) (*side, error) {
+func read(ctx context.Context, o Options, path string, ui progress.Reporter, each func(name string, k key)) (*side, error) {
 	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
 	text := o.Text || len(o.Table.Text) > 0
 	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased, Table: o.Table, Use: table.Use{Labels: true, Features: true, KeepBroken: true}})

@@ -31,7 +31,7 @@ func TestFind(t *testing.T) {
 	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\nc 3:1\nc 1:0.2 3:1\n"), 0o600))
 	must(t, os.MkdirAll(filepath.Join(dir, "deep", "er"), 0o700))
 	for name, o := range map[string]*taxonv1.Options{"x": {Method: "bsvm", Gap: 0.5}, "deep/er/y": {Method: "blr", Gap: 1e-6}} {
-		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, progress.Silent{})
+		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, progress.Discard{})
 		must(t, err)
 	}
 	for by, first := range map[string]string{"dir": "deep/er/y", "gap": "deep/er/y", "method": "deep/er/y", "macro_f1": "deep/er/y", "made": ""} {
@@ -71,7 +71,7 @@ func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data.svm")
 	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\n"), 0o600))
-	_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, "whole"), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "bsvm"}}, progress.Silent{})
+	_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, "whole"), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "bsvm"}}, progress.Discard{})
 	must(t, err)
 	weights, err := filepath.Glob(filepath.Join(dir, "whole", "weights-*"))
 	must(t, err)

@@ -2,8 +2,8 @@
 // progress.
 package progress
 
-// Teller tells a user. Its methods may be called from several goroutines.
-type Teller interface {
+// Reporter tells a user. Its methods may be called from several goroutines.
+type Reporter interface {
 	// Note tells what was done, or what to try next.
 	Note(format string, args ...any)
 	// Warn tells something that the user may want to change.
@@ -23,29 +23,29 @@ type Progress interface {
 	Done()
 }
 
-// Silent shows nothing. It is for work within other work that is already shown.
-type Silent struct{}
+// Discard shows nothing. It is for work within other work that is already shown.
+type Discard struct{}
 
-// Note implements Teller.
-func (Silent) Note(string, ...any) {}
+// Note implements Reporter.
+func (Discard) Note(string, ...any) {}
 
-// Warn implements Teller.
-func (Silent) Warn(string, ...any) {}
+// Warn implements Reporter.
+func (Discard) Warn(string, ...any) {}
 
-// Start implements Teller.
-func (s Silent) Start(string, int64) Progress { return s }
+// Start implements Reporter.
+func (s Discard) Start(string, int64) Progress { return s }
 
-// StartBytes implements Teller.
-func (s Silent) StartBytes(string, int64) Progress { return s }
+// StartBytes implements Reporter.
+func (s Discard) StartBytes(string, int64) Progress { return s }
 
 // Set implements Progress.
-func (Silent) Set(int64, ...string) {}
+func (Discard) Set(int64, ...string) {}
 
 // Total implements Progress.
-func (Silent) Total(int64) {}
+func (Discard) Total(int64) {}
 
 // Resume implements Progress.
-func (Silent) Resume(int64) {}
+func (Discard) Resume(int64) {}
 
 // Done implements Progress.
-func (Silent) Done() {}
+func (Discard) Done() {}

@@ -1,0 +1,40 @@
+package table
+
+import (
+	"math"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/float16"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// Every number of 16 bits is the same from Arrow, and as Parquet and NumPy are read: m 2^-24 below
+// 2^-14, (1024+m) 2^(e-25) from there.
+func TestHalf(t *testing.T) {
+	b := array.NewFloat16Builder(memory.DefaultAllocator)
+	for h := range 1 << 16 {
+		b.Append(float16.FromBits(uint16(h)))
+	}
+	column, of := b.NewFloat16Array(), logical{kind: float, bits: 32}
+	for h := range 1 << 16 {
+		e, m := h>>10&0x1f, float64(h&0x3ff)
+		want := math.Ldexp(m, -24)
+		switch {
+		case e == 31 && m != 0:
+			want = math.NaN()
+		case e == 31:
+			want = math.Inf(1)
+		case e > 0:
+			want = math.Ldexp(1024+m, e-25)
+		}
+		if h >= 1<<15 {
+			want = -want
+		}
+		for _, got := range []float64{float64(Half(uint16(h))), of.arrowValue(column, h).float} {
+			if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+				t.Fatalf("%#04x is %g, want %g", h, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package test
+
+import (
+	"bytes"
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Columns that a line, and a comment behind code, may have.
+const (
+	maxColumns  = 120
+	maxTrailing = 60
+)
+
+// A ratchet is a habit that is on its way out: how often it may still occur. The numbers only ever
+// fall; whoever mends some lowers the number.
+type ratchet struct {
+	what string
+	most int
+}
+
+// ratchets are the habits. Tests and production code count alike, generated code does not.
+var ratchets = []ratchet{
+	{"lines of Go beyond 120 columns", 0},
+	{"comments behind code beyond 60 columns", 0},
+	{"file calls outside internal/fs", 0},
+}
+
+// fileCalls are the functions of package os that touch the disk.
+var fileCalls = []string{"Create", "CreateTemp", "Link", "Lstat", "Mkdir", "MkdirAll", "MkdirTemp", "Open", "OpenFile", "ReadDir",
+	"ReadFile", "Remove", "RemoveAll", "Rename", "Stat", "Symlink", "Truncate", "WriteFile"}
+
+// callsFiles says where files may be called directly: below the interface, in verbs and in what is
+// no part of the program.
+func callsFiles(dir string) bool {
+	return among([]string{"internal/fs/...", "cmd/...", "test/...", "internal/tools/..."}, dir)
+}
+
+func TestRatchets(t *testing.T) {
+	var long, trailing, calls int
+	for _, f := range sources(t) {
+		if f.generated() {
+			continue
+		}
+		text := read(t, f.name)
+		lines := bytes.Split(text, []byte("\n"))
+		for _, l := range lines {
+			if utf8.RuneCount(l) > maxColumns {
+				long++
+			}
+		}
+		for _, group := range f.ast.Comments {
+			for _, c := range group.List {
+				at := f.set.Position(c.Pos())
+				if len(bytes.TrimSpace(lines[at.Line-1][:at.Column-1])) > 0 && utf8.RuneCountInString(c.Text) > maxTrailing {
+					trailing++
+				}
+			}
+		}
+		if callsFiles(f.dir) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && slices.Contains(fileCalls, selected(call.Fun, "os")) {
+				calls++
+			}
+			return true
+		})
+	}
+	for _, name := range tracked(t) { // tests, whose lines count too
+		if path.Ext(name) != ".go" || !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for l := range bytes.SplitSeq(read(t, name), []byte("\n")) {
+			if utf8.RuneCount(l) > maxColumns {
+				long++
+			}
+		}
+	}
+	for i, n := range []int{long, trailing, calls} {
+		if r := ratchets[i]; n > r.most {
+			t.Errorf("%d %s, at most %d: mend what you added; the number only falls", n, r.what, r.most)
+		} else if n < r.most {
+			t.Logf("%d %s: lower the number in test/ratchet_test.go from %d", n, r.what, r.most)
+		}
+	}
+}
