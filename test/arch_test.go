@@ -148,6 +148,7 @@ var panics = map[string]string{
 	"internal/data/hiercluster/vectors.go":    "passes on what a goroutine of its own recovered",
 	"internal/app/serve/http.go":              "http.ErrAbortHandler, which is how net/http has an answer that broke off",
 	"coordinator/method/registry/registry.go": "two methods of one name, which every start of the program finds",
+	"internal/model/form/form.go":             "two predictors of one name, which every start of the program finds",
 	"worker/program/program.go":               "two methods of one name, which every start of the program finds",
 	"coordinator/method/method.go":            "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go":         "encoding a struct of our own numbers and strings to JSON",

@@ -94,8 +94,8 @@ func (s *Scorer) scorePacked(b *Batch) {
 	for row := range b.Rows() {
 		begin, end := b.Begin[row], b.Begin[row+1]
 		s.p.packed.sum(b.Column[begin:end], b.Value[begin:end], s.sums)
-		if s.p.rank != nil {
-			s.p.rank(s, row, s.sums)
+		if s.rank != nil {
+			s.rank(&Row{s, row}, s.sums)
 		} else {
 			s.offerRow(row)
 		}

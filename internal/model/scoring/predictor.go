@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
 	"taxon/internal/model/form"
@@ -83,7 +84,9 @@ type Predictor struct {
 	deep int     // levels of the deepest terminal
 
 	packed *packedPlan // if the model is pruned; else nil
-	rank   ranker      // nil: by the terminals' own scores
+	// newRanker makes the predictor's ranker, which is nil where the terminals' own scores rank them.
+	newRanker func(*taxonomy.Tree) (Ranker, error)
+	ranked    bool // it makes one
 
 	predictive form.Predictive // nil: scores are x.w
 	average    *average        // if the model has draws; else nil
@@ -130,13 +133,15 @@ func New(m *model.Model, o Options) (*Predictor, error) {
 	case p.link == form.Softmax:
 		p.scale = 1
 	}
-	var err error
 	if o.Predictive {
+		var err error
 		if p.predictive, err = predictive(m); err != nil {
 			return nil, err
 		}
 	}
-	p.rank, err = rankers[m.Form.Predictor](m.Tree)
+	p.newRanker = rankers[m.Form.Predictor]
+	rank, err := p.newRanker(m.Tree)
+	p.ranked = rank != nil
 	return p, err
 }
 
@@ -205,19 +210,22 @@ type Scorer struct {
 
 	way *calibration.Way // where the calibration is by levels
 
-	table  []float64 // for rankers: scores of all rows, node by node
-	lead   []Scored  // row -> the first of its ranking, which no list holds
-	best   []int32   // for descent: node+1 -> its best child, 0 -> the best root
-	margin []float64 // the margin of that child
-	pathScratch
+	rank  Ranker     // nil: by the terminals' own scores
+	table []float64  // for rankers: scores of all rows, node by node
+	lead  []Scored   // row -> the first of its ranking, which no list holds
+	own   [][]Scored // row -> its set, where the predictor gives sets
 }
 
 // NewScorer returns working memory for one goroutine at a time.
 func (p *Predictor) NewScorer() *Scorer {
+	s := &Scorer{p: p}
+	s.rank, _ = p.newRanker(p.m.Tree) // New has seen that there is no error
 	if p.packed != nil {
-		return &Scorer{p: p, sums: make([]float64, p.m.Tree.Len())}
+		s.sums = make([]float64, p.m.Tree.Len())
+	} else {
+		s.path = shard.NewPath[float32](p.m.Columns())
 	}
-	return &Scorer{p: p, path: shard.NewPath[float32](p.m.Columns())}
+	return s
 }
 
 // Predict scores the batch into r, which it overwrites. It refuses values that are not
@@ -267,7 +275,7 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 // rowsAtATime is how many rows are scored at a time, so that the kept scores (of a path, or of
 // all nodes) stay within bounds.
 func (p *Predictor) rowsAtATime() int {
-	if p.rank != nil {
+	if p.ranked {
 		return max(1, levelBytes/8/p.m.Tree.Len())
 	}
 	if p.jointly() {
@@ -379,7 +387,7 @@ func (s *Scorer) reset(rows int) {
 		s.mass[i] = mass{most: math.Inf(-1)}
 		s.positive[i] = s.positive[i][:0]
 	}
-	if s.p.rank != nil && s.p.packed == nil {
+	if s.rank != nil && s.p.packed == nil {
 		s.table = slices.Grow(s.table[:0], rows*s.p.m.Tree.Len())[:rows*s.p.m.Tree.Len()]
 	}
 }
@@ -390,7 +398,7 @@ func (s *Scorer) collect(rows int, r *Result) {
 		best := s.heaps[i].heap
 		sortScored(best)
 		sortScored(s.positive[i])
-		if s.p.rank != nil { // the first of a ranking is kept, whatever the cutoff
+		if s.rank != nil { // the first of a ranking is kept, whatever the cutoff
 			s.mass[i].add(s.p.scale * s.lead[i].Score)
 			best = lead(s.lead[i], best)[:s.p.keep]
 			s.positive[i] = lead(s.lead[i], s.positive[i])

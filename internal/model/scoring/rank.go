@@ -10,14 +10,22 @@ import (
 	"taxon/internal/model/form"
 )
 
-// ranker ranks the terminals for a row, given x.w_n of every node n in node order. It offers them
-// to the row's lists. It may overwrite score.
-type ranker func(s *Scorer, row int, score []float64)
+// Ranker ranks the terminals for a row, given x.w_n of every node n in node order, which it may
+// overwrite. It calls First once and Offer for every other terminal. One goroutine uses it.
+type Ranker func(row *Row, score []float64)
 
-// rankers has the ranker for each predictor that a model's form may name. The linear predictor
-// needs none: a terminal's score is offered as it comes.
-var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
-	form.Linear:  func(*taxonomy.Tree) (ranker, error) { return nil, nil },
+// Register adds a predictor, under the name that forms of models give it. sets says whether it gives
+// sets of labels itself, and so calls SetOwn for each row. newRanker is called once for each goroutine.
+// It is for init functions: a name that is taken panics.
+func Register(name string, sets bool, newRanker func(*taxonomy.Tree) (Ranker, error)) {
+	form.Register(name, sets)
+	rankers[name] = newRanker
+}
+
+// rankers has what makes the ranker for each predictor. The linear predictor needs none: a
+// terminal's score is offered as it comes.
+var rankers = map[string]func(*taxonomy.Tree) (Ranker, error){
+	form.Linear:  func(*taxonomy.Tree) (Ranker, error) { return nil, nil },
 	form.Descent: newDescent,
 	form.Nested:  newNested,
 	form.Paths:   newBestPaths,
@@ -26,8 +34,8 @@ var rankers = map[string]func(*taxonomy.Tree) (ranker, error){
 }
 
 // newSums ranks by the sum of x.w over the nodes from the root to a terminal.
-func newSums(t *taxonomy.Tree) (ranker, error) {
-	return func(s *Scorer, row int, score []float64) {
+func newSums(t *taxonomy.Tree) (Ranker, error) {
+	return func(row *Row, score []float64) {
 		best := Scored{-1, 0}
 		for n, p := range t.Parent { // parents come before their children
 			if p >= 0 {
@@ -37,10 +45,10 @@ func newSums(t *taxonomy.Tree) (ranker, error) {
 				best = c
 			}
 		}
-		s.lead[row] = best
+		row.First(best)
 		for n, leaf := range t.Leaf {
 			if leaf && int32(n) != best.Node {
-				s.offerOne(row, Scored{int32(n), score[n]})
+				row.Offer(Scored{int32(n), score[n]})
 			}
 		}
 	}, nil
@@ -54,18 +62,18 @@ func newSums(t *taxonomy.Tree) (ranker, error) {
 //
 // An only child has no margin and does not count. A leaf without a margin on its way has score 0.
 // Roots count as children of one common root.
-func newDescent(t *taxonomy.Tree) (ranker, error) {
+func newDescent(t *taxonomy.Tree) (Ranker, error) {
 	children := childCounts(t)
 	for n, leaf := range t.Leaf {
 		if !leaf && children[n+1] == 0 {
 			return nil, fmt.Errorf("predict: node %d is no terminal and has no children: no descent can end there", n)
 		}
 	}
-	return func(s *Scorer, row int, score []float64) {
-		s.best = slices.Grow(s.best[:0], t.Len()+1)[:t.Len()+1]
-		s.margin = slices.Grow(s.margin[:0], t.Len()+1)[:t.Len()+1]
-		for p := range s.margin {
-			s.margin[p] = math.Inf(-1)
+	best := make([]int32, t.Len()+1)       // node+1 -> its best child, 0 -> the best root
+	greatest := make([]float64, t.Len()+1) // the margin of that child
+	return func(row *Row, score []float64) {
+		for p := range greatest {
+			greatest[p] = math.Inf(-1)
 		}
 		for n, p := range t.Parent { // parents come before their children
 			margin, way := score[n], math.Inf(1)
@@ -75,14 +83,14 @@ func newDescent(t *taxonomy.Tree) (ranker, error) {
 			if children[p+1] == 1 {
 				margin = math.Inf(1)
 			}
-			if margin > s.margin[p+1] {
-				s.margin[p+1], s.best[p+1] = margin, int32(n)
+			if margin > greatest[p+1] {
+				greatest[p+1], best[p+1] = margin, int32(n)
 			}
 			score[n] = min(way, margin)
 		}
-		leaf := s.best[0]
+		leaf := best[0]
 		for !t.Leaf[leaf] {
-			leaf = s.best[leaf+1]
+			leaf = best[leaf+1]
 		}
 		for n, isLeaf := range t.Leaf {
 			if !isLeaf {
@@ -92,9 +100,9 @@ func newDescent(t *taxonomy.Tree) (ranker, error) {
 				score[n] = 0
 			}
 			if int32(n) == leaf {
-				s.lead[row] = Scored{leaf, score[n]}
+				row.First(Scored{leaf, score[n]})
 			} else {
-				s.offerOne(row, Scored{int32(n), score[n]})
+				row.Offer(Scored{int32(n), score[n]})
 			}
 		}
 	}, nil
@@ -108,6 +116,21 @@ func childCounts(t *taxonomy.Tree) []int32 {
 	}
 	return children
 }
+
+// Row takes what a Ranker says of one row.
+type Row struct {
+	s *Scorer
+	i int
+}
+
+// First is the first of the ranking. It is kept whatever its score.
+func (r *Row) First(c Scored) { r.s.lead[r.i] = c }
+
+// Offer adds another terminal to the ranking.
+func (r *Row) Offer(c Scored) { r.s.offerOne(r.i, c) }
+
+// SetOwn gives the row's set of labels, best first. The slice is copied.
+func (r *Row) SetOwn(set []Scored) { r.s.own[r.i] = append(r.s.own[r.i][:0], set...) }
 
 // offerOne offers a terminal to a row's lists.
 func (s *Scorer) offerOne(row int, c Scored) {
@@ -123,7 +146,7 @@ func (s *Scorer) offerOne(row int, c Scored) {
 // scored takes the scores of node n when the walk comes to it.
 func (s *Scorer) scored(n int32, scores []float64) {
 	switch {
-	case s.p.rank != nil:
+	case s.rank != nil:
 		copy(s.table[int(n)*len(scores):], scores)
 	case s.p.m.Tree.Leaf[n] && s.p.jointly():
 		s.keepTerminal(n, scores)
@@ -140,7 +163,7 @@ func (s *Scorer) rankRows(rows int) {
 	if len(s.joint) > 0 {
 		s.offerJoint(rows)
 	}
-	if s.p.rank == nil {
+	if s.rank == nil {
 		return
 	}
 	s.sums = slices.Grow(s.sums[:0], s.p.m.Tree.Len())[:s.p.m.Tree.Len()]
@@ -148,7 +171,7 @@ func (s *Scorer) rankRows(rows int) {
 		for n := range s.sums {
 			s.sums[n] = s.table[n*rows+row]
 		}
-		s.p.rank(s, row, s.sums)
+		s.rank(&Row{s, row}, s.sums)
 	}
 }
 

@@ -33,8 +33,8 @@ func newPaths(t *taxonomy.Tree) *paths {
 
 // rank offers the terminals with their scores, and makes the lowest nodes of those that are in
 // the row's own set.
-func (p *paths) rank(s *Scorer, row int, in []bool, score []float64) {
-	own, first := s.own[row][:0], int32(-1)
+func (p *paths) rank(row *Row, s *pathScratch, in []bool, score []float64) {
+	own, first := s.own[:0], int32(-1)
 	for n := p.t.Len() - 1; n >= 0; n-- { // children come after their parents
 		if p.t.Leaf[n] && (first < 0 || score[n] >= score[first]) {
 			first = int32(n)
@@ -59,17 +59,19 @@ func (p *paths) rank(s *Scorer, row int, in []bool, score []float64) {
 		own = append(own, Scored{at, score[at]})
 	}
 	sortScored(own)
-	s.own[row], s.lead[row] = own, Scored{first, score[first]}
+	s.own = own
+	row.SetOwn(own)
+	row.First(Scored{first, score[first]})
 	for n, leaf := range p.t.Leaf {
 		if leaf && int32(n) != first {
-			s.offerOne(row, Scored{int32(n), score[n]})
+			row.Offer(Scored{int32(n), score[n]})
 		}
 	}
 }
 
-// pathScratch is a scorer's memory for these predictors, by node.
+// pathScratch is the memory of one of these predictors, by node.
 type pathScratch struct {
-	own                        [][]Scored // row -> its set
+	own                        []Scored // the row's set
 	in, inner                  []bool
 	most, below, with, without []float64
 }
@@ -87,9 +89,10 @@ func (s *pathScratch) size(nodes int) {
 // newNested predicts a node if its parent is predicted and its own x.w is above 0, in one pass
 // from the roots down. A node's score is the smallest x.w on its path. A spawned leaf's is the
 // smaller of its parent's score and minus the greatest x.w among the parent's children.
-func newNested(t *taxonomy.Tree) (ranker, error) {
+func newNested(t *taxonomy.Tree) (Ranker, error) {
 	p := newPaths(t)
-	return func(s *Scorer, row int, score []float64) {
+	s := &pathScratch{}
+	return func(row *Row, score []float64) {
 		s.size(t.Len())
 		most := s.most // greatest x.w of a child
 		for n, up := range t.Parent {
@@ -112,7 +115,7 @@ func newNested(t *taxonomy.Tree) (ranker, error) {
 				score[l] = min(score[n], -most[n])
 			}
 		}
-		p.rank(s, row, s.in, score)
+		p.rank(row, s, s.in, score)
 	}, nil
 }
 
@@ -123,9 +126,10 @@ func newNested(t *taxonomy.Tree) (ranker, error) {
 // above 0, and so is a child of a node that is in. Going down, A_n and B_n are the best sums of
 // all y with and without n. A node's score is A_n - B_n. A spawned leaf's compares the y in which
 // its parent is lowest with all others.
-func newBestPaths(t *taxonomy.Tree) (ranker, error) {
+func newBestPaths(t *taxonomy.Tree) (Ranker, error) {
 	p := newPaths(t)
-	return func(s *Scorer, row int, score []float64) {
+	s := &pathScratch{}
+	return func(row *Row, score []float64) {
 		s.size(t.Len())
 		below, most := s.below, s.most // sum over children of max(0, S), and their greatest S
 		for n := t.Len() - 1; n >= 0; n-- {
@@ -163,6 +167,6 @@ func newBestPaths(t *taxonomy.Tree) (ranker, error) {
 				score[l] = lowest - max(other, with[n]+min(most[n], 0)) // with one child, even if that lowers the sum
 			}
 		}
-		p.rank(s, row, s.in, score)
+		p.rank(row, s, s.in, score)
 	}, nil
 }
