@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # Packages that start goroutines, or whose tests do: in others no race can be seen.
 RACE := ./cmd/taxon ./coordinator ./coordinator/journal ./worker/... ./store/... \
-	./internal/cluster/... ./internal/ui/console ./internal/data/dataset ./internal/app/engine ./internal/model/export ./internal/fs/... ./internal/data/generate ./internal/cluster/jobs ./internal/hadoop/mapreduce/... ./internal/model ./internal/cluster/secure ./internal/app/serve ./internal/cluster/metrics ./internal/app/train ./internal/app/tune ./internal/hadoop/yarn
+	./internal/cluster/... ./internal/ui/console ./internal/data/dataset ./internal/app/engine ./internal/model ./internal/model/export ./internal/model/scoring ./internal/model/pruning ./internal/model/parallel ./internal/fs/... ./internal/data/generate ./internal/cluster/jobs ./internal/hadoop/mapreduce/... ./internal/cluster/secure ./internal/app/serve ./internal/cluster/metrics ./internal/app/train ./internal/app/tune ./internal/hadoop/yarn
 
 # Inputs that each fuzz target tries. A count, not a time: with a time, go test can
 # report its own deadline as a failure.

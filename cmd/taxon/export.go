@@ -12,8 +12,8 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
-	"taxon/internal/model"
 	"taxon/internal/model/export"
+	"taxon/internal/model/shard"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -58,11 +58,11 @@ func newExportCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
-		choiceFlag(f, &o.What, "what", model.Mean, []string{model.Mean, model.Variance, model.Precision}, "format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
+		choiceFlag(f, &o.What, "what", export.Mean, []string{export.Mean, export.Variance, export.Precision}, "format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace an existing model")
 		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")
-		choiceFlag(f, &o.Values, "values", "float32", model.PrunedValues, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each feature's largest difference")
+		choiceFlag(f, &o.Values, "values", "float32", shard.Values, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each feature's largest difference")
 		f.BoolVar(&o.ForceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
 		floatFlag(f, &o.Loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, in percentage points", atLeast0)
 	})

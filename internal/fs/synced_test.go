@@ -13,7 +13,6 @@ import (
 
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/model"
 	"taxon/internal/model/export"
 	"taxon/internal/ui/progress"
 )
@@ -28,7 +27,7 @@ func TestSyncedChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for out, format := range map[string]string{"text/parts/": "text", "npz/w.npz": "npz", "npz/parts/": "npz"} {
-		o := export.Options{Model: filepath.Join(dir, "deep", "deeper", "m"), Format: format, What: model.Mean, Values: "float32", Out: filepath.Join(dir, "exported", os.Getenv("TAXON_TEST_FORCE")+"x", out)}
+		o := export.Options{Model: filepath.Join(dir, "deep", "deeper", "m"), Format: format, What: export.Mean, Values: "float32", Out: filepath.Join(dir, "exported", os.Getenv("TAXON_TEST_FORCE")+"x", out)}
 		if strings.HasSuffix(out, "/") {
 			o.Out += "/"
 		}

@@ -96,9 +96,3 @@ func addFitted(dir, name string, v any, report func(*Manifest) error) (*Report, 
 	}
 	return &m.Report, nil
 }
-
-// MultiLabel says whether instances have so many labels that the best class alone is no good
-// prediction.
-func (d DataInfo) MultiLabel() bool {
-	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
-}

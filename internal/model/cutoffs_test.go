@@ -1,4 +1,4 @@
-package model
+package model_test
 
 import (
 	"context"
@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"taxon/internal/fs"
+	"taxon/internal/model"
 	"taxon/internal/model/labelset"
+	"taxon/internal/model/modeltest"
+	"taxon/internal/model/pruning"
 )
 
 func tinyCutoffs() *labelset.Cutoffs {
@@ -24,47 +27,47 @@ func tinyCutoffs() *labelset.Cutoffs {
 // them, and a second fit takes their place.
 func TestAddCutoffs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
-	before := writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
-	if m := openModel(t, dir); m.Cutoffs != nil || m.Manifest.Report.CutoffSeconds != nil {
+	before := modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
+	if m := modeltest.Open(t, dir); m.Cutoffs != nil || m.Manifest.Report.CutoffSeconds != nil {
 		t.Error("cut-offs of a model without any")
 	}
 	for range 2 {
-		r, err := AddCutoffs(dir, tinyCutoffs(), 1.5, 2.5)
+		r, err := model.AddCutoffs(dir, tinyCutoffs(), 1.5, 2.5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || *r.CutoffCPU != 2.5 || r.HeldOut.Instances != 7 {
 			t.Errorf("report %+v", r)
 		}
-		m := openModel(t, dir)
+		m := modeltest.Open(t, dir)
 		if !reflect.DeepEqual(m.Cutoffs, tinyCutoffs()) {
 			t.Errorf("%+v", m.Cutoffs)
 		}
 		p := filepath.Join(t.TempDir(), "p")
-		if _, err := m.WritePruned(context.Background(), p, PruneOptions{}, 1); err != nil {
+		if _, err := pruning.Write(context.Background(), m, p, pruning.Options{}, 1); err != nil {
 			t.Fatal(err)
 		}
-		if got := openModel(t, p); !reflect.DeepEqual(got.Cutoffs, tinyCutoffs()) {
+		if got := modeltest.Open(t, p); !reflect.DeepEqual(got.Cutoffs, tinyCutoffs()) {
 			t.Errorf("pruned: %+v", got.Cutoffs)
 		}
 	}
-	if err := Replaceable(dir); err != nil {
+	if err := model.Replaceable(dir); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCutoffsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
-	writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
+	modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
 	c := tinyCutoffs()
 	c.Class = c.Class[:1]
-	if _, err := AddCutoffs(dir, c, 1, 1); err == nil {
+	if _, err := model.AddCutoffs(dir, c, 1, 1); err == nil {
 		t.Error("thresholds of another model went in")
 	}
-	if _, err := AddCutoffs(dir, tinyCutoffs(), 1, 1); err != nil {
+	if _, err := model.AddCutoffs(dir, tinyCutoffs(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, fileCutoffs)
+	name := filepath.Join(dir, "cutoffs.json")
 	good, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +76,13 @@ func TestCutoffsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *fs.InputError
-	if _, err := Open(dir); !errors.As(err, &input) || input.Path != name {
+	if _, err := model.Open(dir); !errors.As(err, &input) || input.Path != name {
 		t.Errorf("damaged: %v", err)
 	}
 }
 
 func FuzzCutoffs(f *testing.F) {
-	b, err := encodeFitted(tinyCutoffs())
+	b, err := model.EncodeFitted(tinyCutoffs())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -91,7 +94,7 @@ func FuzzCutoffs(f *testing.F) {
 		if err != nil || c.Check(4, 4) != nil {
 			return
 		}
-		again, err := encodeFitted(c)
+		again, err := model.EncodeFitted(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,34 +108,34 @@ func FuzzCutoffs(f *testing.F) {
 func TestPublish(t *testing.T) {
 	root := t.TempDir()
 	from, dir := filepath.Join(root, "from"), filepath.Join(root, "made", "m")
-	writeModel(t, from, tinyMeta(), tinyWeights(), 0)
+	modeltest.Write(t, from, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
 	for range 2 { // the second time over the first
-		if err := Publish(from, dir); err != nil {
+		if err := model.Publish(from, dir); err != nil {
 			t.Fatal(err)
 		}
-		a, b := openModel(t, from), openModel(t, dir)
+		a, b := modeltest.Open(t, from), modeltest.Open(t, dir)
 		if a.Manifest.Report.WeightsSHA256 != b.Manifest.Report.WeightsSHA256 {
 			t.Error("another model")
 		}
-		if _, err := AddCutoffs(from, tinyCutoffs(), 1, 1); err != nil {
+		if _, err := model.AddCutoffs(from, tinyCutoffs(), 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		if m := openModel(t, dir); (m.Cutoffs == nil) != (b.Cutoffs == nil) {
+		if m := modeltest.Open(t, dir); (m.Cutoffs == nil) != (b.Cutoffs == nil) {
 			t.Error("the copy changes with its source")
 		}
 	}
-	if m := openModel(t, dir); m.Cutoffs == nil {
+	if m := modeltest.Open(t, dir); m.Cutoffs == nil {
 		t.Error("the second copy did not take the first one's place")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "diary"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := Publish(from, dir); err == nil || !strings.Contains(err.Error(), "diary") {
+	if err := model.Publish(from, dir); err == nil || !strings.Contains(err.Error(), "diary") {
 		t.Errorf("over what is no model: %v", err)
 	}
 }
 
 func parsedCutoffs(b []byte) (*labelset.Cutoffs, error) {
 	c := new(labelset.Cutoffs)
-	return c, parseFitted("cutoffs.json", b, c)
+	return c, model.ParseFitted("cutoffs.json", b, c)
 }

@@ -9,6 +9,7 @@ import (
 
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model/form"
+	"taxon/internal/model/shard"
 )
 
 // Digest computes weights_sha256: the SHA-256 of the node records in node order. A Writer has
@@ -19,8 +20,8 @@ type Digest struct {
 	columns int // of the weight vectors, the bias included
 	next    int // node expected next
 
-	path      *path[float32] // effective vectors, to drop redundant overrides
-	kept      []uint32       // scratch: the record's columns
+	path      *shard.Path[float32] // effective vectors, to drop redundant overrides
+	kept      []uint32             // scratch: the record's columns
 	values    []float32
 	buf       []byte // the last record
 	overrides int
@@ -31,7 +32,7 @@ type Digest struct {
 // more with a bias), in the form of a model.
 func NewDigest(tree *taxonomy.Tree, columns int, form form.Form) *Digest {
 	columns = form.Width(columns)
-	return &Digest{tree: tree, form: form, columns: columns, path: newPath[float32](columns), weights: sha256.New()}
+	return &Digest{tree: tree, form: form, columns: columns, path: shard.NewPath[float32](columns), weights: sha256.New()}
 }
 
 // WriteNode adds the overrides of node n; see Writer.WriteNode.
@@ -42,18 +43,18 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	if len(columns) != len(values) {
 		return fmt.Errorf("write model: node %d: %d columns, %d values", n, len(columns), len(values))
 	}
-	if err := (record{columns, values}).check(d.columns); err != nil {
+	if err := (shard.Record{Columns: columns, Values: values}).Check(d.columns); err != nil {
 		return fmt.Errorf("write model: node %d: %w", n, err)
 	}
-	d.path.leaveTo(d.form.Above(d.tree.Parent[n]))
+	d.path.LeaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
 	if !d.tree.Leaf[n] && d.form.Weights == form.Overrides {
 		// The path keeps the columns, so they must not be in the scratch slice.
-		d.path.override(int32(n), slices.Clone(d.kept), d.values)
+		d.path.Override(int32(n), slices.Clone(d.kept), d.values)
 	}
 	d.next++
 	d.overrides += len(d.kept)
-	d.buf = appendRecord(d.buf[:0], n, d.kept, d.values)
+	d.buf = shard.AppendRecord(d.buf[:0], n, d.kept, d.values)
 	d.weights.Write(d.buf)
 	return nil
 }
@@ -66,7 +67,7 @@ func (d *Digest) keep(columns []uint32, values []float32) {
 	for i, c := range columns {
 		v := values[i] + 0 // -0 + 0 is +0
 		kept[at], other[at] = c, v
-		if v != d.path.current[c] {
+		if v != d.path.Current[c] {
 			at++
 		}
 	}

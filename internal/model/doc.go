@@ -1,5 +1,5 @@
-// Package model is a trained model on disk and in memory: writing it, opening it,
-// scoring instances with it and exporting its weights.
+// Package model is a trained model on disk: writing it and opening it. Package shard has the bytes of
+// its weights, package scoring its scores, package pruning its smaller copies.
 //
 // A model is a directory (FORMAT.md has every byte). Weights are stored as
 // overrides: the record of node n lists the columns on which w_n differs from
@@ -14,6 +14,6 @@
 //
 // Callers: write with NewWriter, WriteNode in node order, Close; a model appears under
 // its name whole or not at all. Read with Open, which verifies every checksum; Close
-// it when no vector of it is in use any more. A Model and a Predictor are safe for
-// concurrent use; everything else belongs to one goroutine.
+// it when no vector of it is in use any more. A Model is safe for concurrent use; a
+// Writer belongs to one goroutine.
 package model

@@ -3,12 +3,17 @@ package model
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
+
+	"taxon/internal/data/taxonomy"
+	"taxon/internal/model/form"
+	"taxon/internal/model/shard"
 )
 
 func FuzzManifest(f *testing.F) {
 	good, err := encodeManifest(Manifest{Format: formatName, Version: Version, Counts: Counts{Nodes: 2},
-		Files: []File{{Name: shardName(0), SHA256: zeroSum, Nodes: 2}, {Name: fileStructure, SHA256: zeroSum},
+		Files: []File{{Name: shard.Name(0), SHA256: zeroSum, Nodes: 2}, {Name: fileStructure, SHA256: zeroSum},
 			{Name: fileLabels, SHA256: zeroSum}, {Name: fileFeatures, SHA256: zeroSum}, {Name: fileTrace, SHA256: zeroSum}}})
 	if err != nil {
 		f.Fatal(err)
@@ -28,35 +33,10 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-func FuzzShard(f *testing.F) {
-	b := appendShardHeader(nil, 3)
-	b = appendRecord(b, 3, []uint32{0, 4}, []float32{1, -2})
-	b = appendRecord(b, 4, nil, nil)
-	f.Add(b, 3, 2, 5)
-	f.Add(b[:len(b)-1], 3, 2, 5)
-	f.Add(b, 3, -1, 0)
-	f.Fuzz(func(t *testing.T, b []byte, first, nodes, columns int) {
-		recs, err := parseShard(b, first, nodes, columns)
-		if err != nil {
-			return
-		}
-		again := appendShardHeader(nil, first)
-		for i, r := range recs {
-			for _, c := range r.columns {
-				if int64(c) >= int64(columns) {
-					t.Fatalf("column %d of %d", c, columns)
-				}
-			}
-			again = appendRecord(again, first+i, r.columns, r.values)
-		}
-		if !bytes.Equal(again, b) {
-			t.Error("accepted bytes are not what the records encode to")
-		}
-	})
-}
-
 func FuzzTables(f *testing.F) {
-	meta := tinyMeta()
+	meta := Meta{Labels: []string{"a", "b"}, LabelCounts: []uint32{2, 1}, Feature: []uint32{7, 2, 100}, Structure: &taxonomy.Structure{Names: []string{"a", "b"}, Parents: []uint32{0}, Children: []uint32{1}},
+		Tree: &taxonomy.Tree{Parent: []int32{-1, 0, 0}, Kind: []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Node}, Name: []string{"", "a", "b"},
+			Label: []int32{-1, 0, 1}, Depth: []int32{0, 1, 1}, Leaf: []bool{false, true, true}}}
 	f.Add(encodeStructure(&meta))
 	f.Add(encodeLabels(&meta))
 	f.Add(encodeFeatures(meta.Feature))
@@ -82,40 +62,14 @@ func FuzzTables(f *testing.F) {
 	})
 }
 
-func FuzzPacked(f *testing.F) {
-	for values, scale := range map[string][]float32{Singles: nil, Halves: nil, Bytes: {0.5, 0, 0.25}} {
-		b := appendPacked(nil, 3, []uint32{2, 0, 1}, []uint32{1, 200, 0}, []float32{1, -2, 0.5}, values, scale)
-		f.Add(b, 3, 3, 201)
-		f.Add(b[:len(b)-1], 3, 3, 201)
-		f.Add(b, 3, 3, 200)
-		f.Add(b, 3, 3, -9) // once taken for a great number
+// TestFormNeedsVersion: a manifest with a form says so by its version.
+func TestFormNeedsVersion(t *testing.T) {
+	man := Manifest{Format: formatName, Version: Version, Form: form.Form{Weights: form.Whole, Predictor: form.Descent}}
+	b, err := encodeManifest(man)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, b []byte, first, columns, nodes int) {
-		s, err := parsePacked(b, first, columns, nodes)
-		if err != nil {
-			return
-		}
-		var ids []uint32
-		var deltas []float32
-		counts := make([]uint32, columns)
-		for i := range counts {
-			s.eachEntry(i, func(node uint32, delta float32) {
-				if int64(node) >= int64(nodes) {
-					t.Fatalf("node %d of %d", node, nodes)
-				}
-				counts[i]++
-				ids, deltas = append(ids, node), append(deltas, delta)
-			})
-		}
-		values := Singles
-		switch {
-		case s.bytes != nil:
-			values = Bytes
-		case s.values == nil:
-			values = Halves
-		}
-		if !bytes.Equal(appendPacked(nil, first, counts, ids, deltas, values, s.scale), b) {
-			t.Error("accepted bytes are not what the entries encode to")
-		}
-	})
+	if _, err := parseManifest(b); err == nil || !strings.Contains(err.Error(), "version 1") {
+		t.Errorf("a form in version 1: %v", err)
+	}
 }

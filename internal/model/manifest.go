@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"taxon/internal/model/form"
+	"taxon/internal/model/shard"
 )
 
 // The versions of the format. Version: a model as it was trained. PrunedVersion: a pruned one.
@@ -129,7 +130,7 @@ func (m *Manifest) check() error {
 		need[fileVocabulary] = true
 	}
 	optional := map[string]bool{fileCutoffs: true, fileCalibration: true} // each once
-	at, shard := 0, 0                                                     // nodes, or columns, in the shards so far
+	at, shards := 0, 0                                                    // nodes, or columns, in the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
 			return fmt.Errorf("file %q: no size or SHA-256", f.Name)
@@ -142,14 +143,14 @@ func (m *Manifest) check() error {
 			delete(optional, f.Name)
 			continue
 		}
-		name, first, size := shardName(shard), f.FirstNode, f.Nodes
+		name, first, size := shard.Name(shards), f.FirstNode, f.Nodes
 		if m.Pruned != nil {
-			name, first, size = packedName(shard), f.FirstColumn, f.Columns
+			name, first, size = shard.PackedName(shards), f.FirstColumn, f.Columns
 		}
 		if f.Name != name || first != at || size < 0 || size == 0 && m.Pruned == nil {
 			return fmt.Errorf("file %q: not expected here", f.Name)
 		}
-		shard++
+		shards++
 		if at += size; at > m.shardSpan() {
 			break
 		}
@@ -160,7 +161,7 @@ func (m *Manifest) check() error {
 		}
 	}
 	switch {
-	case at == m.shardSpan() && shard > 0:
+	case at == m.shardSpan() && shards > 0:
 		return nil
 	case m.Pruned != nil:
 		return fmt.Errorf("packed shards hold %d columns, the model has %d", at, m.shardSpan())
@@ -185,7 +186,7 @@ func (m *Manifest) checkPruned() error {
 	switch {
 	case m.Version != m.version():
 		return fmt.Errorf("version %d does not go together with \"pruned\" and \"form\"", m.Version)
-	case p != nil && (PruneOptions{Threshold: p.Threshold, Values: p.Values}.validate() != nil):
+	case p != nil && p.Check() != nil:
 		return fmt.Errorf("pruned: threshold %g, values %q: not known", p.Threshold, p.Values)
 	}
 	return nil

@@ -47,6 +47,16 @@ type DataInfo struct {
 	Table *table.Schema `json:"table,omitempty"` // of data from tables: the columns, and how numbers are scaled
 }
 
+// maxSingleLabel: data with at most this many labels an instance are single-label data. Their
+// prediction is the best class alone.
+const maxSingleLabel = 1.1
+
+// MultiLabel says whether instances have so many labels that the best class alone is no good
+// prediction.
+func (d DataInfo) MultiLabel() bool {
+	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
+}
+
 // Report holds the figures of a finished training (the keys of `train --json`).
 type Report struct {
 	Method        string   `json:"method"`
@@ -210,6 +220,11 @@ func (m *Meta) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// HasProbabilities says whether scores can be shown as probabilities.
+func (m *Meta) HasProbabilities() bool {
+	return m.Form.Link != form.Identity || m.Calibration != nil
 }
 
 // checkTree verifies that t is numbered in depth-first preorder, that its slices agree and that

@@ -1,6 +1,7 @@
-package model
+package model_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,29 +15,36 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
+	"taxon/internal/model"
 	"taxon/internal/model/form"
+	"taxon/internal/model/modeltest"
+	"taxon/internal/model/pruning"
+	"taxon/internal/model/shard"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden model")
 
 func TestRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
-	report := writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
-	m := openModel(t, dir)
-	if !reflect.DeepEqual(m.Meta, tinyMeta()) {
-		t.Errorf("meta:\n got %+v\nwant %+v", m.Meta, tinyMeta())
+	report := modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
+	m := modeltest.Open(t, dir)
+	if !reflect.DeepEqual(m.Meta, modeltest.TinyMeta()) {
+		t.Errorf("meta:\n got %+v\nwant %+v", m.Meta, modeltest.TinyMeta())
 	}
-	if !reflect.DeepEqual(m.Trace, tinyTrace()) {
+	if !reflect.DeepEqual(m.Trace, modeltest.TinyTrace()) {
 		t.Errorf("trace: %+v", m.Trace)
 	}
-	want := tinyReport()
+	want := modeltest.TinyReport()
 	want.Nodes, want.Terminals, want.Features, want.WeightsSHA256 = 6, 4, 3, report.WeightsSHA256
 	if !reflect.DeepEqual(m.Manifest.Report, want) || !reflect.DeepEqual(report, want) {
 		t.Errorf("report:\n got %+v\nwant %+v", m.Manifest.Report, want)
 	}
-	for n, v := range denseVectors(tinyMeta(), tinyWeights()) {
+	for n, v := range modeltest.Dense(modeltest.TinyMeta(), modeltest.TinyWeights()) {
 		if got := m.Vector(n); !reflect.DeepEqual(got, v) {
 			t.Errorf("node %d: %v, want %v", n, got, v)
 		}
@@ -47,23 +55,23 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestTextRoundTrip(t *testing.T) {
-	meta := tinyMeta()
+	meta := modeltest.TinyMeta()
 	meta.Data.Text = true
-	meta.Text = &Text{Vocabulary: []string{"fell", "räder", "日本"}, IDF: []float64{0.1, 1.0 / 3, 7}}
+	meta.Text = &model.Text{Vocabulary: []string{"fell", "räder", "日本"}, IDF: []float64{0.1, 1.0 / 3, 7}}
 	dir := filepath.Join(t.TempDir(), "m")
-	writeModel(t, dir, meta, tinyWeights(), 0)
-	if m := openModel(t, dir); !reflect.DeepEqual(m.Text, meta.Text) {
+	modeltest.Write(t, dir, meta, modeltest.TinyWeights(), 0)
+	if m := modeltest.Open(t, dir); !reflect.DeepEqual(m.Text, meta.Text) {
 		t.Errorf("text: %+v", m.Text)
 	}
 }
 
 // Names may be any text, control characters and quotes too.
 func TestNamesRoundTrip(t *testing.T) {
-	meta := tinyMeta()
+	meta := modeltest.TinyMeta()
 	meta.Labels[0], meta.Labels[1], meta.Tree.Name[4], meta.Structure.Names[4] = "a\tb, c\n", `"a"`, "x\n: #", "y\x00"
 	dir := filepath.Join(t.TempDir(), "m")
-	writeModel(t, dir, meta, tinyWeights(), 0)
-	if m := openModel(t, dir); !reflect.DeepEqual(m.Labels, meta.Labels) || !reflect.DeepEqual(m.Tree, meta.Tree) || !reflect.DeepEqual(m.Structure, meta.Structure) {
+	modeltest.Write(t, dir, meta, modeltest.TinyWeights(), 0)
+	if m := modeltest.Open(t, dir); !reflect.DeepEqual(m.Labels, meta.Labels) || !reflect.DeepEqual(m.Tree, meta.Tree) || !reflect.DeepEqual(m.Structure, meta.Structure) {
 		t.Errorf("labels %q, tree %q, structure %q", m.Labels, m.Tree.Name, m.Structure.Names)
 	}
 }
@@ -71,14 +79,14 @@ func TestNamesRoundTrip(t *testing.T) {
 // Weights and weights_sha256 must not depend on the cut into shards.
 func TestShards(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	meta, weights := randomModel(rng, shape{nodes: 120, features: 40, overrides: 8, branch: 4, bias: 1})
-	want := denseVectors(meta, weights)
+	meta, weights := modeltest.Random(rng, modeltest.Shape{Nodes: 120, Features: 40, Overrides: 8, Branch: 4, Bias: 1})
+	want := modeltest.Dense(meta, weights)
 	var sums []string
 	for _, limit := range []int64{0, 1, 500, 5000} {
 		dir := filepath.Join(t.TempDir(), "m")
-		r := writeModel(t, dir, meta, weights, limit)
+		r := modeltest.Write(t, dir, meta, weights, limit)
 		sums = append(sums, r.WeightsSHA256)
-		m := openModel(t, dir)
+		m := modeltest.Open(t, dir)
 		shards := 0
 		for _, f := range m.Manifest.Files {
 			if f.Nodes > 0 {
@@ -117,8 +125,8 @@ func TestShards(t *testing.T) {
 // FORMAT.md's definition of weights_sha256, taken over a file's bytes.
 func TestWeightsSHA256(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
-	r := writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
-	sum := sha256.Sum256(mustRead(t, filepath.Join(dir, "weights-00000.bin"))[16:])
+	r := modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
+	sum := sha256.Sum256(modeltest.MustRead(t, filepath.Join(dir, "weights-00000.bin"))[16:])
 	if got := hex.EncodeToString(sum[:]); got != r.WeightsSHA256 {
 		t.Errorf("weights_sha256 %s, records hash to %s", r.WeightsSHA256, got)
 	}
@@ -127,14 +135,14 @@ func TestWeightsSHA256(t *testing.T) {
 // Redundant overrides and signed zeros must not show in the bytes.
 func TestCanonical(t *testing.T) {
 	negZero := float32(math.Copysign(0, -1))
-	plain := tinyWeights()
-	noisy := tinyWeights()
-	noisy[1] = nodeWeights{[]uint32{0, 1, 3}, []float32{0.25, 1.5, -1}}               // 3 is the parent's
-	noisy[2] = nodeWeights{[]uint32{0, 1, 2, 3}, []float32{0.25, 1.5, negZero, -1}}   // all are the parent's
-	noisy[3] = nodeWeights{[]uint32{0, 2}, []float32{negZero, 0.1}}                   // -0
-	noisy[5] = nodeWeights{[]uint32{0, 1, 2, 3}, []float32{-2, 0, float32(1e-20), 3}} // after a pop of the path
-	a := writeModel(t, filepath.Join(t.TempDir(), "a"), tinyMeta(), plain, 0)
-	b := writeModel(t, filepath.Join(t.TempDir(), "b"), tinyMeta(), noisy, 0)
+	plain := modeltest.TinyWeights()
+	noisy := modeltest.TinyWeights()
+	noisy[1] = shard.Record{Columns: []uint32{0, 1, 3}, Values: []float32{0.25, 1.5, -1}}               // 3 is the parent's
+	noisy[2] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{0.25, 1.5, negZero, -1}}   // all are the parent's
+	noisy[3] = shard.Record{Columns: []uint32{0, 2}, Values: []float32{negZero, 0.1}}                   // -0
+	noisy[5] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{-2, 0, float32(1e-20), 3}} // after a pop of the path
+	a := modeltest.Write(t, filepath.Join(t.TempDir(), "a"), modeltest.TinyMeta(), plain, 0)
+	b := modeltest.Write(t, filepath.Join(t.TempDir(), "b"), modeltest.TinyMeta(), noisy, 0)
 	if a.WeightsSHA256 != b.WeightsSHA256 {
 		t.Error("redundant overrides change weights_sha256")
 	}
@@ -142,22 +150,22 @@ func TestCanonical(t *testing.T) {
 
 func TestWriterRefuses(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	cases := map[string]func(w *Writer) error{
-		"wrong node":     func(w *Writer) error { return w.WriteNode(1, nil, nil) },
-		"lengths":        func(w *Writer) error { return w.WriteNode(0, []uint32{1}, nil) },
-		"descending":     func(w *Writer) error { return w.WriteNode(0, []uint32{2, 1}, []float32{1, 1}) },
-		"repeated":       func(w *Writer) error { return w.WriteNode(0, []uint32{1, 1}, []float32{1, 1}) },
-		"column too big": func(w *Writer) error { return w.WriteNode(0, []uint32{4}, []float32{1}) },
-		"nan":            func(w *Writer) error { return w.WriteNode(0, []uint32{0}, []float32{nan}) },
-		"inf":            func(w *Writer) error { return w.WriteNode(0, []uint32{0}, []float32{inf}) },
-		"closed early":   func(w *Writer) error { _, err := w.Close(tinyReport(), nil); return err },
-		"nan report": func(w *Writer) error {
-			for n, x := range tinyWeights() {
-				if err := w.WriteNode(n, x.columns, x.values); err != nil {
+	cases := map[string]func(w *model.Writer) error{
+		"wrong node":     func(w *model.Writer) error { return w.WriteNode(1, nil, nil) },
+		"lengths":        func(w *model.Writer) error { return w.WriteNode(0, []uint32{1}, nil) },
+		"descending":     func(w *model.Writer) error { return w.WriteNode(0, []uint32{2, 1}, []float32{1, 1}) },
+		"repeated":       func(w *model.Writer) error { return w.WriteNode(0, []uint32{1, 1}, []float32{1, 1}) },
+		"column too big": func(w *model.Writer) error { return w.WriteNode(0, []uint32{4}, []float32{1}) },
+		"nan":            func(w *model.Writer) error { return w.WriteNode(0, []uint32{0}, []float32{nan}) },
+		"inf":            func(w *model.Writer) error { return w.WriteNode(0, []uint32{0}, []float32{inf}) },
+		"closed early":   func(w *model.Writer) error { _, err := w.Close(modeltest.TinyReport(), nil); return err },
+		"nan report": func(w *model.Writer) error {
+			for n, x := range modeltest.TinyWeights() {
+				if err := w.WriteNode(n, x.Columns, x.Values); err != nil {
 					return nil
 				}
 			}
-			r := tinyReport()
+			r := modeltest.TinyReport()
 			r.Objective = math.NaN()
 			_, err := w.Close(r, nil)
 			return err
@@ -165,7 +173,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 	for name, f := range cases {
 		dir := filepath.Join(t.TempDir(), "m")
-		w, err := NewWriter(dir, tinyMeta())
+		w, err := model.NewWriter(dir, modeltest.TinyMeta())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,33 +190,33 @@ func TestWriterRefuses(t *testing.T) {
 }
 
 func TestMetaRefused(t *testing.T) {
-	cases := map[string]func(m *Meta){
-		"no tree":          func(m *Meta) { m.Tree = nil },
-		"not preorder":     func(m *Meta) { m.Tree.Parent[5] = 2 },
-		"under a closed":   func(m *Meta) { m.Tree.Parent = []int32{-1, 0, 1, 0, 1, 0}; m.Tree.Depth[3] = 1 },
-		"wrong depth":      func(m *Meta) { m.Tree.Depth[2] = 1 },
-		"self parent":      func(m *Meta) { m.Tree.Parent[1] = 1 },
-		"no terminal":      func(m *Meta) { m.Tree.Leaf = make([]bool, 6) },
-		"short slice":      func(m *Meta) { m.Tree.Kind = m.Tree.Kind[1:] },
-		"label":            func(m *Meta) { m.Tree.Label[2] = 4 },
-		"label name":       func(m *Meta) { m.Labels[0] = "" },
-		"label counts":     func(m *Meta) { m.LabelCounts = nil },
-		"no name":          func(m *Meta) { m.Tree.Name[4] = "" },
-		"virtual name":     func(m *Meta) { m.Tree.Name[0] = "root" },
-		"virtual terminal": func(m *Meta) { m.Tree.Kind[5] = 2; m.Tree.Name[5] = "" },
-		"kind":             func(m *Meta) { m.Tree.Kind[1] = 9 },
-		"edge":             func(m *Meta) { m.Structure.Names[4] = "" },
-		"cycle":            func(m *Meta) { m.Structure.Children[2] = 3 },
-		"bias":             func(m *Meta) { m.Options.Bias = math.NaN() },
-		"words missing":    func(m *Meta) { m.Data.Text = true },
-		"words few":        func(m *Meta) { m.Data.Text = true; m.Text = &Text{} },
-		"table":            func(m *Meta) { m.Data.Table = &table.Schema{Matrix: 99} },
+	cases := map[string]func(m *model.Meta){
+		"no tree":          func(m *model.Meta) { m.Tree = nil },
+		"not preorder":     func(m *model.Meta) { m.Tree.Parent[5] = 2 },
+		"under a closed":   func(m *model.Meta) { m.Tree.Parent = []int32{-1, 0, 1, 0, 1, 0}; m.Tree.Depth[3] = 1 },
+		"wrong depth":      func(m *model.Meta) { m.Tree.Depth[2] = 1 },
+		"self parent":      func(m *model.Meta) { m.Tree.Parent[1] = 1 },
+		"no terminal":      func(m *model.Meta) { m.Tree.Leaf = make([]bool, 6) },
+		"short slice":      func(m *model.Meta) { m.Tree.Kind = m.Tree.Kind[1:] },
+		"label":            func(m *model.Meta) { m.Tree.Label[2] = 4 },
+		"label name":       func(m *model.Meta) { m.Labels[0] = "" },
+		"label counts":     func(m *model.Meta) { m.LabelCounts = nil },
+		"no name":          func(m *model.Meta) { m.Tree.Name[4] = "" },
+		"virtual name":     func(m *model.Meta) { m.Tree.Name[0] = "root" },
+		"virtual terminal": func(m *model.Meta) { m.Tree.Kind[5] = 2; m.Tree.Name[5] = "" },
+		"kind":             func(m *model.Meta) { m.Tree.Kind[1] = 9 },
+		"edge":             func(m *model.Meta) { m.Structure.Names[4] = "" },
+		"cycle":            func(m *model.Meta) { m.Structure.Children[2] = 3 },
+		"bias":             func(m *model.Meta) { m.Options.Bias = math.NaN() },
+		"words missing":    func(m *model.Meta) { m.Data.Text = true },
+		"words few":        func(m *model.Meta) { m.Data.Text = true; m.Text = &model.Text{} },
+		"table":            func(m *model.Meta) { m.Data.Table = &table.Schema{Matrix: 99} },
 	}
 	for name, f := range cases {
-		meta := tinyMeta()
+		meta := modeltest.TinyMeta()
 		f(&meta)
 		dir := filepath.Join(t.TempDir(), "m")
-		if _, err := NewWriter(dir, meta); err == nil {
+		if _, err := model.NewWriter(dir, meta); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 		if _, err := os.Stat(dir + ".part"); err == nil {
@@ -219,11 +227,11 @@ func TestMetaRefused(t *testing.T) {
 
 func TestReplaces(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
-	writeModel(t, dir, tinyMeta(), tinyWeights(), 40) // several shards
-	other := tinyWeights()
-	other[0].values[0] = 9
-	report := writeModel(t, dir, tinyMeta(), other, 0)
-	if m := openModel(t, dir); m.Manifest.Report.WeightsSHA256 != report.WeightsSHA256 {
+	modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 40) // several shards
+	other := modeltest.TinyWeights()
+	other[0].Values[0] = 9
+	report := modeltest.Write(t, dir, modeltest.TinyMeta(), other, 0)
+	if m := modeltest.Open(t, dir); m.Manifest.Report.WeightsSHA256 != report.WeightsSHA256 {
 		t.Error("the older model is still there")
 	}
 	entries, _ := os.ReadDir(filepath.Dir(dir))
@@ -238,7 +246,7 @@ func TestReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *fs.InputError
-	if _, err := NewWriter(dir, tinyMeta()); !errors.As(err, &input) || !strings.Contains(err.Error(), "thesis.tex") {
+	if _, err := model.NewWriter(dir, modeltest.TinyMeta()); !errors.As(err, &input) || !strings.Contains(err.Error(), "thesis.tex") {
 		t.Errorf("a folder of the user's would be replaced: %v", err)
 	}
 	// What a killed writer left is swept away.
@@ -248,7 +256,7 @@ func TestReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.WriteFile(filepath.Join(dir+".part", "weights-00007.bin"), []byte("half"), 0o666)
-	writeModel(t, dir, tinyMeta(), tinyWeights(), 0)
+	modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 0)
 	if _, err := os.Stat(filepath.Join(dir, "weights-00007.bin")); err == nil {
 		t.Error("a killed writer's shard is in the model")
 	}
@@ -257,12 +265,12 @@ func TestReplaces(t *testing.T) {
 // Every single damaged byte and every truncation of every file is refused, by name.
 func TestCorruptFiles(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "m")
-	meta := tinyMeta()
+	meta := modeltest.TinyMeta()
 	meta.Data.Text = true
-	meta.Text = &Text{Vocabulary: []string{"a", "b", "c"}, IDF: []float64{1, 2, 3}}
-	writeModel(t, src, meta, tinyWeights(), 60)
+	meta.Text = &model.Text{Vocabulary: []string{"a", "b", "c"}, IDF: []float64{1, 2, 3}}
+	modeltest.Write(t, src, meta, modeltest.TinyWeights(), 60)
 	refuseDamage(t, src, 8)
-	refuseDamage(t, pruned(t, openModel(t, src), PruneOptions{Threshold: 0.1}, 1).Dir, 7)
+	refuseDamage(t, pruned(t, modeltest.Open(t, src), pruning.Options{Threshold: 0.1}, 1).Dir, 7)
 }
 
 func refuseDamage(t *testing.T, src string, files int) {
@@ -276,12 +284,12 @@ func refuseDamage(t *testing.T, src string, files int) {
 	}
 	for _, e := range entries {
 		name := filepath.Join(src, e.Name())
-		good := mustRead(t, name)
+		good := modeltest.MustRead(t, name)
 		refuse := func(what string, bad []byte) {
 			if err := os.WriteFile(name, bad, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			m, err := Open(src)
+			m, err := model.Open(src)
 			var input *fs.InputError
 			if err == nil {
 				m.Close()
@@ -300,12 +308,12 @@ func refuseDamage(t *testing.T, src string, files int) {
 		}
 		refuse("a byte added", append(append([]byte(nil), good...), '\n'))
 		os.Remove(name)
-		if _, err := Open(src); err == nil || !strings.Contains(err.Error(), "manifest") {
+		if _, err := model.Open(src); err == nil || !strings.Contains(err.Error(), "manifest") {
 			t.Errorf("%s missing: %v", e.Name(), err)
 		}
 		os.WriteFile(name, good, 0o666)
 	}
-	openModel(t, src)
+	modeltest.Open(t, src)
 }
 
 func TestOpenNothing(t *testing.T) {
@@ -317,17 +325,17 @@ func TestOpenNothing(t *testing.T) {
 		file:                       "is a file",
 		dir:                        "not a model",
 	} {
-		_, err := Open(path)
+		_, err := model.Open(path)
 		var input *fs.InputError
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", filepath.Base(path), err, want)
 		}
-		if IsModel(path) {
+		if model.IsModel(path) {
 			t.Errorf("%s: a model?", filepath.Base(path))
 		}
 	}
-	m := tinyModel(t)
-	if !IsModel(m.Dir) {
+	m := modeltest.Tiny(t)
+	if !model.IsModel(m.Dir) {
 		t.Error("a model is not recognised")
 	}
 }
@@ -337,34 +345,34 @@ func TestGolden(t *testing.T) {
 	golden := filepath.Join("testdata", "golden")
 	if *rewrite {
 		os.RemoveAll(golden)
-		writeModel(t, golden, tinyMeta(), tinyWeights(), 80)
+		modeltest.Write(t, golden, modeltest.TinyMeta(), modeltest.TinyWeights(), 80)
 	}
 	dir := filepath.Join(t.TempDir(), "m")
-	writeModel(t, dir, tinyMeta(), tinyWeights(), 80)
+	modeltest.Write(t, dir, modeltest.TinyMeta(), modeltest.TinyWeights(), 80)
 	sameFiles(t, golden, dir)
-	openModel(t, golden)
+	modeltest.Open(t, golden)
 
 	packed := filepath.Join("testdata", "pruned")
-	o := PruneOptions{Threshold: 0.2, Values: Halves}
+	o := pruning.Options{Threshold: 0.2, Values: shard.Halves}
 	if *rewrite {
 		os.RemoveAll(packed)
-		if _, err := openModel(t, golden).WritePruned(t.Context(), packed, o, 1); err != nil {
+		if _, err := pruning.Write(t.Context(), modeltest.Open(t, golden), packed, o, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sameFiles(t, packed, pruned(t, openModel(t, golden), o, 2).Dir)
-	openModel(t, packed)
+	sameFiles(t, packed, pruned(t, modeltest.Open(t, golden), o, 2).Dir)
+	modeltest.Open(t, packed)
 
-	meta := tinyMeta() // of another form
+	meta := modeltest.TinyMeta() // of another form
 	meta.Form = form.Form{Weights: form.Whole, Predictor: form.Descent, Link: form.Softmax}
 	formed, dir := filepath.Join("testdata", "form"), filepath.Join(t.TempDir(), "m")
 	if *rewrite {
 		os.RemoveAll(formed)
-		writeModel(t, formed, meta, tinyWeights(), 80)
+		modeltest.Write(t, formed, meta, modeltest.TinyWeights(), 80)
 	}
-	writeModel(t, dir, meta, tinyWeights(), 80)
+	modeltest.Write(t, dir, meta, modeltest.TinyWeights(), 80)
 	sameFiles(t, formed, dir)
-	if m := openModel(t, formed); m.Form != meta.Form || m.Manifest.Version != FormVersion {
+	if m := modeltest.Open(t, formed); m.Form != meta.Form || m.Manifest.Version != model.FormVersion {
 		t.Errorf("read back as version %d, %+v", m.Manifest.Version, m.Form)
 	}
 }
@@ -380,8 +388,17 @@ func sameFiles(t *testing.T, golden, dir string) {
 		t.Fatalf("%d files, golden has %d", len(got), len(want))
 	}
 	for _, e := range want {
-		if a, b := mustRead(t, filepath.Join(golden, e.Name())), mustRead(t, filepath.Join(dir, e.Name())); string(a) != string(b) {
+		if a, b := modeltest.MustRead(t, filepath.Join(golden, e.Name())), modeltest.MustRead(t, filepath.Join(dir, e.Name())); string(a) != string(b) {
 			t.Errorf("%s differs from the golden file", e.Name())
 		}
 	}
+}
+
+func pruned(t testing.TB, m *model.Model, o pruning.Options, threads int) *model.Model {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "pruned")
+	if _, err := pruning.Write(context.Background(), m, dir, o, threads); err != nil {
+		t.Fatal(err)
+	}
+	return modeltest.Open(t, dir)
 }

@@ -17,13 +17,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"taxon/internal/data/taxonomy"
-	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
 	"taxon/internal/linalg/sparse"
 	"taxon/internal/model/calibration"
 	"taxon/internal/model/form"
 	"taxon/internal/model/labelset"
+	"taxon/internal/model/shard"
 )
 
 // Model is an opened model. Its weights are in mapped, read-only memory until Close.
@@ -33,19 +32,13 @@ type Model struct {
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records  []record  // node -> overrides; of a pruned model they are made on first use
-	moments  []record  // node -> what follows the mean in records with precisions; nil: other forms
-	draws    []record  // the same for records with draws
-	averaged sync.Once // fills average
-	average  *average
-	packed   []*packedShard // of a pruned model, by columns
-	unpack   sync.Once
-	indexed  sync.Once
-	byColumn *columnIndex // made on first use
-	planned  sync.Once
-	byRow    *packedPlan // made on first use
-	terms    []string    // of a table's numbers, by index
-	mapped   []mapping   // by the manifest's files
+	records []shard.Record  // node -> overrides; of a pruned model they are made on first use
+	rest    []shard.Record  // node -> what follows the vector in its record; nil: nothing does
+	packed  []*shard.Packed // of a pruned model, by columns
+	unpack  sync.Once
+	derived sync.Map  // see Derive
+	terms   []string  // of a table's numbers, by index
+	mapped  []mapping // by the manifest's files
 }
 
 // mapping is a mapped file, which stays open so that its size can be looked at. The zero value is none.
@@ -243,12 +236,9 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 
 // parseShards finds all records, several shards at a time.
 func (m *Model) parseShards(data [][]byte) error {
-	m.records = make([]record, m.Tree.Len())
-	if m.Form.Precision != form.NoPrecision {
-		m.moments = make([]record, m.Tree.Len())
-	}
-	if m.Form.Draws > 0 {
-		m.draws = make([]record, m.Tree.Len())
+	m.records = make([]shard.Record, m.Tree.Len())
+	if m.Form.Precision != form.NoPrecision || m.Form.Draws > 0 {
+		m.rest = make([]shard.Record, m.Tree.Len())
 	}
 	var g errgroup.Group
 	g.SetLimit(openParallel)
@@ -257,12 +247,11 @@ func (m *Model) parseShards(data [][]byte) error {
 			continue
 		}
 		g.Go(fs.Guarded(func() error {
-			recs, err := parseShard(data[i], f.FirstNode, f.Nodes, m.Form.Width(m.columns()))
+			recs, err := shard.Parse(data[i], f.FirstNode, f.Nodes, m.Form.Width(m.columns()))
 			if err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
 			}
-			m.cutRest(f.FirstNode, recs, m.moments)
-			m.cutRest(f.FirstNode, recs, m.draws)
+			m.cutRest(f.FirstNode, recs)
 			copy(m.records[f.FirstNode:], recs)
 			return nil
 		}))
@@ -275,27 +264,19 @@ func (m *Model) parsePacked(data [][]byte) error {
 	var g errgroup.Group
 	g.SetLimit(openParallel)
 	shards := 0
-	for shards < len(data) && m.Manifest.Files[shards].Name == packedName(shards) { // packed shards come first
+	for shards < len(data) && m.Manifest.Files[shards].Name == shard.PackedName(shards) { // packed shards come first
 		shards++
 	}
-	m.packed = make([]*packedShard, shards)
+	m.packed = make([]*shard.Packed, shards)
 	for i, f := range m.Manifest.Files[:shards] {
 		g.Go(fs.Guarded(func() (err error) {
-			if m.packed[i], err = parsePacked(data[i], f.FirstColumn, f.Columns, m.Tree.Len()); err != nil {
+			if m.packed[i], err = shard.ParsePacked(data[i], f.FirstColumn, f.Columns, m.Tree.Len()); err != nil {
 				return &fs.InputError{Path: filepath.Join(m.Dir, f.Name), Msg: err.Error()}
 			}
 			return nil
 		}))
 	}
 	return g.Wait()
-}
-
-// overrides returns the records of all nodes.
-func (m *Model) overrides() []record {
-	if m.Manifest.Pruned != nil {
-		m.unpack.Do(func() { m.records = m.nodeRecords() })
-	}
-	return m.records
 }
 
 // checkCounts compares the manifest's counts with what the tables hold.
@@ -316,41 +297,15 @@ func firstLine(err error) string {
 	return string(line)
 }
 
-// NodeName is the name of node n in errors and exports; - for the virtual root.
-func (m *Model) NodeName(n int) string {
-	if m.Tree.Kind[n] == taxonomy.Virtual {
-		return "-"
-	}
-	return m.Tree.Name[n]
+// Derive returns what make returned when it was first called for this key: what another package computes from
+// the model once, and all who use the model share.
+func (m *Model) Derive(key any, make func() any) any {
+	once, _ := m.derived.LoadOrStore(key, sync.OnceValue(make))
+	return once.(func() any)()
 }
 
-// NodeKind is the word for node n's kind: node, spawned, virtual or dummy.
-func (m *Model) NodeKind(n int) string {
-	kind, _ := kindName(m.Tree.Kind[n])
-	return kind
-}
-
-// LineName is NodeName as written in lines of text: see AppendName of package lines.
-func (m *Model) LineName(n int) string {
-	if m.Tree.Kind[n] == taxonomy.Dummy { // its name was escaped when the tree was made
-		return m.NodeName(n)
-	}
-	return string(textlines.AppendName(nil, m.NodeName(n)))
-}
-
-// VectorName is what exports call the weights of node n: kind and name of the node. With descent
-// it is "edge" and PARENT,CHILD, where PARENT is - above a root. Names of an edge are those of
-// LineName.
-func (m *Model) VectorName(n int) (kind, name string) {
-	kind, name = m.NodeKind(n), m.NodeName(n)
-	if m.Form.Predictor != form.Descent {
-		return kind, name
-	}
-	if p := m.Tree.Parent[n]; p >= 0 {
-		return "edge", m.LineName(int(p)) + "," + m.LineName(n)
-	}
-	return "edge", "-," + m.LineName(n)
-}
+// Packed returns the shards of a pruned model, by columns; nil: it is not pruned.
+func (m *Model) Packed() []*shard.Packed { return m.packed }
 
 // Terminals is the number of nodes with a loss: the classes.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
@@ -363,92 +318,8 @@ func (m *Model) Close() error {
 			errs = append(errs, sparse.Unmap(in.bytes), in.file.Close())
 		}
 	}
-	m.mapped, m.records, m.moments, m.draws, m.packed = nil, nil, nil, nil, nil
+	m.mapped, m.records, m.rest, m.packed = nil, nil, nil, nil
 	return errors.Join(errs...)
-}
-
-// Columns is the length of a weight vector: the features, then the bias if the model has one.
-func (m *Model) Columns() int { return m.columns() }
-
-// above is the node from whose weights the record of node n differs; -1: zero.
-func (m *Model) above(n int32) int32 { return m.Form.Above(m.Tree.Parent[n]) }
-
-// Overrides returns the columns on which node n differs from its parent, and its values there.
-// For whole weights these are its nonzeros. Both slices alias the mapped file.
-func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
-	r := m.overrides()[n]
-	return r.columns, r.values
-}
-
-// Vector returns the effective weights of node n, as a new slice of Columns() entries.
-// WalkVectors is cheaper for all nodes.
-func (m *Model) Vector(n int) []float32 {
-	w := newPath[float32](m.columns())
-	m.seek(w, int32(n))
-	return w.current
-}
-
-// seek enters the ancestors of n and n itself.
-func (m *Model) seek(w *path[float32], n int32) {
-	var up []int32
-	for ; n >= 0; n = m.above(n) {
-		up = append(up, n)
-	}
-	w.leaveTo(-1)
-	records := m.overrides()
-	for i := len(up) - 1; i >= 0; i-- {
-		w.override(up[i], records[up[i]].columns, records[up[i]].values)
-	}
-}
-
-// WalkVectors calls visit with the effective vector of each node in [first, last), in order. The
-// slice is valid during the call only and must not be written to.
-func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32) error) error {
-	if first >= last {
-		return nil
-	}
-	w := newPath[float32](m.columns())
-	if p := m.above(int32(first)); p >= 0 {
-		m.seek(w, p)
-	}
-	records := m.overrides()
-	for n := first; n < last; n++ {
-		w.leaveTo(m.above(int32(n)))
-		w.override(int32(n), records[n].columns, records[n].values)
-		if err := visit(n, w.current); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// walkSums is WalkVectors with the sums of the vectors from the root to each node. Records are
-// whole vectors.
-func (m *Model) walkSums(first, last int, visit func(n int, vector []float32) error) error {
-	w, records := newPath[float32](m.columns()), m.overrides()
-	add := func(n int32) {
-		w.enter(n, records[n].columns)
-		for i, c := range records[n].columns {
-			w.current[c] += records[n].values[i]
-		}
-	}
-	var up []int32
-	if first < last {
-		for a := m.Tree.Parent[first]; a >= 0; a = m.Tree.Parent[a] {
-			up = append(up, a)
-		}
-	}
-	for _, a := range slices.Backward(up) {
-		add(a)
-	}
-	for n := first; n < last; n++ {
-		w.leaveTo(m.Tree.Parent[n])
-		add(int32(n))
-		if err := visit(n, w.current); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // LabelsPerInstance is the mean number of labels of a training instance.

@@ -11,17 +11,24 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/fs/vfs"
+	"taxon/internal/model/shard"
+)
+
+const (
+	shardBytes = 8 << 20 // Open verifies several shards at once
+	maxShards  = 100000  // as many as their names can number
 )
 
 // Writer writes a model node by node into a folder next to the model's place, and publishes the
 // whole folder at Close. For one goroutine. After an error, call Abort.
 type Writer struct {
-	dir   *fs.OutDir // the folder beside the model's place
-	meta  Meta
-	limit int64 // bytes of a shard
+	// ShardBytes is the size beyond which no weight shard grows, unless one record does. NewWriter sets it.
+	ShardBytes int64
 	*Digest
 
-	shard *shardFile // the open one
+	dir   *fs.OutDir // the folder beside the model's place
+	meta  Meta
+	open  *shardFile // the open one
 	size  int64      // of the open shard
 	first int        // first node of the open shard
 	files []File
@@ -48,7 +55,7 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 
 // writerTo begins a model in the folder out.
 func writerTo(out *fs.OutDir, meta Meta) *Writer {
-	return &Writer{dir: out, meta: meta, limit: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}
+	return &Writer{dir: out, meta: meta, ShardBytes: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}
 }
 
 // WriteNode writes the record of node n. Nodes come in order, each once. columns are strictly
@@ -64,45 +71,45 @@ func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 
 // append adds a record to the open shard, or to a new one if the open one would exceed its limit.
 func (w *Writer) append(n int, rec []byte) error {
-	if w.shard != nil && w.size+int64(len(rec)) > w.limit {
+	if w.open != nil && w.size+int64(len(rec)) > w.ShardBytes {
 		if err := w.closeShard(n); err != nil {
 			return err
 		}
 	}
-	if w.shard == nil {
+	if w.open == nil {
 		if err := w.openShard(n); err != nil {
 			return err
 		}
 	}
 	w.size += int64(len(rec))
-	w.shard.write(rec)
+	w.open.write(rec)
 	return nil
 }
 
 func (w *Writer) openShard(n int) error {
-	if len(w.files) >= maxShardsInName {
-		return fmt.Errorf("write model: more than %d weight shards", maxShardsInName)
+	if len(w.files) >= maxShards {
+		return fmt.Errorf("write model: more than %d weight shards", maxShards)
 	}
-	f, err := w.dir.Create(shardName(len(w.files)))
+	f, err := w.dir.Create(shard.Name(len(w.files)))
 	if err != nil {
 		return err
 	}
-	shard := newShard(f)
-	head := appendShardHeader(nil, n)
-	w.shard, w.first, w.size = shard, n, int64(len(head))
-	shard.write(head)
+	file := newShard(f)
+	head := shard.AppendHeader(nil, n)
+	w.open, w.first, w.size = file, n, int64(len(head))
+	file.write(head)
 	return nil
 }
 
 // closeShard ends the open shard before node n and makes it durable.
 func (w *Writer) closeShard(n int) error {
-	shard := w.shard
-	w.shard = nil
-	sum, err := shard.close()
+	file := w.open
+	w.open = nil
+	sum, err := file.close()
 	if err != nil {
 		return fs.Explain(w.dir.Name(), err)
 	}
-	w.files = append(w.files, File{Name: shardName(len(w.files)), Bytes: w.size, SHA256: sum, FirstNode: w.first, Nodes: n - w.first})
+	w.files = append(w.files, File{Name: shard.Name(len(w.files)), Bytes: w.size, SHA256: sum, FirstNode: w.first, Nodes: n - w.first})
 	return nil
 }
 
@@ -128,9 +135,9 @@ func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 // Abort removes what was written; after Close it does nothing.
 func (w *Writer) Abort() {
 	w.done = true
-	if w.shard != nil {
-		w.shard.abort()
-		w.shard = nil
+	if w.open != nil {
+		w.open.abort()
+		w.open = nil
 	}
 	w.dir.Abort()
 }

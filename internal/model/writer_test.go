@@ -7,9 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"taxon/internal/fs"
 	"taxon/internal/fs/vfs"
-	"taxon/internal/fs/vfs/vfstest"
 )
 
 // What is written piece by piece is what the file holds and what the digest is of, wherever
@@ -56,28 +54,4 @@ func TestShardFileFails(t *testing.T) {
 	if _, err := s.close(); err == nil {
 		t.Error("writing to a closed file is no error")
 	}
-}
-
-// TestModelOnAnyDisk fails every call to the disk while a model is written, and crashes after it: the old
-// model is there or the new one, whole.
-func TestModelOnAnyDisk(t *testing.T) {
-	write := func(trace []TraceRow) func(disk vfs.FS) error {
-		return func(disk vfs.FS) error {
-			out, err := fs.CreateDirOn(disk, "/models/m", true)
-			if err != nil {
-				return err
-			}
-			w := writerTo(out, tinyMeta())
-			defer w.Abort()
-			w.limit = 100 // several shards
-			for n, x := range tinyWeights() {
-				if err := w.WriteNode(n, x.columns, x.values); err != nil {
-					return err
-				}
-			}
-			_, err = w.Close(tinyReport(), trace)
-			return err
-		}
-	}
-	vfstest.Publishes(t, "/models/m", fs.MarkName, write(nil), write(tinyTrace()))
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/internal/model"
 	"taxon/internal/model/export"
 	"taxon/internal/ui/progress"
 	"taxon/test/command"
@@ -133,7 +132,7 @@ func (p *Problem) lossName() string {
 // exportText is what `taxon export` writes of a model, without a process of its own.
 func exportText(dir string) ([]byte, error) {
 	var out bytes.Buffer
-	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: model.Mean, Values: "float32", Out: "-", Stdout: &out, Threads: 1}, progress.Discard{})
+	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: export.Mean, Values: "float32", Out: "-", Stdout: &out, Threads: 1}, progress.Discard{})
 	return out.Bytes(), err
 }
 

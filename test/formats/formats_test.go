@@ -16,6 +16,8 @@ import (
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
 	"taxon/internal/model/export"
+	"taxon/internal/model/pruning"
+	"taxon/internal/model/scoring"
 )
 
 // python is the interpreter with the readers: TAXON_FORMATS_PYTHON, else the environment
@@ -112,7 +114,7 @@ func (p *problem) write(t *testing.T) *model.Model {
 // rows writes instances and the labels that m gives them.
 func (p *problem) rows(t *testing.T, m *model.Model, dir string, n int) {
 	t.Helper()
-	var batch model.Batch
+	var batch scoring.Batch
 	var data, labels bytes.Buffer
 	column := map[uint32]uint32{}
 	width := uint32(0)
@@ -137,11 +139,11 @@ func (p *problem) rows(t *testing.T, m *model.Model, dir string, n int) {
 		data.WriteString("\n")
 		batch.Add(columns, values)
 	}
-	pred, err := m.NewPredictor(model.PredictOptions{Top: 1})
+	pred, err := scoring.New(m, scoring.Options{Top: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r model.Result
+	var r scoring.Result
 	if err := pred.NewScorer().Predict(&batch, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := m.NewTextExporter(threshold)
+	text, err := export.NewTextExporter(m, threshold)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +296,7 @@ func TestRecipe(t *testing.T) {
 func prune(t *testing.T, m *model.Model, threshold float64) *model.Model {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pruned")
-	if _, err := m.WritePruned(t.Context(), dir, model.PruneOptions{Threshold: threshold}, 2); err != nil {
+	if _, err := pruning.Write(t.Context(), m, dir, pruning.Options{Threshold: threshold}, 2); err != nil {
 		t.Fatal(err)
 	}
 	small, err := model.Open(dir)

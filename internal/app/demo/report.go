@@ -13,6 +13,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/progress"
 )
 
@@ -187,7 +188,7 @@ func (a *Agreement) count(flat, tree bool) {
 
 // predictTest predicts the test documents in their order.
 func predictTest(ctx context.Context, m *model.Model, test string, threads int) ([]guess, error) {
-	p, err := m.NewPredictor(model.PredictOptions{Rule: m.DefaultRule(), Top: measure.RankedPlaces})
+	p, err := scoring.New(m, scoring.Options{Rule: scoring.DefaultRule(m), Top: measure.RankedPlaces})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 		return nil, err
 	}
 	defer rows.Close()
-	names := func(best []model.Scored) []string {
+	names := func(best []scoring.Scored) []string {
 		var s []string
 		for _, b := range best {
 			s = append(s, m.Tree.Name[b.Node])
@@ -204,7 +205,7 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 		return s
 	}
 	var guesses []guess
-	err = predict.Score(ctx, "", p, rows, threads, progress.Discard{}, func(b *model.Batch, r *model.Result) error {
+	err = predict.Score(ctx, "", p, rows, threads, progress.Discard{}, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			guesses = append(guesses, guess{names(r.Set(i)), names(r.Best(i))})
 		}

@@ -21,6 +21,7 @@ import (
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -422,7 +423,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	if err != nil {
 		return err
 	}
-	threads := model.Threads(l.o.Threads)
+	threads := parallel.Threads(l.o.Threads)
 	m := j.Estimate.Alone(uint32(threads), 1, method.Roomy)
 	i.Memory, i.Seconds, i.Until = &m, estimate.Seconds(j, min(threads, runtime.NumCPU())), estimate.Until(j)
 	i.Plan = l.o.Plan.of(j)

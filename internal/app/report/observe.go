@@ -7,6 +7,7 @@ import (
 
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/progress"
 )
 
@@ -58,7 +59,7 @@ func observe(ctx context.Context, m *model.Model, in predict.Input, ui progress.
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.NewPredictor(rule.Options)
+	p, err := scoring.New(m, rule.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func observe(ctx context.Context, m *model.Model, in predict.Input, ui progress.
 		return nil, err
 	}
 	defer rows.Close()
-	return o, predict.Score(ctx, "report", p, rows, in.Threads, ui, func(b *model.Batch, r *model.Result) error {
+	return o, predict.Score(ctx, "report", p, rows, in.Threads, ui, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			o.row(b, r, rule, i)
 		}
@@ -85,7 +86,7 @@ func (o *observed) of(label string) *class {
 	return c
 }
 
-func (o *observed) row(b *model.Batch, r *model.Result, rule *predict.Rule, i int) {
+func (o *observed) row(b *scoring.Batch, r *scoring.Result, rule *predict.Rule, i int) {
 	o.rows++
 	truth, best := b.RowLabels(i), r.Best(i)[0]
 	said := o.m.Tree.Name[best.Node]
@@ -145,7 +146,7 @@ func (o *observed) part(truth, said int32) (steps int) {
 
 // keep keeps the worst mistakes: those farthest apart in the hierarchy, and among them those with
 // the highest scores.
-func (o *observed) keep(k misclassified, b *model.Batch, i int) {
+func (o *observed) keep(k misclassified, b *scoring.Batch, i int) {
 	order := func(a, b misclassified) int {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))
 	}

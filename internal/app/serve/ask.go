@@ -10,6 +10,7 @@ import (
 
 	"taxon/internal/model"
 	"taxon/internal/model/explain"
+	"taxon/internal/model/scoring"
 )
 
 // question is a call to predict or explain, by HTTP or gRPC.
@@ -46,7 +47,7 @@ type explanation struct {
 }
 
 // label is a node with the score that is shown.
-type label = model.Scored
+type label = scoring.Scored
 
 // answers are those for some instances of a question, which are scored together.
 type answers struct {

@@ -20,6 +20,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/explain"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 )
 
@@ -40,16 +41,16 @@ type loaded struct {
 
 // ready has the scorers for one number of labels.
 type ready struct {
-	predictor *model.Predictor
+	predictor *scoring.Predictor
 	scorers   sync.Pool // of *scorer
 }
 
 // scorer is the memory of one request's scoring.
 type scorer struct {
 	rule   *predict.Rule
-	scorer *model.Scorer
-	batch  model.Batch
-	result model.Result
+	scorer *scoring.Scorer
+	batch  scoring.Batch
+	result scoring.Result
 	vector vector
 }
 
@@ -126,7 +127,7 @@ func (l *loaded) ready(top int) (*ready, error) {
 		return nil, err
 	}
 	r := &ready{}
-	if r.predictor, err = l.m.NewPredictor(rule.Options); err != nil {
+	if r.predictor, err = scoring.New(l.m, rule.Options); err != nil {
 		return nil, err
 	}
 	r.scorers.New = func() any {

@@ -20,7 +20,7 @@ import (
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
-	"taxon/internal/model"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -82,7 +82,7 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 		return nil, option.Errorf("serve: name a model's folder, or several as NAME=FOLDER")
 	}
 	s := &Server{
-		o: o, models: map[string]*slot{}, slots: make(chan struct{}, model.Threads(o.Threads)),
+		o: o, models: map[string]*slot{}, slots: make(chan struct{}, parallel.Threads(o.Threads)),
 		figures: p.Serving(), room: newRoom(cmp.Or(o.Memory, DefaultMemory)),
 	}
 	if s.room.all < o.MaxBytes {

@@ -11,6 +11,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
+	"taxon/internal/model/scoring"
 )
 
 // Calibrations are the values of Options.Calibrate.
@@ -114,7 +115,7 @@ func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int
 	line := h.ui.Start("score the held-out instances", int64(len(rows)))
 	defer line.Done()
 	scores := make([]float64, s.Classes)
-	return Rank(ctx, m, h.Set, rows, m.Terminals(), h.o.slots(), func(i int, best, _ []model.Scored) error {
+	return Rank(ctx, m, h.Set, rows, m.Terminals(), h.o.slots(), func(i int, best, _ []scoring.Scored) error {
 		line.Set(int64(i) + 1)
 		for k := range scores {
 			scores[k] = best[len(best)-1].Score // a class that it lacks gets the lowest score

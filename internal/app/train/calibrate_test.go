@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"taxon/internal/model"
+	"taxon/internal/model/scoring"
 )
 
 // A calibration changes no weight; a finished model gets one, and another kind, without training again; the bytes are
@@ -65,12 +66,12 @@ func TestCalibrate(t *testing.T) {
 
 // probabilitySum is the sum of the probabilities of all classes for one row.
 func probabilitySum(t *testing.T, m *model.Model) (sum float64) {
-	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: m.Terminals()})
+	p, err := scoring.New(m, scoring.Options{Rule: scoring.TopK, Top: m.Terminals()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b model.Batch
-	var r model.Result
+	var b scoring.Batch
+	var r scoring.Result
 	b.Add([]uint32{0, 1}, []float32{1, 2})
 	if err := p.NewScorer().Predict(&b, &r); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
+	"taxon/internal/model/scoring"
 )
 
 // Numbers of held-out rows: enough for a regression of a dozen coefficients and for the
@@ -120,7 +121,7 @@ func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *label
 	add := Profiler(m, h.Set, p)
 	line := h.ui.Start("score the held-out instances", int64(len(rows)))
 	defer line.Done()
-	return p, Rank(ctx, m, h.Set, rows, p.Depth(), h.o.slots(), func(i int, best, _ []model.Scored) error {
+	return p, Rank(ctx, m, h.Set, rows, p.Depth(), h.o.slots(), func(i int, best, _ []scoring.Scored) error {
 		line.Set(int64(i) + 1)
 		return add(rows[i], best)
 	})
@@ -162,7 +163,7 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 // Profiler returns a function that adds a row of set to p, with its best terminals by m: at least
 // as many as p's depth. Classes that m was trained without come last, with the lowest of these
 // scores.
-func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []model.Scored) error {
+func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []scoring.Scored) error {
 	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
 	var without []int32
 	if m.Terminals() < len(classes) {
@@ -173,7 +174,7 @@ func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row u
 			without = slices.DeleteFunc(without, func(l int32) bool { return l == m.Tree.Label[n] })
 		}
 	}
-	return func(row uint32, best []model.Scored) error {
+	return func(row uint32, best []scoring.Scored) error {
 		for k := range scores {
 			if k < len(best) {
 				scores[k], classes[k] = best[k].Score, m.Tree.Label[best[k].Node]
@@ -196,17 +197,17 @@ func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row u
 // Rank calls each with the depth best terminals of every row by m, in order, from one goroutine.
 // The last argument is the set that m itself predicts, if it predicts sets, else the best
 // terminals again. Slices are valid during the call.
-func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []model.Scored) error) error {
-	rule := model.TopK
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []scoring.Scored) error) error {
+	rule := scoring.TopK
 	if m.Form.Sets() {
-		rule = model.Own
+		rule = scoring.Own
 	}
-	predictor, err := m.NewPredictor(model.PredictOptions{Rule: rule, Top: depth})
+	predictor, err := scoring.New(m, scoring.Options{Rule: rule, Top: depth})
 	if err != nil {
 		return err
 	}
 	next := 0
-	fill := func(b *model.Batch) error {
+	fill := func(b *scoring.Batch) error {
 		for ; !b.Full(); next++ {
 			if next == len(rows) {
 				return io.EOF
@@ -215,7 +216,7 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 		}
 		return nil
 	}
-	return predictor.Stream(ctx, threads, fill, func(b *model.Batch, r *model.Result) error {
+	return predictor.Stream(ctx, threads, fill, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			if err := each(int(b.First)+i, r.Best(i), r.Set(i)); err != nil {
 				return err

@@ -25,6 +25,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -239,7 +240,7 @@ func KnownGoal(name string) error {
 }
 
 // slots returns how many tasks run at a time.
-func (o *Options) slots() int { return model.Threads(o.Threads) }
+func (o *Options) slots() int { return parallel.Threads(o.Threads) }
 
 // Flat reports whether a method trains without a structure. A given one is then for evaluation
 // only.

@@ -13,6 +13,9 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/pruning"
+	"taxon/internal/model/scoring"
+	"taxon/internal/model/shard"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -39,7 +42,7 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	if err != nil {
 		return nil, fmt.Errorf("‹model-size›: %w", err)
 	}
-	man, err := m.WritePruned(ctx, t.o.Out, o, t.o.slots())
+	man, err := pruning.Write(ctx, m, t.o.Out, o, t.o.slots())
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ type hits struct{ right, all float64 }
 // options returns the options of the first way that loses no more than is allowed: float16 values,
 // or bytes, which keep more weights in the same space. If both lose more, the model is made as
 // small as the allowed loss permits, and the user is told.
-func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptions, err error) {
+func (s *shrink) options(ctx context.Context, sweeps int) (best pruning.Options, err error) {
 	ways, err := s.ways(ctx)
 	if err != nil {
 		return best, err
@@ -93,7 +96,7 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 	line := s.ui.Start("make the model small: tried", 0)
 	defer line.Done()
 	tried := int64(0)
-	try := func(o model.PruneOptions) error {
+	try := func(o pruning.Options) error {
 		now, err := s.pruned(ctx, o)
 		if err != nil {
 			return err
@@ -115,14 +118,14 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best model.PruneOptio
 	least := int64(0)
 	var reached model.PruneCost
 	for _, o := range ways {
-		if o.Threshold, err = s.whole.LargestThreshold(func(t float64) (float64, error) {
+		if o.Threshold, err = pruning.LargestThreshold(s.whole, func(t float64) (float64, error) {
 			o.Threshold = t
 			err := try(o)
 			return s.excess(), err
 		}); err != nil {
 			return best, err
 		}
-		bytes, err := s.whole.PrunedBytes(ctx, o, s.o.slots())
+		bytes, err := pruning.Bytes(ctx, s.whole, o, s.o.slots())
 		if err != nil {
 			return best, err
 		}
@@ -142,11 +145,11 @@ func (s *shrink) excess() float64 {
 }
 
 // ways returns the options that make the model as small as was asked for, or as they can.
-func (s *shrink) ways(ctx context.Context) (ways []model.PruneOptions, err error) {
-	for _, values := range []string{model.Halves, model.Bytes} {
-		o := model.PruneOptions{Values: values}
-		o.Threshold, _, err = s.whole.SmallestThreshold(s.o.ModelSize, func(t float64) (int64, error) {
-			return s.whole.PrunedBytes(ctx, model.PruneOptions{Threshold: t, Values: values}, s.o.slots())
+func (s *shrink) ways(ctx context.Context) (ways []pruning.Options, err error) {
+	for _, values := range []string{shard.Halves, shard.Bytes} {
+		o := pruning.Options{Values: values}
+		o.Threshold, _, err = pruning.SmallestThreshold(s.whole, s.o.ModelSize, func(t float64) (int64, error) {
+			return pruning.Bytes(ctx, s.whole, pruning.Options{Threshold: t, Values: values}, s.o.slots())
 		})
 		if err != nil {
 			return nil, err
@@ -195,7 +198,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 }
 
 // pruned returns the hits of the held models, pruned.
-func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (all []hits, err error) {
+func (s *shrink) pruned(ctx context.Context, o pruning.Options) (all []hits, err error) {
 	for _, m := range s.held {
 		if all, err = s.prunedOne(ctx, m, o, all); err != nil {
 			return nil, err
@@ -204,10 +207,10 @@ func (s *shrink) pruned(ctx context.Context, o model.PruneOptions) (all []hits, 
 	return all, nil
 }
 
-func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o model.PruneOptions, all []hits) ([]hits, error) {
+func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o pruning.Options, all []hits) ([]hits, error) {
 	dir := filepath.Join(s.scratch, "small")
 	defer os.RemoveAll(dir)
-	if _, err := whole.WritePruned(ctx, dir, o, s.o.slots()); err != nil {
+	if _, err := pruning.Write(ctx, whole.Model, dir, o, s.o.slots()); err != nil {
 		return nil, err
 	}
 	m, err := model.Open(dir)
@@ -251,12 +254,12 @@ func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := m.NewPredictor(rule.Options)
+	predictor, err := scoring.New(m, rule.Options)
 	if err != nil {
 		return nil, err
 	}
 	next := 0
-	fill := func(b *model.Batch) error {
+	fill := func(b *scoring.Batch) error {
 		for ; !b.Full(); next++ {
 			if next == len(rows) {
 				return io.EOF
@@ -265,7 +268,7 @@ func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out
 		}
 		return nil
 	}
-	err = predictor.Stream(ctx, s.o.slots(), fill, func(b *model.Batch, r *model.Result) error {
+	err = predictor.Stream(ctx, s.o.slots(), fill, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			truth := map[string]bool{}
 			for _, l := range s.Set.LabelsOf(rows[int(b.First)+i]) {

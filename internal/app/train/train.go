@@ -19,6 +19,7 @@ import (
 	"taxon/internal/jobspec"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
+	"taxon/internal/model/pruning"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -588,7 +589,7 @@ func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.Jo
 		return nil, err
 	}
 	defer m.Close()
-	if _, err := m.WritePruned(ctx, to, model.PruneOptions{Threshold: t.o.Threshold}, t.o.slots()); err != nil {
+	if _, err := pruning.Write(ctx, m, to, pruning.Options{Threshold: t.o.Threshold}, t.o.slots()); err != nil {
 		return nil, err
 	}
 	return report, nil

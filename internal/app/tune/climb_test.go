@@ -22,6 +22,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/progress"
 )
 
@@ -579,7 +580,7 @@ func twinLosses(t *testing.T, o *Options, p Point, s *search, fold int, acc *mea
 	_, held := labelset.Split(s.folds.fold, fold)
 	m := trainedWithout(t, &on, held)
 	defer m.Close()
-	predictHeld(t, m, s.whole.Set, held, model.PredictOptions{Rule: model.TopK, Top: m.Terminals()}, func(i int, best []model.Scored) {
+	predictHeld(t, m, s.whole.Set, held, scoring.Options{Rule: scoring.TopK, Top: m.Terminals()}, func(i int, best []scoring.Scored) {
 		var names, truth []string
 		var probabilities []float64
 		for _, b := range best {

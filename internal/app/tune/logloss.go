@@ -9,6 +9,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/form"
+	"taxon/internal/model/scoring"
 )
 
 // logLoss is a sum of log-losses and the number of terms, as eval computes them. If all rows of
@@ -23,7 +24,7 @@ func (l *logLoss) mean() float64 { return l.sum / max(l.of, 1) }
 const leastProbability = 1e-15
 
 // lossOf is a row's loss, given its scores for all terminals.
-func (m *meter) lossOf(trained *model.Model, row uint32, scores []model.Scored) (l logLoss) {
+func (m *meter) lossOf(trained *model.Model, row uint32, scores []scoring.Scored) (l logLoss) {
 	most := math.Inf(-1)
 	for _, s := range scores {
 		most = max(most, s.Score)

@@ -13,6 +13,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 )
 
@@ -82,8 +83,8 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 	if m.goal.Probable {
 		all, losses = trained.Terminals(), make([]logLoss, len(h.rows))
 	}
-	rows, own := make([][]model.Scored, len(h.rows)), make([][]model.Scored, len(h.rows))
-	err = train.Rank(ctx, trained, h.whole.Set, h.rows, all, m.threads, func(i int, best, set []model.Scored) error {
+	rows, own := make([][]scoring.Scored, len(h.rows)), make([][]scoring.Scored, len(h.rows))
+	err = train.Rank(ctx, trained, h.whole.Set, h.rows, all, m.threads, func(i int, best, set []scoring.Scored) error {
 		rows[i] = slices.Clone(best[:min(depth, len(best))])
 		if losses != nil {
 			losses[i] = m.lossOf(trained, h.rows[i], best)
@@ -110,29 +111,29 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 }
 
 // shifted ranks again by scores with a shift, which is by node; nil: no shift.
-func shifted(rows [][]model.Scored, shift []float64) [][]model.Scored {
+func shifted(rows [][]scoring.Scored, shift []float64) [][]scoring.Scored {
 	if shift == nil {
 		return rows
 	}
-	out := make([][]model.Scored, len(rows))
+	out := make([][]scoring.Scored, len(rows))
 	for i, best := range rows {
 		out[i] = slices.Clone(best)
 		for k := range out[i] {
 			out[i][k].Score += shift[out[i][k].Node]
 		}
-		slices.SortStableFunc(out[i], func(a, b model.Scored) int { return cmp.Compare(b.Score, a.Score) })
+		slices.SortStableFunc(out[i], func(a, b scoring.Scored) int { return cmp.Compare(b.Score, a.Score) })
 	}
 	return out
 }
 
 // predict records a point's predictions of a fold: for each row its labels, as cut gives them or
 // as the model's own sets, and the best classes.
-func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]model.Scored, losses []logLoss) error {
+func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]scoring.Scored, losses []logLoss) error {
 	places, err := m.cut(trained, h, rows)
 	if err != nil {
 		return err
 	}
-	names := func(best []model.Scored) (out []string) {
+	names := func(best []scoring.Scored) (out []string) {
 		for _, s := range best {
 			out = append(out, trained.Tree.Name[s.Node])
 		}
@@ -160,7 +161,7 @@ const cutParts, roughParts = 5, 2
 // final model: by argmax, or for multi-label data by cut-offs that aim at the goal. These are
 // fitted on the other parts of the fold's rows. So neither the weights nor the cut-offs know a
 // row's labels, and no second training is needed.
-func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]model.Scored) ([][]int, error) {
+func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) ([][]int, error) {
 	several := m.whole.Meta().Data.MultiLabel()
 	if !several || len(rows) < train.MinHeld {
 		places := make([][]int, len(rows))

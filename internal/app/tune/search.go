@@ -25,6 +25,7 @@ import (
 	"taxon/internal/model/form"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -395,7 +396,7 @@ func (s *search) skip(p Point, why string) {
 }
 
 // threads is how many there are.
-func (s *search) threads() int { return model.Threads(s.o.Train.Threads) }
+func (s *search) threads() int { return parallel.Threads(s.o.Train.Threads) }
 
 // trainable is a training with the point's method, which has accepted the problem.
 func (s *search) trainable(p Point) (*train.Training, error) {

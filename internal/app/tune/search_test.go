@@ -23,6 +23,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -227,7 +228,7 @@ func heldOutF1(t *testing.T, o *Options) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictHeld(t, m, set, held, model.PredictOptions{Rule: model.Argmax, Top: 1}, func(i int, best []model.Scored) {
+	predictHeld(t, m, set, held, scoring.Options{Rule: scoring.Argmax, Top: 1}, func(i int, best []scoring.Scored) {
 		acc.AddNames([]string{set.Labels[set.LabelsOf(held[i])[0]]}, []string{m.Tree.Name[best[0].Node]}, nil)
 	})
 	result := acc.Result()
@@ -263,18 +264,18 @@ func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model 
 }
 
 // predictHeld predicts rows of a set by a model whose features stand in an order of its own.
-func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o model.PredictOptions, each func(i int, best []model.Scored)) {
+func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o scoring.Options, each func(i int, best []scoring.Scored)) {
 	t.Helper()
 	project, err := dataset.NewProjection(m.Feature, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictor, err := m.NewPredictor(o)
+	predictor, err := scoring.New(m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	next, v := 0, dataset.Vector{}
-	fill := func(b *model.Batch) error {
+	fill := func(b *scoring.Batch) error {
 		for ; !b.Full(); next++ {
 			if next == len(held) {
 				return io.EOF
@@ -289,9 +290,9 @@ func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, 
 		}
 		return nil
 	}
-	err = predictor.Stream(t.Context(), 1, fill, func(b *model.Batch, r *model.Result) error {
+	err = predictor.Stream(t.Context(), 1, fill, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
-			if each(int(b.First)+i, r.Set(i)); o.Rule == model.TopK && len(r.Set(i)) < o.Top {
+			if each(int(b.First)+i, r.Set(i)); o.Rule == scoring.TopK && len(r.Set(i)) < o.Top {
 				t.Errorf("%d classes", len(r.Set(i)))
 			}
 		}

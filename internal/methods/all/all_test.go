@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write all.go anew")
 
-// TestAll: all.go imports both halves of each method that has a folder here.
+// TestAll: all.go imports both halves of each method that has a folder here, and its predictor if it has one.
 func TestAll(t *testing.T) {
 	halves, err := filepath.Glob("../*/plan/*.go")
 	if err != nil {
@@ -24,8 +24,12 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	predictors, err := filepath.Glob("../*/predictor/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var imports []string
-	for _, file := range append(halves, programs...) {
+	for _, file := range slices.Concat(halves, programs, predictors) {
 		imports = append(imports, "\t_ \"taxon/internal/methods/"+strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "../")+"\"\n")
 	}
 	slices.Sort(imports)

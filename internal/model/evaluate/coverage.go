@@ -6,6 +6,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 )
 
 // thresholds are the rows of a coverage table.
@@ -30,7 +31,7 @@ func newCoverage(m *model.Model) (*coverage, error) {
 }
 
 // add takes row i of a result and its true labels.
-func (c *coverage) add(r *model.Result, i int, labels []string) {
+func (c *coverage) add(r *scoring.Result, i int, labels []string) {
 	c.rows++
 	c.sure.Take(r, i)
 	for k, least := range thresholds {

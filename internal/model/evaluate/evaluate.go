@@ -1,5 +1,5 @@
-// Package evaluate measures a model, or files of predictions, on labelled instances. It reads or
-// predicts what package eval needs, for one model or file or in comparison with others, and warns
+// Package evaluate does the work of the verb eval: it measures a model, or files of predictions, on labelled instances. It reads or
+// predicts what package measure needs, for one model or file or in comparison with others, and warns
 // of labels that distort the measures.
 //
 // Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They

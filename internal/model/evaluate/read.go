@@ -12,6 +12,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 )
 
 // ids holds a list of label ids for each instance, in one slice.
@@ -78,7 +79,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 			return err
 		}
 	}
-	predictor, err := m.NewPredictor(rule.Options)
+	predictor, err := scoring.New(m, rule.Options)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 			return err
 		}
 	}
-	err = predict.Score(ctx, what, predictor, rows, o.Threads, e.ui, func(b *model.Batch, r *model.Result) error {
+	err = predict.Score(ctx, what, predictor, rows, o.Threads, e.ui, func(b *scoring.Batch, r *scoring.Result) error {
 		for i := range b.Rows() {
 			labels := b.RowLabels(i)
 			for _, name := range labels {
@@ -144,7 +145,7 @@ func (e *evaluation) warn(warnings []string) {
 	}
 }
 
-func appendIDs(dst []int32, terminals []model.Scored, idOf []int32) []int32 {
+func appendIDs(dst []int32, terminals []scoring.Scored, idOf []int32) []int32 {
 	for _, s := range terminals {
 		dst = append(dst, idOf[s.Node])
 	}

@@ -1,4 +1,4 @@
-// Package explain shows why a model gives an instance its label: what each level of the path to
+// Package explain does the work of the verb explain: it shows why a model gives an instance its label: what each level of the path to
 // the class adds to its score, and which features speak for and against it there.
 //
 // Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
@@ -17,6 +17,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -146,14 +147,14 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) ([]*Explanation, 
 }
 
 // instances reads n instances from row o.Row on, each into its own batch.
-func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Reporter) ([]*model.Batch, error) {
+func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Reporter) ([]*scoring.Batch, error) {
 	rows, err := predict.Open(ctx, m, o.Data, ui)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var b model.Batch
-	var out []*model.Batch
+	var b scoring.Batch
+	var out []*scoring.Batch
 	for seen := 0; ; {
 		b.Reset()
 		err := rows.Fill(&b)
@@ -162,7 +163,7 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progr
 		}
 		for at := range b.Rows() {
 			if seen++; seen >= o.Row {
-				one := new(model.Batch)
+				one := new(scoring.Batch)
 				one.Add(b.Column[b.Begin[at]:b.Begin[at+1]], b.Value[b.Begin[at]:b.Begin[at+1]])
 				if out = append(out, one); len(out) == n {
 					return out, nil
@@ -180,13 +181,13 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progr
 
 // Explain scores a row in the model's columns, and explains the score of the class asked for.
 func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*Explanation, error) {
-	var b model.Batch
+	var b scoring.Batch
 	b.Add(columns, values)
-	p, err := m.NewPredictor(model.PredictOptions{Rule: model.TopK, Top: o.Top})
+	p, err := scoring.New(m, scoring.Options{Rule: scoring.TopK, Top: o.Top})
 	if err != nil {
 		return nil, err
 	}
-	var r model.Result
+	var r scoring.Result
 	if err := p.NewScorer().Predict(&b, &r); err != nil {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*
 			e.Place = i + 1
 		}
 	}
-	for _, l := range m.Explain(node, b.Column, b.Value) {
+	for _, l := range scoring.Explain(m, node, b.Column, b.Value) {
 		d := describeLevel(m, l, o.Words)
 		d.precisions(m, l.Node, b.Column, o.Words)
 		e.Path = append(e.Path, d)
@@ -223,17 +224,17 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 
 // precisions adds what the model has learned about node n, for an instance with these columns.
 func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int) {
-	if !m.HasMoments() {
+	if !scoring.HasMoments(m) {
 		return
 	}
-	list := m.Precisions(int(n))
-	if !m.ByFeature() {
+	list := scoring.Precisions(m, int(n))
+	if !scoring.ByFeature(m) {
 		if len(list) > 0 {
-			d.Precision, d.OfItself = list[0].Value, m.Own()
+			d.Precision, d.OfItself = list[0].Value, scoring.OfItself(m)
 		}
 		return
 	}
-	list = slices.DeleteFunc(list, func(p model.Moment) bool {
+	list = slices.DeleteFunc(list, func(p scoring.Moment) bool {
 		return p.Column < len(m.Feature) && !slices.Contains(columns, uint32(p.Column))
 	})
 	var at []int
@@ -241,7 +242,7 @@ func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int)
 		at = append(at, p.Column)
 	}
 	var traits []Trait
-	for i, x := range m.Expected(int(n), at) {
+	for i, x := range scoring.Expected(m, int(n), at) {
 		t := Trait{Precision: list[i].Value, Expected: x.Value}
 		if x.Column < len(m.Feature) {
 			t.Feature, t.Word = m.Feature[x.Column], m.Word(x.Column)
@@ -263,7 +264,7 @@ func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int)
 }
 
 // describeLevel names a level, and keeps the strongest words on either side.
-func describeLevel(m *model.Model, l model.Level, words int) Level {
+func describeLevel(m *model.Model, l scoring.Level, words int) Level {
 	d := Level{Kind: m.NodeKind(int(l.Node)), Name: m.NodeName(int(l.Node)), Score: l.Score, Gain: l.Gain, Bias: l.Bias,
 		For: []Term{}, Against: []Term{}}
 	for _, term := range l.Terms {

@@ -1,5 +1,5 @@
-// Package export writes a model's weights in the formats of other programs: SciPy's npz,
-// safetensors, LIBLINEAR's model file and Parquet. (The text form is in package model.)
+// Package export does the work of the verb export: it writes a model's weights as text and in the formats
+// of other programs, which are SciPy's npz, safetensors, LIBLINEAR's model file and Parquet.
 //
 // A matrix has a row for each class that can be predicted, in node order, and a column for each
 // feature of the input, ascending, then the bias: column j is feature j+1 of an input that counts
@@ -7,6 +7,6 @@
 // are left out, the bias never. Parquet also has internal nodes.
 //
 // Every format is streamed. If a format needs sizes first, one pass counts, and then there is a
-// pass for each array. All passes use package model's parallel walk. So memory is a few vectors
+// pass for each array. All passes use one parallel walk, Render. So memory is a few vectors
 // and eight bytes a class, whatever the size of the export.
 package export

@@ -396,7 +396,7 @@ func TestSizeBeforehand(t *testing.T) {
 	for _, format := range []string{"text", "parquet", "npz", "safetensors"} {
 		for _, out := range []string{"file", "parts/"} {
 			ui := new(told)
-			o := Options{Model: dir, Format: format, What: model.Mean, Values: "float32", Out: filepath.Join(t.TempDir(), "new") + "/" + out}
+			o := Options{Model: dir, Format: format, What: Mean, Values: "float32", Out: filepath.Join(t.TempDir(), "new") + "/" + out}
 			if _, err := Run(context.Background(), o, ui); err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}

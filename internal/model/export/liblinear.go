@@ -119,7 +119,7 @@ func (t *transposer) block(ctx context.Context, w io.Writer, first, last, thread
 	t.weights = t.weights[:n]
 	clear(t.weights)
 	leaf := t.s.m.Tree.Leaf
-	if err := t.s.m.RenderRows(ctx, io.Discard, 0, t.s.m.Tree.Len(), threads, func(b []byte, n int, vector []float32) []byte {
+	if err := RenderRows(ctx, t.s.m, io.Discard, 0, t.s.m.Tree.Len(), threads, func(b []byte, n int, vector []float32) []byte {
 		if leaf[n] {
 			k := int(t.class[n])
 			t.s.each(vector, func(column uint32, v float32) {

@@ -48,7 +48,7 @@ func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads 
 // writeParquet is Parquet with rows made by `of`.
 func writeParquet[R any](ctx context.Context, s *Source, w io.Writer, first, last, threads int, of func(row) R) error {
 	p := newRowWriter(s, w, of)
-	if err := s.m.Render(ctx, p, first, last, threads, s.appendNode); err != nil {
+	if err := Render(ctx, s.m, p, first, last, threads, s.appendNode); err != nil {
 		return err
 	}
 	return p.to.Close()

@@ -7,6 +7,8 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/evaluate"
+	"taxon/internal/model/parallel"
+	"taxon/internal/model/pruning"
 	"taxon/internal/ui/progress"
 )
 
@@ -43,7 +45,7 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 	if err != nil {
 		return err
 	}
-	p := model.PruneOptions{Threshold: o.Threshold, Values: o.Values}
+	p := pruning.Options{Threshold: o.Threshold, Values: o.Values}
 	r.PruneReport = &PruneReport{Values: o.Values, Whole: int64(m.Manifest.Counts.Overrides)}
 	if o.Auto {
 		s := pruneSearch{ui: ui, m: m, o: o, p: p, trial: dir + ".trial"}
@@ -53,7 +55,7 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 		p = s.p
 		r.MicroF1, r.MicroF1Pruned = &s.cost.MicroF1, &s.cost.Pruned
 	}
-	man, err := m.WritePruned(ctx, dir, p, model.Threads(o.Threads))
+	man, err := pruning.Write(ctx, m, dir, p, parallel.Threads(o.Threads))
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ type pruneSearch struct {
 	ui    progress.Reporter
 	m     *model.Model
 	o     *Options
-	p     model.PruneOptions
+	p     pruning.Options
 	trial string // folder for the models tried
 
 	cost model.PruneCost // of the model tried last
@@ -82,7 +84,7 @@ func (s *pruneSearch) run(ctx context.Context) (err error) {
 	line := s.ui.Start("prune: thresholds tried", 0)
 	defer line.Done()
 	tried := int64(0)
-	s.p.Threshold, err = s.m.LargestThreshold(func(t float64) (float64, error) {
+	s.p.Threshold, err = pruning.LargestThreshold(s.m, func(t float64) (float64, error) {
 		s.cost.Pruned, err = s.try(ctx, t)
 		tried++
 		line.Set(tried)
@@ -100,7 +102,7 @@ func (s *pruneSearch) try(ctx context.Context, t float64) (float64, error) {
 	defer func() { _ = fs.RemoveAll(s.trial) }()
 	p := s.p
 	p.Threshold = t
-	if _, err := s.m.WritePruned(ctx, s.trial, p, model.Threads(s.o.Threads)); err != nil {
+	if _, err := pruning.Write(ctx, s.m, s.trial, p, parallel.Threads(s.o.Threads)); err != nil {
 		return 0, err
 	}
 	return s.microF1(ctx, progress.Discard{}, s.trial)

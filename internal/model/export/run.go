@@ -14,7 +14,9 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/parallel"
 	"taxon/internal/model/predict"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -34,7 +36,7 @@ func (o *Options) Alias() {
 type Options struct {
 	Model     string // a folder
 	Format    string // one of Formats
-	What      string // model.Mean, model.Variance or model.Precision
+	What      string // Mean, Variance or Precision
 	Out       string // a file, - for Stdout, or a folder that exists or ends in /
 	Stdout    io.Writer
 	MinParts  int  // least number of parts of a folder, if the format can be cut
@@ -46,7 +48,7 @@ type Options struct {
 	Auto   bool          // find the largest threshold that Loss allows on Data
 	Loss   float64       // points of micro-F1 that may be lost with Auto
 	Data   predict.Input // labelled instances
-	Values string        // one of model.PrunedValues
+	Values string        // one of shard.Values
 	Force  bool          // replace a model that is there
 }
 
@@ -73,9 +75,9 @@ func (o *Options) Check() error {
 	switch {
 	case o.Out == "":
 		return option.Errorf("export: ‹out=\"\"›: name a file, a folder with / at its end, or - for standard output")
-	case o.What != model.Mean && (o.Format != "text" || o.Threshold != 0):
+	case o.What != Mean && (o.Format != "text" || o.Threshold != 0):
 		return option.Errorf("export: ‹what=%s› goes with ‹format=text›, without ‹threshold›", o.What)
-	case o.What != model.Mean && isFolder(o.Out):
+	case o.What != Mean && isFolder(o.Out):
 		return option.Errorf("export: ‹what=%s› writes one file: name it with ‹out›", o.What)
 	case o.ForceSize && o.Format != "liblinear":
 		return option.Errorf("export: ‹force-size› goes with ‹format=liblinear›")
@@ -142,12 +144,12 @@ func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (
 	case "parquet":
 		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
 	}
-	if what != model.Mean {
+	if what != Mean {
 		return weightFormat{ext: ".txt", whole: true, write: func(ctx context.Context, w io.Writer, _, _, _ int) error {
-			return m.WriteMoments(ctx, w, what)
-		}}, m.CheckMoments(what)
+			return WriteMoments(ctx, m, w, what)
+		}}, scoring.CheckMoments(m, what)
 	}
-	t, err := m.NewTextExporter(threshold)
+	t, err := NewTextExporter(m, threshold)
 	return weightFormat{ext: ".txt", write: t.WriteRange}, err
 }
 
@@ -191,13 +193,13 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		if names, _ := fs.ReadDirNames(o.Out); len(names) > 0 {
 			return fs.Inputf(o.Out, 0, "exists already: choose another ‹out›")
 		}
-		parts := o.cut(m.Parts())
+		parts := o.cut(Parts(m))
 		if f.whole {
 			parts = []int{0, m.Tree.Len()}
 		}
-		n := model.Threads(o.Threads)
+		n := parallel.Threads(o.Threads)
 		each := max(1, n/(len(parts)-1)) // threads of a part
-		return model.WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
+		return WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
 			return f.write(ctx, &countWriter{w: w, n: &written, line: line}, first, last, each)
 		}, beside)
 	}
@@ -205,7 +207,7 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		return err
 	}
 	if err := fs.WriteOut(o.Out, o.Stdout, func(w *bufio.Writer) error {
-		return f.write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), model.Threads(o.Threads))
+		return f.write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), parallel.Threads(o.Threads))
 	}); err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (s *Source) count(ctx context.Context, first, last, threads int) (*rows, er
 	r := &rows{s: s, first: first, last: last, threads: threads}
 	counts := make([]int64, last-first)
 	leaf := s.m.Tree.Leaf
-	if err := s.m.RenderRows(ctx, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
+	if err := RenderRows(ctx, s.m, io.Discard, first, last, threads, func(b []byte, n int, vector []float32) []byte {
 		if leaf[n] {
 			s.each(vector, func(uint32, float32) { counts[n-first]++ })
 		}
@@ -165,7 +165,7 @@ func (r *rows) writeValues(ctx context.Context, w io.Writer) error {
 }
 
 func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, column uint32, v float32) []byte) error {
-	return r.s.m.RenderRows(ctx, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
+	return RenderRows(ctx, r.s.m, w, r.first, r.last, r.threads, func(b []byte, n int, vector []float32) []byte {
 		if r.s.m.Tree.Leaf[n] {
 			r.s.each(vector, func(column uint32, v float32) { b = entry(b, column, v) })
 		}

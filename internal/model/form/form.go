@@ -6,6 +6,8 @@ package form
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Form is what a model's records hold and how they predict. The zero value is a linear model
@@ -40,6 +42,17 @@ const (
 	Softmax  = "softmax"  // a distribution over all classes: exp(score)/sum of exp(scores)
 )
 
+// predictors has the predictors there are, and whether each gives sets of labels itself.
+var predictors = map[string]bool{Linear: false, Descent: false, Greedy: false, Sums: false, Nested: true, Paths: true}
+
+// Register adds a predictor's name; see Register of package scoring, which calls it.
+func Register(name string, sets bool) {
+	if _, taken := predictors[name]; taken {
+		panic("two predictors named " + name)
+	}
+	predictors[name] = sets
+}
+
 // Check reports values that this program does not know.
 func (f Form) Check() error {
 	var errs []error
@@ -52,7 +65,7 @@ func (f Form) Check() error {
 		errs = append(errs, fmt.Errorf("form: %s %q: not known: it was written by a newer version of taxon", what, word))
 	}
 	add("weights", f.Weights, Overrides, Whole)
-	add("predictor", f.Predictor, Linear, Descent, Greedy, Sums, Nested, Paths)
+	add("predictor", f.Predictor, slices.Sorted(maps.Keys(predictors))...)
 	add("link", f.Link, Identity, Logistic, Softmax)
 	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
 	if f.Precision != NoPrecision && f.Weights != Whole {
@@ -69,7 +82,7 @@ func (f Form) Check() error {
 
 // Sets says whether the predictor gives sets of labels by itself, without a cut-off. Such a set
 // may hold labels of internal nodes, where its paths end, and may be empty.
-func (f Form) Sets() bool { return f.Predictor == Nested || f.Predictor == Paths }
+func (f Form) Sets() bool { return predictors[f.Predictor] }
 
 // ByPath says whether a class's score is computed from those of the nodes on its path.
 func (f Form) ByPath() bool { return f.Predictor != Linear }

@@ -6,6 +6,7 @@ import (
 
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 )
 
@@ -25,9 +26,9 @@ type Sure struct {
 	of    []int32   // node of the model's tree -> place
 	joint bool
 	p     []float64
-	top   model.Scored // the most probable class: its place and its own probability
+	top   scoring.Scored // the most probable class: its place and its own probability
 	inner []bool
-	set   []model.Scored
+	set   []scoring.Scored
 	place map[string]int32
 }
 
@@ -115,9 +116,9 @@ func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []plac
 }
 
 // Take reads row i of a result. The predictor must have kept all classes.
-func (s *Sure) Take(r *model.Result, i int) {
+func (s *Sure) Take(r *scoring.Result, i int) {
 	clear(s.p)
-	s.top = model.Scored{Node: -1}
+	s.top = scoring.Scored{Node: -1}
 	total := 0.0
 	for _, c := range r.Best(i) {
 		total += r.Shown(i, c)
@@ -135,7 +136,7 @@ func (s *Sure) Take(r *model.Result, i int) {
 			p /= total
 		}
 		if join(s.of[c.Node], p); s.top.Node < 0 || p > s.top.Score {
-			s.top = model.Scored{Node: s.of[c.Node], Score: p}
+			s.top = scoring.Scored{Node: s.of[c.Node], Score: p}
 		}
 	}
 	for at := len(s.p) - 1; at >= 0; at-- {
@@ -149,15 +150,15 @@ func (s *Sure) Take(r *model.Result, i int) {
 // probabilities. Where each instance has one label there is at most one: the place reached from
 // the top by always taking the most probable child. Empty: nothing is sure. Valid until the next
 // call.
-func (s *Sure) Of(least float64) []model.Scored {
+func (s *Sure) Of(least float64) []scoring.Scored {
 	s.set = s.set[:0]
 	least -= 1e-9 // sums that should be 1 may fall short by rounding
 	if s.joint {
 		for at, deeper := int32(-1), true; deeper; {
-			best := model.Scored{Node: -1}
+			best := scoring.Scored{Node: -1}
 			for _, n := range s.below[at+1] {
 				if s.p[n] >= least && (best.Node < 0 || s.p[n] > s.p[best.Node]) {
-					best = model.Scored{Node: n, Score: min(s.p[n], 1)}
+					best = scoring.Scored{Node: n, Score: min(s.p[n], 1)}
 				}
 			}
 			if deeper = best.Node >= 0; deeper {
@@ -175,10 +176,10 @@ func (s *Sure) Of(least float64) []model.Scored {
 			s.inner[up] = true
 		}
 		if !s.inner[n] {
-			s.set = append(s.set, model.Scored{Node: int32(n), Score: min(s.p[n], 1)})
+			s.set = append(s.set, scoring.Scored{Node: int32(n), Score: min(s.p[n], 1)})
 		}
 	}
-	slices.SortStableFunc(s.set, func(a, b model.Scored) int {
+	slices.SortStableFunc(s.set, func(a, b scoring.Scored) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Node, b.Node))
 	})
 	return s.set
@@ -186,7 +187,7 @@ func (s *Sure) Of(least float64) []model.Scored {
 
 // Class is the place of the most probable class, with its own probability, without what is below
 // it.
-func (s *Sure) Class() model.Scored { return s.top }
+func (s *Sure) Class() scoring.Scored { return s.top }
 
 // Joint says whether each instance has one label.
 func (s *Sure) Joint() bool { return s.joint }

@@ -9,6 +9,7 @@ import (
 
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -71,13 +72,13 @@ func ParseCutoff(s string) (Cutoff, error) {
 type Rule struct {
 	kind    cutKind
 	cutoffs *labelset.Cutoffs
-	Options model.PredictOptions // for the predictor
-	rank    int                  // of cutRank
+	Options scoring.Options // for the predictor
+	rank    int             // of cutRank
 
 	scores  []float64
 	classes []int32
 	places  []int
-	set     []model.Scored
+	set     []scoring.Scored
 	labels  []int32 // node -> label id
 }
 
@@ -95,12 +96,12 @@ func (r *Rule) Predictive(verb string, m *model.Model) error {
 
 // Rule makes the rule for a model; ranked is how many best classes are wanted as well.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
-	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: model.PredictOptions{Rule: model.Argmax, Top: max(ranked, 1)}}
+	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: scoring.Options{Rule: scoring.Argmax, Top: max(ranked, 1)}}
 	switch {
 	case r.kind != cutDefault:
-	case m.DefaultRule() == model.Own && r.cutoffs == nil:
-		r.Options.Rule = model.Own
-	case m.DefaultRule() == model.Argmax:
+	case scoring.DefaultRule(m) == scoring.Own && r.cutoffs == nil:
+		r.Options.Rule = scoring.Own
+	case scoring.DefaultRule(m) == scoring.Argmax:
 		r.kind = cutArgmax
 	case r.cutoffs != nil && r.cutoffs.Rule == labelset.RuleScut:
 		r.kind = cutScut
@@ -114,7 +115,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	}
 	switch r.kind {
 	case cutAbove:
-		r.Options.Rule, r.Options.Cutoff = model.Threshold, c.value
+		r.Options.Rule, r.Options.Cutoff = scoring.Threshold, c.value
 	case cutInstance, cutScut:
 		r.Options.Top = max(ranked, r.cutoffs.Depth)
 	case cutRank:
@@ -127,7 +128,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 }
 
 // Of gives the labels of row i, best first; valid until the next call.
-func (r *Rule) Of(result *model.Result, i int) []model.Scored {
+func (r *Rule) Of(result *scoring.Result, i int) []scoring.Scored {
 	if r.kind == cutRank {
 		best := result.Best(i)
 		return best[:min(r.rank, len(best))]

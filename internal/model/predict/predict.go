@@ -1,4 +1,4 @@
-// Package predict labels instances with a model. It reads them from a file, a stream or an
+// Package predict does the work of the verb predict: it labels instances with a model. It reads them from a file, a stream or an
 // ingested data set, in the way in which the model's training data were read. It scores them in
 // input order, and turns scores into labels by a cut-off.
 //
@@ -19,6 +19,7 @@ import (
 	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
@@ -116,7 +117,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 			return nil, err
 		}
 	}
-	p, err := m.NewPredictor(l.rule.Options)
+	p, err := scoring.New(m, l.rule.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 				return err
 			}
 		}
-		err := Score(ctx, "predict", p, rows, o.Input.Threads, ui, func(b *model.Batch, r *model.Result) error {
+		err := Score(ctx, "predict", p, rows, o.Input.Threads, ui, func(b *scoring.Batch, r *scoring.Result) error {
 			if err := l.write(out, b, r); err != nil || !o.Input.Live {
 				return err
 			}
@@ -205,17 +206,17 @@ type labels struct {
 }
 
 // shown is the number that is written beside a label.
-func (l *labels) shown(r *model.Result, i int, label model.Scored) float64 {
+func (l *labels) shown(r *scoring.Result, i int, label scoring.Scored) float64 {
 	if l.sure != nil {
 		return label.Score
 	}
 	return r.Shown(i, label)
 }
 
-func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
+func (l *labels) write(w io.Writer, b *scoring.Batch, r *scoring.Result) error {
 	broken := b.Broken
 	for i := range b.Rows() {
-		var set []model.Scored
+		var set []scoring.Scored
 		if len(broken) > 0 && broken[0] == i {
 			broken = broken[1:]
 		} else if l.sure != nil {
@@ -237,7 +238,7 @@ func (l *labels) write(w io.Writer, b *model.Batch, r *model.Result) error {
 }
 
 // one writes instance i of a batch.
-func (l *labels) one(w io.Writer, b *model.Batch, r *model.Result, i int, set []model.Scored) error {
+func (l *labels) one(w io.Writer, b *scoring.Batch, r *scoring.Result, i int, set []scoring.Scored) error {
 	if l.to != nil {
 		l.answer.Row, l.answer.ID, l.answer.Labels = l.rows, nil, l.answer.Labels[:0]
 		if i < len(b.IDs) && b.IDs[i] != "" {

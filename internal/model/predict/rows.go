@@ -13,6 +13,8 @@ import (
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/parallel"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -36,8 +38,8 @@ type Input struct {
 
 // Rows fills batches with the instances of a file or an ingested data set.
 type Rows interface {
-	Fill(b *model.Batch) error // io.EOF with or after the last rows
-	Warnings() []string        // about the data, after all are read
+	Fill(b *scoring.Batch) error // io.EOF with or after the last rows
+	Warnings() []string          // about the data, after all are read
 	Close() error
 	progress() (done, total int64)
 }
@@ -152,7 +154,7 @@ type fileRows struct {
 	row        []string
 }
 
-func (f *fileRows) Fill(b *model.Batch) error {
+func (f *fileRows) Fill(b *scoring.Batch) error {
 	for f.batch = 0; !b.Full(); f.batch++ {
 		row, err := f.file.Read()
 		if errors.Is(err, dataset.ErrPause) {
@@ -194,7 +196,7 @@ func (f *fileRows) notCells(row *dataset.Row) error {
 		return nil
 	}
 	return fs.Inputf(f.file.Name(), row.Line, "commas, no INDEX:VALUE, and no class of the model: is this a row of a "+
-		"table? the model was trained on INDEX:VALUE lines; --data-format lines reads labels that it does not know")
+		"table? the model was trained on INDEX:VALUE lines; ‹data-format=lines› reads labels that it does not know")
 }
 
 // paused says whether the rows read so far should wait no longer for more. A user who waits for
@@ -297,7 +299,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 	return s, nil
 }
 
-func (s *setRows) Fill(b *model.Batch) error {
+func (s *setRows) Fill(b *scoring.Batch) error {
 	for ; !b.Full(); s.next++ {
 		if s.next == s.set.Matrix.Rows {
 			return io.EOF
@@ -334,7 +336,7 @@ func (s *setRows) Close() error { return s.set.Close() }
 
 // Score predicts all instances of rows and passes them to emit in input order, under a progress
 // line named what. threads is as in Input. The caller must report the rows' warnings.
-func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, threads int, ui progress.Reporter, emit func(*model.Batch, *model.Result) error) error {
+func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Reporter, emit func(*scoring.Batch, *scoring.Result) error) error {
 	_, total := rows.progress()
 	start := ui.StartBytes
 	if _, ok := rows.(*setRows); ok {
@@ -343,12 +345,12 @@ func Score(ctx context.Context, what string, p *model.Predictor, rows Rows, thre
 	line := start(what, total)
 	defer line.Done()
 	done := int64(0)
-	fill := func(b *model.Batch) error {
+	fill := func(b *scoring.Batch) error {
 		err := rows.Fill(b)
 		done += int64(b.Rows())
 		at, _ := rows.progress()
 		line.Set(at, format.Count(done)+" instances")
 		return err
 	}
-	return p.Stream(ctx, model.Threads(threads), fill, emit)
+	return p.Stream(ctx, parallel.Threads(threads), fill, emit)
 }

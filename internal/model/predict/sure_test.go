@@ -13,6 +13,7 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
 	"taxon/internal/model/modeltest"
+	"taxon/internal/model/pruning"
 	"taxon/internal/ui/progress"
 )
 
@@ -108,7 +109,7 @@ func TestCalibratedAlike(t *testing.T) {
 	}
 	defer m.Close()
 	pruned := filepath.Join(t.TempDir(), "pruned")
-	if _, err := m.WritePruned(t.Context(), pruned, model.PruneOptions{Threshold: 1e-9}, 1); err != nil {
+	if _, err := pruning.Write(t.Context(), m, pruned, pruning.Options{Threshold: 1e-9}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(pruned, "calibration.json")); err != nil {

@@ -13,6 +13,7 @@ import (
 	textlines "taxon/internal/data/textio"
 	"taxon/internal/fs"
 	"taxon/internal/model"
+	"taxon/internal/model/scoring"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
@@ -72,7 +73,7 @@ func Vectors(ctx context.Context, o VectorsOptions, ui progress.Reporter) (*Vect
 	defer line.Done()
 	if err := fs.WriteOut(o.Out, o.Stdout, func(out *bufio.Writer) error {
 		w := vectorWriter{out: out, feature: m.Feature}
-		b := &model.Batch{}
+		b := &scoring.Batch{}
 		for {
 			b.Reset()
 			err := rows.Fill(b)
@@ -125,7 +126,7 @@ type vectorWriter struct {
 	line    []byte
 }
 
-func (w *vectorWriter) write(b *model.Batch, i int) error {
+func (w *vectorWriter) write(b *scoring.Batch, i int) error {
 	columns, values := b.Column[b.Begin[i]:b.Begin[i+1]], b.Value[b.Begin[i]:b.Begin[i+1]]
 	w.order = w.order[:0]
 	for k := range columns {

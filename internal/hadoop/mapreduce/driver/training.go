@@ -14,6 +14,7 @@ import (
 	"taxon/internal/fs"
 	"taxon/internal/hadoop/mapreduce"
 	"taxon/internal/model"
+	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -49,7 +50,7 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	if err != nil {
 		return "", err
 	}
-	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, model.Threads(m.Threads))
+	runner, err := o.NewRunner(ctx, t.Spec, data, m.state, parallel.Threads(m.Threads))
 	if err != nil {
 		return "", AboutOptions("train", err)
 	}

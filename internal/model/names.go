@@ -1,0 +1,43 @@
+package model
+
+import (
+	"taxon/internal/data/taxonomy"
+	textlines "taxon/internal/data/textio"
+	"taxon/internal/model/form"
+)
+
+// NodeName is the name of node n in errors and exports; - for the virtual root.
+func (m *Model) NodeName(n int) string {
+	if m.Tree.Kind[n] == taxonomy.Virtual {
+		return "-"
+	}
+	return m.Tree.Name[n]
+}
+
+// NodeKind is the word for node n's kind: node, spawned, virtual or dummy.
+func (m *Model) NodeKind(n int) string {
+	kind, _ := kindName(m.Tree.Kind[n])
+	return kind
+}
+
+// LineName is NodeName as written in lines of text: see AppendName of package lines.
+func (m *Model) LineName(n int) string {
+	if m.Tree.Kind[n] == taxonomy.Dummy { // its name was escaped when the tree was made
+		return m.NodeName(n)
+	}
+	return string(textlines.AppendName(nil, m.NodeName(n)))
+}
+
+// VectorName is what exports call the weights of node n: kind and name of the node. With descent
+// it is "edge" and PARENT,CHILD, where PARENT is - above a root. Names of an edge are those of
+// LineName.
+func (m *Model) VectorName(n int) (kind, name string) {
+	kind, name = m.NodeKind(n), m.NodeName(n)
+	if m.Form.Predictor != form.Descent {
+		return kind, name
+	}
+	if p := m.Tree.Parent[n]; p >= 0 {
+		return "edge", m.LineName(int(p)) + "," + m.LineName(n)
+	}
+	return "edge", "-," + m.LineName(n)
+}

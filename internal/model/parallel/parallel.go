@@ -1,0 +1,86 @@
+// Package parallel has goroutines share a sequence of items.
+package parallel
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
+)
+
+// Threads resolves a number of threads: n, or one for each core if n is 0.
+func Threads(n int) int {
+	if n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// InOrder has several goroutines work on items, and passes the items on in the order in which
+// they came. fill reuses an item for the next one, and says whether there is one. start begins a
+// goroutine and returns its work on an item. fill and emit are each called from one goroutine.
+// The first error of any side, also a fault in mapped memory, ends everything and is returned.
+// Memory: two items a thread, one at work and one read ahead.
+func InOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context, *T) error, emit func(*T) error) error {
+	type item struct {
+		T    T
+		done chan struct{}
+	}
+	free := make(chan *item, 2*threads)
+	for range cap(free) {
+		free <- &item{}
+	}
+	work, order := make(chan *item, cap(free)), make(chan *item, cap(free))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(fs.Guarded(func() error {
+		defer close(work)
+		defer close(order)
+		for {
+			var i *item
+			select {
+			case i = <-free:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			more, err := fill(&i.T)
+			if err != nil || !more {
+				return err
+			}
+			i.done = make(chan struct{})
+			work <- i // both channels have room for all items
+			order <- i
+		}
+	}))
+	for range threads {
+		g.Go(fs.Guarded(func() error {
+			do := start()
+			for i := range work {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := do(ctx, &i.T); err != nil {
+					return err
+				}
+				close(i.done)
+			}
+			return nil
+		}))
+	}
+	g.Go(fs.Guarded(func() error {
+		for i := range order {
+			select {
+			case <-i.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := emit(&i.T); err != nil {
+				return err
+			}
+			free <- i
+		}
+		return nil
+	}))
+	return g.Wait()
+}
