@@ -33,8 +33,8 @@ const (
 	spoolBytes = 16 << 20
 )
 
-// ErrSpool is wrapped by errors of the temporary file of weights.
-var ErrSpool = errors.New("weights can't be kept on the disk meanwhile")
+// ErrWeightBuffer is wrapped by errors of the temporary file of weights.
+var ErrWeightBuffer = errors.New("weights can't be kept on the disk meanwhile")
 
 // StreamWeights reads the weights that the tasks of a finished job's last step wrote. It calls
 // yield with the nonzero entries of all nodes, in node order; the bias is the column after the last
@@ -78,9 +78,9 @@ type jobStep struct {
 	step uint32
 }
 
-// NewSpool returns a WeightBuffer with its files in dir. An empty dir is the system's folder for
+// NewWeightBuffer returns a WeightBuffer with its files in dir. An empty dir is the system's folder for
 // temporary files.
-func NewSpool(dir string) *WeightBuffer {
+func NewWeightBuffer(dir string) *WeightBuffer {
 	return &WeightBuffer{dir: dir, steps: map[jobStep]*weightBuffer{}}
 }
 
@@ -217,7 +217,7 @@ func (s *weightBuffer) keep(task, attempt uint32, words []uint32) error {
 	default:
 		v.at, v.left = s.size, int64(bytes)
 		if err := s.write(words); err != nil {
-			return fmt.Errorf("%w: %w", ErrSpool, fs.Explain(cmp.Or(s.dir, os.TempDir()), err))
+			return fmt.Errorf("%w: %w", ErrWeightBuffer, fs.Explain(cmp.Or(s.dir, os.TempDir()), err))
 		}
 		s.size += v.left
 	}
@@ -375,7 +375,7 @@ func (v *spooledValue) take(s *weightBuffer, l *weightList, n int) (words []uint
 	b := l.buffer[:4*n]
 	v.left -= int64(len(b))
 	if _, err := io.ReadFull(v.file, b); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSpool, err)
+		return nil, fmt.Errorf("%w: %w", ErrWeightBuffer, err)
 	}
 	return sparse.View[uint32](b), nil
 }

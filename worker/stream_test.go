@@ -212,13 +212,13 @@ func TestStreamWeightsFails(t *testing.T) {
 	}
 }
 
-// TestSpool: weights that tasks put into a spool come back as from a store, more than once; other
+// TestWeightBuffer: weights that tasks put into a spool come back as from a store, more than once; other
 // attempts do not count, a step that is dropped is gone, and no file is left.
-func TestSpool(t *testing.T) {
+func TestWeightBuffer(t *testing.T) {
 	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {200, 13, 3}, {100, 3, 0}, {7, 60, 40000}} {
 		e, st := newEmitted(c.nodes, c.ranges, c.entries)
 		dir := t.TempDir()
-		s := NewSpool(dir)
+		s := NewWeightBuffer(dir)
 		for task, attempt := range st.FinalAttempts {
 			key := store.Key{Job: "j", Step: emittedStep, Task: uint32(task), Attempt: attempt, Name: program.WeightsName}
 			other := key
@@ -249,17 +249,17 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestSpoolWithoutRoom: the error names the folder, and comes again.
-func TestSpoolWithoutRoom(t *testing.T) {
+// TestWeightBufferWithoutRoom: the error names the folder, and comes again.
+func TestWeightBufferWithoutRoom(t *testing.T) {
 	e, _ := newEmitted(7, 60, 40000)
 	dir := filepath.Join(t.TempDir(), "gone")
-	to := sink{weights: NewSpool(dir)}
+	to := sink{weights: NewWeightBuffer(dir)}
 	var err error
 	for task := uint32(0); err == nil && task < 20; task++ {
 		key := store.Key{Job: "j", Step: emittedStep, Task: task, Attempt: 1, Name: program.WeightsName}
 		err = to.Put(t.Context(), []store.Value{{Key: key, Data: e.value(int(task))}}, nil)
 	}
-	if !errors.Is(err, ErrSpool) || !program.IsDeterministic(err) || !strings.Contains(err.Error(), dir) {
+	if !errors.Is(err, ErrWeightBuffer) || !program.IsDeterministic(err) || !strings.Contains(err.Error(), dir) {
 		t.Error(err)
 	}
 }

@@ -37,7 +37,7 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 	}
 	digest := model.NewDigest(tree, columns, registry.Form(job.GetSpec().GetOptions()))
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
-		return out, fmt.Errorf("%w: %w", worker.ErrSpool, err)
+		return out, fmt.Errorf("%w: %w", worker.ErrWeightBuffer, err)
 	}
 	if err := worker.StreamWeights(ctx, src, tree.Len(), st, d.Dir, digest.WriteNode); err != nil {
 		return out, err
@@ -47,4 +47,4 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 }
 
 // Passing implements coordinator.Digester. A shard that is away and a full disk are transient.
-func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrSpool) }
+func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrWeightBuffer) }

@@ -14,7 +14,7 @@ import (
 func TestCheckpointOnAnyDisk(t *testing.T) {
 	write := func(sweep string) func(disk vfs.FS) error {
 		return func(disk vfs.FS) error {
-			out, err := fs.CreateDirOn(disk, "/work/checkpoint", true)
+			out, err := fs.CreateDirOn(disk, "/jobs/checkpoint", true)
 			if err != nil {
 				return err
 			}
@@ -28,5 +28,5 @@ func TestCheckpointOnAnyDisk(t *testing.T) {
 			})
 		}
 	}
-	vfstest.Publishes(t, "/work/checkpoint", fs.MarkName, write("sweep 1"), write("sweep 2"))
+	vfstest.Publishes(t, "/jobs/checkpoint", fs.MarkName, write("sweep 1"), write("sweep 2"))
 }

@@ -137,7 +137,7 @@ func Start(c Config) (*Engine, error) {
 		}
 	}
 	if c.Backend == nil {
-		e.weights = worker.NewSpool(c.Scratch)
+		e.weights = worker.NewWeightBuffer(c.Scratch)
 	}
 	if err := e.openShards(c); err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -142,7 +142,7 @@ func (r *Reader) fillLevels() (err error) {
 	}
 	path := strings.Join(parts, r.o.PathSeparator)
 	if again, err := joinPath(path, r.o.PathSeparator); len(parts) <= textio.MaxParts && (err != nil || again != path) || !slices.Equal(strings.Split(path, r.o.PathSeparator), parts) {
-		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another --path-separator", Listed(parts), path)
+		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another ‹path-separator›", Listed(parts), path)
 	} else if err != nil {
 		return err
 	}
