@@ -30,7 +30,8 @@ type chaos struct {
 var errCut = status.Error(codes.Canceled, "connection was cut")
 
 // call sends a message: lost before it arrives, delivered twice, or its answer lost.
-func call[Q, A any](c *chaos, ctx context.Context, q Q, send func(context.Context, Q, ...grpc.CallOption) (A, error)) (A, error) {
+func call[Q, A any](c *chaos, ctx context.Context, q Q, send func(context.Context, Q, ...grpc.CallOption) (A,
+	error)) (A, error) {
 	c.mu.Lock()
 	fate, cut := c.rng.IntN(20), c.cut
 	c.mu.Unlock()
@@ -49,7 +50,8 @@ func call[Q, A any](c *chaos, ctx context.Context, q Q, send func(context.Contex
 	return send(ctx, q)
 }
 
-func (c *chaos) Register(ctx context.Context, q *taxonv1.RegisterRequest, _ ...grpc.CallOption) (*taxonv1.RegisterResult, error) {
+func (c *chaos) Register(ctx context.Context, q *taxonv1.RegisterRequest,
+	_ ...grpc.CallOption) (*taxonv1.RegisterResult, error) {
 	return call(c, ctx, q, c.TasksClient.Register)
 }
 
@@ -57,22 +59,26 @@ func (c *chaos) Job(ctx context.Context, q *taxonv1.JobRequest, _ ...grpc.CallOp
 	return call(c, ctx, q, c.TasksClient.Job)
 }
 
-func (c *chaos) Lease(ctx context.Context, q *taxonv1.LeaseRequest, _ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
+func (c *chaos) Lease(ctx context.Context, q *taxonv1.LeaseRequest,
+	_ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
 	// The real call waits for half a minute; losing its answer here must not take so long.
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	return call(c, ctx, q, c.TasksClient.Lease)
 }
 
-func (c *chaos) Renew(ctx context.Context, q *taxonv1.RenewRequest, _ ...grpc.CallOption) (*taxonv1.RenewResult, error) {
+func (c *chaos) Renew(ctx context.Context, q *taxonv1.RenewRequest,
+	_ ...grpc.CallOption) (*taxonv1.RenewResult, error) {
 	return call(c, ctx, q, c.TasksClient.Renew)
 }
 
-func (c *chaos) Report(ctx context.Context, q *taxonv1.ReportRequest, _ ...grpc.CallOption) (*taxonv1.ReportResult, error) {
+func (c *chaos) Report(ctx context.Context, q *taxonv1.ReportRequest,
+	_ ...grpc.CallOption) (*taxonv1.ReportResult, error) {
 	return call(c, ctx, q, c.TasksClient.Report)
 }
 
-func (c *chaos) Leave(ctx context.Context, q *taxonv1.LeaveRequest, _ ...grpc.CallOption) (*taxonv1.LeaveResult, error) {
+func (c *chaos) Leave(ctx context.Context, q *taxonv1.LeaveRequest,
+	_ ...grpc.CallOption) (*taxonv1.LeaveResult, error) {
 	return call(c, ctx, q, c.TasksClient.Leave)
 }
 

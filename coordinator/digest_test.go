@@ -104,7 +104,8 @@ func TestCancelledWithoutDigest(t *testing.T) {
 		defer digester.mu.Unlock()
 		return digester.calls > 1
 	})
-	if st, err := c.jobs.Cancel(t.Context(), &taxonv1.CancelRequest{Job: job}); err != nil || st.State != taxonv1.JobState_JOB_STATE_CANCELLED {
+	if st, err := c.jobs.Cancel(t.Context(), &taxonv1.CancelRequest{Job: job}); err != nil ||
+		st.State != taxonv1.JobState_JOB_STATE_CANCELLED {
 		t.Fatalf("cancelled: %v, %v", st, err)
 	}
 	digester.fail(nil)

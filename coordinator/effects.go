@@ -124,7 +124,8 @@ func (s *Server) run(a machine.Effect) {
 	case machine.EvaluateWeights:
 		done := machine.Evaluated{Job: a.Job}
 		if s.config.Evaluate != nil { // nil: a journal of a server that had one
-			if err := s.config.Evaluate(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step, FinalAttempts: a.Attempts}); err != nil {
+			if err := s.config.Evaluate(s.ctx, &taxonv1.JobStatus{Job: a.Job, Sweep: a.Sweep, FinalStep: a.Step,
+				FinalAttempts: a.Attempts}); err != nil {
 				if done.Stop = errors.Is(err, ErrEarlyStop); !done.Stop {
 					done.Err = err.Error()
 				}

@@ -76,7 +76,8 @@ func TestHostileRequests(t *testing.T) {
 	if _, err := c.stores.JoinStore(t.Context(), &taxonv1.JoinStoreRequest{Id: "s", Addr: "s:1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Job: "good", Spec: machinetest.Spec("twoblock", 0)}); err != nil {
+	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Job: "good", Spec: machinetest.Spec("twoblock",
+		0)}); err != nil {
 		t.Fatal(err)
 	}
 	worker, err := c.tasks.Register(t.Context(), &taxonv1.RegisterRequest{Name: "w", Slots: 1})
@@ -94,7 +95,8 @@ func TestHostileRequests(t *testing.T) {
 				method := service.Methods().Get(n)
 				for _, text := range []string{"", "good", worker.GetWorker(), "s", strings.Repeat("x", 1000), "\x1b[2J"} {
 					for _, elements := range []int{0, 1, 30} {
-						c.hostileCall(t, "/"+string(service.FullName())+"/"+string(method.Name()), hostileMessage(method.Input(), text, elements, 2), method)
+						c.hostileCall(t, "/"+string(service.FullName())+"/"+string(method.Name()), hostileMessage(method.Input(), text,
+							elements, 2), method)
 						calls++
 					}
 				}

@@ -23,7 +23,8 @@ const logBatch = 256
 
 // Submit implements the Jobs service.
 func (s *jobService) Submit(ctx context.Context, r *taxonv1.SubmitRequest) (*taxonv1.SubmitResult, error) {
-	e, err := machine.Submit{ID: r.GetJob(), Name: r.GetName(), Owner: s.caller(ctx), Spec: r.GetSpec(), Replicas: r.GetReplicas()}.Prepare()
+	e, err := machine.Submit{ID: r.GetJob(), Name: r.GetName(), Owner: s.caller(ctx), Spec: r.GetSpec(),
+		Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -115,7 +116,8 @@ func (s *jobService) verify(ctx context.Context, job string) error {
 	case err == nil:
 		return nil
 	case s.config.Digester.Passing(err) || ctx.Err() != nil:
-		return status.Errorf(codes.Unavailable, "job %s is done; whether its weights are still there can't be told: %v", job, err)
+		return status.Errorf(codes.Unavailable, "job %s is done; whether its weights are still there can't be told: %v", job,
+			err)
 	}
 	if a := s.step(machine.WeightsLost{Job: job, Reason: err.Error()}); a.err != nil {
 		return rpcError(a.err)
@@ -186,7 +188,8 @@ func (s *jobService) Resume(ctx context.Context, r *taxonv1.ResumeRequest) (*tax
 
 // Restore implements the Jobs service.
 func (s *jobService) Restore(ctx context.Context, r *taxonv1.RestoreRequest) (*taxonv1.JobStatus, error) {
-	e, job, err := machine.Restore{State: r.GetState(), Owner: s.caller(ctx), Shards: r.GetShards(), Replicas: r.GetReplicas()}.Prepare()
+	e, job, err := machine.Restore{State: r.GetState(), Owner: s.caller(ctx), Shards: r.GetShards(),
+		Replicas: r.GetReplicas()}.Prepare()
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -256,15 +259,19 @@ var errClosing = errors.New("the coordinator is closing")
 func rpcError(err error) error {
 	code := codes.Unavailable
 	switch {
-	case errors.Is(err, machine.ErrUnknownWorker), errors.Is(err, machine.ErrUnknownJob), errors.Is(err, machine.ErrUnknownMember):
+	case errors.Is(err, machine.ErrUnknownWorker), errors.Is(err, machine.ErrUnknownJob),
+		errors.Is(err, machine.ErrUnknownMember):
 		code = codes.NotFound
-	case errors.Is(err, machine.ErrJobExists), errors.Is(err, machine.ErrDiscarded), errors.Is(err, machine.ErrDuplicateShard), errors.Is(err, machine.ErrNoRoom):
+	case errors.Is(err, machine.ErrJobExists), errors.Is(err, machine.ErrDiscarded),
+		errors.Is(err, machine.ErrDuplicateShard), errors.Is(err, machine.ErrNoRoom):
 		code = codes.AlreadyExists
-	case errors.Is(err, machine.ErrTooManyJobs), errors.Is(err, machine.ErrTooLarge), errors.Is(err, machine.ErrTooManyWorkers):
+	case errors.Is(err, machine.ErrTooManyJobs), errors.Is(err, machine.ErrTooLarge),
+		errors.Is(err, machine.ErrTooManyWorkers):
 		code = codes.ResourceExhausted
 	case errors.Is(err, machine.ErrBadMember):
 		code = codes.InvalidArgument
-	case errors.Is(err, machine.ErrNotResumable), errors.Is(err, machine.ErrStopCriteria), errors.Is(err, machine.ErrNoShards), errors.Is(err, machine.ErrFewShards), errors.Is(err, machine.ErrShardInUse):
+	case errors.Is(err, machine.ErrNotResumable), errors.Is(err, machine.ErrStopCriteria),
+		errors.Is(err, machine.ErrNoShards), errors.Is(err, machine.ErrFewShards), errors.Is(err, machine.ErrShardInUse):
 		code = codes.FailedPrecondition
 	}
 	return status.Error(code, err.Error())
@@ -276,7 +283,8 @@ const maxAvoided = 10000
 // reserve asks the checkpointer whether it can save a job under the id that was asked for or, if
 // none was, under the next free one. avoid are the ids that could not be used. The caller calls
 // confirm when the job was accepted.
-func (s *Server) reserve(ctx context.Context, id string, state []byte) (avoid []string, confirm func() error, err error) {
+func (s *Server) reserve(ctx context.Context, id string,
+	state []byte) (avoid []string, confirm func() error, err error) {
 	c, ok := s.config.Checkpointer.(Reserver)
 	if !ok {
 		return nil, nil, nil

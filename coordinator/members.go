@@ -14,8 +14,10 @@ import (
 
 // JoinStore implements the Members service.
 func (s *memberService) JoinStore(ctx context.Context, r *taxonv1.JoinStoreRequest) (*taxonv1.JoinStoreResult, error) {
-	a := s.heartbeat(machine.JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(), Empty: r.GetEmpty(),
-		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve(), Version: r.GetVersion(), Repairing: r.GetRepairing(), By: s.caller(ctx)})
+	a := s.heartbeat(machine.JoinShard{ID: r.GetId(), Addr: r.GetAddr(), Bytes: r.GetBytes(), Capacity: r.GetCapacity(),
+		Empty:  r.GetEmpty(),
+		Values: r.GetValues(), Free: r.GetFree(), Reserve: r.GetReserve(), Version: r.GetVersion(),
+		Repairing: r.GetRepairing(), By: s.caller(ctx)})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}

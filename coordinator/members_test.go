@@ -47,7 +47,8 @@ func (c *cluster) logs(r *taxonv1.LogsRequest) []*taxonv1.LogLine {
 func TestListsAndLogs(t *testing.T) {
 	store := newToyStore()
 	c := newCluster(t, coordinator.Config{Store: store})
-	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 3), Job: "a", Name: "the first"})
+	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 3), Job: "a",
+		Name: "the first"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func TestListsAndLogs(t *testing.T) {
 	if err != nil || len(jobs.Jobs) != 2 {
 		t.Fatalf("%v, %v", jobs, err)
 	}
-	if a := jobs.Jobs[0]; a.Job != "a" || a.Name != "the first" || a.State != taxonv1.JobState_JOB_STATE_DONE || !a.Exportable ||
+	if a := jobs.Jobs[0]; a.Job != "a" || a.Name != "the first" || a.State != taxonv1.JobState_JOB_STATE_DONE ||
+		!a.Exportable ||
 		a.Sweep != 3 || a.SubmittedUnixMs > a.StartedUnixMs || a.StartedUnixMs > a.EndedUnixMs || a.SubmittedUnixMs == 0 {
 		t.Errorf("%v", a)
 	}
@@ -79,7 +81,8 @@ func TestListsAndLogs(t *testing.T) {
 		t.Errorf("%v, %v", d, err)
 	}
 	w, err := c.jobs.Workers(t.Context(), &taxonv1.WorkersRequest{})
-	if err != nil || len(w.Workers) != 1 || w.Workers[0].Name != "toy" || w.Workers[0].TasksDone == 0 || w.Workers[0].State != taxonv1.MemberState_MEMBER_STATE_UP {
+	if err != nil || len(w.Workers) != 1 || w.Workers[0].Name != "toy" || w.Workers[0].TasksDone == 0 ||
+		w.Workers[0].State != taxonv1.MemberState_MEMBER_STATE_UP {
 		t.Errorf("%v, %v", w, err)
 	}
 	if _, err := c.jobs.Describe(t.Context(), &taxonv1.JobRequest{Job: "nobody"}); status.Code(err) != codes.NotFound {
@@ -122,7 +125,8 @@ func TestCancelAndResumeInPlace(t *testing.T) {
 			}
 			return store.run(l)
 		}))
-		if st := c.wait(job); st.State != taxonv1.JobState_JOB_STATE_CANCELLED || !st.Resumable || st.Sweep < 2 && schedule != "flat" {
+		if st := c.wait(job); st.State != taxonv1.JobState_JOB_STATE_CANCELLED || !st.Resumable || st.Sweep < 2 &&
+			schedule != "flat" {
 			t.Fatalf("%s: ended %v at sweep %d", schedule, st.State, st.Sweep)
 		}
 		if _, err := c.jobs.Resume(t.Context(), &taxonv1.ResumeRequest{Job: job}); err != nil {
@@ -133,7 +137,8 @@ func TestCancelAndResumeInPlace(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: other weights, %v", schedule, err)
 		}
-		if _, err := c.jobs.Resume(t.Context(), &taxonv1.ResumeRequest{Job: job}); status.Code(err) != codes.FailedPrecondition {
+		if _, err := c.jobs.Resume(t.Context(),
+			&taxonv1.ResumeRequest{Job: job}); status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("resume of a finished job: %v", err)
 		}
 		if _, err := c.jobs.Cancel(t.Context(), &taxonv1.CancelRequest{Job: job, Discard: true}); err != nil {
@@ -171,7 +176,8 @@ func TestDrain(t *testing.T) {
 	if err != nil || w.State != taxonv1.MemberState_MEMBER_STATE_DRAINING || w.Running != 1 || w.Worker != r.Worker {
 		t.Fatalf("%v, %v", w, err)
 	}
-	if l, err := c.tasks.Lease(t.Context(), &taxonv1.LeaseRequest{Worker: r.Worker}); err != nil || !l.Drain || l.Lease != nil {
+	if l, err := c.tasks.Lease(t.Context(), &taxonv1.LeaseRequest{Worker: r.Worker}); err != nil || !l.Drain ||
+		l.Lease != nil {
 		t.Errorf("%v, %v", l, err)
 	}
 	if _, err := c.jobs.Drain(t.Context(), &taxonv1.DrainRequest{Worker: "nobody"}); status.Code(err) != codes.NotFound {
@@ -182,21 +188,26 @@ func TestDrain(t *testing.T) {
 // Shards are known with where they are, and a job's are those that were up.
 func TestStores(t *testing.T) {
 	c := newCluster(t, coordinator.Config{Store: newToyStore(), Limits: machine.Limits{NeedShards: true, Lease: 300 * ms}})
-	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0)}); status.Code(err) != codes.FailedPrecondition {
+	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock",
+		0)}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a job without shards: %v", err)
 	}
-	if _, err := c.stores.JoinStore(t.Context(), &taxonv1.JoinStoreRequest{Addr: "host:1"}); status.Code(err) != codes.InvalidArgument {
+	if _, err := c.stores.JoinStore(t.Context(),
+		&taxonv1.JoinStoreRequest{Addr: "host:1"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a shard without an id: %v", err)
 	}
-	for _, s := range []*taxonv1.JoinStoreRequest{{Id: "s1", Addr: "host:1", Capacity: 1 << 40}, {Id: "s2", Addr: "host:2", Capacity: 1 << 40}} {
+	for _, s := range []*taxonv1.JoinStoreRequest{{Id: "s1", Addr: "host:1", Capacity: 1 << 40}, {Id: "s2", Addr: "host:2",
+		Capacity: 1 << 40}} {
 		if r, err := c.stores.JoinStore(t.Context(), s); err != nil || r.HeartbeatMs != 100 {
 			t.Fatalf("%v, %v", r, err)
 		}
 	}
-	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Replicas: 3}); status.Code(err) != codes.FailedPrecondition {
+	if _, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0),
+		Replicas: 3}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("three replicas on two shards: %v", err)
 	}
-	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "j", Replicas: 2})
+	_, err := c.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "j",
+		Replicas: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (c *taken) Reserve(_ context.Context, job string, _ []byte) (func() error, 
 
 // A job whose checkpoints have no room is refused; one that asks for no id gets one with room.
 func TestClaim(t *testing.T) {
-	c := &taken{checkpoints: checkpoints{store: newToyStore()}, ids: map[string]bool{"f1": true, "job-1": true, "job-2": true}}
+	c := &taken{checkpoints: checkpoints{store: newToyStore()}, ids: map[string]bool{"f1": true, "job-1": true,
+		"job-2": true}}
 	s := newCluster(t, coordinator.Config{Store: c.store, Checkpointer: c})
 	_, err := s.jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Spec: machinetest.Spec("twoblock", 0), Job: "f1"})
 	if status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), "a thesis lies there") {

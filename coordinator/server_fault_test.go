@@ -26,7 +26,8 @@ import (
 // executorFunc is an Executor of one function.
 type executorFunc func(ctx context.Context, l *taxonv1.Lease) (*taxonv1.Sums, error)
 
-func (f executorFunc) Run(ctx context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (f executorFunc) Run(ctx context.Context, _ *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	sums, err := f(ctx, l)
 	return sums, worker.Stats{CPUSeconds: 0.001}, err
 }
@@ -67,7 +68,8 @@ func TestCheckpointAndResume(t *testing.T) {
 					t.Errorf("stopped at sweep %d: other weights", stopAt)
 				}
 				if st.Sweep != calm.Sweep || len(st.Trace) != len(calm.Trace) || st.CpuSeconds < 0.9*calm.CpuSeconds {
-					t.Errorf("stopped at sweep %d: ends at sweep %d with %d lines of trace and %g s", stopAt, st.Sweep, len(st.Trace), st.CpuSeconds)
+					t.Errorf("stopped at sweep %d: ends at sweep %d with %d lines of trace and %g s", stopAt, st.Sweep, len(st.Trace),
+						st.CpuSeconds)
 				}
 			}
 		})
@@ -79,7 +81,8 @@ func trainInTwoParts(t *testing.T, spec *taxonv1.JobSpec, stopAt uint32) ([]uint
 	t.Helper()
 	store := newToyStore()
 	points := &checkpoints{store: store}
-	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1, Lease: 60 * ms}})
+	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1,
+		Lease: 60 * ms}})
 	var once sync.Once
 	points.at = func(sweep uint32) {
 		if sweep >= stopAt {
@@ -277,10 +280,12 @@ func TestSubmitErrors(t *testing.T) {
 	if status.Code(err) != codes.AlreadyExists {
 		t.Errorf("another job of one id: %v", err)
 	}
-	if _, err := c.jobs.Status(context.Background(), &taxonv1.StatusRequest{Job: "x"}); status.Code(err) != codes.NotFound {
+	if _, err := c.jobs.Status(context.Background(),
+		&taxonv1.StatusRequest{Job: "x"}); status.Code(err) != codes.NotFound {
 		t.Errorf("status of no job: %v", err)
 	}
-	if _, err := c.tasks.Lease(context.Background(), &taxonv1.LeaseRequest{Worker: "x"}); status.Code(err) != codes.NotFound {
+	if _, err := c.tasks.Lease(context.Background(),
+		&taxonv1.LeaseRequest{Worker: "x"}); status.Code(err) != codes.NotFound {
 		t.Errorf("lease of no worker: %v", err)
 	}
 }
@@ -294,7 +299,8 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 	}
 	c.submit("j", machinetest.Spec("twoblock", 0))
 	for range 3 { // all tasks of the step
-		if l, err := c.tasks.Lease(context.Background(), &taxonv1.LeaseRequest{Worker: r.Worker}); err != nil || l.Lease == nil {
+		if l, err := c.tasks.Lease(context.Background(), &taxonv1.LeaseRequest{Worker: r.Worker}); err != nil ||
+			l.Lease == nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,8 @@ func newCluster(t *testing.T, config coordinator.Config) *cluster {
 		t.Fatal(err)
 	}
 	stopped := false
-	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn), stores: taxonv1.NewMembersClient(conn), conn: conn}
+	c := &cluster{t: t, server: server, jobs: taxonv1.NewJobsClient(conn), tasks: taxonv1.NewTasksClient(conn),
+		stores: taxonv1.NewMembersClient(conn), conn: conn}
 	c.stop = func() {
 		if stopped {
 			return

@@ -15,15 +15,16 @@ import (
 // simulation drives a Machine with virtual workers and virtual time. Everything random
 // comes from one seed, which failures print.
 type simulation struct {
-	t        *testing.T
-	rng      *rand.Rand
-	limits   machine.Limits
-	machine  *machine.Machine
-	store    *toyStore
-	journal  memoryJournal
-	now      machine.Tick
-	workers  []string
-	running  []attempt // attempts under way, some of workers that were declared gone
+	t       *testing.T
+	rng     *rand.Rand
+	limits  machine.Limits
+	machine *machine.Machine
+	store   *toyStore
+	journal memoryJournal
+	now     machine.Tick
+	workers []string
+	// attempts under way, some of workers that were declared gone
+	running  []attempt
 	held     []attempt // reports that were sent and may be sent again
 	crashes  int
 	restarts int
@@ -153,7 +154,8 @@ func (s *simulation) harm() {
 	case 0: // a worker joins
 		_, w := s.step(machine.Register{Name: "sim", Slots: 2})
 		s.workers = append(s.workers, w)
-	case 1: // a worker is killed: it is not heard of again, but what it wrote stays
+	case 1:
+		// a worker is killed: it is not heard of again, but what it wrote stays
 		if len(s.workers) > 0 {
 			i := s.rng.IntN(len(s.workers))
 			dead := s.workers[i]
@@ -170,7 +172,8 @@ func (s *simulation) harm() {
 	case 4: // a report comes again
 		if len(s.held) > 0 {
 			a := s.held[s.rng.IntN(len(s.held))]
-			s.step(machine.Report{Worker: a.worker, Lease: machinetest.LeaseID(a.lease), Sums: machinetest.Figures{Primal: 1e9}.Sums()})
+			s.step(machine.Report{Worker: a.worker, Lease: machinetest.LeaseID(a.lease),
+				Sums: machinetest.Figures{Primal: 1e9}.Sums()})
 		}
 	case 5: // a task errs for a passing reason
 		if len(s.running) > 0 {
@@ -183,7 +186,8 @@ func (s *simulation) harm() {
 }
 
 // simulate runs jobs to their end and returns each one's weights and final status.
-func simulate(t *testing.T, seed uint64, trouble float64, specs ...*taxonv1.JobSpec) (weights [][]uint64, ends []*taxonv1.JobStatus, s *simulation) {
+func simulate(t *testing.T, seed uint64, trouble float64,
+	specs ...*taxonv1.JobSpec) (weights [][]uint64, ends []*taxonv1.JobStatus, s *simulation) {
 	t.Helper()
 	s = &simulation{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), store: newToyStore(), now: 1000 * ms,

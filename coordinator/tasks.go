@@ -25,8 +25,9 @@ const (
 
 // Register implements the Tasks service.
 func (s *taskService) Register(ctx context.Context, r *taxonv1.RegisterRequest) (*taxonv1.RegisterResult, error) {
-	a := s.step(machine.Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Cores: r.GetCores(), Previous: r.GetPrevious(),
-		Version: r.GetVersion(), By: s.caller(ctx)})
+	a := s.step(machine.Register{Name: r.GetName(), Slots: r.GetSlots(), Memory: r.GetMemoryBytes(), Cores: r.GetCores(),
+		Previous: r.GetPrevious(),
+		Version:  r.GetVersion(), By: s.caller(ctx)})
 	if a.err != nil {
 		return nil, rpcError(a.err)
 	}
@@ -140,7 +141,8 @@ func reportOf(worker string, r *taxonv1.ReportRequest) machine.Report {
 	return machine.Report{
 		Worker: worker, Lease: r.GetLease(), Error: r.GetError(), Deterministic: r.GetDeterministic(),
 		Returned: r.GetReturned(), CPUSeconds: r.GetCpuSeconds(), Sums: r.GetSums().GetValues(),
-		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(), Unfit: r.GetUnfit(),
+		Read: r.GetBytesRead(), Written: r.GetBytesWritten(), Lost: lostPlaces(r.GetLost()), Unavailable: r.GetUnavailable(),
+		Unfit: r.GetUnfit(),
 	}
 }
 

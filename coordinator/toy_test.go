@@ -160,7 +160,8 @@ func (s *toyStore) run(l *taxonv1.Lease) (*taxonv1.Sums, error) {
 }
 
 // Run makes a toyStore a worker.Executor.
-func (s *toyStore) Run(ctx context.Context, _ *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (s *toyStore) Run(ctx context.Context, _ *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, worker.Stats{}, err
 	}

@@ -36,7 +36,8 @@ func TestWaitForBrokenJournal(t *testing.T) {
 	}
 	channel := storerpc.NewChannel()
 	server.Register(channel)
-	if _, err := taxonv1.NewTasksClient(channel).Register(t.Context(), &taxonv1.RegisterRequest{Name: "w", Slots: 1}); err == nil {
+	if _, err := taxonv1.NewTasksClient(channel).Register(t.Context(), &taxonv1.RegisterRequest{Name: "w",
+		Slots: 1}); err == nil {
 		t.Error("a worker is registered that no journal knows")
 	}
 	if err := server.Wait(t.Context()); !errors.Is(err, errFullDisk) {

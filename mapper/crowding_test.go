@@ -98,7 +98,8 @@ func TestCrowding(t *testing.T) {
 	}
 	all := solve(&r.State, Options{Price: true, Band: math.MaxFloat64})
 	if r.Sums.Primal != all.Sums.Primal || r.Sums.Dual != all.Sums.Dual {
-		t.Errorf("certificate %v and %v, with every row listed %v and %v", r.Sums.Primal, r.Sums.Dual, all.Sums.Primal, all.Sums.Dual)
+		t.Errorf("certificate %v and %v, with every row listed %v and %v", r.Sums.Primal, r.Sums.Dual, all.Sums.Primal,
+			all.Sums.Dual)
 	}
 	var weights [Lanes][]float32
 	for l, o := range s.NewSolver().Weights(b, &r.State) {

@@ -26,7 +26,8 @@ type descent[T real] struct {
 // run runs epochs over the list, each in a new random order. A lane ends when its estimated inner
 // gap is at most o.InnerGap (not before o.Epochs, and at the latest after o.MaxEpochs). It returns
 // the lanes that have not reached o.InnerGap. dual holds the listed rows' duals.
-func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o Options, sums *Sums) (running uint16, err error) {
+func (d *descent[T]) run(ctx context.Context, t *dualSolver, dual [][Lanes]T, o Options,
+	sums *Sums) (running uint16, err error) {
 	d.setConstants(t)
 	running = t.lanes
 	inf := T(math.Inf(1))

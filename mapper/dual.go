@@ -72,7 +72,8 @@ func (t *list) put(i uint32, work, pos, live uint16, a *[Lanes]float64) {
 func newDualSolver(p *Problem) dualSolver {
 	return dualSolver{
 		tile: newTile(p), lines: newLines(p.X.Cols),
-		single: descent[float32]{visitArgs: &visitArgs[float32]{}}, double: descent[float64]{visitArgs: &visitArgs[float64]{}},
+		single: descent[float32]{visitArgs: &visitArgs[float32]{}},
+		double: descent[float64]{visitArgs: &visitArgs[float64]{}},
 		narrow: narrowTile{visit: p.Kernel.narrow[p.Loss]},
 		gather: &gatherArgs{}, start: &startArgs{}, chunk: &[scoreChunk][Lanes]float32{},
 	}
@@ -326,7 +327,8 @@ func (t *dualSolver) save(priced bool) State {
 			duals += bits.OnesCount16(live)
 		}
 	}
-	s.Rows, s.Work, s.Live, s.Dual = make([]uint32, 0, rows), make([]uint16, 0, rows), make([]uint16, 0, rows), make([]float64, 0, duals)
+	s.Rows, s.Work, s.Live, s.Dual = make([]uint32, 0, rows), make([]uint16, 0, rows), make([]uint16, 0, rows),
+		make([]float64, 0, duals)
 	for k, live := range t.live {
 		if live == 0 && !(priced && t.work[k] != 0) {
 			continue
@@ -367,7 +369,8 @@ func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uin
 	t.touched = t.touched[:0]
 	out := make([]contribution.Contribution, len(lanesOf))
 	for slot, n := range count {
-		out[slot] = contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n), Curvature: make([]uint8, n)}
+		out[slot] = contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, n), Sum: make([]float64, n),
+			Curvature: make([]uint8, n)}
 		count[slot] = 0
 	}
 	for i := range t.sent {

@@ -39,7 +39,8 @@ func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Option
 			return nil, err
 		}
 	}
-	return h.result(sums, o.Price || priced, func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) }), nil
+	return h.result(sums, o.Price || priced, func(_ uint32, lanes uint16) uint8 { return uint8(bits.OnesCount16(lanes)) }),
+		nil
 }
 
 // roundingBias lists the factors 1+bias by which w = y + v may be enlarged before it is rounded

@@ -78,7 +78,8 @@ func native() (kernels []Kernel) {
 	narrow := byLoss[float32]{visitHinge32256Narrow, visitSquared32256Narrow}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {
 		kernels = append(kernels, Kernel{"avx512",
-			byLoss[float32]{visitHinge32512, visitSquared32512}, byLoss[float64]{visitHinge64512, visitSquared64512}, narrow, lanes32, lanes64,
+			byLoss[float32]{visitHinge32512, visitSquared32512}, byLoss[float64]{visitHinge64512, visitSquared64512}, narrow,
+			lanes32, lanes64,
 			score512, exact512, add512, gather512, start512, spread512})
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasPOPCNT {

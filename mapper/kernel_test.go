@@ -124,8 +124,9 @@ func TestAddConformance(t *testing.T) {
 		}
 		for _, k := range Kernels() {
 			w, shard := slices.Clone(start), &x.Shards[0]
-			k.add(&addArgs{begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value),
-				w: &w[0], last: &w[d], coef: &coef[0], entries: uint64(len(shard.Index)), features: len(w), bias: spreadBias(bias)})
+			k.add(&addArgs{begin: &shard.Begin[0], n: x.Rows, idx: unsafe.SliceData(shard.Index),
+				val: unsafe.SliceData(shard.Value),
+				w:   &w[0], last: &w[d], coef: &coef[0], entries: uint64(len(shard.Index)), features: len(w), bias: spreadBias(bias)})
 			for f := range w {
 				for l := range w[f] {
 					if bitsOf(w[f][l]) != bitsOf(want[f][l]) {
@@ -144,7 +145,8 @@ func TestExactConformance(t *testing.T) {
 	for range 50 {
 		idx, val := kernelRow(r, 60)
 		for _, k := range Kernels() {
-			e := &exactArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &w[0], last: &w[60], features: 61, bias: 0.5}
+			e := &exactArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &w[0], last: &w[60],
+				features: 61, bias: 0.5}
 			k.exact(e)
 			for l := range Lanes {
 				want := 0.5 * float64(w[60][l])

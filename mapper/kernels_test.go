@@ -28,7 +28,8 @@ func TestKernelsSolveAlike(t *testing.T) {
 			dense: rapid.Bool().Draw(t, "dense"),
 		}
 		p := generate(rapid.Uint64().Draw(t, "seed"), sh)
-		s := NewProblem(p.x, Loss(rapid.IntRange(0, 1).Draw(t, "loss")), rapid.SampledFrom([]float64{0.01, 0.3, 1, 100}).Draw(t, "C"),
+		s := NewProblem(p.x, Loss(rapid.IntRange(0, 1).Draw(t, "loss")),
+			rapid.SampledFrom([]float64{0.01, 0.3, 1, 100}).Draw(t, "C"),
 			rapid.SampledFrom([]float32{0, 0.5, 1}).Draw(t, "bias"))
 		s.PositiveWeight = rapid.SampledFrom([]float64{0, 1, 7.5}).Draw(t, "weight")
 		precise := rapid.Bool().Draw(t, "precise")
@@ -77,7 +78,8 @@ func TestParseKernel(t *testing.T) {
 	if all[len(all)-1].String() != "go" {
 		t.Errorf("the last kernel is %v", all[len(all)-1])
 	}
-	if _, err := ParseKernel("sse9"); err == nil || !strings.Contains(err.Error(), `"sse9"`) || !strings.Contains(err.Error(), `"go"])`) {
+	if _, err := ParseKernel("sse9"); err == nil || !strings.Contains(err.Error(), `"sse9"`) ||
+		!strings.Contains(err.Error(), `"go"])`) {
 		t.Errorf("an unknown one: %v", err)
 	}
 }

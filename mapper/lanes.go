@@ -60,7 +60,8 @@ type laneDescent[T real] struct {
 
 // run continues a descent on the tile from epoch on, with the lanes in groups, and returns the
 // lanes that have not reached o.InnerGap.
-func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], dual [][Lanes]T, running uint16, epoch int, o Options, sums *Sums) (uint16, error) {
+func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], dual [][Lanes]T, running uint16,
+	epoch int, o Options, sums *Sums) (uint16, error) {
 	sums.Epochs, sums.Estimate = epoch, 0
 	for first := 0; first < Lanes; first += laneGroup {
 		group := running & ((1<<laneGroup - 1) << first)
@@ -80,7 +81,8 @@ func (n *laneDescent[T]) run(ctx context.Context, t *dualSolver, d *descent[T], 
 
 // descend runs epochs over the rows that are laid out, as the descent on the tile does, and returns
 // the lanes that reached o.InnerGap.
-func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, epoch int, o Options, sums *Sums) (done uint16, err error) {
+func (n *laneDescent[T]) descend(ctx context.Context, p *Problem, group uint16, epoch int, o Options,
+	sums *Sums) (done uint16, err error) {
 	for ; group != 0 && len(n.order) > 0 && epoch < max(o.Epochs, o.MaxEpochs); epoch++ {
 		if err := ctx.Err(); err != nil {
 			return done, err

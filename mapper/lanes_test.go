@@ -21,7 +21,8 @@ func densePass[T real](r *rand.Rand) (e *laneArgs[T], order []uint32, rows []lan
 	}
 	for i := range n {
 		c := [...]T{0.5, 1, 3}[r.IntN(3)]
-		rows = append(rows, laneRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8, lane: uint32(r.IntN(Lanes))})
+		rows = append(rows, laneRow[T]{dual: [...]T{0, c, c / 3}[r.IntN(3)], c: c, step: T(r.Float64()) / 8,
+			lane: uint32(r.IntN(Lanes))})
 		order = append(order, uint32(i))
 	}
 	Shuffle(order, r.Uint64(), 0)
@@ -72,7 +73,8 @@ func denseConformance[T real](t *testing.T) {
 		dropped += len(order) - want.sweep.left
 		for _, k := range Kernels() {
 			got := run(&k)
-			if got.sweep != want.sweep || !slices.Equal(got.order, want.order) || !slices.Equal(got.rows, want.rows) || !slices.Equal(got.w, want.w) {
+			if got.sweep != want.sweep || !slices.Equal(got.order, want.order) || !slices.Equal(got.rows, want.rows) ||
+				!slices.Equal(got.w, want.w) {
 				t.Fatalf("%v leaves\n%+v\nGo\n%+v", k, got, want)
 			}
 		}
@@ -130,7 +132,8 @@ func TestDenseOptimum(t *testing.T) {
 				warm, sums = &r.State, r.Sums
 			}
 			if sums.InnerGap > 3e-3 { // of several hundred: what shrinking misses, and float32
-				t.Errorf("seed %d, precise %v: gap %g of %g after %d epochs", seed, precise, sums.InnerGap, sums.Primal, sums.Epochs)
+				t.Errorf("seed %d, precise %v: gap %g of %g after %d epochs", seed, precise, sums.InnerGap, sums.Primal,
+					sums.Epochs)
 			}
 		}
 	}

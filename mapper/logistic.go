@@ -182,7 +182,8 @@ type system struct{ dir, h, r, d, move, curve [][Lanes]float32 }
 // conjugate adds to d the solution of (I + X' D X) d = r for the active lanes. A non-nil far adds
 // the far rows' part of the matrix. rr is r.r, and gradient is the squared length that the
 // residual's is compared with.
-func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr, gradient [Lanes]float64, far *nearRows, sums *Sums) {
+func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr, gradient [Lanes]float64,
+	far *nearRows, sums *Sums) {
 	for l := range rr {
 		if rr[l] <= conjugateShare*conjugateShare*gradient[l] {
 			active &^= 1 << l
@@ -351,7 +352,8 @@ func (e *logisticSolver) weigh(r rows, step *[Lanes]float32) (sum [Lanes]float64
 	}
 	for i := 0; i < len(r.scores); i += atATime {
 		w := &e.args
-		*w = weighArgs{score: &r.scores[i], move: &r.move[i], step: *step, coef: &r.coef[i], curve: &r.curve[i], pos: &r.sign[i], n: atATime}
+		*w = weighArgs{score: &r.scores[i], move: &r.move[i], step: *step, coef: &r.coef[i], curve: &r.curve[i],
+			pos: &r.sign[i], n: atATime}
 		row := uint32(i)
 		if r.number != nil {
 			row = r.number[i]

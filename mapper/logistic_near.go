@@ -135,7 +135,8 @@ func (n *nearRows) cut(e *logisticSolver) {
 		shard.Begin = append(shard.Begin, uint64(len(shard.Index)))
 		r.scores[k], r.coef[k], r.curve[k], r.sign[k] = e.scores[i], e.coef[i], e.curve[i], e.sign[i]
 	}
-	n.x = sparse.Matrix{Shards: []sparse.Shard{shard}, Rows: len(r.number), Cols: len(n.features) - 1, NNZ: int64(len(shard.Index))}
+	n.x = sparse.Matrix{Shards: []sparse.Shard{shard}, Rows: len(r.number), Cols: len(n.features) - 1,
+		NNZ: int64(len(shard.Index))}
 	for _, tile := range []*[][Lanes]float32{&n.v, &n.g, &n.u, &n.r, &n.dir, &n.h, &n.d} {
 		*tile = resized(*tile, len(n.features))
 	}

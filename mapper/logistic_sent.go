@@ -11,7 +11,8 @@ import (
 func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contribution.Contribution {
 	out := make([]contribution.Contribution, len(e.b.Mean))
 	for slot := range out {
-		c := contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0, len(v)), Curvature: make([]uint8, 0, len(v))}
+		c := contribution.Contribution{Parent: int32(slot), Feature: make([]uint32, 0, len(v)), Sum: make([]float64, 0,
+			len(v)), Curvature: make([]uint8, 0, len(v))}
 		var lanes []int
 		for l, at := range e.b.Slot {
 			if at == slot {

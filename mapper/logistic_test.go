@@ -125,7 +125,8 @@ func TestLogisticSolve(t *testing.T) {
 			if first == nil {
 				first = res
 			}
-			if res.Sums.Primal != first.Sums.Primal || res.Sums.Dual != first.Sums.Dual || len(res.State.Value) != len(first.State.Value) {
+			if res.Sums.Primal != first.Sums.Primal || res.Sums.Dual != first.Sums.Dual ||
+				len(res.State.Value) != len(first.State.Value) {
 				t.Errorf("seed %d: kernel %s: %+v, not %+v", seed, kernel, res.Sums, first.Sums)
 			}
 			for k, v := range res.State.Value {
@@ -161,7 +162,8 @@ func TestLogisticShare(t *testing.T) {
 		s, b := smoothProblem(seed, 1+int(seed*5%16), 1)
 		epochs := 0
 		for _, share := range []float64{1e-1, 1e-4} {
-			res, err := s.NewSolver().Solve(context.Background(), b, nil, Options{Epochs: 1, MaxEpochs: 30, InnerShare: share, Price: true})
+			res, err := s.NewSolver().Solve(context.Background(), b, nil, Options{Epochs: 1, MaxEpochs: 30, InnerShare: share,
+				Price: true})
 			if err != nil {
 				t.Fatal(err)
 			}

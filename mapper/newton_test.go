@@ -43,7 +43,8 @@ func TestNewton(t *testing.T) {
 			if text != first {
 				t.Errorf("C %g: %v differs from %v", c, k, Kernels()[0])
 			}
-			if low := long.Sums.Primal - long.Sums.InnerGap; r.Sums.Primal > long.Sums.Primal*(1+1e-6) || r.Sums.Primal < low*(1-1e-6) {
+			if low := long.Sums.Primal - long.Sums.InnerGap; r.Sums.Primal > long.Sums.Primal*(1+1e-6) ||
+				r.Sums.Primal < low*(1-1e-6) {
 				t.Errorf("C %g, %v: P is %g, by descent between %g and %g", c, k, r.Sums.Primal, low, long.Sums.Primal)
 			}
 			again, err := s.NewSolver().Solve(ctx, p.block, &r.State, newton)
@@ -51,7 +52,8 @@ func TestNewton(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again.Sums.Primal > r.Sums.Primal*(1+1e-4) || again.Sums.Epochs > r.Sums.Epochs {
-				t.Errorf("C %g: a warm start ends at %g after %d steps, not %g after %d", c, again.Sums.Primal, again.Sums.Epochs, r.Sums.Primal, r.Sums.Epochs)
+				t.Errorf("C %g: a warm start ends at %g after %d steps, not %g after %d", c, again.Sums.Primal, again.Sums.Epochs,
+					r.Sums.Primal, r.Sums.Epochs)
 			}
 		}
 	}

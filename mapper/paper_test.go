@@ -20,7 +20,8 @@ func converged(t *testing.T, p *problem, set setting) (*Problem, *State) {
 	solver := s.NewSolver()
 	var st *State
 	for k := range 40 {
-		r, err := solver.Solve(context.Background(), p.block, st, Options{Epochs: 60, Price: true, Band: 0.5, Seed: uint64(k)})
+		r, err := solver.Solve(context.Background(), p.block, st, Options{Epochs: 60, Price: true, Band: 0.5,
+			Seed: uint64(k)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,8 @@ func converged(t *testing.T, p *problem, set setting) (*Problem, *State) {
 }
 
 var paperSettings = []setting{
-	{Hinge, 1, 1, 0, 0}, {Hinge, 0.1, 0, 0, 0}, {SquaredHinge, 1, 1, 0, 0}, {SquaredHinge, 0.2, 0, 0, 0}, {Hinge, 0.2, 1, -8, 0}, {SquaredHinge, 0.2, 1, 3, 0},
+	{Hinge, 1, 1, 0, 0}, {Hinge, 0.1, 0, 0, 0}, {SquaredHinge, 1, 1, 0, 0}, {SquaredHinge, 0.2, 0, 0, 0},
+	{Hinge, 0.2, 1, -8, 0}, {SquaredHinge, 0.2, 1, 3, 0},
 }
 
 // [TKDD] eq. 12: the dual's optimum equals the primal's (strong duality), and within the

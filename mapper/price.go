@@ -19,7 +19,8 @@ const scoreChunk = 256
 // A float32 pass finds the (row, lane) pairs that can matter. A score further from the margin than
 // its rounding bound has loss zero for certain. Only the others are scored again in float64, so the
 // sums are exact at float32's cost.
-func (t *dualSolver) price(ctx context.Context, band float64, fall [Lanes]float64, behindSample bool, sums *Sums) error {
+func (t *dualSolver) price(ctx context.Context, band float64, fall [Lanes]float64, behindSample bool,
+	sums *Sums) error {
 	vnorm := t.vnorms()
 	q := pricing{dualSolver: t, band: band, wnorm: t.normBounds(&vnorm), fall: t.crowding(band, fall, behindSample)}
 	t.spare.clear()

@@ -91,7 +91,8 @@ func NewProblem(x *sparse.Matrix, loss Loss, c float64, bias float32) *Problem {
 			}
 			p.meanSize += float64(p.size[i])
 		}
-		p.slack[i/scoreChunk] = max(p.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)), float32(math.Inf(1))))
+		p.slack[i/scoreChunk] = max(p.slack[i/scoreChunk], math.Nextafter32(float32(rounding(len(val), n)),
+			float32(math.Inf(1))))
 		if n == 0 {
 			p.empty++
 		}
@@ -112,7 +113,8 @@ func (p *Problem) Check() error {
 	}
 	for i, n := range p.norm {
 		if n > maxSquaredNorm {
-			return fmt.Errorf("instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
+			return fmt.Errorf("instance %d has values too large to compute with (length %.3g): scale the data", i+1,
+				math.Sqrt(n))
 		}
 	}
 	return nil

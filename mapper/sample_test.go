@@ -96,7 +96,8 @@ func TestPredictBiasShift(t *testing.T) {
 	}
 	plain := solve(&blind, Options{Epochs: 1, Price: true, Band: 0.02})
 	settled := solve(&predicted.State, Options{Epochs: 3, Price: true, Band: 0.02})
-	if f, p, w := working(&predicted.State), working(&plain.State), working(&settled.State); f >= p || 2*max(f-w, w-f) > p-w {
+	if f, p, w := working(&predicted.State), working(&plain.State), working(&settled.State); f >= p ||
+		2*max(f-w, w-f) > p-w {
 		t.Errorf("working set %d pairs, without the prediction %d, settled %d", f, p, w)
 	}
 	for k, i := range predicted.State.Rows {
@@ -112,7 +113,8 @@ func TestPredictBiasShift(t *testing.T) {
 		}
 	}
 	full := solve(&predicted.State, Options{Price: true, Band: math.MaxFloat64})
-	if again := solve(&full.State, Options{Price: true}); again.Sums.Primal != full.Sums.Primal || again.Sums.Dual != full.Sums.Dual {
+	if again := solve(&full.State, Options{Price: true}); again.Sums.Primal != full.Sums.Primal ||
+		again.Sums.Dual != full.Sums.Dual {
 		t.Error("the certificate depends on what is listed")
 	}
 	if got := predicted.Sums.Primal; !near(got, full.Sums.Primal, full.Sums.Primal, 1e-12) {

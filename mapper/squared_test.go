@@ -48,7 +48,8 @@ func TestSquaredCurvatureMajorises(t *testing.T) {
 			for k, f := range c.Feature {
 				units[f] = contribution.Degree(c.Curvature[k])
 				if want := total[f]; !negative && (units[f] < want-1e-6 || units[f] > want*1.126+1e-6) {
-					t.Errorf("C = %g, slot %d, feature %d: curvature %g, the row sums give %g", set.c, int(c.Parent), f, units[f], want)
+					t.Errorf("C = %g, slot %d, feature %d: curvature %g, the row sums give %g", set.c, int(c.Parent), f, units[f],
+						want)
 				}
 			}
 			for range 200 {

@@ -240,7 +240,8 @@ func TestManyRows(t *testing.T) {
 	s := NewProblem(x, Hinge, 1, 1)
 	solver := s.NewSolver()
 	var st *State
-	for _, o := range []Options{{Epochs: 1, Seed: 1}, {Epochs: 1, Seed: 2}, {Epochs: 2, Price: true, Band: 0.1, Seed: 3}, {Epochs: 2, Seed: 4}} {
+	for _, o := range []Options{{Epochs: 1, Seed: 1}, {Epochs: 1, Seed: 2}, {Epochs: 2, Price: true, Band: 0.1, Seed: 3},
+		{Epochs: 2, Seed: 4}} {
 		before := st
 		r, err := solver.Solve(context.Background(), p.block, st, o)
 		if err != nil {

@@ -35,7 +35,8 @@ type tile struct {
 func newTile(p *Problem) tile {
 	return tile{
 		p: p, sign: make([]uint16, p.X.Rows), w: make([][Lanes]float32, p.X.Cols+1),
-		score: &scoreArgs{}, exact: &exactArgs{}, spread: &spreadArgs{}, low: &[scoreChunk]uint16{}, y: &[spreadLines]float32{},
+		score: &scoreArgs{}, exact: &exactArgs{}, spread: &spreadArgs{}, low: &[scoreChunk]uint16{},
+		y: &[spreadLines]float32{},
 	}
 }
 

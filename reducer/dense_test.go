@@ -194,7 +194,8 @@ func (s *system) run(rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
 }
 
 func (s *system) runIn(memory *Scratch, rule Rule, lo, hi int, certify bool) (*Vectors, Sums) {
-	t := Task{Forest: s.forest, Lo: uint32(lo), Hi: uint32(hi), Rule: rule, Set: s.set, Damping: s.damping, Follower: s.follower, Certify: certify, Beta: s.beta}
+	t := Task{Forest: s.forest, Lo: uint32(lo), Hi: uint32(hi), Rule: rule, Set: s.set, Damping: s.damping,
+		Follower: s.follower, Certify: certify, Beta: s.beta}
 	return memory.Run(t, part(s.in, t.Lo, t.Hi), overrides(s.forest, s.x, lo, hi), overrides(s.forest, s.prev, lo, hi))
 }
 

@@ -144,11 +144,13 @@ type numbers struct {
 
 // newFactored returns memory for a numeric factorisation.
 func newFactored(f *factor) *factored {
-	return &factored{factor: f, row: make([]int32, f.fill()), value: make([]float64, f.fill()), diag: make([]float64, len(f.order))}
+	return &factored{factor: f, row: make([]int32, f.fill()), value: make([]float64, f.fill()),
+		diag: make([]float64, len(f.order))}
 }
 
 func newNumbers(unknowns int) *numbers {
-	return &numbers{y: make([]float64, unknowns), used: make([]int64, unknowns), pattern: make([]int32, unknowns), flagged: make([]int32, unknowns)}
+	return &numbers{y: make([]float64, unknowns), used: make([]int64, unknowns), pattern: make([]int32, unknowns),
+		flagged: make([]int32, unknowns)}
 }
 
 // entries calls visit for the off-diagonal entries of unknown i's row, and returns its diagonal

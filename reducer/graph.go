@@ -137,7 +137,8 @@ func (r *run) graph() {
 	n, f := len(r.Forest.Parent), len(g.LeafGroups)
 	q := &graphRun{
 		run: r, g: g, x: make([]float32, n), prev: make([]float32, n), y: make([]float32, n), next: make([]float32, n),
-		v: make([]float64, f), curvature: make([]float64, f), gradient: make([]float64, f), right: make([]float64, n), w: make([]float64, n),
+		v: make([]float64, f), curvature: make([]float64, f), gradient: make([]float64, f), right: make([]float64, n),
+		w:   make([]float64, n),
 		tmp: make([]float64, n), dir: make([]float64, n), back: make([]float64, n), sys: newEquations(g, n),
 	}
 	for c := range int32(r.Hi - r.Lo) {

@@ -24,7 +24,8 @@ type netSystem struct {
 func randomNet(seed uint64, anchor float64) *netSystem {
 	r := rand.New(rand.NewPCG(seed, 8))
 	nodes, width := 2+r.IntN(9), 5
-	s := &netSystem{forest: &Forest{Graph: &Graph{Anchor: anchor, Weight: 0.5 + r.Float64()}}, beta: float32(seed%2) / 2, width: width}
+	s := &netSystem{forest: &Forest{Graph: &Graph{Anchor: anchor, Weight: 0.5 + r.Float64()}}, beta: float32(seed%2) / 2,
+		width: width}
 	g := s.forest.Graph
 	for p := range nodes {
 		s.forest.Parent, s.forest.Set = append(s.forest.Parent, -1), append(s.forest.Set, int32(p%2))
@@ -345,13 +346,15 @@ func TestSmoothCertificate(t *testing.T) {
 		s := randomNet(seed, 0.2)
 		parents := int32(len(s.forest.Graph.LeafGroups))
 		s.checkSmooth(t, seed, parents, func(in []contribution.Contribution) Sums {
-			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true, Smooth: true}
+			task := Task{Forest: s.forest, Hi: uint32(s.width), Rule: Support, Certify: true, Beta: s.beta, Degrees: true,
+				Smooth: true}
 			_, sums := task.Run(in, overrides(s.forest, s.x, 0, s.width), overrides(s.forest, s.prev, 0, s.width))
 			return sums
 		})
 		d := randomSystem(seed, 7, 6)
 		v, sums := d.run(Support, 0, d.width, true)
-		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true, Smooth: true}
+		task := Task{Forest: d.forest, Hi: uint32(d.width), Rule: Support, Certify: true, Beta: d.beta, Degrees: true,
+			Smooth: true}
 		var in []contribution.Contribution
 		for _, c := range part(d.in, 0, task.Hi) {
 			g := c

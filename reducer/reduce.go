@@ -251,5 +251,6 @@ func (r *run) column(f int32) {
 // for the feature Forest.Apart, at which no internal node may move: its terminals are drawn to
 // zero, and their blocks account for all of its edges.
 func (r *run) empty(f int32) bool {
-	return r.Lo+uint32(f)+1 == r.Forest.Apart || len(r.x.of(f))+len(r.prev.of(f))+len(r.in.of(f)) == 0 && (r.grad == nil || len(r.grad.of(f)) == 0)
+	return r.Lo+uint32(f)+1 == r.Forest.Apart || len(r.x.of(f))+len(r.prev.of(f))+len(r.in.of(f)) == 0 &&
+		(r.grad == nil || len(r.grad.of(f)) == 0)
 }

@@ -15,7 +15,8 @@ var moving = []Rule{Support, Family, Full, Mean, Jacobi, Emit}
 
 // drawSystem draws a system of any size that is quick.
 func drawSystem(t *rapid.T) *system {
-	s := randomSystem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 14).Draw(t, "nodes"), rapid.IntRange(1, 24).Draw(t, "width"))
+	s := randomSystem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 14).Draw(t, "nodes"), rapid.IntRange(1, 24).Draw(t,
+		"width"))
 	if rapid.IntRange(0, 3).Draw(t, "beta") == 0 {
 		s.beta = 0
 	}
@@ -227,7 +228,8 @@ func TestRanges(t *testing.T) {
 				}
 				joined.Begin[p+1] = int64(len(joined.Feature))
 			}
-			if !reflect.DeepEqual(joined.Begin, whole.Begin) || !equal(joined.Feature, whole.Feature) || !equal(joined.Value, whole.Value) {
+			if !reflect.DeepEqual(joined.Begin, whole.Begin) || !equal(joined.Feature, whole.Feature) ||
+				!equal(joined.Value, whole.Value) {
 				t.Fatalf("rule %d: the ranges' union is not the whole", rule)
 			}
 			if a.Entries+b.Entries != sums.Entries {
@@ -334,7 +336,8 @@ func TestRecycle(t *testing.T) {
 				want, sums := s.run(rule, 0, s.width, true)
 				got, again := s.runIn(&used, rule, 0, s.width, true)
 				s.runIn(&used, Full, 0, s.width/2, true) // takes no memory of got
-				if !reflect.DeepEqual(got.Begin, want.Begin) || !equal(got.Feature, want.Feature) || !equal(got.Value, want.Value) || again != sums {
+				if !reflect.DeepEqual(got.Begin, want.Begin) || !equal(got.Feature, want.Feature) ||
+					!equal(got.Value, want.Value) || again != sums {
 					t.Fatalf("rule %d: %v and %+v, in new memory %v and %+v", rule, got, again, want, sums)
 				}
 				used.Recycle(got)

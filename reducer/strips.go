@@ -47,7 +47,10 @@ func (s *Scratch) RunDense(t Task, in []contribution.Dense, x, prev *Grid) (*Gri
 		return next.Grid(t.Forest.Parent, t.Lo, t.Hi), sums
 	}
 	parents := int32(len(t.Forest.Parent))
-	n, _ := slices.BinarySearchFunc(in, parents, func(c contribution.Dense, parent int32) int { return cmp.Compare(c.Parent, parent) })
+	n, _ := slices.BinarySearchFunc(in, parents, func(c contribution.Dense,
+		parent int32) int {
+		return cmp.Compare(c.Parent, parent)
+	})
 	r := &run{Scratch: s, Task: t, degrees: t.degreesOf(), full: t.Rule == Full}
 	return r.strips(in[:n], in[n:], x, prev), r.sums
 }
@@ -74,7 +77,8 @@ func listed(in []contribution.Dense, lo uint32) []contribution.Contribution {
 				curvature = d.Curvature[f]
 			}
 			if sum != 0 || curvature != 0 {
-				c.Feature, c.Sum, c.Curvature = append(c.Feature, lo+uint32(f)), append(c.Sum, float64(sum)), append(c.Curvature, curvature)
+				c.Feature, c.Sum, c.Curvature = append(c.Feature, lo+uint32(f)), append(c.Sum, float64(sum)),
+					append(c.Curvature, curvature)
 			}
 		}
 		out[k] = c

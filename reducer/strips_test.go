@@ -14,7 +14,8 @@ import (
 // get. Edges that are listed, all of weight 1, keep a range out of strips.
 func TestStripsEqualColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		seed, nodes, width := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 14).Draw(t, "nodes"), rapid.IntRange(1, 40).Draw(t, "width")
+		seed, nodes, width := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 14).Draw(t, "nodes"),
+			rapid.IntRange(1, 40).Draw(t, "width")
 		r := rand.New(rand.NewPCG(seed, 3))
 		forest := randomForest(r, nodes)
 		forest.Apart = uint32(r.IntN(width + 2))
@@ -25,8 +26,10 @@ func TestStripsEqualColumns(t *testing.T) {
 				edged.Below[q]++
 			}
 		}
-		task := Task{Lo: 3, Hi: 3 + uint32(width), Certify: seed%2 == 0, Smooth: seed%3 > 0, Beta: float32(r.IntN(2)) * r.Float32(), Degrees: seed%5 > 0}
-		x, prev := nearlyFull(r, forest, task.Lo, task.Hi).Grid(forest.Parent, task.Lo, task.Hi), nearlyFull(r, forest, task.Lo, task.Hi).Grid(forest.Parent, task.Lo, task.Hi)
+		task := Task{Lo: 3, Hi: 3 + uint32(width), Certify: seed%2 == 0, Smooth: seed%3 > 0,
+			Beta: float32(r.IntN(2)) * r.Float32(), Degrees: seed%5 > 0}
+		x, prev := nearlyFull(r, forest, task.Lo, task.Hi).Grid(forest.Parent, task.Lo, task.Hi),
+			nearlyFull(r, forest, task.Lo, task.Hi).Grid(forest.Parent, task.Lo, task.Hi)
 		if at := int(forest.Apart) - 1 - int(task.Lo); at >= 0 && at < width {
 			for p := range nodes {
 				x.Row(p)[at], prev.Row(p)[at] = 0, 0

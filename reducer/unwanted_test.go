@@ -8,11 +8,13 @@ import (
 
 // A task that is no longer wanted ends before its next feature, on a tree and on a graph.
 func TestUnwanted(t *testing.T) {
-	graph := &Graph{Edges: [][2]int32{{0, 1}}, Weight: 1, Anchor: 1, Linked: []bool{true, true}, LeafGroups: []LeafGroup{{Nodes: []int32{1}, Terminals: 1, Pull: 2}}}
+	graph := &Graph{Edges: [][2]int32{{0, 1}}, Weight: 1, Anchor: 1, Linked: []bool{true, true},
+		LeafGroups: []LeafGroup{{Nodes: []int32{1}, Terminals: 1, Pull: 2}}}
 	graph.Prepare(2, nil)
 	for name, f := range map[string]*Forest{
-		"tree":  {Parent: []int32{-1, 0}, Terminals: []int32{0, 1}, Children: []int32{1, 0}, Set: []int32{0, 0}, Inner: 1},
-		"graph": {Parent: []int32{-1, -1}, Terminals: []int32{0, 0}, Children: []int32{0, 0}, Set: []int32{0, 0}, Graph: graph},
+		"tree": {Parent: []int32{-1, 0}, Terminals: []int32{0, 1}, Children: []int32{1, 0}, Set: []int32{0, 0}, Inner: 1},
+		"graph": {Parent: []int32{-1, -1}, Terminals: []int32{0, 0}, Children: []int32{0, 0}, Set: []int32{0, 0},
+			Graph: graph},
 	} {
 		asked := 0
 		task := Task{Forest: f, Hi: 50, Rule: Support, Unwanted: func() bool { asked++; return asked == 3 }}

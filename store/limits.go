@@ -59,7 +59,8 @@ func CheckCommit(job string, attempts []uint32) error {
 // CheckValue returns ErrTooLarge for a value of more than ValueBytes.
 func (l Limits) CheckValue(op string, k Key, size uint64) error {
 	if size > l.ValueBytes {
-		return &KeyError{Op: op, Key: k, Err: fmt.Errorf("%w: %d bytes, at most %d: split it over several names", ErrTooLarge, size, l.ValueBytes)}
+		return &KeyError{Op: op, Key: k, Err: fmt.Errorf("%w: %d bytes, at most %d: split it over several names", ErrTooLarge,
+			size, l.ValueBytes)}
 	}
 	return nil
 }
@@ -67,10 +68,12 @@ func (l Limits) CheckValue(op string, k Key, size uint64) error {
 // CheckBatch returns ErrTooLarge for a batch of too many values or bytes.
 func (l Limits) CheckBatch(op string, n int, size uint64) error {
 	if n > l.BatchValues {
-		return fmt.Errorf("%s: %w: %d values in one batch, at most %d: use smaller batches", op, ErrTooLarge, n, l.BatchValues)
+		return fmt.Errorf("%s: %w: %d values in one batch, at most %d: use smaller batches", op, ErrTooLarge, n,
+			l.BatchValues)
 	}
 	if size > l.BatchBytes {
-		return fmt.Errorf("%s: %w: %d bytes in one batch, at most %d: use smaller batches", op, ErrTooLarge, size, l.BatchBytes)
+		return fmt.Errorf("%s: %w: %d bytes in one batch, at most %d: use smaller batches", op, ErrTooLarge, size,
+			l.BatchBytes)
 	}
 	return nil
 }

@@ -37,10 +37,12 @@ func ShardID(fs vfs.FS, dir, want string) (string, error) {
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(string(b), idHead), " ")
 	if string(b) != idText(id) || ValidateJob(id) != nil {
-		return "", fmt.Errorf("%s: %w: the shard's id is damaged, or of a later version than 1: take a new folder", path, ErrCorrupt)
+		return "", fmt.Errorf("%s: %w: the shard's id is damaged, or of a later version than 1: take a new folder", path,
+			ErrCorrupt)
 	}
 	if want != "" && want != id {
-		return "", fmt.Errorf("%s: %w: the folder is that of shard %s, not of %s: take another folder", path, ErrInvalid, id, want)
+		return "", fmt.Errorf("%s: %w: the folder is that of shard %s, not of %s: take another folder", path, ErrInvalid, id,
+			want)
 	}
 	return id, nil
 }

@@ -83,14 +83,15 @@ func TestShardIDOnAnyDisk(t *testing.T) {
 		}
 		return id
 	}
-	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/shard", 0o777) }, give, func(fs vfs.FS, id string) error {
-		again, err := store.ShardID(fs, "/shard", "")
-		if err == nil && id != "" && again != id {
-			err = fmt.Errorf("the shard was %s and is %s", id, again)
-		}
-		if list, e := fs.ReadDir("/shard"); err == nil && (e != nil || id == "" && len(list) != 1) {
-			err = fmt.Errorf("%v is left, %v", list, e)
-		}
-		return err
-	})
+	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/shard", 0o777) }, give,
+		func(fs vfs.FS, id string) error {
+			again, err := store.ShardID(fs, "/shard", "")
+			if err == nil && id != "" && again != id {
+				err = fmt.Errorf("the shard was %s and is %s", id, again)
+			}
+			if list, e := fs.ReadDir("/shard"); err == nil && (e != nil || id == "" && len(list) != 1) {
+				err = fmt.Errorf("%v is left, %v", list, e)
+			}
+			return err
+		})
 }

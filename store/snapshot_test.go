@@ -20,7 +20,8 @@ func goldenValues() []store.Value {
 	var out []store.Value
 	for i := range 6 {
 		data := bytes.Repeat([]byte{byte('a' + i)}, i*i*7)
-		k := store.Key{Job: "golden", Step: uint32(i / 2), Task: uint32(i), Attempt: 1 + uint32(i)%2, Name: fmt.Sprintf("x/%d", i)}
+		k := store.Key{Job: "golden", Step: uint32(i / 2), Task: uint32(i), Attempt: 1 + uint32(i)%2,
+			Name: fmt.Sprintf("x/%d", i)}
 		out = append(out, store.Value{Key: k, Data: data})
 	}
 	return out
@@ -170,11 +171,13 @@ func TestReadSnapshotEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || n != 1 {
 		t.Errorf("cancelled: %v after %d values", err, n)
 	}
-	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{ValueBytes: 20}, func(store.Checksummed) error { return nil })
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{ValueBytes: 20},
+		func(store.Checksummed) error { return nil })
 	if !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("value over the limit: %v", err)
 	}
-	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{}, func(store.Checksummed) error { return errNoSpace })
+	err = store.ReadSnapshot(t.Context(), bytes.NewReader(whole), store.Limits{},
+		func(store.Checksummed) error { return errNoSpace })
 	if !errors.Is(err, errNoSpace) {
 		t.Errorf("yield's error: %v", err)
 	}

@@ -40,7 +40,8 @@ var storeys = []storey{
 	{"store", []string{"store/..."}},
 	{"models", []string{"internal/model/..."}},
 	{"data", []string{"internal/data/..."}},
-	{"foundations", []string{"proto/...", "coordinator/journal", "internal/fs/...", "internal/linalg/...", "internal/ui/...", "internal/retry"}},
+	{"foundations", []string{"proto/...", "coordinator/journal", "internal/fs/...", "internal/linalg/...",
+		"internal/ui/...", "internal/retry"}},
 	{"disk", []string{"internal/fs/vfs/..."}},
 }
 
@@ -52,12 +53,17 @@ var walls = []struct {
 	{[]string{"cmd/..."}, []string{"coordinator", "coordinator/machine", "worker", "store/...", "internal/app/engine"},
 		"verbs parse, call and print: internal/app and internal/cluster do the work"},
 	{append([]string{"coordinator"}, machines...),
-		[]string{"mapper", "reducer", "worker/...", "store/...", "internal/methods/*/program", "internal/methods/*/solver", "internal/data/dataset", "internal/model", "internal/model/scoring", "internal/model/pruning", "internal/model/shard", "internal/fs/..."},
+		[]string{"mapper", "reducer", "worker/...", "store/...", "internal/methods/*/program", "internal/methods/*/solver",
+			"internal/data/dataset", "internal/model", "internal/model/scoring", "internal/model/pruning",
+			"internal/model/shard", "internal/fs/..."},
 		"the coordinator's half of a method decides by sums: vectors and files are the worker's"},
 	{maths,
-		[]string{"proto/...", "coordinator/...", "worker/...", "store/...", "internal/data/...", "internal/model/...", "internal/fs/...", "internal/ui/...", "internal/retry", "internal/jobspec", "internal/methods/*/plan", "internal/methods/*/program"},
+		[]string{"proto/...", "coordinator/...", "worker/...", "store/...", "internal/data/...", "internal/model/...",
+			"internal/fs/...", "internal/ui/...", "internal/retry", "internal/jobspec", "internal/methods/*/plan",
+			"internal/methods/*/program"},
 		"maths works on slices, the method's program reads and writes"},
-	{[]string{"coordinator/...", "worker/...", "store/...", "internal/cluster/...", "internal/app/...", "internal/hadoop/..."}, []string{"internal/methods/*/..."},
+	{[]string{"coordinator/...", "worker/...", "store/...", "internal/cluster/...", "internal/app/...",
+		"internal/hadoop/..."}, []string{"internal/methods/*/..."},
 		"methods register themselves: look them up"},
 }
 
@@ -98,8 +104,12 @@ func storeyOf(dir string) (n int, ok bool) {
 // thirdParty says who may import a module: each stays behind one of our packages. cmd
 // and test are bound by it too.
 var thirdParty = map[string][]string{
-	"google.golang.org/grpc":           {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster", "internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/cluster/jobs", "internal/hadoop/mapreduce/driver", "internal/app/engine", "internal/cluster/secure", "internal/cluster/metrics", "internal/app/serve"},
-	"google.golang.org/protobuf":       {"proto/taxon/v1", "internal/cluster/jobs", "internal/app/serve", "store/storerpc", "coordinator/machine", "internal/hadoop/mapreduce", "internal/app/train", "internal/app/tune"},
+	"google.golang.org/grpc": {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster",
+		"internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/cluster/jobs",
+		"internal/hadoop/mapreduce/driver", "internal/app/engine", "internal/cluster/secure", "internal/cluster/metrics",
+		"internal/app/serve"},
+	"google.golang.org/protobuf": {"proto/taxon/v1", "internal/cluster/jobs", "internal/app/serve", "store/storerpc",
+		"coordinator/machine", "internal/hadoop/mapreduce", "internal/app/train", "internal/app/tune"},
 	"google.golang.org/genproto":       {"internal/app/serve", "store/storerpc"},
 	"github.com/dgraph-io/badger/v4":   {"store/badger"},
 	"github.com/cespare/xxhash/v2":     {"store/storerpc"},
@@ -120,25 +130,32 @@ var thirdParty = map[string][]string{
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
 	"gonum.org/v1/plot":                {"test/bench/versus", "test/papers"},
 	"golang.org/x/text":                {"internal/data/lint", "internal/data/dataset"},
-	"golang.org/x/sync":                {"internal/cluster", "internal/cluster/node", "internal/data/dataset", "internal/app/engine", "internal/data/generate", "internal/model/...", "internal/hadoop/mapreduce", "internal/app/tune", "store/backup", "store/storerpc", "worker"},
-	"golang.org/x/time":                {"internal/app/serve"},
-	"golang.org/x/sys":                 {"internal/cluster", "internal/cluster/localcluster", "internal/fs", "internal/fs/vfs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper", "internal/methods/hblr/solver", "reducer", "worker/program"},
+	"golang.org/x/sync": {"internal/cluster", "internal/cluster/node", "internal/data/dataset",
+		"internal/app/engine", "internal/data/generate", "internal/model/...", "internal/hadoop/mapreduce",
+		"internal/app/tune", "store/backup", "store/storerpc", "worker"},
+	"golang.org/x/time": {"internal/app/serve"},
+	"golang.org/x/sys": {"internal/cluster", "internal/cluster/localcluster", "internal/fs",
+		"internal/fs/vfs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper",
+		"internal/methods/hblr/solver", "reducer", "worker/program"},
 }
 
 // maths are the packages that compute, and machines those that decide: both give the same for the
 // same input.
 var (
 	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
-	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan", "internal/methods/blockwise"}
+	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan",
+		"internal/methods/blockwise"}
 )
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no
 // file, no log.
-var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2", "slices", "sort", "unsafe"}
+var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2",
+	"slices", "sort", "unsafe"}
 
 // machineStd is all that the state machine and the methods may touch of what is not ours.
 // They have no random numbers either: a seed is a field of a job.
-var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math", "math/bits", "reflect", "slices", "sort", "strconv", "strings",
+var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math",
+	"math/bits", "reflect", "slices", "sort", "strconv", "strings",
 	"google.golang.org/protobuf/proto"}
 
 // loggers may log: the processes, and what sets their logs up.
@@ -256,7 +273,8 @@ func TestImportsRunDownwards(t *testing.T) {
 				continue
 			}
 			if to, ok := storeyOf(ours); ok && to < from {
-				t.Errorf("%s: %s (%s) imports %s (%s): imports run downwards", f.name, f.dir, storeys[from].name, ours, storeys[to].name)
+				t.Errorf("%s: %s (%s) imports %s (%s): imports run downwards", f.name, f.dir, storeys[from].name, ours,
+					storeys[to].name)
 			}
 			for _, w := range walls {
 				if among(w.from, f.dir) && among(w.not, ours) {
@@ -301,7 +319,8 @@ func TestThirdPartyStaysBehindItsPackage(t *testing.T) {
 				}
 			}
 			if module == "" {
-				t.Errorf("%s: %s is a new dependency: add it to the table of third-party imports, with the one package it stays behind", f.name, p)
+				t.Errorf("%s: %s is a new dependency: add it to the table of third-party imports, with the one "+
+					"package it stays behind", f.name, p)
 			} else if !among(thirdParty[module], f.dir) {
 				t.Errorf("%s: only %v may import %s", f.name, thirdParty[module], module)
 			}
@@ -317,7 +336,8 @@ func TestMathsIsPure(t *testing.T) {
 		}
 		seen++
 		for _, p := range f.paths() {
-			if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") && first != "taxon" && !slices.Contains(pureStd, p) {
+			if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") && first != "taxon" && !slices.Contains(pureStd,
+				p) {
 				t.Errorf("%s: imports %s: solvers are maths on slices, let the method's program do it", f.name, p)
 			}
 		}
@@ -336,7 +356,8 @@ func TestStateMachineIsPure(t *testing.T) {
 		pure[f.dir] = true
 		for _, p := range f.paths() {
 			if !strings.HasPrefix(p, "taxon/") && !slices.Contains(machineStd, p) {
-				t.Errorf("%s: imports %s: time comes in as now, effects go out as actions (coordinator/effects.go executes them)", f.name, p)
+				t.Errorf("%s: imports %s: time comes in as now, effects go out as actions (coordinator/effects.go executes them)",
+					f.name, p)
 			}
 		}
 	}
@@ -375,7 +396,8 @@ func TestNoGlobalRandomnessNoLog(t *testing.T) {
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			name := selected(n, "rand")
-			if name != "" && !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name) {
+			if name != "" && !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8",
+				"Zipf"}, name) {
 				t.Errorf("%s: rand.%s draws from the global source: use a seeded one", f.at(n), name)
 			}
 			return true

@@ -13,7 +13,8 @@ import (
 )
 
 // folders is the frame: every other folder at the top has its place below one of them.
-var folders = []string{"proto", "coordinator", "worker", "mapper", "reducer", "store", "deploy", "cmd", "test", "internal", "docs", ".ci"}
+var folders = []string{"proto", "coordinator", "worker", "mapper", "reducer", "store", "deploy", "cmd", "test",
+	"internal", "docs", ".ci"}
 
 // maxLines bounds a Go file: beyond it, it holds more than one thing.
 const maxLines = 600

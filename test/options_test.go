@@ -47,7 +47,8 @@ func TestOptionsAreNotFlags(t *testing.T) {
 				return true
 			}
 			if starters[f.name] == "" {
-				t.Errorf("%s: %s: only the command line has flags: name an option as ‹cutoff› or ‹cutoff=0.5› (internal/ui/option)", f.at(l), l.Value)
+				t.Errorf("%s: %s: only the command line has flags: name an option as ‹cutoff› or ‹cutoff=0.5› (internal/ui/option)",
+					f.at(l), l.Value)
 			}
 			used[f.name] = true
 			return true

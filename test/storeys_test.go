@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-var rewriteStoreys = flag.Bool("rewrite-storeys", false, "write the picture of the storeys in docs/architecture.md anew")
+var rewriteStoreys = flag.Bool("rewrite-storeys", false, "write the picture of the storeys in "+
+	"docs/architecture.md anew")
 
 // picture draws the storeys, a box each, with the packages that lie in them.
 func picture() string {
@@ -40,7 +41,8 @@ func picture() string {
 
 // TestPictureOfStoreys: the page shows the storeys that the rule above holds.
 func TestPictureOfStoreys(t *testing.T) {
-	const page, open, end = "docs/architecture.md", "<!-- storeys: go test ./test -run PictureOfStoreys -rewrite-storeys -->\n\n", "\n<!-- end of storeys -->"
+	const page, open, end = "docs/architecture.md", "<!-- storeys: go test ./test -run PictureOfStoreys " +
+		"-rewrite-storeys -->\n\n", "\n<!-- end of storeys -->"
 	text := string(read(t, page))
 	before, rest, ok := strings.Cut(text, open)
 	shown, after, closed := strings.Cut(rest, end)
@@ -51,9 +53,11 @@ func TestPictureOfStoreys(t *testing.T) {
 		return
 	}
 	if !*rewriteStoreys {
-		t.Fatalf("%s shows other storeys than test/storeys_test.go has: go test ./test -run PictureOfStoreys -rewrite-storeys", page)
+		t.Fatalf("%s shows other storeys than test/storeys_test.go has: go test ./test -run "+
+			"PictureOfStoreys -rewrite-storeys", page)
 	}
-	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(before+open+picture()+end+after), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(before+open+picture()+end+after),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -232,7 +232,8 @@ type cachedJob struct {
 func (c *jobCache) init() { c.jobs = nil }
 
 // get returns a job, and fetches it if it is not in the cache.
-func (c *jobCache) get(ctx context.Context, id string, fetch func(context.Context) (*taxonv1.JobResult, error)) (*taxonv1.JobResult, error) {
+func (c *jobCache) get(ctx context.Context, id string, fetch func(context.Context) (*taxonv1.JobResult,
+	error)) (*taxonv1.JobResult, error) {
 	j := c.entry(id)
 	select {
 	case j.token <- struct{}{}:
@@ -309,7 +310,8 @@ func (a *Agent) register(ctx context.Context) (*identity, error) {
 	}
 	call, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory, Cores: uint32(runtime.NumCPU()), Previous: a.Previous, Version: a.Version})
+	r, err := a.Tasks.Register(call, &taxonv1.RegisterRequest{Name: a.Name, Slots: uint32(a.Slots), MemoryBytes: a.Memory,
+		Cores: uint32(runtime.NumCPU()), Previous: a.Previous, Version: a.Version})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}

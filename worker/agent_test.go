@@ -41,7 +41,8 @@ type fakeTasks struct {
 }
 
 func newFakeTasks() *fakeTasks {
-	return &fakeTasks{leases: make(chan *taxonv1.Lease, 100), refuse: map[string]int{}, code: codes.Unavailable, leaseFor: 30 * time.Millisecond}
+	return &fakeTasks{leases: make(chan *taxonv1.Lease, 100), refuse: map[string]int{}, code: codes.Unavailable,
+		leaseFor: 30 * time.Millisecond}
 }
 
 // fault is the error that a call meets. The caller holds mu.
@@ -56,14 +57,16 @@ func (f *fakeTasks) fault(call, worker string) error {
 	return nil
 }
 
-func (f *fakeTasks) Register(context.Context, *taxonv1.RegisterRequest, ...grpc.CallOption) (*taxonv1.RegisterResult, error) {
+func (f *fakeTasks) Register(context.Context, *taxonv1.RegisterRequest,
+	...grpc.CallOption) (*taxonv1.RegisterResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.fault("register", ""); err != nil {
 		return nil, err
 	}
 	f.workers++
-	return &taxonv1.RegisterResult{Worker: fmt.Sprintf("w%d", f.workers), LeaseMs: uint32(f.leaseFor / time.Millisecond)}, nil
+	return &taxonv1.RegisterResult{Worker: fmt.Sprintf("w%d", f.workers), LeaseMs: uint32(f.leaseFor / time.Millisecond)},
+		nil
 }
 
 func (f *fakeTasks) Job(_ context.Context, r *taxonv1.JobRequest, _ ...grpc.CallOption) (*taxonv1.JobResult, error) {
@@ -76,7 +79,8 @@ func (f *fakeTasks) Job(_ context.Context, r *taxonv1.JobRequest, _ ...grpc.Call
 	return &taxonv1.JobResult{Plan: &taxonv1.Plan{Items: make([]*taxonv1.Items, len(r.Job))}}, nil
 }
 
-func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
+func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest,
+	_ ...grpc.CallOption) (*taxonv1.LeaseResult, error) {
 	f.mu.Lock()
 	err := f.fault("lease", r.Worker)
 	drain := f.drain
@@ -102,7 +106,8 @@ func (f *fakeTasks) Lease(ctx context.Context, r *taxonv1.LeaseRequest, _ ...grp
 	}
 }
 
-func (f *fakeTasks) Renew(_ context.Context, r *taxonv1.RenewRequest, _ ...grpc.CallOption) (*taxonv1.RenewResult, error) {
+func (f *fakeTasks) Renew(_ context.Context, r *taxonv1.RenewRequest,
+	_ ...grpc.CallOption) (*taxonv1.RenewResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.fault("renew", r.Worker); err != nil {
@@ -118,7 +123,8 @@ func (f *fakeTasks) Renew(_ context.Context, r *taxonv1.RenewRequest, _ ...grpc.
 	return out, nil
 }
 
-func (f *fakeTasks) Report(_ context.Context, r *taxonv1.ReportRequest, _ ...grpc.CallOption) (*taxonv1.ReportResult, error) {
+func (f *fakeTasks) Report(_ context.Context, r *taxonv1.ReportRequest,
+	_ ...grpc.CallOption) (*taxonv1.ReportResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.fault("report", r.Worker); err != nil {
@@ -132,7 +138,8 @@ func (f *fakeTasks) Report(_ context.Context, r *taxonv1.ReportRequest, _ ...grp
 	return out, nil
 }
 
-func (f *fakeTasks) Leave(_ context.Context, r *taxonv1.LeaveRequest, _ ...grpc.CallOption) (*taxonv1.LeaveResult, error) {
+func (f *fakeTasks) Leave(_ context.Context, r *taxonv1.LeaveRequest,
+	_ ...grpc.CallOption) (*taxonv1.LeaveResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left = append(f.left, r.Worker)
@@ -152,7 +159,8 @@ var double = runFunc(func(_ context.Context, _ *taxonv1.JobResult, l *taxonv1.Le
 })
 
 // untilCancelled works until it is told to stop.
-var untilCancelled = runFunc(func(ctx context.Context, _ *taxonv1.JobResult, _ *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+var untilCancelled = runFunc(func(ctx context.Context, _ *taxonv1.JobResult, _ *taxonv1.Lease) (*taxonv1.Sums, Stats,
+	error) {
 	<-ctx.Done()
 	return nil, Stats{}, ctx.Err()
 })
@@ -216,7 +224,8 @@ func TestAgentRunsAndReports(t *testing.T) {
 	seen := map[uint32]bool{}
 	for _, r := range f.reports {
 		seen[r.Lease.Task] = true
-		if r.Error != "" || r.Sums.Values[0] != 2*float64(r.Lease.Task) || r.CpuSeconds != 1 || r.BytesRead != 2 || r.BytesWritten != 3 ||
+		if r.Error != "" || r.Sums.Values[0] != 2*float64(r.Lease.Task) || r.CpuSeconds != 1 || r.BytesRead != 2 ||
+			r.BytesWritten != 3 ||
 			r.Worker != "w1" || r.Lease.Epoch != uint64(r.Lease.Task)+100 {
 			t.Errorf("report %v", r)
 		}
@@ -237,7 +246,8 @@ func TestAgentReportsErrors(t *testing.T) {
 	} {
 		f := newFakeTasks()
 		f.leases <- testLease(0)
-		stop := start(t, f, 1, 0, runFunc(func(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+		stop := start(t, f, 1, 0, runFunc(func(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, Stats,
+			error) {
 			return nil, Stats{}, test.err
 		}))
 		f.eventually(t, "a report", func() bool { return len(f.reports) == 1 })
@@ -260,11 +270,15 @@ func TestAgentSurvivesOutages(t *testing.T) {
 	for _, call := range []string{"register", "job", "lease", "renew", "report"} {
 		f := newFakeTasks()
 		f.refuse[call] = 3
-		for n := range uint32(4) { // a task whose job can't be fetched is reported with an error
+		for n := range uint32(4) {
+			// a task whose job can't be fetched is reported with an error
 			f.leases <- testLease(n)
 		}
 		stop := start(t, f, 1, 0, double)
-		f.eventually(t, "all reports through outage of "+call, func() bool { return len(f.reports) == 4 && f.refuse[call] == 0 })
+		f.eventually(t, "all reports through outage of "+call, func() bool {
+			return len(f.reports) == 4 &&
+				f.refuse[call] == 0
+		})
 		stop()
 		if last := f.reports[3]; last.Error != "" {
 			t.Errorf("%s: last report %v", call, last)
@@ -278,7 +292,8 @@ func TestAgentRegistersAgain(t *testing.T) {
 	f := newFakeTasks()
 	f.leases <- testLease(0)
 	began := make(chan struct{}, 10)
-	stop := start(t, f, 2, 0, runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+	stop := start(t, f, 2, 0, runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums,
+		Stats, error) {
 		began <- struct{}{}
 		if l.Task == 0 {
 			return untilCancelled(ctx, job, l)
@@ -323,7 +338,8 @@ func TestAgentStopsLostWork(t *testing.T) {
 	f := newFakeTasks()
 	f.leases <- testLease(0)
 	cause := make(chan error, 1)
-	stop := start(t, f, 1, 0, runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+	stop := start(t, f, 1, 0, runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums,
+		Stats, error) {
 		if l.Task == 1 {
 			return double(ctx, job, l)
 		}
@@ -352,7 +368,8 @@ func TestAgentDrains(t *testing.T) {
 		f := newFakeTasks()
 		f.leases <- testLease(3)
 		began, finish := make(chan struct{}), make(chan struct{})
-		stop := start(t, f, 2, grace, runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+		stop := start(t, f, 2, grace, runFunc(func(ctx context.Context, job *taxonv1.JobResult,
+			l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
 			close(began)
 			select {
 			case <-ctx.Done():
@@ -382,7 +399,8 @@ func TestAgentIsDrained(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&Agent{Name: "test", Slots: 2, Tasks: f, Executor: runFunc(func(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+		ended <- (&Agent{Name: "test", Slots: 2, Tasks: f, Executor: runFunc(func(ctx context.Context, job *taxonv1.JobResult,
+			l *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
 			close(began)
 			<-finish
 			return double(ctx, job, l)
@@ -397,7 +415,8 @@ func TestAgentIsDrained(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrDrained) {
 		t.Errorf("a drained agent ended with %v", err)
 	}
-	if len(f.reports) != 1 || f.reports[0].Returned || f.reports[0].Error != "" || f.reports[0].Next || !slices.Equal(f.left, []string{"w1"}) {
+	if len(f.reports) != 1 || f.reports[0].Returned || f.reports[0].Error != "" || f.reports[0].Next ||
+		!slices.Equal(f.left, []string{"w1"}) {
 		t.Errorf("reports %v, left %v", f.reports, f.left)
 	}
 }
@@ -413,15 +432,18 @@ func TestAgentReportsLostValues(t *testing.T) {
 		lost        string
 		unavailable bool
 	}{
-		{&store.LostError{Keys: []store.Key{key(3, 1, "v/0"), key(3, 1, "v/1"), key(3, 2, "v/0")}, Err: store.ErrMissing}, "[step:3 task:1 attempt:2 step:3 task:2 attempt:2]", false},
-		{fmt.Errorf("get: %w", &store.KeyError{Op: "get", Key: key(4, 5, "x"), Err: store.ErrCorrupt}), "[step:4 task:5 attempt:2]", false},
+		{&store.LostError{Keys: []store.Key{key(3, 1, "v/0"), key(3, 1, "v/1"), key(3, 2, "v/0")}, Err: store.ErrMissing},
+			"[step:3 task:1 attempt:2 step:3 task:2 attempt:2]", false},
+		{fmt.Errorf("get: %w", &store.KeyError{Op: "get", Key: key(4, 5, "x"), Err: store.ErrCorrupt}),
+			"[step:4 task:5 attempt:2]", false},
 		{away, "[]", true},
 		{fmt.Errorf("put: %w", store.ErrFull), "[]", true},
 		{errors.New("other"), "[]", false},
 	} {
 		f := newFakeTasks()
 		f.leases <- testLease(0)
-		stop := start(t, f, 1, 0, runFunc(func(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, Stats, error) {
+		stop := start(t, f, 1, 0, runFunc(func(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, Stats,
+			error) {
 			return nil, Stats{}, test.err
 		}))
 		f.eventually(t, "a report", func() bool { return len(f.reports) == 1 })

@@ -205,7 +205,8 @@ func (s *slot) run() {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
 	var next *batch
-	var ahead chan *batch // receives what the present delivery brings, if there is one
+	// receives what the present delivery brings, if there is one
+	var ahead chan *batch
 	for {
 		if next == nil {
 			next = s.lease()

@@ -65,7 +65,8 @@ func TestBatchIsWrittenOnce(t *testing.T) {
 	stop()
 	all := reported(f)
 	if len(f.reports) != 1 || len(all) != 5 || len(s.calls) != 1 || len(s.calls[0]) != 5 || kept != 5 {
-		t.Fatalf("%d reports of %d tasks, %d calls of the store, %d values kept", len(f.reports), len(all), len(s.calls), kept)
+		t.Fatalf("%d reports of %d tasks, %d calls of the store, %d values kept", len(f.reports), len(all), len(s.calls),
+			kept)
 	}
 	for n, r := range all {
 		if r.Lease.Task != uint32(n) || r.Sums.Values[0] != float64(n) || r.Error != "" {
@@ -127,7 +128,8 @@ func TestBatchWithALostLease(t *testing.T) {
 	f.eventually(t, "a report", func() bool { return len(f.reports) > 0 })
 	stop()
 	all := reported(f)
-	if len(all) != 3 || all[0].Error != "" || all[1].Lease.Task != 2 || !all[1].Deterministic || all[2].Lease.Task != 3 || all[2].Error != "" || kept != 2 {
+	if len(all) != 3 || all[0].Error != "" || all[1].Lease.Task != 2 || !all[1].Deterministic || all[2].Lease.Task != 3 ||
+		all[2].Error != "" || kept != 2 {
 		t.Errorf("reports %v, %d kept", all, kept)
 	}
 }
@@ -165,7 +167,8 @@ func TestLostLeaseDoesNotStopWriting(t *testing.T) {
 	s := &putStore{}
 	box := &outbox{batch: t.Context()}
 	large := func(task uint32) []store.Value {
-		return []store.Value{{Key: store.Key{Job: "j", Step: 1, Task: task, Attempt: 1, Name: "dual"}, Data: make([]byte, outboxBytes)}}
+		return []store.Value{{Key: store.Key{Job: "j", Step: 1, Task: task, Attempt: 1, Name: "dual"},
+			Data: make([]byte, outboxBytes)}}
 	}
 	if err := write(withOutbox(t.Context(), box), s, large(0), nil); err != nil {
 		t.Fatal(err)

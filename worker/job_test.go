@@ -42,10 +42,11 @@ func of(set *dataset.Set) opener {
 // lease is one of a plan's tasks that reads nothing yet.
 func lease(r *taxonv1.JobResult, op string, list, item uint32, params any) *taxonv1.Lease {
 	ranges, blocks := r.Plan.Items[rr.Ranges].Count, r.Plan.Items[rr.Blocks].Count
-	return &taxonv1.Lease{Job: "j", Step: 3, Attempt: 1, Op: op, Items: list, Item: item, Params: method.Encode(params), Inputs: []*taxonv1.Input{
-		{Value: rr.X, All: true, Refs: zeros(ranges)}, {Value: rr.X, Back: 1, All: true, Refs: zeros(ranges)},
-		{Value: rr.V, All: true, Refs: zeros(blocks)},
-	}}
+	return &taxonv1.Lease{Job: "j", Step: 3, Attempt: 1, Op: op, Items: list, Item: item, Params: method.Encode(params),
+		Inputs: []*taxonv1.Input{
+			{Value: rr.X, All: true, Refs: zeros(ranges)}, {Value: rr.X, Back: 1, All: true, Refs: zeros(ranges)},
+			{Value: rr.V, All: true, Refs: zeros(blocks)},
+		}}
 }
 
 // TestJobErrors come again anywhere, but for data that may be there later, and say what to do.
@@ -56,12 +57,16 @@ func TestJobErrors(t *testing.T) {
 		open   opener
 		want   string
 	}{
-		"other data": {func(r *taxonv1.JobResult) { r.Spec.Data.Fingerprint = "00" }, of(small.Set), "the data has changed since the job was submitted"},
-		"loss":       {func(r *taxonv1.JobResult) { r.Spec.Options.Loss = "logit" }, of(small.Set), `unknown loss "logit"`},
-		"method":     {func(r *taxonv1.JobResult) { r.Spec.Options.Method = "td2" }, of(small.Set), `does not know method "td2": it is older`},
-		"sums":       {func(r *taxonv1.JobResult) { r.Plan.Sums = r.Plan.Sums[1:] }, of(small.Set), "tasks are to report 7 figures, this worker's have 8"},
-		"detail":     {func(r *taxonv1.JobResult) { r.Plan.Detail = []byte("{") }, of(small.Set), "plan: written by another version"},
-		"prune":      {func(r *taxonv1.JobResult) { r.Spec.Options.Prune = "all" }, of(small.Set), `"all"`},
+		"other data": {func(r *taxonv1.JobResult) { r.Spec.Data.Fingerprint = "00" }, of(small.Set), "the data has changed " +
+			"since the job was submitted"},
+		"loss": {func(r *taxonv1.JobResult) { r.Spec.Options.Loss = "logit" }, of(small.Set), `unknown loss "logit"`},
+		"method": {func(r *taxonv1.JobResult) { r.Spec.Options.Method = "td2" }, of(small.Set),
+			`does not know method "td2": it is older`},
+		"sums": {func(r *taxonv1.JobResult) { r.Plan.Sums = r.Plan.Sums[1:] }, of(small.Set), "tasks are to report 7 " +
+			"figures, this worker's have 8"},
+		"detail": {func(r *taxonv1.JobResult) { r.Plan.Detail = []byte("{") }, of(small.Set),
+			"plan: written by another version"},
+		"prune": {func(r *taxonv1.JobResult) { r.Spec.Options.Prune = "all" }, of(small.Set), `"all"`},
 		"no data": {func(*taxonv1.JobResult) {}, func(context.Context, *taxonv1.Data) (*dataset.Set, error) {
 			return nil, errors.New("gone")
 		}, "gone"},
@@ -71,8 +76,10 @@ func TestJobErrors(t *testing.T) {
 		trainer := &Trainer{Open: c.open}
 		_, _, err := trainer.Run(context.Background(), r, &taxonv1.Lease{Job: "j", Op: rr.OpMap})
 		unfit, later := name == "method", name == "no data"
-		if err == nil || !strings.Contains(err.Error(), c.want) || program.IsDeterministic(err) != (!unfit && !later) || program.IsUnfit(err) != unfit {
-			t.Errorf("%s: %v (deterministic: %v, unfit: %v), want %q", name, err, program.IsDeterministic(err), program.IsUnfit(err), c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || program.IsDeterministic(err) != (!unfit && !later) ||
+			program.IsUnfit(err) != unfit {
+			t.Errorf("%s: %v (deterministic: %v, unfit: %v), want %q", name, err, program.IsDeterministic(err),
+				program.IsUnfit(err), c.want)
 		}
 		if len(trainer.jobs) != 0 {
 			t.Errorf("%s: the job that could not be loaded is kept", name)
@@ -107,19 +114,20 @@ func TestTaskErrors(t *testing.T) {
 		deterministic bool
 		want          string
 	}{
-		"no operation":     {lease(r, "", 0, 0, nil), true, `does not know operation ""`},
-		"new operation":    {lease(r, "sample", 0, 0, nil), true, `does not know operation "sample"`},
-		"block":            {lease(r, rr.OpMap, rr.Blocks, blocks, rr.Map{}), true, "map of item"},
-		"another list":     {lease(r, rr.OpMap, rr.Ranges, 0, rr.Map{}), true, "of list 1"},
-		"emitted block":    {lease(r, rr.OpEmitMap, rr.Blocks, blocks, rr.Emit{}), true, "emit_map of item"},
-		"range":            {lease(r, rr.OpReduce, rr.Ranges, ranges, rr.Reduce{Rule: "full"}), true, "reduce of item"},
-		"emitted range":    {lease(r, rr.OpEmitReduce, rr.Ranges, ranges, rr.Emit{}), true, "emit_reduce of item"},
-		"rule":             {lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "median"}), true, "unknown reduce rule"},
-		"parameters":       {garbled, true, "parameters of map: written by another version"},
-		"no internals":     {without(rr.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
-		"no contributions": {without(rr.V, lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "full"})), true, "contributions of 0 blocks are named"},
-		"another format":   {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "the worker that wrote it"},
-		"lost":             {mapping(taxonv1.Place{Step: 2, Task: 0, Attempt: 1}), false, "no such value"},
+		"no operation":  {lease(r, "", 0, 0, nil), true, `does not know operation ""`},
+		"new operation": {lease(r, "sample", 0, 0, nil), true, `does not know operation "sample"`},
+		"block":         {lease(r, rr.OpMap, rr.Blocks, blocks, rr.Map{}), true, "map of item"},
+		"another list":  {lease(r, rr.OpMap, rr.Ranges, 0, rr.Map{}), true, "of list 1"},
+		"emitted block": {lease(r, rr.OpEmitMap, rr.Blocks, blocks, rr.Emit{}), true, "emit_map of item"},
+		"range":         {lease(r, rr.OpReduce, rr.Ranges, ranges, rr.Reduce{Rule: "full"}), true, "reduce of item"},
+		"emitted range": {lease(r, rr.OpEmitReduce, rr.Ranges, ranges, rr.Emit{}), true, "emit_reduce of item"},
+		"rule":          {lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "median"}), true, "unknown reduce rule"},
+		"parameters":    {garbled, true, "parameters of map: written by another version"},
+		"no internals":  {without(rr.X, mapping(taxonv1.Place{})), true, "0 values of the internals are named"},
+		"no contributions": {without(rr.V, lease(r, rr.OpReduce, rr.Ranges, 0, rr.Reduce{Rule: "full"})), true,
+			"contributions of 0 blocks are named"},
+		"another format": {mapping(taxonv1.Place{Step: 1, Task: 0, Attempt: 1}), true, "the worker that wrote it"},
+		"lost":           {mapping(taxonv1.Place{Step: 2, Task: 0, Attempt: 1}), false, "no such value"},
 	} {
 		trainer := &Trainer{Store: shard, Open: of(small.Set)}
 		_, _, err := trainer.Run(context.Background(), r, c.lease)
@@ -148,7 +156,8 @@ func TestPanics(t *testing.T) {
 	}}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if _, _, err := loading.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) || !strings.Contains(err.Error(), "internal error: open") {
+		if _, _, err := loading.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) ||
+			!strings.Contains(err.Error(), "internal error: open") {
 			t.Errorf("loading: %v", err)
 		}
 	})
@@ -158,7 +167,8 @@ func TestPanics(t *testing.T) {
 			t.Errorf("waiting for the one that panics: %v", err)
 		}
 	})
-	close(release) // whether the second waits by now or comes later, it gets an error
+	// whether the second waits by now or comes later, it gets an error
+	close(release)
 	group.Wait()
 	if len(loading.jobs) != 0 {
 		t.Error("the job whose loading panicked is kept")
@@ -170,7 +180,8 @@ func TestPanics(t *testing.T) {
 		damaged.PosBegin[l+1] = 1
 	}
 	running := &Trainer{Open: of(&damaged), Store: memory.New(memory.Options{})}
-	if _, _, err := running.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) || !strings.Contains(err.Error(), "please report") {
+	if _, _, err := running.Run(ctx, r, lease); err == nil || !program.IsDeterministic(err) ||
+		!strings.Contains(err.Error(), "please report") {
 		t.Errorf("running: %v", err)
 	}
 }
@@ -179,7 +190,8 @@ func TestPanics(t *testing.T) {
 func TestForget(t *testing.T) {
 	small := jobs.Small(3, 50, 10)
 	opened := 0
-	trainer := &Trainer{Store: memory.New(memory.Options{}), Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) {
+	trainer := &Trainer{Store: memory.New(memory.Options{}), Open: func(context.Context, *taxonv1.Data) (*dataset.Set,
+		error) {
 		opened++
 		return small.Set, nil
 	}}

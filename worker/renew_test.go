@@ -23,7 +23,8 @@ func TestRenewsSoonAfterFailing(t *testing.T) {
 		for _, at := range []struct {
 			passed  time.Duration
 			renewed int
-		}{{3900 * time.Millisecond, 0}, {2200 * time.Millisecond, 1}, {3800 * time.Millisecond, 1}, {200 * time.Millisecond, 2}} {
+		}{{3900 * time.Millisecond, 0}, {2200 * time.Millisecond, 1}, {3800 * time.Millisecond, 1}, {200 * time.Millisecond,
+			2}} {
 			time.Sleep(at.passed)
 			synctest.Wait()
 			f.mu.Lock()

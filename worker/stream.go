@@ -102,7 +102,8 @@ func (s *WeightBuffer) put(v store.Value) error {
 }
 
 // Stream is StreamWeights for a job of this process. It makes no further file.
-func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus,
+	yield func(node int, columns []uint32, values []float32) error) error {
 	if err := emitted(st); err != nil {
 		return err
 	}
@@ -178,7 +179,8 @@ func (s *weightBuffer) fetch(ctx context.Context, src Store, st *taxonv1.JobStat
 		}
 		g.Go(func() error {
 			defer room.Release(n)
-			key := store.Key{Job: st.GetJob(), Step: st.GetFinalStep(), Task: uint32(task), Attempt: attempt, Name: program.WeightsName}
+			key := store.Key{Job: st.GetJob(), Step: st.GetFinalStep(), Task: uint32(task), Attempt: attempt,
+				Name: program.WeightsName}
 			data, err := store.Need(all, src, []store.Key{key})
 			if err != nil {
 				return err
@@ -257,7 +259,8 @@ func (s *weightBuffer) close() error {
 
 // stream reads back, in order, the nodes of the attempts that count. The values whose next record
 // is about one node form a list of that node.
-func (s *weightBuffer) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+func (s *weightBuffer) stream(ctx context.Context, nodes int, st *taxonv1.JobStatus,
+	yield func(node int, columns []uint32, values []float32) error) error {
 	values, err := s.of(st)
 	if err != nil {
 		return err
@@ -319,7 +322,8 @@ func (s *weightBuffer) of(st *taxonv1.JobStatus) ([]spooledValue, error) {
 	}
 	for task, v := range out {
 		if v.attempt == 0 {
-			return nil, fmt.Errorf("job %s: the weights of task %d of step %d are not kept: %w", st.GetJob(), task, st.GetFinalStep(), store.ErrMissing)
+			return nil, fmt.Errorf("job %s: the weights of task %d of step %d are not kept: %w", st.GetJob(), task,
+				st.GetFinalStep(), store.ErrMissing)
 		}
 	}
 	return out, nil
@@ -341,7 +345,8 @@ func (v *spooledValue) read(s *weightBuffer, l *weightList) (more bool, err erro
 		return false, err
 	}
 	if n := len(l.columns); n > 0 && body[0] <= l.columns[n-1] {
-		return false, fmt.Errorf("weights of task %d: node %d, column %d is behind column %d of an earlier task: %w", v.task, v.node, body[0], l.columns[n-1], codec.ErrBroken)
+		return false, fmt.Errorf("weights of task %d: node %d, column %d is behind column %d of an earlier task: %w", v.task,
+			v.node, body[0], l.columns[n-1], codec.ErrBroken)
 	}
 	l.columns = append(l.columns, body[:m]...)
 	for _, bits := range body[m:] {

@@ -37,7 +37,8 @@ const emittedStep = 9
 
 func newEmitted(nodes, ranges, entries int) (*emittedValues, *taxonv1.JobStatus) {
 	e := &emittedValues{nodes: nodes, ranges: ranges, entries: entries, blocks: (nodes - (nodes+2)/3 + 15) / 16}
-	return e, &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1}, e.blocks+ranges)}
+	return e, &taxonv1.JobStatus{Job: "j", FinalStep: emittedStep, FinalAttempts: slices.Repeat([]uint32{1},
+		e.blocks+ranges)}
 }
 
 // list is a node's entries in a range of features.
@@ -133,7 +134,8 @@ func (e *emittedValues) value(task int) []byte {
 // TestStreamWeights: every node comes once, in order, with all that tasks have written for it,
 // from memory and by way of the file, and no file is left.
 func TestStreamWeights(t *testing.T) {
-	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0}, {4, 2, 70000}, {7, 60, 40000}} {
+	for _, c := range []struct{ nodes, ranges, entries int }{{1, 1, 5}, {40, 1, 7}, {200, 13, 3}, {100, 3, 0},
+		{4, 2, 70000}, {7, 60, 40000}} {
 		e, st := newEmitted(c.nodes, c.ranges, c.entries)
 		dir := t.TempDir()
 		e.check(t, func(yield func(int, []uint32, []float32) error) error {
@@ -166,7 +168,8 @@ func TestStreamWeightsOfAnyTasks(t *testing.T) {
 				wrote = append(wrote, w)
 			}
 			key := store.Key{Job: "j", Step: emittedStep, Task: uint32(k), Attempt: 1, Name: program.WeightsName}
-			if err := shard.Put(context.Background(), []store.Value{{Key: key, Data: program.EncodeWeights(wrote)}}); err != nil {
+			if err := shard.Put(context.Background(),
+				[]store.Value{{Key: key, Data: program.EncodeWeights(wrote)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -223,7 +226,8 @@ func TestWeightBuffer(t *testing.T) {
 			key := store.Key{Job: "j", Step: emittedStep, Task: uint32(task), Attempt: attempt, Name: program.WeightsName}
 			other := key
 			other.Attempt++
-			if err := errors.Join(s.put(store.Value{Key: other, Data: program.EncodeWeights(nil)}), s.put(store.Value{Key: key, Data: e.value(task)})); err != nil {
+			if err := errors.Join(s.put(store.Value{Key: other, Data: program.EncodeWeights(nil)}),
+				s.put(store.Value{Key: key, Data: e.value(task)})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -237,10 +241,12 @@ func TestWeightBuffer(t *testing.T) {
 		if err := s.Stream(t.Context(), c.nodes, more, yield); !errors.Is(err, store.ErrMissing) {
 			t.Errorf("a task that has written nothing: %v", err)
 		}
-		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1, Keep: []uint32{emittedStep}}); err != nil || s.Stream(t.Context(), c.nodes, st, yield) != nil {
+		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1, Keep: []uint32{emittedStep}}); err != nil ||
+			s.Stream(t.Context(), c.nodes, st, yield) != nil {
 			t.Errorf("a step that is kept is gone, %v", err)
 		}
-		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1}); err != nil || s.Stream(t.Context(), c.nodes, st, yield) == nil {
+		if err := s.Drop(store.DropSpec{Job: "j", Before: emittedStep + 1}); err != nil || s.Stream(t.Context(), c.nodes, st,
+			yield) == nil {
 			t.Errorf("a dropped step is there, %v", err)
 		}
 		if left, err := os.ReadDir(dir); s.Close() != nil || err != nil || len(left) != 0 {
@@ -308,7 +314,8 @@ func TestStreamWeightsMemory(t *testing.T) {
 		readers = weightReaders / 2
 	}
 	bound := uint64(readers*e.largest)*6 + 2*spoolBytes*5/4 + uint64(4*nodes+128*len(st.FinalAttempts))
-	t.Logf("%d MB of values, the largest %d KB: %d MB live at most, bound %d MB", e.all/1e6, e.largest/1000, (e.peak-before)/1e6, bound/1e6)
+	t.Logf("%d MB of values, the largest %d KB: %d MB live at most, bound %d MB", e.all/1e6, e.largest/1000,
+		(e.peak-before)/1e6, bound/1e6)
 	if e.peak-before > bound || uint64(e.all) < bound {
 		t.Errorf("%d MB are held for %d MB of values, the bound is %d", (e.peak-before)/1e6, e.all/1e6, bound/1e6)
 	}

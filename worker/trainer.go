@@ -91,8 +91,10 @@ func (t *Trainer) Trim(idle time.Duration) {
 }
 
 // Run implements Executor.
-func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Lease) (sums *taxonv1.Sums, stats Stats, err error) {
-	defer func() { // a bug in one job must not take the worker's other jobs down
+func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult,
+	l *taxonv1.Lease) (sums *taxonv1.Sums, stats Stats, err error) {
+	defer func() {
+		// a bug in one job must not take the worker's other jobs down
 		if p := recover(); p != nil {
 			err = program.Deterministic(fmt.Errorf("internal error: %v; please report", p))
 		}
@@ -109,7 +111,8 @@ func (t *Trainer) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Leas
 	k := program.NewTask(l, sink{loaded.store, t.Weights})
 	figures, err := loaded.run.Run(ctx, k)
 	if want := len(r.GetPlan().GetSums()); err == nil && len(figures) != want {
-		err = program.Deterministic(fmt.Errorf("%s gave %d figures, the plan has %d: this worker is of another version than the coordinator", l.GetOp(), len(figures), want))
+		err = program.Deterministic(fmt.Errorf("%s gave %d figures, the plan has %d: this worker is of another version "+
+			"than the coordinator", l.GetOp(), len(figures), want))
 	}
 	if err != nil {
 		return nil, k.Stats, err
@@ -208,7 +211,8 @@ func (t *Trainer) open(ctx context.Context, id string, r *taxonv1.JobResult) (*p
 
 // openJob completes a job and opens its program. Its errors are deterministic, except those of open
 // and that of a method which this worker does not know.
-func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set, error)) (*program.Job, program.Program, error) {
+func openJob(ctx context.Context, j *program.Job, open func(context.Context, *taxonv1.Data) (*dataset.Set,
+	error)) (*program.Job, program.Program, error) {
 	data := j.Spec.GetData()
 	m, err := program.Lookup(j.Spec.GetOptions().GetMethod())
 	if err != nil {
@@ -221,7 +225,8 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 		return nil, nil, err
 	}
 	if j.Set.Fingerprint != data.GetFingerprint() {
-		return nil, nil, program.Deterministic(fmt.Errorf("%s: the data has changed since the job was submitted", data.GetPath()))
+		return nil, nil, program.Deterministic(fmt.Errorf("%s: the data has changed since the job was submitted",
+			data.GetPath()))
 	}
 	if rows := data.GetRows(); len(rows) > 0 {
 		if j.Set, err = j.Set.Part(rows); err != nil {
@@ -238,7 +243,8 @@ func openJob(ctx context.Context, j *program.Job, open func(context.Context, *ta
 
 // WarmStart returns the values that a job begins with at given weights, and the names of their
 // families; see program.WarmStarter.
-func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set, from program.InitialWeights) (values []store.Value, families []string, err error) {
+func WarmStart(ctx context.Context, id string, r *taxonv1.JobResult, set *dataset.Set,
+	from program.InitialWeights) (values []store.Value, families []string, err error) {
 	_, p, err := openJob(ctx, &program.Job{ID: id, Spec: r.GetSpec(), Plan: r.GetPlan()},
 		func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return set, nil })
 	if err != nil {

@@ -20,7 +20,8 @@ func TestTakeOver(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "coordinator")
 	start := func(name string) *member {
-		m := run(t, "coordinator", "--dir", filepath.Join(dir, name), "--listen", "127.0.0.1:0", "--journal", filepath.Join(dir, "journal"), "--announce", file)
+		m := run(t, "coordinator", "--dir", filepath.Join(dir, name), "--listen", "127.0.0.1:0", "--journal",
+			filepath.Join(dir, "journal"), "--announce", file)
 		m.ready(t, "ready on")
 		return m
 	}
@@ -53,11 +54,13 @@ func TestTakeOver(t *testing.T) {
 
 // TestYarnRunArguments: a container's process knows the flags that it is started with.
 func TestYarnRunArguments(t *testing.T) {
-	o := yarn.UpOptions{Options: yarn.Options{Name: "c"}, Lease: time.Second, SnapshotPause: time.Second, Slots: 2, WorkerMemory: 1 << 30, Cache: 1 << 30, DataRoots: []string{"/data"}}
+	o := yarn.UpOptions{Options: yarn.Options{Name: "c"}, Lease: time.Second, SnapshotPause: time.Second, Slots: 2,
+		WorkerMemory: 1 << 30, Cache: 1 << 30, DataRoots: []string{"/data"}}
 	for _, insecure := range []bool{true, false} {
 		o.Insecure = insecure
 		for role, args := range o.Run("hdfs://nn/c", yarn.Roles()).Args {
-			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd, "worker": newWorkerCmd}[role](&app{ui: console.New(&strings.Builder{})})
+			cmd := map[string]verb{"coordinator": newCoordinatorCmd, "store": newStoreCmd,
+				"worker": newWorkerCmd}[role](&app{ui: console.New(&strings.Builder{})})
 			if err := cmd.ParseFlags(args); err != nil {
 				t.Errorf("%s: %v", role, err)
 			}
@@ -106,7 +109,8 @@ func TestYarnRunFails(t *testing.T) {
 	t.Setenv("NM_HOST", "node-7")
 	t.Setenv("LOCAL_DIRS", t.TempDir())
 	for range 2 {
-		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN", map[string]string{"RUN": file}); code != exitUsage {
+		if code, _, stderr := runTaxon(t, "", "yarn run worker --instance worker-0 --file $RUN",
+			map[string]string{"RUN": file}); code != exitUsage {
 			t.Fatalf("status %d: %s", code, stderr)
 		}
 	}
@@ -115,7 +119,8 @@ func TestYarnRunFails(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &f)
 	}
-	if err != nil || f.Instance != "worker-0" || f.Host != "node-7" || f.Times != 2 || !f.Permanent || !strings.Contains(f.Error, "/proc/nope") {
+	if err != nil || f.Instance != "worker-0" || f.Host != "node-7" || f.Times != 2 || !f.Permanent ||
+		!strings.Contains(f.Error, "/proc/nope") {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

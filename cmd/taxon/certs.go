@@ -31,9 +31,11 @@ func newCertsCmd(a *app) *cobra.Command {
 		Use:     "certs --dir DIR [--host NAME,IP...]",
 		GroupID: groupCluster,
 		Short:   "certificates and tokens for a cluster's processes",
-		Long: "Makes a private certificate authority in DIR, or uses the existing one, and a certificate of it for each --host " +
+		Long: "Makes a private certificate authority in DIR, or uses the existing one, and a certificate of " +
+			"it for each --host " +
 			"(with the names and addresses by which others call it) or, without --host, for a caller of the --role given. " +
-			"Running it again keeps certificates that match the flags, and replaces those that differ or have less than a third of their time left. " +
+			"Running it again keeps certificates that match the flags, and replaces those that differ or have less than a " +
+			"third of their time left. " +
 			"Processes notice changed files. Keep ca.key off the hosts.",
 		Example: "taxon certs --dir certs --host node-1,10.0.0.1 --host node-2,10.0.0.2\n" +
 			"taxon certs --dir certs --role submit --name alice",
@@ -98,7 +100,8 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 	}
 	fmt.Fprintf(a.stdout, "%s  authority, %s, until %s\n", report.Authority, madeOrKept(report.Made), report.Expires[:10])
 	for _, c := range report.Certificates {
-		fmt.Fprintf(a.stdout, "%s  %s, %s, until %s\n", c.Cert, strings.Join(c.Roles, " "), madeOrKept(c.Made), c.Expires[:10])
+		fmt.Fprintf(a.stdout, "%s  %s, %s, until %s\n", c.Cert, strings.Join(c.Roles, " "), madeOrKept(c.Made),
+			c.Expires[:10])
 	}
 	return nil
 }
@@ -117,7 +120,8 @@ func (o certsOptions) requests() ([]secure.Request, error) {
 	case len(o.hosts) == 0 && len(roles) == 0:
 		return nil, nil // the authority alone
 	}
-	return secure.Requests(o.hosts, secure.Request{Roles: roles, Name: o.name, Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}), nil
+	return secure.Requests(o.hosts, secure.Request{Roles: roles, Name: o.name,
+		Valid: time.Duration(o.days) * 24 * time.Hour, Renew: o.renew}), nil
 }
 
 func madeOrKept(made bool) string {
@@ -132,8 +136,10 @@ func newCertsTokenCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token --dir DIR [--role ROLE]",
 		Short: "token files for callers and servers",
-		Long: "Makes a token for each --role (default all) in DIR/ROLE.token, for the --token-file of callers, keeps existing ones, " +
-			"and writes DIR/ROLE.tokens for the --token-file of coordinator, store and worker, which hold their own token and hashes of the others. " +
+		Long: "Makes a token for each --role (default all) in DIR/ROLE.token, for the --token-file of callers, " +
+			"keeps existing ones, " +
+			"and writes DIR/ROLE.tokens for the --token-file of coordinator, store and worker, which hold their own token and " +
+			"hashes of the others. " +
 			"With --renew the tokens of the roles given are replaced; the last ones stay valid until the next renewal.",
 		Example: "taxon certs token --dir certs\ntaxon certs token --dir certs --role submit --renew",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runCertsToken(a, o) },

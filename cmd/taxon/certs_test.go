@@ -59,7 +59,8 @@ func TestCertsServe(t *testing.T) {
 	var server, caller certsReport
 	certs(t, &server, "--dir", dir, "--host", "localhost,127.0.0.1")
 	certs(t, &caller, "--dir", dir, "--role", "submit", "--name", "alice")
-	security := secure.Options{CACert: server.Authority, Cert: server.Certificates[0].Cert, Key: server.Certificates[0].Key}
+	security := secure.Options{CACert: server.Authority, Cert: server.Certificates[0].Cert,
+		Key: server.Certificates[0].Key}
 	opts, err := security.ServerOptions(secure.DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,8 @@ func TestCertsServe(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	defer func() { s.Stop(); <-done }()
-	dial, err := secure.Options{CACert: caller.Authority, Cert: caller.Certificates[0].Cert, Key: caller.Certificates[0].Key}.DialOptions()
+	dial, err := secure.Options{CACert: caller.Authority, Cert: caller.Certificates[0].Cert,
+		Key: caller.Certificates[0].Key}.DialOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,8 @@ func TestCertsToken(t *testing.T) {
 	}
 	submit, store := read("submit.token"), read("store.token")
 	servers := read("coordinator.tokens")
-	if strings.Contains(servers, submit) || strings.Contains(servers, store) || strings.Count(servers, "sha256:") != len(secure.Roles())-1 {
+	if strings.Contains(servers, submit) || strings.Contains(servers, store) || strings.Count(servers,
+		"sha256:") != len(secure.Roles())-1 {
 		t.Errorf("the coordinator's file:\n%s", servers)
 	}
 	if !strings.Contains(read("store.tokens"), store) {

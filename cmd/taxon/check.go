@@ -20,8 +20,10 @@ func newCheckCmd(a *app) *cobra.Command {
 		Use:     "check --data FILE",
 		GroupID: groupData,
 		Short:   "find likely mistakes in data before training",
-		Long: "Reads labelled data, and test data and a hierarchy if given, and lists likely mistakes: rows that are in both, rows that occur twice, also with other labels, " +
-			"labels that differ by a letter or case, classes of one row or with the same rows, features and labels that only the test data have, a hierarchy that does not match the labels.",
+		Long: "Reads labelled data, and test data and a hierarchy if given, and lists likely mistakes: rows that are in " +
+			"both, rows that occur twice, also with other labels, " +
+			"labels that differ by a letter or case, classes of one row or with the same rows, features and labels that only " +
+			"the test data have, a hierarchy that does not match the labels.",
 		Example: "taxon check --data train.csv --test test.csv --text-column text --label-column category\n" +
 			"taxon check --data train.svm --hierarchy tree.txt --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,7 +45,8 @@ func newCheckCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Data, "data", "", "instances: a `FILE`, or - for standard input")
 		f.StringVar(&o.Test, "test", "", "instances that are to measure the model: a `FILE`")
 		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or from-labels with --path-separator")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or "+
+			"from-labels with --path-separator")
 		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 	})
@@ -53,7 +56,8 @@ func newCheckCmd(a *app) *cobra.Command {
 }
 
 func printCheck(a *app, o *lint.Options, r *lint.Report) {
-	fmt.Fprintf(a.stdout, "%s: %s, %s", a.style.Bold(o.Data), format.Counted(r.Instances, "instance", "instances"), format.Counted(int64(r.Classes), "class", "classes"))
+	fmt.Fprintf(a.stdout, "%s: %s, %s", a.style.Bold(o.Data), format.Counted(r.Instances, "instance", "instances"),
+		format.Counted(int64(r.Classes), "class", "classes"))
 	if o.Test != "" {
 		fmt.Fprintf(a.stdout, "; %s: %s", o.Test, format.Counted(r.TestInstances, "instance", "instances"))
 	}
@@ -66,6 +70,7 @@ func printCheck(a *app, o *lint.Options, r *lint.Report) {
 		if f.Count > int64(len(f.Examples)) {
 			more = ", ..."
 		}
-		fmt.Fprintf(a.stdout, "\n%10s  %s\n%12s%s%s\n", format.Count(f.Count), console.Fold(f.About, console.Width, 12), "", strings.Join(f.Examples, ", "), more)
+		fmt.Fprintf(a.stdout, "\n%10s  %s\n%12s%s%s\n", format.Count(f.Count), console.Fold(f.About, console.Width, 12), "",
+			strings.Join(f.Examples, ", "), more)
 	}
 }

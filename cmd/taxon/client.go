@@ -23,7 +23,8 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 	o.Verb = cmd.Name()
 	flagGroup(cmd, "Cluster", func(f *pflag.FlagSet) {
 		coordinatorFlag(f, &o.Coordinator)
-		f.DurationVar(&o.Patience, "patience", 15*time.Second, "how long to keep calling a coordinator that does not answer: `TIME`")
+		f.DurationVar(&o.Patience, "patience", 15*time.Second, "how long to keep calling a coordinator that "+
+			"does not answer: `TIME`")
 		o.Security.AddClientFlags(f)
 	})
 }

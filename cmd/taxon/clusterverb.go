@@ -19,9 +19,11 @@ func newClusterCmd(a *app) *cobra.Command {
 		Use:     "cluster VERB",
 		GroupID: groupCluster,
 		Short:   "a real cluster of processes on this machine",
-		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback. A supervisor restarts a process that dies within half a second, on the same address. " +
+		Long: "Runs a coordinator, stores and workers as processes of this machine, on loopback. A supervisor restarts a " +
+			"process that dies within half a second, on the same address. " +
 			"It is for trials and tests, and does everything that a cluster of several hosts does.",
-		Example: "taxon cluster up --workers 3 --stores 2 --dir c && export TAXON_COORDINATOR=$(taxon cluster status --dir c --json | jq -r .coordinator)\n" +
+		Example: "taxon cluster up --workers 3 --stores 2 --dir c && export TAXON_COORDINATOR=$(taxon cluster status --dir " +
+			"c --json | jq -r .coordinator)\n" +
 			"taxon cluster down --dir c",
 	}
 	cmd.AddCommand(newClusterUp(a), newClusterScale(a), newClusterStatus(a), newClusterDown(a), newClusterSupervise(a))
@@ -45,7 +47,8 @@ type clusterProcess struct {
 func clusterDocumentOf(s *localcluster.State) clusterDocument {
 	d := clusterDocument{Coordinator: s.Coordinator, Processes: []clusterProcess{}}
 	for _, p := range s.Processes {
-		d.Processes = append(d.Processes, clusterProcess{Role: p.Role, ID: p.ID, PID: p.PID, Addr: p.Addr, Restarts: p.Restarts})
+		d.Processes = append(d.Processes, clusterProcess{Role: p.Role, ID: p.ID, PID: p.PID, Addr: p.Addr,
+			Restarts: p.Restarts})
 	}
 	return d
 }
@@ -78,8 +81,10 @@ func newClusterUp(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up --dir DIR",
 		Short: "start a cluster, and return when all of it is ready",
-		Long: "Starts a coordinator, stores and workers and returns when all are ready. They outlive the terminal; their logs are in DIR/logs. " +
-			"On the folder of a cluster that was shut down or killed it starts that cluster again, with its jobs and data; flags that are not given keep their last values.",
+		Long: "Starts a coordinator, stores and workers and returns when all are ready. They outlive the terminal; their " +
+			"logs are in DIR/logs. " +
+			"On the folder of a cluster that was shut down or killed it starts that cluster again, with its jobs and data; " +
+			"flags that are not given keep their last values.",
 		Example: "taxon cluster up --workers 2 --stores 1 --dir c\n" +
 			"taxon cluster up --workers 4 --slots 2 --stores 2 --dir c --data-root /data --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,11 +102,15 @@ func newClusterUp(a *app) *cobra.Command {
 		intFlag(f, &o.Slots, "slots", 1, 1, 4096, "`N` tasks at a time of each worker")
 		f.BoolVar(&o.MemoryStores, "memory-stores", false, "stores keep values in memory: faster, and lost with the process")
 		f.DurationVar(&o.Lease, "lease", 3*time.Second, "a process that is silent for `TIME` is taken for lost")
-		f.StringVar(&o.Metrics, "metrics", "", "show the cluster in a browser at http://`ADDR`/ (host:port on loopback), and the coordinator's figures below it (default none)")
+		f.StringVar(&o.Metrics, "metrics", "", "show the cluster in a browser at http://`ADDR`/ (host:port on loopback), "+
+			"and the coordinator's figures below it (default none)")
 		f.StringArrayVar(&o.Roots, "data-root", nil, "`DIR` below which jobs may name data in place; repeated: several")
 		clusterWaitFlag(f, &wait)
 	})
-	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) { snapshotFlags(f, &o.Snapshots, &o.SnapshotEvery, &o.SnapshotPause) })
+	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) {
+		snapshotFlags(f, &o.Snapshots, &o.SnapshotEvery,
+			&o.SnapshotPause)
+	})
 	return cmd
 }
 
@@ -112,7 +121,8 @@ func newClusterScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --dir DIR",
 		Short: "change the number of workers of a running cluster",
-		Long: "Starts or ends workers of a running cluster, also in the middle of jobs, and returns when the new ones are ready. " +
+		Long: "Starts or ends workers of a running cluster, also in the middle of jobs, and returns when the " +
+			"new ones are ready. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon cluster scale --workers 8 --dir c\ntaxon cluster scale --workers 1 --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -135,9 +145,10 @@ func newClusterScale(a *app) *cobra.Command {
 func newClusterStatus(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:     "status --dir DIR",
-		Short:   "the processes of a cluster",
-		Long:    "Lists the processes of the cluster in a folder: role, id, process id, address, and how often each was started again.",
+		Use:   "status --dir DIR",
+		Short: "the processes of a cluster",
+		Long: "Lists the processes of the cluster in a folder: role, id, process id, address, and how often " +
+			"each was started again.",
 		Example: "taxon cluster status --dir c\ntaxon cluster status --dir c --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := localcluster.Status(cmd.Context(), dir)
@@ -148,7 +159,8 @@ func newClusterStatus(a *app) *cobra.Command {
 				return err
 			}
 			for _, p := range s.Exited() {
-				a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that %s is on? %s says more", p.ID, p.PID, s.Dir, localcluster.LogDir(s.Dir))
+				a.ui.Warn("%s, process %d, has ended since, and the supervisor could not write that down: is the disk full that "+
+					"%s is on? %s says more", p.ID, p.PID, s.Dir, localcluster.LogDir(s.Dir))
 			}
 			return nil
 		},
@@ -160,9 +172,10 @@ func newClusterStatus(a *app) *cobra.Command {
 func newClusterDown(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:     "down --dir DIR",
-		Short:   "end a cluster; its jobs and data stay in the folder",
-		Long:    "Ends all processes of the cluster in a folder, also those of a killed supervisor. Jobs and data stay: `up` on the same folder continues with them.",
+		Use:   "down --dir DIR",
+		Short: "end a cluster; its jobs and data stay in the folder",
+		Long: "Ends all processes of the cluster in a folder, also those of a killed supervisor. Jobs and data stay: " +
+			"`up` on the same folder continues with them.",
 		Example: "taxon cluster down --dir c\ntaxon cluster down --dir c --quiet",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return localcluster.Down(cmd.Context(), dir, a.ui) },
 	}

@@ -46,7 +46,8 @@ func TestWaysOfTables(t *testing.T) {
 		{"c.csv", table(nil, "|", plain), "--label-column 1 --text-column 2 --delimiter ${BAR} --header no" + text},
 		{"c.tsv", table(nil, "\t", plain), "--label-column 1 --text-column 2 --header no" + text},
 		{"d.csv", table([]string{"top", "leaf", "t"}, ",", levels), "--level-columns top,leaf --text-column t" + text},
-		{"e.csv", table([]string{"t", "Fruit", "Veg", "Saws", "Drills"}, ",", zero), "--label-columns Fruit,Veg,Saws,Drills --text-column t"},
+		{"e.csv", table([]string{"t", "Fruit", "Veg", "Saws", "Drills"}, ",", zero),
+			"--label-columns Fruit,Veg,Saws,Drills --text-column t"},
 	} {
 		vars["D"] = writeText(t, c.name, c.content)
 		code, stdout, stderr := runTaxon(t, "", "train --data $D "+c.flags+" --out $M --force --quiet --json", vars)
@@ -80,25 +81,34 @@ func between(s, before, after string) string {
 // Tables that are written otherwise than the flags say are refused with the flag that reads them.
 func TestWaysOfTablesSaid(t *testing.T) {
 	vars := map[string]string{"M": filepath.Join(t.TempDir(), "m"), "SEP": " > ", "X": "ab",
-		"SEMI": writeText(t, "semi.csv", "t;l\na b;x\n"), "BAR": writeText(t, "bar.csv", "t|l\na b|x\n"), "TAB": writeText(t, "tab.csv", "t\tl\na b\tx\n"), "BARE": writeText(t, "bare.csv", "5.1,3.5,x\n4.9,3.0,y\n"),
-		"GAP": writeText(t, "gap.csv", "t,a,b,c\nw,x,,z\n"), "TWO": writeText(t, "two.csv", "t,a,b\nw,1,2\n"), "IN": writeText(t, "in.csv", "t,a,b\nw,x > y,z\n"), "J": writeText(t, "j.jsonl", "{\"t\":\"a\"}\n"),
+		"SEMI": writeText(t, "semi.csv", "t;l\na b;x\n"), "BAR": writeText(t, "bar.csv", "t|l\na b|x\n"),
+		"TAB": writeText(t, "tab.csv", "t\tl\na b\tx\n"), "BARE": writeText(t, "bare.csv", "5.1,3.5,x\n4.9,3.0,y\n"),
+		"GAP": writeText(t, "gap.csv", "t,a,b,c\nw,x,,z\n"), "TWO": writeText(t, "two.csv", "t,a,b\nw,1,2\n"),
+		"IN": writeText(t, "in.csv", "t,a,b\nw,x > y,z\n"), "J": writeText(t, "j.jsonl", "{\"t\":\"a\"}\n"),
 		"DEEP": writeText(t, "deep.csv", "t,l\nw,"+strings.Repeat("a > ", 256)+"b\n")}
 	for line, want := range map[string]string{
-		"train --data $SEMI --text-column t --label-column l":                             `are its cells separated by ';'? then say --delimiter ';'`,
-		"train --data $BAR --text-column t --label-column l":                              `then say --delimiter '|'`,
-		"train --data $TAB --text-column t --label-column l":                              "say --data-format tsv",
-		"train --data $BARE --feature-columns a --label-column l":                         "say --header no",
-		"train --data $SEMI --delimiter $X --text-column t --label-column l":              "must be one character",
-		"train --data $J --delimiter $SEP --text-column t --label-column l":               "must be one character",
-		"train --data $J --header no --text-column t --label-column l":                    "--header for CSV and TSV",
-		"train --data $GAP --text-column t --level-columns a,b,c --path-separator ${SEP}": `gap.csv:2: column "c" holds "z" below column "b", which is empty`,
-		"train --data $GAP --text-column t --level-columns a,b,c":                         "--level-columns needs --path-separator",
-		"train --data $IN --text-column t --level-columns a,b --path-separator ${SEP}":    `in.csv:2: column "a": "x > y" holds the separator`,
-		"train --data $TWO --text-column t --label-columns a,b":                           `two.csv:2: column "b": want 1 in rows with this label`,
-		"train --data $TWO --text-column t --label-columns a,b --label-column a":          "use one",
-		"train --data $TWO --text-column a --label-columns a,b":                           "can't be what the label is predicted from",
-		"train --data $TWO --text-column t":                                               "where each label has a column of 0 and 1, --label-columns",
-		"train --data $DEEP --text-column t --label-column l --path-separator ${SEP}":     "deep.csv:2: a path of 257 parts: at most 256",
+		"train --data $SEMI --text-column t --label-column l":                `are its cells separated by ';'? then say --delimiter ';'`,
+		"train --data $BAR --text-column t --label-column l":                 `then say --delimiter '|'`,
+		"train --data $TAB --text-column t --label-column l":                 "say --data-format tsv",
+		"train --data $BARE --feature-columns a --label-column l":            "say --header no",
+		"train --data $SEMI --delimiter $X --text-column t --label-column l": "must be one character",
+		"train --data $J --delimiter $SEP --text-column t --label-column l":  "must be one character",
+		"train --data $J --header no --text-column t --label-column l":       "--header for CSV and TSV",
+		"train --data $GAP --text-column t --level-columns a,b,c " +
+			"--path-separator ${SEP}": `gap.csv:2: column "c" holds "z" below column "b", which is empty`,
+		"train --data $GAP --text-column t " +
+			"--level-columns a,b,c": "--level-columns needs --path-separator",
+		"train --data $IN --text-column t --level-columns a,b " +
+			"--path-separator ${SEP}": `in.csv:2: column "a": "x > y" holds the separator`,
+		"train --data $TWO --text-column t " +
+			"--label-columns a,b": `two.csv:2: column "b": want 1 in rows with this label`,
+		"train --data $TWO --text-column t --label-columns a,b --label-column a": "use one",
+		"train --data $TWO --text-column a " +
+			"--label-columns a,b": "can't be what the label is predicted from",
+		"train --data $TWO --text-column t": "where each label has a column " +
+			"of 0 and 1, --label-columns",
+		"train --data $DEEP --text-column t --label-column l --path-separator ${SEP}": "deep.csv:2: a path of " +
+			"257 parts: at most 256",
 	} {
 		code, _, stderr := runTaxon(t, "", line+" --out $M --quiet", vars)
 		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
@@ -116,7 +126,8 @@ func TestTableModelRefusesLines(t *testing.T) {
 		fmt.Fprintf(&b, "%d,%d,%c\n", i%3*10+i%7, i%5, 'a'+i%3)
 	}
 	dir := t.TempDir()
-	vars := map[string]string{"D": writeText(t, "num.csv", b.String()), "L": writeText(t, "new.dat", b.String()), "M": filepath.Join(dir, "m"), "N": filepath.Join(dir, "n"), "OUT": filepath.Join(dir, "out")}
+	vars := map[string]string{"D": writeText(t, "num.csv", b.String()), "L": writeText(t, "new.dat", b.String()),
+		"M": filepath.Join(dir, "m"), "N": filepath.Join(dir, "n"), "OUT": filepath.Join(dir, "out")}
 	const train = "train --data $D --feature-columns price,size --label-column label --quiet "
 	if code, _, stderr := runTaxon(t, "", train+"--out $M", vars); code != 0 {
 		t.Fatal(stderr)
@@ -133,7 +144,8 @@ func TestTableModelRefusesLines(t *testing.T) {
 		train + "--test $L --out $N":                                             "",
 	} {
 		code, stdout, stderr := runTaxon(t, stdin, line, vars)
-		if code != 2 || stdout != "" || !strings.Contains(stderr, "none by its name") && !strings.Contains(stderr, "is no table by its name") {
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "none by its name") && !strings.Contains(stderr,
+			"is no table by its name") {
 			t.Errorf("%s: exit %d, %q, %q", line, code, stdout, stderr)
 		}
 	}
@@ -147,7 +159,8 @@ func TestTableModelRefusesLines(t *testing.T) {
 	if code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, got, stderr := runTaxon(t, lines, "predict --model $M --data - --data-format lines --quiet", vars); code != 0 || got != named {
+	if code, got, stderr := runTaxon(t, lines, "predict --model $M --data - --data-format lines --quiet",
+		vars); code != 0 || got != named {
 		t.Errorf("exit %d, %s; other labels than of the table", code, stderr)
 	}
 }

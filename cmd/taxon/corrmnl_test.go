@@ -21,17 +21,20 @@ func TestChainVerbs(t *testing.T) {
 	if code != exitDone || !strings.Contains(stderr, "warning: the chains ") || strings.Count(stderr, "warning") != 1 {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
-	code, stdout, stderr := runTaxon(t, "", flags+"--iterations 700 --burn-in 200 --keep-draws 40 --test $d/test.svm --eval-every 13 --force --quiet", vars)
+	code, stdout, stderr := runTaxon(t, "", flags+"--iterations 700 --burn-in 200 --keep-draws 40 --test $d/test.svm "+
+		"--eval-every 13 --force --quiet", vars)
 	var d trainedDocument
 	var own struct {
 		RHat    float64 `json:"r_hat_max"`
 		ESS     float64 `json:"ess_min"`
 		Samples int
 	}
-	if err := errors.Join(json.Unmarshal([]byte(stdout), &d), json.Unmarshal([]byte(stdout), &own)); err != nil || code != exitDone {
+	if err := errors.Join(json.Unmarshal([]byte(stdout), &d), json.Unmarshal([]byte(stdout), &own)); err != nil ||
+		code != exitDone {
 		t.Fatalf("exit status %d, %v: %s", code, err, stderr)
 	}
-	if d.StoppedBy != "stationary" || d.Certificate != "stationarity" || d.Gap != nil || !(own.RHat >= 1 && own.RHat <= 1.05) || own.ESS < 100 || own.Samples != 40 || d.Test == nil {
+	if d.StoppedBy != "stationary" || d.Certificate != "stationarity" || d.Gap != nil ||
+		!(own.RHat >= 1 && own.RHat <= 1.05) || own.ESS < 100 || own.Samples != 40 || d.Test == nil {
 		t.Errorf("%s", stdout)
 	}
 	total, rows := 0.0, 0
@@ -52,17 +55,19 @@ func TestChainVerbs(t *testing.T) {
 		t.Errorf("probabilities of %d rows add up to %g", rows, total)
 	}
 	for want, line := range map[string]string{
-		"node c0 ":          "export --model $m --out - --quiet",
-		"corrmnl, softmax":  "info $m",
-		"tree loss":         "eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet",
-		`"corrmnl"`:         "tune --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --iterations 12 --burn-in 4 --folds 2 --out $d/tuned --json --quiet",
+		"node c0 ":         "export --model $m --out - --quiet",
+		"corrmnl, softmax": "info $m",
+		"tree loss":        "eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet",
+		`"corrmnl"`: "tune --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --iterations 12 --burn-in " +
+			"4 --folds 2 --out $d/tuned --json --quiet",
 		"needs a hierarchy": "train --data $d/train.svm --method corrmnl --out $m-x",
 		"C means nothing":   "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --C 3 --out $m-x",
 		"leaves no draw":    "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --burn-in 2500 --out $m-x",
 		"whole":             "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --threshold 0.1 --out $m-x",
 	} {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if refused := strings.Contains(line, "-x"); !strings.Contains(stdout+stderr, want) || refused != (code == exitUsage) || refused && strings.Count(stderr, "\n") > 1 {
+		if refused := strings.Contains(line, "-x"); !strings.Contains(stdout+stderr, want) ||
+			refused != (code == exitUsage) || refused && strings.Count(stderr, "\n") > 1 {
 			t.Errorf("%s: exit status %d, want %q: %s%s", line, code, want, stdout, stderr)
 		}
 	}

@@ -23,9 +23,11 @@ func TestPredictCutoffs(t *testing.T) {
 	}, 0.5, 0.5); err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"M": dir, "PLAIN": animals(t, 12), "DATA": writeText(t, "test.svm", "car 7:1\ncat,dog 2:2 7:4\n")}
+	vars := map[string]string{"M": dir, "PLAIN": animals(t, 12), "DATA": writeText(t, "test.svm",
+		"car 7:1\ncat,dog 2:2 7:4\n")}
 	for flags, want := range map[string]string{
-		"":                          "car\ndog\n", // above the best score minus 0.25, strictly: animal is at it
+		// above the best score minus 0.25, strictly: animal is at it
+		"":                          "car\ndog\n",
 		"--cutoff instance":         "car\ndog\n",
 		"--cutoff scut":             "car\nanimal\n",
 		"--cutoff rcut":             "car,dog\ndog,animal\n",
@@ -59,7 +61,8 @@ func TestPredictCutoffs(t *testing.T) {
 		}
 	}
 	// eval measures the same label sets.
-	for flags, want := range map[string]float64{"": 2. * 2 / (2 + 3), "--cutoff zero": 2. * 3 / (4 + 3), "--cutoff scut": 2. * 1 / (2 + 3)} {
+	for flags, want := range map[string]float64{"": 2. * 2 / (2 + 3), "--cutoff zero": 2. * 3 / (4 + 3),
+		"--cutoff scut": 2. * 1 / (2 + 3)} {
 		_, stdout, _ := runTaxon(t, "", "eval --json --model $M --data $DATA "+flags, vars)
 		var r struct {
 			F1 float64 `json:"micro_f1"`
@@ -102,7 +105,8 @@ func multiLabel(rows int, seed uint64) string {
 // not depend on them, and a finished model without them gets them by the same command.
 func TestTrainFitsCutoffs(t *testing.T) {
 	dir := t.TempDir()
-	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(400, 1)), "TEST": writeText(t, "test.svm", multiLabel(300, 2)),
+	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(400, 1)), "TEST": writeText(t, "test.svm",
+		multiLabel(300, 2)),
 		"A": filepath.Join(dir, "a"), "B": filepath.Join(dir, "b"), "C": filepath.Join(dir, "c")}
 	train := func(flags string) (r model.Report) {
 		t.Helper()
@@ -113,7 +117,8 @@ func TestTrainFitsCutoffs(t *testing.T) {
 		return r
 	}
 	a, b := train("--out $A --threads 2"), train("--out $B --cutoff none")
-	if a.CutoffSeconds == nil || a.HeldOut == nil || a.HeldOut.Instances < leastHeld || b.CutoffSeconds != nil || a.WeightsSHA256 != b.WeightsSHA256 {
+	if a.CutoffSeconds == nil || a.HeldOut == nil || a.HeldOut.Instances < leastHeld || b.CutoffSeconds != nil ||
+		a.WeightsSHA256 != b.WeightsSHA256 {
 		t.Fatalf("%+v, without: %+v", a, b)
 	}
 	f1 := func(flags string) float64 {
@@ -151,7 +156,8 @@ func TestTrainFitsCutoffs(t *testing.T) {
 // time allowed; another goal gives a finished model other cut-offs and the same weights.
 func TestCutoffsAimAtTheGoal(t *testing.T) {
 	dir := t.TempDir()
-	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(400, 1)), "A": filepath.Join(dir, "a"), "B": filepath.Join(dir, "b")}
+	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(400, 1)), "A": filepath.Join(dir, "a"),
+		"B": filepath.Join(dir, "b")}
 	train := func(flags string) (r model.Report) {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", "train --json --quiet --data $DATA "+flags, vars)
@@ -165,16 +171,19 @@ func TestCutoffsAimAtTheGoal(t *testing.T) {
 		t.Errorf("%s on %+v", mean.CutoffGoal, mean.HeldOut)
 	}
 	micro := train("--out $A --goal micro_f1")
-	if micro.CutoffGoal != "micro_f1" || micro.WeightsSHA256 != mean.WeightsSHA256 || micro.Seconds != mean.Seconds || micro.HeldOut.Global.MicroF1 < mean.HeldOut.Global.MicroF1 {
+	if micro.CutoffGoal != "micro_f1" || micro.WeightsSHA256 != mean.WeightsSHA256 || micro.Seconds != mean.Seconds ||
+		micro.HeldOut.Global.MicroF1 < mean.HeldOut.Global.MicroF1 {
 		t.Errorf("%+v, at the mean %+v", micro, mean)
 	}
 	if again := train("--out $B --goal micro_f1 --threads 2"); *again.HeldOut != *micro.HeldOut {
 		t.Errorf("%+v, from a finished model %+v", again.HeldOut, micro.HeldOut)
 	}
-	if bounded := train("--out $B --force --cutoff-time 1e-9"); bounded.HeldOut.Instances != 80 || bounded.WeightsSHA256 != mean.WeightsSHA256 {
+	if bounded := train("--out $B --force --cutoff-time 1e-9"); bounded.HeldOut.Instances != 80 ||
+		bounded.WeightsSHA256 != mean.WeightsSHA256 {
 		t.Errorf("within no time: %+v", bounded.HeldOut)
 	}
-	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $B --goal micro_f2", vars); code != 2 || !strings.Contains(stderr, "did you mean micro_f1?") {
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $B --goal micro_f2", vars); code != 2 ||
+		!strings.Contains(stderr, "did you mean micro_f1?") {
 		t.Errorf("exit %d %s", code, stderr)
 	}
 }

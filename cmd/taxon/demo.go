@@ -14,7 +14,8 @@ import (
 
 // newDemoVerb is the demo with the real trainer.
 func newDemoVerb(a *app) *cobra.Command {
-	return newDemoCmd(a, func(ctx context.Context, t demo.Training) (*model.Report, error) { // as `train --text` with its defaults
+	return newDemoCmd(a, func(ctx context.Context, t demo.Training) (*model.Report, error) {
+		// as `train --text` with its defaults
 		o := trainDefaults()
 		o.Data, o.Text, o.Hierarchy, o.Out = []string{t.Data}, true, t.Hierarchy, t.Out
 		o.Job.Method, o.Job.Gap, o.Threads = t.Method, t.Gap, t.Threads
@@ -56,7 +57,8 @@ func newDemoCmd(a *app, train func(context.Context, demo.Training) (*model.Repor
 		f.StringVar(&o.Keep, "keep", "", "`DIR` that keeps the texts, the hierarchy and both models")
 	})
 	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		floatFlag(f, &o.Gap, "gap", 1e-2, "stop when no weights could lower the objective by more than this share, the certified relative gap", above0to1)
+		floatFlag(f, &o.Gap, "gap", 1e-2, "stop when no weights could lower the objective by more than this share, the "+
+			"certified relative gap", above0to1)
 		intFlag(f, &o.Threads, "threads", 0, 0, math.MaxInt, "`N` threads, 0 for all cores")
 	})
 	return cmd

@@ -135,7 +135,8 @@ func subtreeMeans(set *dataset.Set, tree *taxonomy.Tree) [][]float32 {
 }
 
 // runDemoVerb runs the demo over another trainer, in the place of the real one.
-func runDemoVerb(t *testing.T, train func(context.Context, demo.Training) (*model.Report, error), args ...string) (code int, stdout, stderr string) {
+func runDemoVerb(t *testing.T, train func(context.Context, demo.Training) (*model.Report, error),
+	args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	all := verbs()
 	all[0].build = func(a *app) *cobra.Command { return newDemoCmd(a, train) }
@@ -170,7 +171,8 @@ func TestDemo(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if want := []string{"LICENSE.wordnet", "bsvm", "hierarchy.txt", "rr-svm", "test.txt", "train.txt"}; !slices.Equal(left, want) {
+	if want := []string{"LICENSE.wordnet", "bsvm", "hierarchy.txt", "rr-svm", "test.txt", "train.txt"}; !slices.Equal(left,
+		want) {
 		t.Errorf("kept %q, want %q", left, want)
 	}
 
@@ -184,10 +186,12 @@ func TestDemo(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || stderr != "" {
 		t.Fatalf("exit status %d, stderr %q, %v", code, stderr, err)
 	}
-	if a := r.Agreement; a.Both+a.Tree+a.Flat+a.Neither != 1690 || r.Test != 1690 || len(r.Runs) != 2 || len(r.BySize) < 3 || len(r.Examples) != 5 {
+	if a := r.Agreement; a.Both+a.Tree+a.Flat+a.Neither != 1690 || r.Test != 1690 || len(r.Runs) != 2 ||
+		len(r.BySize) < 3 || len(r.Examples) != 5 {
 		t.Errorf("incomplete: %s", stdout)
 	}
-	for i, want := range []struct{ flat, tree bool }{{false, true}, {false, true}, {true, false}, {true, true}, {false, false}} {
+	for i, want := range []struct{ flat, tree bool }{{false, true}, {false, true}, {true, false}, {true, true},
+		{false, false}} {
 		e := r.Examples[i]
 		if e.FlatRight != want.flat || e.TreeRight != want.tree || e.Truth[0] != "entity" || len(e.Text) == 0 {
 			t.Errorf("example %d: %+v", i, e)

@@ -81,7 +81,8 @@ func TestDeployedCommandLines(t *testing.T) {
 			}
 		case ".sh", ".sbatch":
 			root := newRootCmd(&app{ui: console.New(&bytes.Buffer{})}, verbs())
-			for _, m := range append(verbLine.FindAllStringSubmatch(string(text), -1), process.FindAllStringSubmatch(string(text), -1)...) {
+			for _, m := range append(verbLine.FindAllStringSubmatch(string(text), -1),
+				process.FindAllStringSubmatch(string(text), -1)...) {
 				found++
 				cmd, _, err := root.Find(strings.Fields(m[1]))
 				if err != nil {

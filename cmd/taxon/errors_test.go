@@ -136,7 +136,8 @@ func TestSubVerbErrors(t *testing.T) {
 			t.Errorf("%s: exit status %d, stdout %q, stderr %q, want %q", c.args, code, stdout, stderr, want)
 		}
 	}
-	if code, stdout, _ := runVerb(t.Context(), group, "help", "cluster", "up"); code != 0 || !strings.Contains(stdout, "--dir string") {
+	if code, stdout, _ := runVerb(t.Context(), group, "help", "cluster", "up"); code != 0 || !strings.Contains(stdout,
+		"--dir string") {
 		t.Errorf("help of a sub-verb: exit status %d\n%s", code, stdout)
 	}
 }
@@ -177,12 +178,16 @@ func TestExitStatuses(t *testing.T) {
 		{"missing file", nil, notThere, 2, missing + ": no such file or directory"},
 		{"wrapped missing file", nil, fmt.Errorf("%s: %w", missing, notThere), 2, missing + ": no such file or directory"},
 		{"unwritable", nil, &fs.PathError{Op: "mkdir", Path: "/out", Err: syscall.EACCES}, 2, "/out: permission denied"},
-		{"full disk", nil, &fs.PathError{Op: "write", Path: "m/part", Err: syscall.ENOSPC}, 1, "m/part: no space left on device"},
-		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1, "b: no space left on device"},
+		{"full disk", nil, &fs.PathError{Op: "write", Path: "m/part", Err: syscall.ENOSPC}, 1,
+			"m/part: no space left on device"},
+		{"rename", nil, &os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, 1,
+			"b: no space left on device"},
 		{"gap", nil, exitf(exitGap, "stopped at 5 sweeps, gap 0.3"), 3, "stopped at 5 sweeps, gap 0.3"},
 		{"signal", interrupted, fmt.Errorf("ingest: %w", context.Canceled), 130, "interrupted"},
-		{"signal, behind a service", interrupted, fmt.Errorf("train: %w", status.Error(codes.Canceled, "gone")), 130, "interrupted"},
-		{"signal, worded", interrupted, jobs.Interruptedf("interrupted: resume by running it again"), 130, "interrupted: resume by running it again"},
+		{"signal, behind a service", interrupted, fmt.Errorf("train: %w", status.Error(codes.Canceled, "gone")), 130,
+			"interrupted"},
+		{"signal, worded", interrupted, jobs.Interruptedf("interrupted: resume by running it again"), 130,
+			"interrupted: resume by running it again"},
 		{"cancelled otherwise", nil, context.Canceled, 1, "context canceled"},
 		{"many lines", nil, errors.New("one\n\ttwo\r\n\x1b[31mred"), 1, "one; two; ?[31mred"},
 	} {
@@ -212,7 +217,8 @@ func TestPanicIsOneLine(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit status %d, want %d", code, exitFailed)
 	}
-	if !strings.HasPrefix(stderr, "taxon: internal error: runtime error: index out of range [0] with length 0 (errors_test.go:") ||
+	if !strings.HasPrefix(stderr, "taxon: internal error: runtime error: index out of range [0] with "+
+		"length 0 (errors_test.go:") ||
 		!strings.HasSuffix(stderr, "); please report\n") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("stderr %q", stderr)
 	}
@@ -227,7 +233,8 @@ func (fullDisk) Write([]byte) (int, error) {
 func TestFullStandardOutput(t *testing.T) {
 	var errw bytes.Buffer
 	code := execute(t.Context(), []string{"version"}, strings.NewReader(""), fullDisk{}, &errw)
-	if want := "taxon: standard output: the disk is full: free some space and run the command again\n"; code != exitFailed || errw.String() != want {
+	if want := "taxon: standard output: the disk is full: free some space and run " +
+		"the command again\n"; code != exitFailed || errw.String() != want {
 		t.Errorf("exit status %d, stderr %q, want %d, %q", code, errw.String(), exitFailed, want)
 	}
 }
@@ -319,7 +326,8 @@ func TestMarkedOptions(t *testing.T) {
 }
 
 func TestHelpGoesToStdout(t *testing.T) {
-	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "version"}, {"version", "--help"}, {"completion", "bash"}} {
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"help", "version"}, {"version", "--help"},
+		{"completion", "bash"}} {
 		var out, errw bytes.Buffer
 		code := execute(t.Context(), args, strings.NewReader(""), &out, &errw)
 		if code != 0 || out.Len() == 0 || errw.Len() != 0 {
@@ -346,7 +354,8 @@ func TestVersion(t *testing.T) {
 func TestUnknownKernel(t *testing.T) {
 	t.Setenv(program.KernelVariable, "mmx")
 	code, stdout, stderr := runVerb(t.Context(), newTryCmd(nil), "version")
-	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `taxon: TAXON_KERNEL: unknown kernel "mmx"`) || strings.Count(stderr, "\n") != 1 {
+	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `taxon: TAXON_KERNEL: unknown kernel "mmx"`) ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
@@ -422,27 +431,39 @@ func TestAllViolationsAtOnce(t *testing.T) {
 	for line, want := range map[string][]string{
 		"train --data x --out o1 --gap 0 --max-sweeps -1 --max-time -1 --seed -1 --threads -1": {
 			"train: --gap 0: must be above 0 and at most 1", "train: --max-sweeps -1: must be a whole number, 0 or more",
-			"train: --max-time -1: must be 0 or more", "train: --seed -1: must be a whole number, 0 or more", "train: --threads -1: must be from 0 to 32767"},
+			"train: --max-time -1: must be 0 or more", "train: --seed -1: must be a whole number, 0 or more",
+			"train: --threads -1: must be from 0 to 32767"},
 		"train --data x --data y --out o1 --method td --anchor 0.1 --colouring dsatur --C -1": {
 			"train: --C -1: must be above 0", "train: --anchor" + fits, "train: --colouring" + fits},
 		"train --data x --out o1 --tolerance 3 --C -1 --method td --schedule foo": {
-			"train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td: leave it out, or use one of hblr-m1"},
-		"submit --data x --method mlr --schedule foo":        {"submit: --schedule means nothing to --method mlr: leave it out, or use one of rr-svm"},
-		"train --data x --out o1 --method tdd --tolerance 3": {"train: --method tdd: did you mean td?", "train: --tolerance 3: must be above 0 and at most 1"},
-		"train --out o1 --job $UNFIT":                        {unfit + ":4: train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td"},
+			"train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td: " +
+				"leave it out, or use one of hblr-m1"},
+		"submit --data x --method mlr --schedule foo": {"submit: --schedule means nothing to --method mlr: leave it " +
+			"out, or use one of rr-svm"},
+		"train --data x --out o1 --method tdd --tolerance 3": {"train: --method tdd: did you mean td?",
+			"train: --tolerance 3: must be above 0 and at most 1"},
+		"train --out o1 --job $UNFIT": {unfit + ":4: train: --C -1: must be above 0",
+			"train: --schedule" + fits, "train: --tolerance means nothing to --method td"},
 		"train --data x --out o1 --C -1 --hierarchy h --graph g --C -2": {
 			"train: --C -1: must be above 0", "train: --C -2: must be above 0",
 			"train: --hierarchy and --graph: a training has one structure; give one of them"},
-		"train --data x --out o1 --loss logistic --C -1 --method tdd": {"train: --C -1: must be above 0", "train: --method tdd: did you mean td?"},
-		"train --data x --out o1 --graph= --hierarchy= --test s3://x": {`train: --hierarchy "": name a file`, `train: --graph "": name a file`, "train: --test s3://x: s3://"},
-		"train --data x --out o1 --metod td --C -1":                   {"train: unknown flag --metod: did you mean --method?"},
-		"train --data x --out o1 --C -1 --metod td --anchor 1":        {"train: --C -1: must be above 0", "train: unknown flag --metod: did you mean --method?"},
+		"train --data x --out o1 --loss logistic --C -1 --method tdd": {"train: --C -1: must be above 0",
+			"train: --method tdd: did you mean td?"},
+		"train --data x --out o1 --graph= --hierarchy= --test s3://x": {`train: --hierarchy "": name a file`,
+			`train: --graph "": name a file`, "train: --test s3://x: s3://"},
+		"train --data x --out o1 --metod td --C -1": {"train: unknown flag --metod: " +
+			"did you mean --method?"},
+		"train --data x --out o1 --C -1 --metod td --anchor 1": {"train: --C -1: must be above 0",
+			"train: unknown flag --metod: did you mean --method?"},
 		"submit --data x --C -1 --replicas 9 --method td --anchor 1": {
 			"submit: --C -1: must be above 0", "submit: --replicas 9: must be from 1 to 8", "submit: --anchor" + fits},
 		"tune --data - --out o1 --folds 1 --C 0": {
-			"tune: --folds 1: must be from 2 to 100", "tune: --C 0: must be above 0", "tune: --data -: a search that is gone on with reads the data again: give a file"},
-		"train --out o1 --job $JOB":                                {job + ":2: train: --gap 2: must be above 0 and at most 1", job + ":4: train: --seed -1: must be a whole number, 0 or more", "train: --anchor" + fits},
-		"train --out o1 --job $BAD":                                {bad + `:1: unknown flag "metod": did you mean method?`, bad + ":2: train: --C -1: must be above 0"},
+			"tune: --folds 1: must be from 2 to 100", "tune: --C 0: must be above 0", "tune: --data -: a search that is gone " +
+				"on with reads the data again: give a file"},
+		"train --out o1 --job $JOB": {job + ":2: train: --gap 2: must be " +
+			"above 0 and at most 1", job + ":4: train: --seed -1: must be a whole number, 0 or more", "train: --anchor" + fits},
+		"train --out o1 --job $BAD": {bad + `:1: unknown flag "metod": did you mean method?`,
+			bad + ":2: train: --C -1: must be above 0"},
 		"train --out o1 --job $JOB --loss logistic --threads none": {"train: --threads none: must be a whole number"},
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)

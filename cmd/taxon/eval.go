@@ -26,14 +26,16 @@ func newEvalCmd(a *app) *cobra.Command {
 		Use:     "eval (--model DIR | --pred FILE [--rank FILE]) --data FILE",
 		GroupID: groupModel,
 		Short:   "measure predictions: flat, ranked and hierarchical figures",
-		Long: "Predicts labelled instances with a model, or reads predictions from files, and measures them: micro and macro F1, zero-one loss, " +
+		Long: "Predicts labelled instances with a model, or reads predictions from files, and measures them: micro and " +
+			"macro F1, zero-one loss, " +
 			"precision at k and nDCG, and with a class structure (the model's own, or --hierarchy) the hierarchical losses. " +
 			"Macro-F1 averages over the labels of the training data if a model is given, else over those of --data. " +
 			"--compare measures a second model or prediction file on the same instances and tests whether the two differ.",
 		Example: "taxon eval --model model --data test.svm.xz --by-size --reliability reliability.svg\n" +
 			"taxon eval --pred labels.txt --data test.svm.xz --hierarchy tree.txt --compare other-model --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", append(compare, o.Data.Path, o.Predictions, o.Rankings, o.Hierarchy)...); err != nil {
+			if err := oneStdin("eval", "--data, --pred, --rank, --compare and --hierarchy", append(compare, o.Data.Path,
+				o.Predictions, o.Rankings, o.Hierarchy)...); err != nil {
 				return err
 			}
 			if len(compare) > 0 {
@@ -49,26 +51,33 @@ func newEvalCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "What is measured", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
-		f.StringVar(&o.Predictions, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or blanks between them")
+		f.StringVar(&o.Predictions, "pred", "", "predictions: a `FILE` with a line of labels an instance, commas or "+
+			"blanks between them")
 		f.StringVar(&o.Rankings, "rank", "", "rankings: a `FILE` with a line of labels an instance, best first (with --pred)")
-		f.StringArrayVar(&compare, "compare", nil, "a second model or prediction file to test against: `PATH`; repeated: each is tested against the first")
+		f.StringArrayVar(&compare, "compare", nil, "a second model or prediction file to test against: `PATH`; repeated: "+
+			"each is tested against the first")
 		cutoffFlag(f, &o.Cutoff)
 		predictiveFlag(f, &o.Predictive)
 		f.Lookup("predictive").Usage += ". Models of --compare are measured by their means"
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
 		inputFlags(f, &o.Data)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or from-labels with --path-separator (default: the model's)")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or "+
+			"from-labels with --path-separator (default: the model's)")
 	})
 	tableFlags(cmd, &o.Data.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
 		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
-		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first (always with --json)")
-		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k and ndcg@k for each k of `LIST`, as 1,10,100")
-		f.BoolVar(&o.Coverage, "coverage", false, "how many instances predict --min-probability answers, and how many of these rightly, by probability (always with --json, where there are probabilities)")
+		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first "+
+			"(always with --json)")
+		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k and ndcg@k for each k of "+
+			"`LIST`, as 1,10,100")
+		f.BoolVar(&o.Coverage, "coverage", false, "how many instances predict --min-probability answers, and how many of "+
+			"these rightly, by probability (always with --json, where there are probabilities)")
 		f.StringVar(&o.Confusion, "confusion", "", "write which classes were taken for which, as CSV, into `FILE`")
-		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with probabilities, as SVG into `FILE`")
+		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with "+
+			"probabilities, as SVG into `FILE`")
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
 	require(cmd, "data")
@@ -78,7 +87,8 @@ func newEvalCmd(a *app) *cobra.Command {
 // printEval prints a result for people, with the second model's beside it if there is one. Shares
 // are in percent; the JSON document has fractions.
 func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
-	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, format.Counted(int64(r.Instances), "instance", "instances"), classSet(r))
+	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, format.Counted(int64(r.Instances),
+		"instance", "instances"), classSet(r))
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head, blank := "in percent\t\t\n", "\t\t\n"
@@ -117,7 +127,8 @@ func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
 		printTests(a.stdout, o.Compare, r)
 	}
 	for _, other := range r.Others {
-		printTests(a.stdout, fmt.Sprintf("%s (micro F1 %s, macro F1 %s)", other.With, measure.Percent(other.Other.MicroF1), measure.Percent(other.Other.MacroF1)),
+		printTests(a.stdout, fmt.Sprintf("%s (micro F1 %s, macro F1 %s)", other.With, measure.Percent(other.Other.MicroF1),
+			measure.Percent(other.Other.MacroF1)),
 			&measure.Result{SignTest: other.SignTest, Wilcoxon: other.Wilcoxon})
 	}
 }
@@ -166,7 +177,8 @@ func printSizes(w io.Writer, s console.Style, r *measure.Result) {
 	}
 	fmt.Fprintln(t, head)
 	for i, b := range r.BySize {
-		fmt.Fprintf(t, "%s\t%s\t%s\t", measure.Range(b.From, b.To), format.Count(int64(b.Classes)), measure.Percent(b.MacroF1))
+		fmt.Fprintf(t, "%s\t%s\t%s\t", measure.Range(b.From, b.To), format.Count(int64(b.Classes)),
+			measure.Percent(b.MacroF1))
 		if r.Other != nil && i < len(r.Other.BySize) {
 			fmt.Fprintf(t, "%s\t%+.2f\t", measure.Percent(r.Other.BySize[i].MacroF1), 100*(b.MacroF1-r.Other.BySize[i].MacroF1))
 		}
@@ -180,7 +192,8 @@ func printCoverage(w io.Writer, s console.Style, r *measure.Result) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "least\tanswered\tright\twithout hierarchy\tright\t")
 	for _, c := range r.Coverage {
-		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, measure.Percent(c.Answered), measure.Percent(c.Correct), measure.Percent(c.Classes), measure.Percent(c.ClassCorrect))
+		fmt.Fprintf(t, "%g\t%s\t%s\t%s\t%s\t\n", 100*c.MinProbability, measure.Percent(c.Answered),
+			measure.Percent(c.Correct), measure.Percent(c.Classes), measure.Percent(c.ClassCorrect))
 	}
 	t.Flush()
 }
@@ -192,7 +205,8 @@ func printClasses(w io.Writer, s console.Style, r *measure.Result) {
 	classes := slices.Clone(r.PerClass)
 	slices.SortStableFunc(classes, func(a, b measure.Class) int { return cmp.Compare(b.Instances, a.Instances) })
 	for _, c := range classes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t  %s\n", format.Count(c.Instances), format.Count(c.Predicted), measure.Percent(c.Precision), measure.Percent(c.Recall), measure.Percent(c.F1), c.Label)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t  %s\n", format.Count(c.Instances), format.Count(c.Predicted),
+			measure.Percent(c.Precision), measure.Percent(c.Recall), measure.Percent(c.F1), c.Label)
 	}
 	t.Flush()
 }

@@ -123,16 +123,19 @@ func TestEventLog(t *testing.T) {
 		}
 	}
 	security := func(name string) secure.Options {
-		return secure.Options{CACert: in("certs/ca.crt"), Cert: in("certs/" + name + ".crt"), Key: in("certs/" + name + ".key")}
+		return secure.Options{CACert: in("certs/ca.crt"), Cert: in("certs/" + name + ".crt"), Key: in("certs/" + name +
+			".key")}
 	}
 	flags := func(name string) []string {
 		o := security(name)
 		return []string{"--tls-ca", o.CACert, "--tls-cert", o.Cert, "--tls-key", o.Key}
 	}
 	process := func(role string, more ...string) *member {
-		return run(t, slices.Concat([]string{role, "--dir", in(role), "--log-format", "json", "--metrics", "127.0.0.1:0"}, flags(role), more)...)
+		return run(t, slices.Concat([]string{role, "--dir", in(role), "--log-format", "json", "--metrics", "127.0.0.1:0"},
+			flags(role), more)...)
 	}
-	c := process("coordinator", "--listen", "127.0.0.1:0", "--lease", "600ms", "--snapshots", in("snapshots"), "--snapshot-every", "1", "--snapshot-pause", "1ms")
+	c := process("coordinator", "--listen", "127.0.0.1:0", "--lease", "600ms", "--snapshots", in("snapshots"),
+		"--snapshot-every", "1", "--snapshot-pause", "1ms")
 	addr := c.logged(t, `"msg":"ready","process":"coordinator","name":"coordinator","addr":"([^"]+)"`)[1]
 	s := process("store", "--coordinator", addr, "--name", "store-1")
 	s.logged(t, `"msg":"ready"`)
@@ -141,14 +144,16 @@ func TestEventLog(t *testing.T) {
 	}
 	ask := func(want int, args ...string) {
 		t.Helper()
-		code, stdout, stderr := runWith(t, "", slices.Concat(args, []string{"--coordinator", addr, "--quiet"}, flags("alice"))...)
+		code, stdout, stderr := runWith(t, "", slices.Concat(args, []string{"--coordinator", addr, "--quiet"},
+			flags("alice"))...)
 		if code != want {
 			t.Fatalf("%q: exit status %d, want %d: %s%s", args, code, want, stdout, stderr)
 		}
 	}
 	ask(0, "submit", "--data", in("data.svm"), "--id", "news", "--name", "nightly")
 	for {
-		_, text, _ := runWith(t, "", append([]string{"status", "news", "--json", "--coordinator", addr}, flags("alice")...)...)
+		_, text, _ := runWith(t, "", append([]string{"status", "news", "--json", "--coordinator", addr},
+			flags("alice")...)...)
 		var st struct {
 			State, Submitted, Method, Owner string
 			Started                         string
@@ -159,7 +164,8 @@ func TestEventLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &st); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if st.State != "waiting" || st.ETA != nil || st.Owner != "alice" || st.Method != "rr-svm" || st.Options["method"] != "rr-svm" || len(st.Submitted) != 20 || len(st.Started) != 20 {
+		if st.State != "waiting" || st.ETA != nil || st.Owner != "alice" || st.Method != "rr-svm" ||
+			st.Options["method"] != "rr-svm" || len(st.Submitted) != 20 || len(st.Started) != 20 {
 			t.Fatalf("status of a job that waits: %s", text)
 		}
 		if st.Idle > 0 {
@@ -171,7 +177,8 @@ func TestEventLog(t *testing.T) {
 	w := process("worker", "--coordinator", addr, "--slots", "1", "--name", "gpu-4")
 	c.logged(t, `"msg":"job done"`)
 	code, text, stderr := runWith(t, "", append([]string{"status", "news", "--coordinator", addr}, flags("alice")...)...)
-	for _, want := range []string{"news (nightly)", "owner       alice", "submitted   20", "started     20", "ended       20", "method      rr-svm, gap 0.01, ", "bias-pull parent", "stopped by  gap", "sha256",
+	for _, want := range []string{"news (nightly)", "owner       alice", "submitted   20", "started     20",
+		"ended       20", "method      rr-svm, gap 0.01, ", "bias-pull parent", "stopped by  gap", "sha256",
 		"1 attempt repeated", "1 worker lost, 0 rollbacks", "waiting besides"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("status: %d, no %q in %s%s", code, want, text, stderr)
@@ -215,7 +222,8 @@ func TestEventLog(t *testing.T) {
 		{"msg": "job is to be cancelled", "job": "trial", "by": "alice"},
 		{"msg": "job cancelled", "job": "trial"},
 		{"msg": "values discarded", "job": "trial", "by": "alice"},
-		{"msg": "call refused", "call": "/taxon.v1.Jobs/Drain", "code": "PermissionDenied", "by": "alice", "from": "127.0.0.1"},
+		{"msg": "call refused", "call": "/taxon.v1.Jobs/Drain", "code": "PermissionDenied", "by": "alice",
+			"from": "127.0.0.1"},
 		{"msg": "worker left", "worker_name": "gpu-4"},
 		{"msg": "store left", "store": "store-1"},
 		{"msg": "ended"},
@@ -252,11 +260,13 @@ func TestEventLogOfAFailure(t *testing.T) {
 		{"serve", filepath.Join(t.TempDir(), "nothing")},
 	} {
 		code, stdout, stderr := runWith(t, "", append(line, "--log-format", "json")...)
-		if lines := parseJSONLog(t, stderr); code == 0 || stdout != "" || len(lines) != 1 || lines[0].level != "ERROR" || lines[0].values["error"] == "" {
+		if lines := parseJSONLog(t, stderr); code == 0 || stdout != "" || len(lines) != 1 || lines[0].level != "ERROR" ||
+			lines[0].values["error"] == "" {
 			t.Errorf("%q: exit status %d, %q, %q", line, code, stdout, stderr)
 		}
 	}
-	if code, _, stderr := runWith(t, "", "coordinator", "--dir", "/dev/null/x"); code == 0 || !strings.HasPrefix(stderr, "taxon: ") {
+	if code, _, stderr := runWith(t, "", "coordinator", "--dir", "/dev/null/x"); code == 0 || !strings.HasPrefix(stderr,
+		"taxon: ") {
 		t.Errorf("text is not text: %d, %q", code, stderr)
 	}
 }

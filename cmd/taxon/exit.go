@@ -4,10 +4,11 @@ import "fmt"
 
 // Exit statuses. They are part of the command line's contract.
 const (
-	exitDone        = 0
-	exitFailed      = 1   // it failed while running
-	exitUsage       = 2   // the command line or the input is wrong
-	exitGap         = 3   // ended by a cap before the tolerance asked for with --require-gap
+	exitDone   = 0
+	exitFailed = 1 // it failed while running
+	exitUsage  = 2 // the command line or the input is wrong
+	// ended by a cap before the tolerance asked for with --require-gap
+	exitGap         = 3
 	exitInterrupted = 130 // Ctrl-C or SIGTERM
 )
 

@@ -19,9 +19,15 @@ func newExplainCmd(a *app) *cobra.Command {
 		Use:     "explain --model DIR (--text TEXT... | --data FILE --row N)",
 		GroupID: groupModel,
 		Short:   "why a model gives an instance its label",
-		Long: "Splits the score of the predicted class into the parts that each level adds, along its path in the hierarchy from the root to the class. " +
-			"For each level it lists the words or features for and against the class. A class's weights are the sum of the levels' changes, so the parts add up to the score. With top-down descent each level is an edge with its margin, and the score is the smallest margin. " +
-			"Models of " + strings.Join(registry.Precise(false), ", ") + " also show what they have learned about each family: how far children's weights are from their parent's. Those of " + strings.Join(registry.Precise(true), ", ") + " have this for each feature: which of the instance's features the children share, and which they differ in, compared with the distance expected of equally frequent features. " +
+		Long: "Splits the score of the predicted class into the parts that each level adds, along its path in the " +
+			"hierarchy from the root to the class. " +
+			"For each level it lists the words or features for and against the class. A class's weights are the sum of the " +
+			"levels' changes, so the parts add up to the score. With top-down descent each level is an edge with its margin, " +
+			"and the score is the smallest margin. " +
+			"Models of " + strings.Join(registry.Precise(false), ", ") + " also show what they have learned about each " +
+			"family: how far children's weights are from their parent's. Those of " + strings.Join(registry.Precise(true),
+			", ") + " have this for each feature: which of the instance's features the children share, and which they " +
+			"differ in, compared with the distance expected of equally frequent features. " +
 			"The runners-up follow with their scores. --label explains another class instead. " +
 			"With --text each argument is an instance of its own; with --json several of them make one list.",
 		Example: "taxon explain --model wordnet --text 'the small dog barked'\n" +
@@ -127,7 +133,8 @@ func printPrecisions(a *app, depth int, l explain.Level) {
 	}{{"shared within (expected)  ", l.Shared}, {"apart by (expected)       ", l.Apart}} {
 		var parts []string
 		for _, t := range side.traits {
-			parts = append(parts, fmt.Sprintf("%s %.3g (%.3g)", featureName(t.Word, t.Feature), 1/math.Sqrt(t.Precision), 1/math.Sqrt(t.Expected)))
+			parts = append(parts, fmt.Sprintf("%s %.3g (%.3g)", featureName(t.Word, t.Feature), 1/math.Sqrt(t.Precision),
+				1/math.Sqrt(t.Expected)))
 		}
 		if len(parts) > 0 {
 			fmt.Fprintf(a.stdout, "%*s%s%s\n", 6+2*depth, "", side.name, strings.Join(parts, ", "))

@@ -34,7 +34,8 @@ best classes
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s", code, err, stdout)
 	}
-	if e.Label != "car" || e.Score != 1 || e.Place != 1 || len(e.Path) != 2 || len(e.Best) != 2 || e.Path[1].Against[0] != (explain.Term{Feature: 7, Value: 1, Gain: -2.5}) {
+	if e.Label != "car" || e.Score != 1 || e.Place != 1 || len(e.Path) != 2 || len(e.Best) != 2 ||
+		e.Path[1].Against[0] != (explain.Term{Feature: 7, Value: 1, Gain: -2.5}) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -65,7 +66,8 @@ func TestExplainMistakes(t *testing.T) {
 // A text model explains a text by its words.
 func TestExplainText(t *testing.T) {
 	dir := t.TempDir() + "/m"
-	data := writeText(t, "train.txt", strings.Repeat("dog\tit barks and runs\ncat\tit meows and purrs\n", 4)+"dog\tbarks it does\ncat\tdoes it purrs\n")
+	data := writeText(t, "train.txt", strings.Repeat("dog\tit barks and runs\ncat\tit meows and purrs\n", 4)+
+		"dog\tbarks it does\ncat\tdoes it purrs\n")
 	vars := map[string]string{"M": dir, "DATA": data}
 	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --out $M --quiet", vars); code != 0 {
 		t.Fatal(stderr)
@@ -79,12 +81,14 @@ func TestExplainText(t *testing.T) {
 	if e.Label != "dog" || e.Known != 1 || len(last.For) != 1 || last.For[0].Word != "barks" {
 		t.Errorf("%+v", e)
 	}
-	if code, _, stderr := runTaxon(t, "", "explain --model $M --text zzz", vars); code != 0 || !strings.Contains(stderr, "its scores are those of the bias alone") {
+	if code, _, stderr := runTaxon(t, "", "explain --model $M --text zzz", vars); code != 0 || !strings.Contains(stderr,
+		"its scores are those of the bias alone") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text barks meows", vars)
 	var both []explain.Explanation
-	if err := json.Unmarshal([]byte(stdout), &both); err != nil || code != 0 || len(both) != 2 || both[0].Label != "dog" || both[1].Label != "cat" {
+	if err := json.Unmarshal([]byte(stdout), &both); err != nil || code != 0 || len(both) != 2 || both[0].Label != "dog" ||
+		both[1].Label != "cat" {
 		t.Errorf("two texts: exit %d, %v, %s: %+v", code, err, stderr, both)
 	}
 	code, stdout, stderr = runTaxon(t, "", "explain --model $M --json --text --data $DATA --row 2", vars)
@@ -97,10 +101,13 @@ func TestExplainText(t *testing.T) {
 // is a/b of its prior, worked out from the data: two leaves below r, of 4 and 2 of 6 rows.
 func TestExplainPrecisions(t *testing.T) {
 	data, tree := "a 1:1 2:1\na 1:2\na 1:1 3:1\na 2:2 1:1\nb 3:1\nb 3:2 2:1\n", "r a\nr b\n"
-	vars := map[string]string{"D": writeText(t, "train.svm", data), "T": writeText(t, "tree.txt", tree), "M": t.TempDir() + "/m"}
-	for method, want := range map[string]string{"hblr-m1": "children's weights within", "hblr-m2": "(expected)", "hblr-m3": "weights within"} {
+	vars := map[string]string{"D": writeText(t, "train.svm", data), "T": writeText(t, "tree.txt", tree), "M": t.TempDir() +
+		"/m"}
+	for method, want := range map[string]string{"hblr-m1": "children's weights within", "hblr-m2": "(expected)",
+		"hblr-m3": "weights within"} {
 		vars["M"] += "m"
-		if code, _, stderr := runTaxon(t, "", "train --data $D --hierarchy $T --method "+method+" --tolerance 1e-10 --out $M --quiet", vars); code != 0 {
+		if code, _, stderr := runTaxon(t, "", "train --data $D --hierarchy $T --method "+method+
+			" --tolerance 1e-10 --out $M --quiet", vars); code != 0 {
 			t.Fatal(stderr)
 		}
 		code, stdout, stderr := runTaxon(t, "", "explain --model $M --data $D --row 1", vars)
@@ -109,7 +116,8 @@ func TestExplainPrecisions(t *testing.T) {
 		}
 		_, stdout, _ = runTaxon(t, "", "explain --model $M --data $D --row 1 --json", vars)
 		var e explain.Explanation
-		if err := json.Unmarshal([]byte(stdout), &e); err != nil || len(e.Path) != 2 || math.Abs(e.Path[0].Gain+e.Path[1].Gain-e.Best[0].Score) > 1e-9 {
+		if err := json.Unmarshal([]byte(stdout), &e); err != nil || len(e.Path) != 2 ||
+			math.Abs(e.Path[0].Gain+e.Path[1].Gain-e.Best[0].Score) > 1e-9 {
 			t.Fatalf("%s: %v: %s", method, err, stdout)
 		}
 		if method != "hblr-m2" {

@@ -32,15 +32,22 @@ func newExportCmd(a *app) *cobra.Command {
 		Use:     "export --model DIR (or --job ID) --format NAME --out PATH",
 		GroupID: groupModel,
 		Short:   "write a model's weights for other programs, or a small one for prediction",
-		Long: "Writes the weights of a model. Format text has a line for each node, internal ones too, in node order: KIND NAME idx:val ... [bias:val]. " +
-			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices are those of the input, " +
-			"counted from 1. Only nonzero weights are written, as the shortest decimals that read back to the same float32. Parquet has the same in long form. " +
-			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, with a labels.txt that has a line for each class (with a hierarchy also an edges.txt; for text a features.txt with the words and an idf.txt). " +
+		Long: "Writes the weights of a model. Format text has a line for each node, internal ones too, in node order: KIND " +
+			"NAME idx:val ... [bias:val]. " +
+			"KIND is node, spawned (the leaf spawned under the internal label NAME), virtual (NAME is -) or dummy, indices " +
+			"are those of the input, " +
+			"counted from 1. Only nonzero weights are written, as the shortest decimals that read back to the same float32. " +
+			"Parquet has the same in long form. " +
+			"npz (SciPy), safetensors and liblinear hold classes x features, the bias last, with a labels.txt that has a line " +
+			"for each class (with a hierarchy also an edges.txt; for text a features.txt with the words and an idf.txt). " +
 			"A liblinear file is dense. One of more than 1 GiB is refused without --force-size. " +
-			"Format model is a smaller model for predict, eval, explain, info and export. A weight that differs from the parent's by less than --threshold becomes the parent's, so it " +
-			"stays within --threshold of the trained one, and scores change a little. --threshold auto takes the largest threshold that lowers micro F1 on --data by at most --prune-loss points. " +
+			"Format model is a smaller model for predict, eval, explain, info and export. A weight that differs from the " +
+			"parent's by less than --threshold becomes the parent's, so it " +
+			"stays within --threshold of the trained one, and scores change a little. --threshold auto takes the largest " +
+			"threshold that lowers micro F1 on --data by at most --prune-loss points. " +
 			"--out FILE gets one file. --out DIR/ gets a part for each weight shard, and _SUCCESS. " +
-			"With --job the weights of a cluster's finished job are read directly from its shards. Format model without a threshold is then the model that train would have made.",
+			"With --job the weights of a cluster's finished job are read directly from its shards. Format model without a " +
+			"threshold is then the model that train would have made.",
 		Example: "taxon export --model model --format npz --out weights.npz\n" +
 			"taxon export --job job-1 --coordinator 127.0.0.1:7070 --format model --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,18 +60,27 @@ func newExportCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
 		f.StringVar(&o.job, "job", "", "a cluster's finished job: its `ID`")
-		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the training: a `FILE` or a folder made by ingest")
+		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the "+
+			"training: a `FILE` or a folder made by ingest")
 		formatFlag(f, &o.Data.Table)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"), "format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
-		choiceFlag(f, &o.What, "what", export.Mean, []string{export.Mean, export.Variance, export.Precision}, "format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal of each node's covariance) or the precisions that were learned")
+		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"),
+			"format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
+		choiceFlag(f, &o.What, "what", export.Mean, []string{export.Mean, export.Variance, export.Precision},
+			"format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal "+
+				"of each node's covariance) or the precisions that were learned")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace an existing model")
-		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that differ from the parent's by less than T become the parent's; auto: the largest T that --prune-loss allows on --data")
-		choiceFlag(f, &o.Values, "values", "float32", shard.Values, "format model with a --threshold: how weights are stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each feature's largest difference")
+		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that "+
+			"differ from the parent's by less than T become the parent's; auto: the largest T that "+
+			"--prune-loss allows on --data")
+		choiceFlag(f, &o.Values, "values", "float32", shard.Values, "format model with a --threshold: how weights are "+
+			"stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each "+
+			"feature's largest difference")
 		f.BoolVar(&o.ForceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
-		floatFlag(f, &o.Loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, in percentage points", atLeast0)
+		floatFlag(f, &o.Loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, "+
+			"in percentage points", atLeast0)
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Threads) })
 	o.client.flags(cmd)
@@ -152,9 +168,11 @@ func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err err
 			return nil, err
 		}
 		if a.json {
-			return nil, a.printJSON(export.Report{Out: o.Out, Format: o.Format, Nodes: r.Nodes, Seconds: time.Since(began).Seconds()})
+			return nil, a.printJSON(export.Report{Out: o.Out, Format: o.Format, Nodes: r.Nodes,
+				Seconds: time.Since(began).Seconds()})
 		}
-		a.ui.Note("%s nodes fetched in %s, sha256 %s", format.Count(int64(r.Nodes)), format.Seconds(time.Since(began).Seconds()), r.WeightsSHA256)
+		a.ui.Note("%s nodes fetched in %s, sha256 %s", format.Count(int64(r.Nodes)),
+			format.Seconds(time.Since(began).Seconds()), r.WeightsSHA256)
 		return nil, nil
 	}
 	temp, done, err := fs.TempDir("export")

@@ -140,7 +140,8 @@ func (v *floatValue) Type() string { return "number" }
 func (v *floatValue) Set(s string) error {
 	x, err := strconv.ParseFloat(s, 64)
 	if d, bad := time.ParseDuration(s); err != nil && bad == nil {
-		return valuef("must be a number without a unit, of seconds where it is a time: %s", strconv.FormatFloat(d.Seconds(), 'g', -1, 64))
+		return valuef("must be a number without a unit, of seconds where it is a time: %s", strconv.FormatFloat(d.Seconds(),
+			'g', -1, 64))
 	}
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		return valuef("must be a finite number")
@@ -178,17 +179,20 @@ func above0to1(x float64) string {
 func tableFlags(cmd *cobra.Command, o *table.Options) {
 	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
-		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, and the means remembered by the model; lists of numbers as they are")
+		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, "+
+			"and the means remembered by the model; lists of numbers as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
 		f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "instead: a column for each label, with 1 in its "+
 			"rows and 0 in others; `COLUMNS` separated by commas")
 		f.StringSliceVar(&o.LevelColumns, "level-columns", nil, "instead: a column for each level of the label's "+
 			"path, from the top; `COLUMNS` separated by commas")
-		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': they give the hierarchy too")
+		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': "+
+			"they give the hierarchy too")
 		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
 		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
 		f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
-		f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a row, or a NumPy array")
+		f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a "+
+			"row, or a NumPy array")
 		formatFlag(f, o)
 		f.StringVar(&o.Delimiter, "delimiter", "", "what separates the cells of CSV: one `CHARACTER`, as ';' "+
 			"(default: a comma)")

@@ -33,8 +33,10 @@ func newGenerateCmd(a *app) *cobra.Command {
 		Use:     "generate --like NAME --out DIR",
 		GroupID: groupData,
 		Short:   "synthetic data of a given shape and size",
-		Long: "Writes train.svm, test.svm and hierarchy.txt of a stated shape: class sizes, words and numbers of children follow power laws, " +
-			"relatives in the hierarchy share words. --like names the data set whose counts are imitated, --scale shrinks them; other flags " +
+		Long: "Writes train.svm, test.svm and hierarchy.txt of a stated shape: class sizes, words and numbers of children " +
+			"follow power laws, " +
+			"relatives in the hierarchy share words. --like names the data set whose counts are imitated, --scale " +
+			"shrinks them; other flags " +
 			"override single counts. The same flags and seed give the same bytes, whatever the threads.",
 		Example: "taxon generate --like lwiki --scale 0.001 --out small\n" +
 			"taxon generate --like flat --instances 5000 --classes 100 --seed 7 --out flat",
@@ -110,7 +112,8 @@ func runGenerate(cmd *cobra.Command, a *app, o generateOptions) error {
 		return err
 	}
 	line := a.ui.Start("generate", int64(s.Instances+s.Test))
-	r, err := generate.Write(cmd.Context(), generate.Options{Shape: s, Seed: uint64(o.seed), Out: o.out, Replace: o.force, Threads: o.threads,
+	r, err := generate.Write(cmd.Context(), generate.Options{Shape: s, Seed: uint64(o.seed), Out: o.out, Replace: o.force,
+		Threads:  o.threads,
 		Progress: func(done, _ int64) { line.Set(done) }})
 	line.Done()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 
 // What can't be made is refused by flag and value; it was once taken for not given.
 func TestGenerateRefusesZeros(t *testing.T) {
-	for _, flag := range []string{"instances", "test-instances", "classes", "internals", "features", "depth", "nonzeros", "labels"} {
+	for _, flag := range []string{"instances", "test-instances", "classes", "internals", "features", "depth", "nonzeros",
+		"labels"} {
 		out := filepath.Join(t.TempDir(), "out")
 		code, _, stderr := runWith(t, "", "generate", "--scale", "0.0005", "--out", out, "--quiet", "--"+flag, "0")
 		if code != 2 || !strings.Contains(stderr, "--"+flag+" 0") && !strings.Contains(stderr, `"0" for "--`+flag) {
@@ -23,7 +24,8 @@ func TestGenerateRefusesZeros(t *testing.T) {
 func TestDepthIsKept(t *testing.T) {
 	for _, depth := range []int{1, 2, 3} {
 		out := filepath.Join(t.TempDir(), "out")
-		if code, _, stderr := runWith(t, "", "generate", "--scale", "0.0005", "--out", out, "--quiet", "--depth", strconv.Itoa(depth)); code != 0 {
+		if code, _, stderr := runWith(t, "", "generate", "--scale", "0.0005", "--out", out, "--quiet", "--depth",
+			strconv.Itoa(depth)); code != 0 {
 			t.Fatal(stderr)
 		}
 		text, err := os.ReadFile(filepath.Join(out, "hierarchy.txt"))
@@ -56,11 +58,13 @@ func TestGenerateThenInfo(t *testing.T) {
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "163") {
 		t.Fatalf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
-	code, stdout, _ = runWith(t, "", "info", filepath.Join(out, "train.svm"), "--hierarchy", filepath.Join(out, "hierarchy.txt"))
+	code, stdout, _ = runWith(t, "", "info", filepath.Join(out, "train.svm"), "--hierarchy",
+		filepath.Join(out, "hierarchy.txt"))
 	if code != 0 || !strings.Contains(stdout, "163 leaves") {
 		t.Errorf("exit status %d, stdout %q", code, stdout)
 	}
-	if code, _, stderr = runWith(t, "", "generate", "--scale", "0.0005", "--out", out); code != 2 || !strings.Contains(stderr, "--force") {
+	if code, _, stderr = runWith(t, "", "generate", "--scale", "0.0005", "--out", out); code != 2 ||
+		!strings.Contains(stderr, "--force") {
 		t.Errorf("a second time: exit status %d, stderr %q", code, stderr)
 	}
 }

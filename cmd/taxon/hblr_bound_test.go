@@ -19,7 +19,8 @@ import (
 // variances, and eval --predictive measures them; warm starts; refusals.
 func TestHBLRVariational(t *testing.T) {
 	dir := noisyFiles(t)
-	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir, "x")}
+	vars := map[string]string{"d": dir, "r": filepath.Join(dir, "r"), "w": filepath.Join(dir, "w"), "x": filepath.Join(dir,
+		"x")}
 	do := taxonOf(t, vars)
 	const train = "train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --json --quiet "
 	for inference, rule := range map[string]form.Predictive{"map": form.Laplace, "variational": form.Variational} {
@@ -36,13 +37,15 @@ func TestHBLRVariational(t *testing.T) {
 			t.Errorf("%s: covariance %s in the report", inference, d.Own["covariance"])
 		}
 		var bound float64
-		if err := json.Unmarshal(d.Own["bound"], &bound); (err == nil) != (inference == "variational") || err == nil && (bound != -d.Objective || d.Certificate != "lower_bound") {
+		if err := json.Unmarshal(d.Own["bound"], &bound); (err == nil) != (inference == "variational") || err == nil &&
+			(bound != -d.Objective || d.Certificate != "lower_bound") {
 			t.Errorf("%s: bound %g, objective %g, %s", inference, bound, d.Objective, d.Certificate)
 		}
 		rows := 0
 		for line := range strings.Lines(readFile(t, filepath.Join(vars["m"], "trace.jsonl"))) {
 			var row struct{ Objective, Bound *float64 }
-			if err := json.Unmarshal([]byte(line), &row); err != nil || (row.Bound != nil) != (bound != 0) || row.Bound != nil && *row.Bound != -*row.Objective {
+			if err := json.Unmarshal([]byte(line), &row); err != nil || (row.Bound != nil) != (bound != 0) || row.Bound != nil &&
+				*row.Bound != -*row.Objective {
 				t.Errorf("%s: trace %s: %v", inference, line, err)
 			}
 			rows++
@@ -61,7 +64,8 @@ func TestHBLRVariational(t *testing.T) {
 		mean, variance := vectors("mean"), vectors("variance")
 		instances := bufio.NewScanner(strings.NewReader(readFile(t, filepath.Join(dir, "test.svm"))))
 		loss, instance := 0.0, 0.0
-		for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet --predictive --scores --top 6")) {
+		for line := range strings.Lines(do("predict --model $m --data $d/test.svm --out - --quiet " +
+			"--predictive --scores --top 6")) {
 			instances.Scan()
 			f := strings.Fields(instances.Text())
 			x := vectorOf(f[1:])
@@ -82,19 +86,23 @@ func TestHBLRVariational(t *testing.T) {
 					s += v * v * variance[name][column]
 				}
 				if want := 1 / (1 + math.Exp(-rule(u, s))); math.Abs(got-want) > 1e-4 || !(s > 0) {
-					t.Fatalf("%s: class %s of %q: %g, want %g (score %g, spread %g)", inference, name, instances.Text(), got, want, u, s)
+					t.Fatalf("%s: class %s of %q: %g, want %g (score %g, spread %g)", inference, name, instances.Text(), got, want, u,
+						s)
 				}
 			}
 			loss, instance = loss-math.Log(own/all), instance+1
 		}
 		var plain, wide measure.Result
 		for r, options := range map[*measure.Result]string{&plain: "", &wide: " --predictive --compare $m"} {
-			if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --json --quiet"+options)), r); err != nil || r.Probability == nil {
+			if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --json --quiet"+options)), r); err != nil ||
+				r.Probability == nil {
 				t.Fatal(err)
 			}
 		}
-		if math.Abs(wide.LogLoss/(loss/instance)-1) > 1e-9 || wide.LogLoss == plain.LogLoss || *wide.Other.Probability != *plain.Probability {
-			t.Errorf("%s: log-loss %g, want %g; by the means %g, beside it %g", inference, wide.LogLoss, loss/instance, plain.LogLoss, wide.Other.LogLoss)
+		if math.Abs(wide.LogLoss/(loss/instance)-1) > 1e-9 || wide.LogLoss == plain.LogLoss ||
+			*wide.Other.Probability != *plain.Probability {
+			t.Errorf("%s: log-loss %g, want %g; by the means %g, beside it %g", inference, wide.LogLoss, loss/instance,
+				plain.LogLoss, wide.Other.LogLoss)
 		}
 	}
 	do(train + "--inference variational --covariance diagonal --warm-start $m --out $w")
@@ -102,16 +110,26 @@ func TestHBLRVariational(t *testing.T) {
 	do(train + "--cutoff fit --out $f")
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
 	for line, want := range map[string]string{
-		train + "--inference variational --schedule parity --out $x":                                 "goes with inference map",
-		train + "--inference variational --covariance diagonal --memory 1MB --out $x":                "would be needed, --memory is",
-		train + "--inference variational --threads 2 --memory 1MB --out $x":                          "use --covariance diagonal, fewer --threads",
-		"predict --model $r --data $d/test.svm --predictive --out -":                                 "holds no variances for --predictive",
-		"eval --model $r --data $d/test.svm --predictive":                                            "holds no variances for --predictive",
-		"predict --model $f --data $d/test.svm --predictive --cutoff scut --out -":                   "predict: --predictive has scores that the fitted cut-offs of",
-		"eval --model $f --data $d/test.svm --predictive --cutoff instance":                          "eval: --predictive has scores that the fitted cut-offs of",
-		"eval --pred $d/test.svm --data $d/test.svm --predictive":                                    "--predictive needs --model",
-		"train --data $d/train.svm --method rr-lr --inference variational --out $x":                  "--inference means nothing to --method rr-lr",
-		"train --data $d/train.svm --method hblr-m1 --inference variational --covariance s --out $x": "must be one of full, diagonal",
+		train + "--inference variational " +
+			"--schedule parity --out $x": "goes with inference map",
+		train + "--inference variational --covariance diagonal " +
+			"--memory 1MB --out $x": "would be needed, --memory is",
+		train + "--inference variational --threads 2 " +
+			"--memory 1MB --out $x": "use --covariance diagonal, fewer --threads",
+		"predict --model $r --data $d/test.svm " +
+			"--predictive --out -": "holds no variances for --predictive",
+		"eval --model $r --data $d/test.svm --predictive": "holds no variances for --predictive",
+		"predict --model $f --data $d/test.svm --predictive " +
+			"--cutoff scut --out -": "predict: --predictive has scores that the fitted cut-offs of",
+		"eval --model $f --data $d/test.svm " +
+			"--predictive --cutoff instance": "eval: --predictive has scores that " +
+			"the fitted cut-offs of",
+		"eval --pred $d/test.svm --data " +
+			"$d/test.svm --predictive": "--predictive needs --model",
+		"train --data $d/train.svm --method rr-lr --inference " +
+			"variational --out $x": "--inference means nothing to --method rr-lr",
+		"train --data $d/train.svm --method hblr-m1 --inference variational " +
+			"--covariance s --out $x": "must be one of full, diagonal",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)

@@ -18,10 +18,13 @@ import (
 
 // usual are the flags that the help of a verb with many flags shows, beside those that all verbs
 // have: of train twenty in all. --all shows the others too.
-var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining, []string{"coordinator", "wait", "job", "name"}),
-	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale", "workers", "slots", "stores", "cores", "memory"}}
+var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
+	[]string{"coordinator", "wait", "job", "name"}),
+	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale",
+		"workers", "slots", "stores", "cores", "memory"}}
 
-var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column", "feature-columns", "label-column", "path-separator", "out", "force",
+var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column", "feature-columns", "label-column",
+	"path-separator", "out", "force",
 	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory"}
 
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
@@ -94,7 +97,8 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 				n++
 			}
 		})
-		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags, `taxon help %[1]s --method NAME` those of a method.\n", cmd.Name(), n)
+		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags, `taxon help %[1]s --method NAME` those of a method.\n",
+			cmd.Name(), n)
 	}
 }
 
@@ -135,7 +139,8 @@ func writeHelpOf(w io.Writer, s console.Style, cmd *cobra.Command, show func(*pf
 }
 
 func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
-	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", console.Fold("taxon: "+root.Short, console.Width, 0), s.Bold("Usage"))
+	fmt.Fprintf(w, "%s\n\n%s\n  taxon VERB [flags]\n", console.Fold("taxon: "+root.Short, console.Width, 0),
+		s.Bold("Usage"))
 	for _, g := range root.Groups() {
 		in := func(c *cobra.Command) bool { return c.GroupID == g.ID }
 		if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return shown(c) && in(c) }) {
@@ -203,7 +208,8 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)
-		if names := strings.Join(choicesOf(f), "|"); strings.Contains(names, "|") && len(names)+len(f.Name)+5 <= console.Width {
+		if names := strings.Join(choicesOf(f), "|"); strings.Contains(names, "|") &&
+			len(names)+len(f.Name)+5 <= console.Width {
 			value = names
 		}
 		head := "  --" + f.Name
@@ -212,7 +218,8 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.
 		}
 		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
 			usage += " (required)"
-		} else if d := f.DefValue; d != "" && d != "0" && d != "0s" && !strings.Contains(usage, "(default") && d != "false" && d != "[]" {
+		} else if d := f.DefValue; d != "" && d != "0" && d != "0s" && !strings.Contains(usage, "(default") && d != "false" &&
+			d != "[]" {
 			usage += " (default " + d + ")"
 		}
 		if len(head) > column-2 {

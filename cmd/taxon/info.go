@@ -36,9 +36,11 @@ func newInfoCmd(a *app) *cobra.Command {
 		Use:     "info PATH",
 		GroupID: groupData,
 		Short:   "what a model, a data set, a data file or a structure holds",
-		Long: "Says what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and prints its figures: " +
+		Long: "Says what PATH is (a model, a data set made by ingest, a file of instances, a class structure) and " +
+			"prints its figures: " +
 			"instances, features, classes and their sizes, depth, and the memory and time that a training would need. " +
-			"With --hierarchy the figures are those of data and class structure together. --plan prints what a training takes on a cluster: tasks, " +
+			"With --hierarchy the figures are those of data and class structure together. --plan prints what a training takes " +
+			"on a cluster: tasks, " +
 			"bytes, memory, CPU time, and where more cores stop helping; with --like for generated data, which need not exist.",
 		Example: "taxon info train.svm.xz --hierarchy tree.txt\n" +
 			"taxon info --plan --like lwiki --scale 1 --stores 64",
@@ -81,9 +83,11 @@ func newInfoCmd(a *app) *cobra.Command {
 // methodFlags are the options of training by which a plan is made, those on what is solved and
 // those on how. The structure of an estimate is a tree that is there.
 func (o *infoOptions) methodFlags(f *pflag.FlagSet) {
-	choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are estimated, with the options that train has for it: see --all")
+	choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are "+
+		"estimated, with the options that train has for it: see --all")
 	for _, p := range registry.Options() {
-		if p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns || p.Name == "tolerance" || p.Name == "schedule" {
+		if p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns || p.Name == "tolerance" ||
+			p.Name == "schedule" {
 			optionFlag(f, &o.Said, p, usageOf(&p))
 		}
 	}
@@ -192,8 +196,9 @@ func (o *infoOptions) check(args []string) (string, error) {
 
 // printInfo prints an info for people.
 func printInfo(a *app, i *inspect.Info) {
-	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances", "structure": "a class structure",
-		"shape": "data that generate would make"}[i.Kind]
+	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances",
+		"structure": "a class structure",
+		"shape":     "data that generate would make"}[i.Kind]
 	size := ""
 	if i.Bytes > 0 {
 		size = ", " + format.Bytes(i.Bytes)
@@ -230,12 +235,15 @@ func (p infoPrinter) training(i *inspect.Info) {
 	if r.Gap != nil {
 		gap = fmt.Sprintf("gap %.3g", *r.Gap)
 	}
-	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"), format.Seconds(r.Seconds))
+	p.row("training", "objective %.6g, %s, stopped by %s after %s, %s", r.Objective, gap, r.StoppedBy,
+		format.Counted(int64(r.Sweeps), "sweep", "sweeps"), format.Seconds(r.Seconds))
 	for _, c := range r.CapsBefore {
 		p.row("before", "%s", capsThen(c))
 	}
 	if i.Pruned != nil {
-		p.row("pruned", "threshold %.4g: weights that differed from the parent's by less became the parent's; %s others kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, format.Count(i.Pruned.Entries), i.Pruned.Values)
+		p.row("pruned", "threshold %.4g: weights that differed from the parent's by less became the parent's; %s others "+
+			"kept, as %s; the sha256 is of the weights before", i.Pruned.Threshold, format.Count(i.Pruned.Entries),
+			i.Pruned.Values)
 		if c := r.Pruned; c != nil {
 			p.row("cost", "%s", pruneCost(c))
 		}
@@ -254,7 +262,8 @@ func pruneCost(c *model.PruneCost) string {
 	if c.HeldOut {
 		on += fmt.Sprintf(" held out of further trainings, whose models were pruned alike (costs %s points)", c.Lost())
 	}
-	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", measure.Percent(c.MicroF1), measure.Percent(c.Pruned), on)
+	return fmt.Sprintf("micro F1 %s %% before, %s %% after, on %s", measure.Percent(c.MicroF1), measure.Percent(c.Pruned),
+		on)
 }
 
 func (p infoPrinter) data(d *inspect.Data) {
@@ -276,7 +285,8 @@ func (p infoPrinter) data(d *inspect.Data) {
 	}
 	p.row("classes", "%s%s", format.Count(d.Labels), labelsEach(d))
 	if s := d.ClassSizes; s != nil {
-		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", format.Count(s.Min), format.Count(s.Median), s.Mean, format.Count(s.Max))
+		p.row("class sizes", "least %s, median %s, mean %.1f, most %s", format.Count(s.Min), format.Count(s.Median), s.Mean,
+			format.Count(s.Max))
 		var bins []string
 		for _, b := range s.Bins {
 			to := "+"
@@ -305,7 +315,8 @@ func prefixed(s string) string {
 
 func (p infoPrinter) structure(i *inspect.Info) {
 	if s := i.Structure; s != nil {
-		p.row("structure", "%s, %s, %s, %s, depth %d", format.Counted(int64(s.Nodes), "node", "nodes"), format.Counted(int64(s.Edges), "edge", "edges"),
+		p.row("structure", "%s, %s, %s, %s, depth %d", format.Counted(int64(s.Nodes), "node", "nodes"),
+			format.Counted(int64(s.Edges), "edge", "edges"),
 			format.Counted(int64(s.Roots), "root", "roots"), format.Counted(int64(s.Leaves), "leaf", "leaves"), s.Depth)
 		if s.MultiParent > 0 {
 			p.row("", "%s with more than one parent", format.Counted(int64(s.MultiParent), "node", "nodes"))
@@ -320,14 +331,17 @@ func (p infoPrinter) structure(i *inspect.Info) {
 		if t.Virtual {
 			virtual = ", a virtual root"
 		}
-		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", format.Counted(int64(t.Nodes), "node", "nodes"), format.Counted(int64(t.Terminals), "terminal", "terminals"),
+		p.row("tree", "%s: %s (%s for labels of internal nodes), %s internal%s, depth %d", format.Counted(int64(t.Nodes),
+			"node", "nodes"), format.Counted(int64(t.Terminals), "terminal", "terminals"),
 			format.Count(int64(t.Spawned)), format.Count(int64(t.Internals)), virtual, t.Depth)
 	}
 }
 
 func (p infoPrinter) memory(m *method.Memory) {
 	if m != nil {
-		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train --memory at least %s", format.Bytes(int64(m.Total)), format.Bytes(int64(m.Data)), format.Bytes(int64(m.State)), format.Bytes(int64(m.Scratch)), format.Bytes(int64(m.Process)), format.Bytes(int64(m.Least)))
+		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train "+
+			"--memory at least %s", format.Bytes(int64(m.Total)), format.Bytes(int64(m.Data)), format.Bytes(int64(m.State)),
+			format.Bytes(int64(m.Scratch)), format.Bytes(int64(m.Process)), format.Bytes(int64(m.Least)))
 	}
 }
 
@@ -339,7 +353,8 @@ func (p infoPrinter) plan(i *estimate.Info) {
 	for _, list := range i.Items {
 		items = append(items, format.Counted(int64(list.Count), list.Kind, list.Kind+"s"))
 	}
-	p.row("plan", "%s in %s: %s a sweep, about %s to %s", format.Counted(int64(i.Terminals), "terminal", "terminals"), strings.Join(items, ", "),
+	p.row("plan", "%s in %s: %s a sweep, about %s to %s", format.Counted(int64(i.Terminals), "terminal", "terminals"),
+		strings.Join(items, ", "),
 		format.Counted(int64(i.TasksSweep), "task", "tasks"), format.Counted(int64(i.Sweeps), "sweep", "sweeps"), i.Until)
 	visits := ""
 	if i.Visits > 0 {
@@ -352,7 +367,8 @@ func (p infoPrinter) plan(i *estimate.Info) {
 	} else if i.Fits != nil {
 		fits = ": it does not fit; give more memory or fewer slots"
 	}
-	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", format.Bytes(i.WorkerMemory), format.Bytes(i.WorkerLeast), format.Bytes(i.StoreMemory), fits)
+	p.row("needs", "about %s a worker (with --memory %s or more), %s a store%s", format.Bytes(i.WorkerMemory),
+		format.Bytes(i.WorkerLeast), format.Bytes(i.StoreMemory), fits)
 	accuracy := "within a factor of three"
 	if i.CPUSeconds < factorHoldsFrom {
 		accuracy = "likely less: short trainings are overestimated"

@@ -23,7 +23,8 @@ func TestInfoParts(t *testing.T) {
 			Instances int64  `json:"instances"`
 			Labels    int64  `json:"labels"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Kind != "data" || r.Instances != 3 || r.Labels != 2 {
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Kind != "data" || r.Instances != 3 ||
+			r.Labels != 2 {
 			t.Errorf("%s: exit %d, %+v, %v: %s", line, code, r, err, stderr)
 		}
 	}

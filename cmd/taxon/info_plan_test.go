@@ -14,7 +14,8 @@ import (
 
 func TestInfoPlan(t *testing.T) {
 	code, stdout, stderr := runWith(t, "", "info", "--plan", "--like", "lwiki", "--scale", "0.001", "--memory", "1MiB")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "325 terminals in 21 blocks") || !strings.Contains(stdout, "does not fit") || !strings.Contains(stdout, " 512: ") ||
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "325 terminals in 21 blocks") || !strings.Contains(stdout,
+		"does not fit") || !strings.Contains(stdout, " 512: ") ||
 		!strings.Contains(stdout, "short trainings are overestimated") {
 		t.Errorf("exit status %d, %s%s", code, stdout, stderr)
 	}
@@ -28,7 +29,8 @@ func TestInfoPlan(t *testing.T) {
 	}
 	code, stdout, stderr = runWith(t, "", "info", "--plan", "--data", data, "--hierarchy", tree, "--json")
 	var i struct{ Plan *estimate.Info }
-	if err := json.Unmarshal([]byte(stdout), &i); code != 0 || err != nil || i.Plan == nil || i.Plan.Terminals != 3 || i.Plan.Fits != nil || len(i.Plan.Speedup) != 4 {
+	if err := json.Unmarshal([]byte(stdout), &i); code != 0 || err != nil || i.Plan == nil || i.Plan.Terminals != 3 ||
+		i.Plan.Fits != nil || len(i.Plan.Speedup) != 4 {
 		t.Errorf("exit status %d, %v, %s%s", code, err, stdout, stderr)
 	}
 }
@@ -54,13 +56,15 @@ func TestInfoPlanRefused(t *testing.T) {
 func TestInfoTakesOptions(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"d": filepath.Join(dir, "data"), "h": filepath.Join(dir, "tree")}
-	for path, text := range map[string]string{vars["d"]: "a 1:1 2:1\nb 2:1\nc 3:1\na 3:1\nb 1:1 3:2\nc 4:1\n", vars["h"]: "r a\nr b\nr c\n"} {
+	for path, text := range map[string]string{vars["d"]: "a 1:1 2:1\nb 2:1\nc 3:1\na 3:1\nb 1:1 3:2\nc 4:1\n",
+		vars["h"]: "r a\nr b\nr c\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen := map[string]string{}
-	for _, options := range []string{"", "--inference variational", "--inference variational --covariance diagonal", "--likelihood softmax",
+	for _, options := range []string{"", "--inference variational", "--inference variational --covariance diagonal",
+		"--likelihood softmax",
 		"--prior blr", "--prior blr --prior-inverse full"} {
 		code, out, stderr := runTaxon(t, "", "info $d --hierarchy $h --plan --json --method hblr-m2 "+options, vars)
 		var i struct{ Memory, Plan json.RawMessage }
@@ -74,13 +78,15 @@ func TestInfoTakesOptions(t *testing.T) {
 		seen[what] = options
 	}
 	for options, want := range map[string]string{
-		"--method hblr-m1 --covariance diagonal":                       "--covariance is for the variational inference: add --inference variational",
+		"--method hblr-m1 --covariance diagonal": "--covariance is for the variational inference: " +
+			"add --inference variational",
 		"--method rr-lr --likelihood softmax":                          "--likelihood means nothing to --method rr-lr",
 		"--method hblr-m1 --inference variational --schedule parity":   "goes with inference map",
 		"--method hblr-m1 --inference sampled":                         "must be one of map, variational",
 		"--plan --method hblr-m2 --prior-scale df --likelihood binary": "prior-scale df goes with hblr-m1 and hblr-m3",
 	} {
-		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitUsage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", options, code, stderr)
 		}
 	}
@@ -96,12 +102,15 @@ func TestInfoPlansEveryMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem", "hm3": "whole problem",
-		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem", "ot": "whole problem", "corrmnl": "chain", "rr-mlr": "row shard", "rr-msvm": "whole problem"}
+	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem",
+		"hm3":      "whole problem",
+		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem",
+		"ot": "whole problem", "corrmnl": "chain", "rr-mlr": "row shard", "rr-msvm": "whole problem"}
 	for _, name := range registry.Names() {
 		code, stdout, stderr := runWith(t, "", "info", data, "--hierarchy", tree, "--plan", "--method", name)
 		item := cmp.Or(items[name], "block")
-		if code != 0 || stderr != "" || !strings.Contains(stdout, "memory ") || !strings.Contains(stdout, "3 terminals in 1 "+item) && !strings.Contains(stdout, "3 terminals in 2 "+item) && !strings.Contains(stdout, "3 terminals in 4 "+item) {
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "memory ") || !strings.Contains(stdout, "3 terminals in 1 "+
+			item) && !strings.Contains(stdout, "3 terminals in 2 "+item) && !strings.Contains(stdout, "3 terminals in 4 "+item) {
 			t.Errorf("%s: exit status %d, %s%s", name, code, stdout, stderr)
 		}
 	}

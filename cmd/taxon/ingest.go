@@ -39,7 +39,8 @@ func newIngestCmd(a *app) *cobra.Command {
 		Use:     "ingest --data FILE --out DIR",
 		GroupID: groupData,
 		Short:   "turn instances or text into binary shards that train reads at once",
-		Long: "Reads labelled instances (libsvm or XMC lines, tables; plain, gzip, zstd or xz) or labelled text as a stream and " +
+		Long: "Reads labelled instances (libsvm or XMC lines, tables; plain, gzip, zstd or xz) or labelled " +
+			"text as a stream and " +
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",
 		Example: "taxon ingest --data train.svm.xz --out train.taxon\n" +
@@ -47,14 +48,20 @@ func newIngestCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runIngest(cmd, a, o) },
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read one after the other")
+		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read "+
+			"one after the other")
 		textFlags(f, &o.text, &o.words)
-		f.BoolVar(&o.strings, "strings", false, "lines are LABEL[,LABEL...]<TAB>SEQUENCE: the features are those of a string kernel, of unit length. Ingest data to predict with the same flags")
-		choiceFlag(f, &o.kernel.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels, "strings: a feature for each string of --length symbols: how often it occurs, or (gappy) occurs with --gaps symbols left out in between at most, each counting --decay")
+		f.BoolVar(&o.strings, "strings", false, "lines are LABEL[,LABEL...]<TAB>SEQUENCE: the features are those of a "+
+			"string kernel, of unit length. Ingest data to predict with the same flags")
+		choiceFlag(f, &o.kernel.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels, "strings: a feature for each string "+
+			"of --length symbols: how often it occurs, or (gappy) occurs with --gaps symbols left out in between at most, "+
+			"each counting --decay")
 		intFlag(f, &o.kernel.Length, "length", 3, 1, 16, "strings: `N` symbols")
 		intFlag(f, &o.kernel.Gaps, "gaps", 1, 0, 64, "gappy strings: `N` symbols left out at most")
-		floatFlag(f, &o.kernel.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence by: a `NUMBER` up to 1", above0)
-		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to Z, in either case, up to 6 a string; printable ASCII up to 4; bytes, of UTF-8 text, up to 3")
+		floatFlag(f, &o.kernel.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence "+
+			"by: a `NUMBER` up to 1", above0)
+		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to "+
+			"Z, in either case, up to 6 a string; printable ASCII up to 4; bytes, of UTF-8 text, up to 3")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})
@@ -65,7 +72,8 @@ func newIngestCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		bytesFlag(f, &o.memory, "memory", dataset.DefaultMemoryBytes, "`SIZE` that buffers may take")
-		intFlag(f, &o.threads, "threads", 0, 0, math.MaxInt, "threads of the second pass, 0 for all cores; `N` changes no result")
+		intFlag(f, &o.threads, "threads", 0, 0, math.MaxInt, "threads of the second pass, 0 for all cores; "+
+			"`N` changes no result")
 		f.StringVar(&o.temp, "temp", "", "`DIR` for temporary files, 8 bytes a nonzero (default: next to --out)")
 	})
 	require(cmd, "data", "out")
@@ -117,7 +125,8 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	progress, end := train.IngestLines(a.ui)
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
-		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, Strings: o.kernel, ZeroBased: o.zeroBased, Weights: o.weights, Table: o.table,
+		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, Strings: o.kernel, ZeroBased: o.zeroBased,
+		Weights: o.weights, Table: o.table,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()
@@ -128,8 +137,9 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	r := ingestReport{
 		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
 		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
-		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes, Fingerprint: rep.Fingerprint,
-		Seconds: time.Since(began).Seconds(), Warnings: []string{},
+		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes,
+		Fingerprint: rep.Fingerprint,
+		Seconds:     time.Since(began).Seconds(), Warnings: []string{},
 	}
 	for _, w := range rep.Warnings {
 		r.Warnings = append(r.Warnings, option.Flags(w))

@@ -48,7 +48,8 @@ func TestIngest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	if r.Instances != 6602 || r.Labels != 502 || r.Fingerprint != set.Fingerprint || !r.Text || r.Nonzeros != set.Matrix.NNZ {
+	if r.Instances != 6602 || r.Labels != 502 || r.Fingerprint != set.Fingerprint || !r.Text ||
+		r.Nonzeros != set.Matrix.NNZ {
 		t.Errorf("report %+v does not fit the data", r)
 	}
 	code, stdout, _ = runWith(t, "a 1:1\n", "ingest", "--data", "-", "--out", out, "--force")
@@ -117,18 +118,22 @@ func TestIngestCutStream(t *testing.T) {
 func TestBigrams(t *testing.T) {
 	t.Chdir(t.TempDir())
 	text := strings.Repeat("a\tred dog of x\nb\tdog red of y\na\tthe red dog\nb\tthe dog red\n", 3) + "c\tcat\nc\tcat\n"
-	for name, s := range map[string]string{"train.txt": text, "job.yaml": "data: train.txt\ntext: true\nngrams: 2\nstop-words: english\nmax-df: 1.0\n", "new.txt": "\tone red dog\n\tone dog red\n"} {
+	for name, s := range map[string]string{"train.txt": text, "job.yaml": "data: train.txt\ntext: true\nngrams: " +
+		"2\nstop-words: english\nmax-df: 1.0\n", "new.txt": "\tone red dog\n\tone dog red\n"} {
 		if err := os.WriteFile(name, []byte(s), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if code, _, stderr := runWith(t, "", "train", "--job", "job.yaml", "--method", "bsvm", "--out", "m", "--quiet"); code != 0 {
+	if code, _, stderr := runWith(t, "", "train", "--job", "job.yaml", "--method", "bsvm", "--out", "m",
+		"--quiet"); code != 0 {
 		t.Fatal(stderr)
 	}
-	if _, stdout, stderr := runWith(t, "", "predict", "--model", "m", "--text", "--data", "new.txt", "--quiet"); stdout != "a\nb\n" {
+	if _, stdout, stderr := runWith(t, "", "predict", "--model", "m", "--text", "--data", "new.txt",
+		"--quiet"); stdout != "a\nb\n" {
 		t.Errorf("%q, %q", stdout, stderr)
 	}
-	for _, args := range []string{"ingest --data train.txt --out x --ngrams 2", "train --data train.txt --out x --stop-words english", "ingest --data train.txt --text --out x --min-df 0"} {
+	for _, args := range []string{"ingest --data train.txt --out x --ngrams 2", "train --data train.txt --out x " +
+		"--stop-words english", "ingest --data train.txt --text --out x --min-df 0"} {
 		if code, _, stderr := runWith(t, "", strings.Fields(args)...); code != 2 || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d, %q", args, code, stderr)
 		}

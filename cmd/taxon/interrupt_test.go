@@ -43,10 +43,14 @@ func TestInterruptedWhileAnInputIsSilent(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"train --data $PIPE --out $OUT", "train --data $DATA --hierarchy $PIPE --out $OUT", "train --data $DATA --graph $PIPE --out $OUT", "train --data $DATA --test $PIPE --out $OUT",
-		"train --data $DATA --instance-weights $PIPE --out $OUT", "train --data $TEXT --text --stop-words $PIPE --out $OUT", "ingest --data $PIPE --out $OUT", "ingest --data $PIPE --text --out $OUT",
-		"info $PIPE", "info --plan --data $DATA --hierarchy $PIPE", "check --data $PIPE", "check --data $DATA --hierarchy $PIPE", "predict --model $MODEL --data $PIPE", "eval --model $MODEL --data $PIPE",
-		"explain --model $MODEL --data $PIPE --row 2", "vectors --model $MODEL --data $PIPE", "tree --data $PIPE --out $OUT", "tune --data $PIPE --out $OUT", "report $MODEL --data $PIPE --out $OUT",
+		"train --data $PIPE --out $OUT", "train --data $DATA --hierarchy $PIPE --out $OUT",
+		"train --data $DATA --graph $PIPE --out $OUT", "train --data $DATA --test $PIPE --out $OUT",
+		"train --data $DATA --instance-weights $PIPE --out $OUT", "train --data $TEXT --text --stop-words $PIPE --out $OUT",
+		"ingest --data $PIPE --out $OUT", "ingest --data $PIPE --text --out $OUT",
+		"info $PIPE", "info --plan --data $DATA --hierarchy $PIPE", "check --data $PIPE",
+		"check --data $DATA --hierarchy $PIPE", "predict --model $MODEL --data $PIPE", "eval --model $MODEL --data $PIPE",
+		"explain --model $MODEL --data $PIPE --row 2", "vectors --model $MODEL --data $PIPE", "tree --data $PIPE --out $OUT",
+		"tune --data $PIPE --out $OUT", "report $MODEL --data $PIPE --out $OUT",
 		"submit --coordinator 127.0.0.1:1 --data $PIPE",
 	} {
 		vars := map[string]string{"PIPE": pipe, "DATA": data, "TEXT": text, "MODEL": model, "OUT": filepath.Join(dir, "out")}
@@ -95,8 +99,10 @@ func TestPipeInAModelsFolder(t *testing.T) {
 		if err := unix.Mkfifo(path, 0o600); err != nil {
 			t.Skip(err)
 		}
-		for _, line := range []string{"info $MODEL", "predict --model $MODEL --data -", "explain --model $MODEL --data - --row 1", "export --model $MODEL --out -", "serve $MODEL --listen 127.0.0.1:0"} {
-			if code, _, stderr := runTaxon(t, "1:1\n", line, map[string]string{"MODEL": model}); code != exitUsage || !strings.Contains(stderr, path) && !strings.Contains(stderr, model) {
+		for _, line := range []string{"info $MODEL", "predict --model $MODEL --data -",
+			"explain --model $MODEL --data - --row 1", "export --model $MODEL --out -", "serve $MODEL --listen 127.0.0.1:0"} {
+			if code, _, stderr := runTaxon(t, "1:1\n", line, map[string]string{"MODEL": model}); code != exitUsage ||
+				!strings.Contains(stderr, path) && !strings.Contains(stderr, model) {
 				t.Errorf("%s with a pipe for %s: exit status %d: %s", line, f.Name(), code, stderr)
 			}
 		}

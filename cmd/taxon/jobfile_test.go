@@ -60,7 +60,8 @@ func TestJobFile(t *testing.T) {
 	} {
 		cmd, data, c, text := jobFlags()
 		err := parseJobFile(cmd, "job.yaml", []byte(file), noMore)
-		got := strings.Join(*data, ",") + "|" + (&floatValue{p: c}).String() + "|" + map[bool]string{true: "true", false: "false"}[*text]
+		got := strings.Join(*data, ",") + "|" + (&floatValue{p: c}).String() + "|" + map[bool]string{true: "true",
+			false: "false"}[*text]
 		if err != nil {
 			got = err.Error()
 			if !strings.HasPrefix(got, "job.yaml:") {
@@ -81,7 +82,8 @@ func TestJobFile(t *testing.T) {
 	if err := cmd.ParseFlags([]string{"--C", "7", "--data", "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := parseJobFile(cmd, "job.yaml", []byte("C: 3\ndata: theirs\n"), noMore); err != nil || *c != 7 || !slices.Equal(*data, []string{"mine"}) {
+	if err := parseJobFile(cmd, "job.yaml", []byte("C: 3\ndata: theirs\n"), noMore); err != nil || *c != 7 ||
+		!slices.Equal(*data, []string{"mine"}) {
 		t.Errorf("the command line counts more: C %v, data %v, %v", *c, *data, err)
 	}
 }
@@ -90,7 +92,8 @@ func FuzzJobFile(f *testing.F) {
 	f.Add([]byte("data: [a, 'b', \"c\"]\nC: 1 # x\n- y\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cmd, _, _, _ := jobFlags()
-		if err := parseJobFile(cmd, "job.yaml", data, noMore); err != nil && strings.Contains(format.OneLine(err.Error()), "\n") {
+		if err := parseJobFile(cmd, "job.yaml", data, noMore); err != nil && strings.Contains(format.OneLine(err.Error()),
+			"\n") {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})

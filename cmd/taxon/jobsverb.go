@@ -24,7 +24,8 @@ import (
 )
 
 // clientVerb makes a verb that makes one call or more.
-func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
+func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client.Client,
+	args []string) error) *cobra.Command {
 	o := &clientOptions{}
 	cmd.GroupID = groupCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -61,7 +62,8 @@ func newJobsCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "jobs",
 		Short: "list a cluster's jobs",
-		Long: "Lists the jobs of a cluster in order of submission, also ended ones that the coordinator still keeps. VALUES says until when the values of an ended job are kept " +
+		Long: "Lists the jobs of a cluster in order of submission, also ended ones that the coordinator still keeps. " +
+			"VALUES says until when the values of an ended job are kept " +
 			"(see --keep-jobs and --keep-days of `taxon coordinator`). They are its weights, and what it could be resumed from.",
 		Example: "taxon jobs --coordinator 127.0.0.1:7070\ntaxon jobs --state running --limit 10 --json",
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
@@ -100,9 +102,10 @@ func newJobsCmd(a *app) *cobra.Command {
 func newWorkersCmd(a *app) *cobra.Command {
 	var all bool
 	cmd := clientVerb(a, &cobra.Command{
-		Use:     "workers",
-		Short:   "list a cluster's workers",
-		Long:    "Lists the workers of a cluster: their slots, how many of these compute now, and the tasks done. --all also shows the last ones that left or were lost.",
+		Use:   "workers",
+		Short: "list a cluster's workers",
+		Long: "Lists the workers of a cluster: their slots, how many of these compute now, and the tasks done. --all " +
+			"also shows the last ones that left or were lost.",
 		Example: "taxon workers --coordinator 127.0.0.1:7070\ntaxon workers --all --json",
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
 		r, err := c.Jobs.Workers(ctx, &taxonv1.WorkersRequest{})
@@ -117,7 +120,8 @@ func newWorkersCmd(a *app) *cobra.Command {
 				continue
 			}
 			lines = append(lines, l)
-			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running), fmt.Sprint(l.TasksDone), l.Version})
+			rows = append(rows, []string{l.Worker, l.Name, l.State, fmt.Sprint(l.Slots), fmt.Sprint(l.Running),
+				fmt.Sprint(l.TasksDone), l.Version})
 		}
 		return a.printTable(lines, rows, "no workers")
 	})
@@ -130,9 +134,10 @@ func newWorkersCmd(a *app) *cobra.Command {
 func newCancelCmd(a *app) *cobra.Command {
 	var discard, yes bool
 	cmd := clientVerb(a, &cobra.Command{
-		Use:     "cancel JOB",
-		Short:   "cancel a job; it stays resumable unless discarded",
-		Long:    "Cancels a job. Its values stay in the store, so that `taxon resume JOB` continues from there. --discard deletes them. For a finished job --discard deletes the weights: it asks first, or needs --yes.",
+		Use:   "cancel JOB",
+		Short: "cancel a job; it stays resumable unless discarded",
+		Long: "Cancels a job. Its values stay in the store, so that `taxon resume JOB` continues from there. --discard " +
+			"deletes them. For a finished job --discard deletes the weights: it asks first, or needs --yes.",
 		Example: "taxon cancel job-1 --coordinator 127.0.0.1:7070\ntaxon cancel job-1 --discard",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -152,9 +157,10 @@ func newCancelCmd(a *app) *cobra.Command {
 func newRmCmd(a *app) *cobra.Command {
 	var yes bool
 	cmd := clientVerb(a, &cobra.Command{
-		Use:     "rm JOB",
-		Short:   "delete a job's values in the store, including its weights",
-		Long:    "Cancels a job if it still runs, and deletes its values: its weights and what it could be resumed from. It is `taxon cancel --discard`. For a finished job it asks first, or needs --yes.",
+		Use:   "rm JOB",
+		Short: "delete a job's values in the store, including its weights",
+		Long: "Cancels a job if it still runs, and deletes its values: its weights and what it could be resumed from. " +
+			"It is `taxon cancel --discard`. For a finished job it asks first, or needs --yes.",
 		Example: "taxon rm job-1 --coordinator 127.0.0.1:7070\ntaxon rm job-1 --yes",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -175,8 +181,10 @@ func newResumeCmd(a *app) *cobra.Command {
 	cmd = clientVerb(a, &cobra.Command{
 		Use:   "resume JOB",
 		Short: "continue a cancelled, failed or capped job",
-		Long: "Queues a cancelled or failed job again. It continues from its last committed step. With another --gap, --max-sweeps or --max-time a finished job continues too, if its weights are still there. " +
-			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had these limits from the start.",
+		Long: "Queues a cancelled or failed job again. It continues from its last committed step. With another --gap, " +
+			"--max-sweeps or --max-time a finished job continues too, if its weights are still there. " +
+			"Its gap is certified like any other, but its weights may differ in their bytes from those of a job that had " +
+			"these limits from the start.",
 		Example: "taxon resume job-1 --coordinator 127.0.0.1:7070\ntaxon resume job-1 --max-sweeps 40 --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -195,21 +203,25 @@ func newResumeCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(statusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()), st.GetSweep())
+		return a.printNote(statusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()),
+			st.GetSweep())
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		floatFlag(f, &gap, "gap", 0, "stop at this certified relative gap from now on (default: as before)", above0to1)
-		intFlag(f, &sweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps in all, 0 for no cap (default: as before)")
-		floatFlag(f, &seconds, "max-time", 0, "stop after `S` seconds of training in all, 0 for no cap (default: as before)", atLeast0)
+		intFlag(f, &sweeps, "max-sweeps", 0, 0, math.MaxInt32, "stop after `N` sweeps in all, 0 for no cap "+
+			"(default: as before)")
+		floatFlag(f, &seconds, "max-time", 0, "stop after `S` seconds of training in all, 0 for no cap (default: as before)",
+			atLeast0)
 	})
 	return cmd
 }
 
 func newDrainCmd(a *app) *cobra.Command {
 	return clientVerb(a, &cobra.Command{
-		Use:     "drain WORKER",
-		Short:   "remove a worker after its tasks",
-		Long:    "Removes a worker from the cluster, given its name or, if no worker has that name, its id (see `taxon workers`). It finishes its tasks, gets no more, and ends.",
+		Use:   "drain WORKER",
+		Short: "remove a worker after its tasks",
+		Long: "Removes a worker from the cluster, given its name or, if no worker has that name, its id (see `taxon " +
+			"workers`). It finishes its tasks, gets no more, and ends.",
 		Example: "taxon drain w3 --coordinator 127.0.0.1:7070\ntaxon drain worker-2",
 		Args:    oneArg("WORKER"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -217,16 +229,18 @@ func newDrainCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(jobs.WorkerOf(w), "%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(), jobs.MemberState(w.GetState()), format.Counted(int64(w.GetRunning()), "task", "tasks"))
+		return a.printNote(jobs.WorkerOf(w), "%s (%s): %s, %s to finish", w.GetWorker(), w.GetName(),
+			jobs.MemberState(w.GetState()), format.Counted(int64(w.GetRunning()), "task", "tasks"))
 	})
 }
 
 func newLogsCmd(a *app) *cobra.Command {
 	var follow bool
 	cmd := clientVerb(a, &cobra.Command{
-		Use:     "logs JOB",
-		Short:   "what happened to a job",
-		Long:    "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it failed. Times are in UTC. With --json each line is a document.",
+		Use:   "logs JOB",
+		Short: "what happened to a job",
+		Long: "Prints the log of a job, oldest line first: workers lost, tasks repeated, sweeps committed, why it " +
+			"failed. Times are in UTC. With --json each line is a document.",
 		Example: "taxon logs job-1 --coordinator 127.0.0.1:7070\ntaxon logs job-1 --follow --json",
 		Args:    oneArg("JOB"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -248,7 +262,8 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 		where = fmt.Sprintf("  (step %d, task %d, attempt %d)", l.GetStep(), l.GetTask(), l.GetAttempt())
 	}
 	at := time.UnixMilli(l.GetUnixMs()).UTC()
-	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(), format.OneLine(l.GetText()), where)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-5s %s%s\n", at.Format("2006-01-02 15:04:05.000"), l.GetLevel(),
+		format.OneLine(l.GetText()), where)
 	return err
 }
 
@@ -266,8 +281,10 @@ func newRestoreCmd(a *app) *cobra.Command {
 		Use:     "restore --from DIR",
 		GroupID: groupCluster,
 		Short:   "restore a job from its snapshot on a cluster",
-		Long: "Copies a job from a snapshot, made by a coordinator's --snapshots, to a cluster: its data, its values and the job itself. The cluster continues it, to the same weights byte for byte. " +
-			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, was cancelled or has lost its weights. Then the shards that are up replace the lost ones.",
+		Long: "Copies a job from a snapshot, made by a coordinator's --snapshots, to a cluster: its data, its values and " +
+			"the job itself. The cluster continues it, to the same weights byte for byte. " +
+			"It may be a new cluster, with any number of shards, or the job's own, if the job has failed there, was cancelled " +
+			"or has lost its weights. Then the shards that are up replace the lost ones.",
 		Example: "taxon restore --from snapshots --coordinator 127.0.0.1:7070\n" +
 			"taxon restore --from /mnt/backup/snapshots --job nightly --replicas 2",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -114,7 +114,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 
 func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
-	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw), style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
+	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw),
+		style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	if os.Getenv(envMarkOptions) != "" {
 		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
 		a.ui.Options = func(text string) string { return text }

@@ -43,28 +43,35 @@ func (o *mapReduceOptions) on() bool { return o.engine == engineMapReduce }
 func (o *mapReduceOptions) flags(cmd *cobra.Command, def string, engines ...string) {
 	flagGroup(cmd, "MapReduce", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.engine, "engine", def, engines, "what runs the tasks; mapreduce: each sweep is a MapReduce job")
-		choiceFlag(f, &o.Runner, "runner", mapreduce.RunnerAuto, []string{mapreduce.RunnerAuto, mapreduce.RunnerProcesses, mapreduce.RunnerHadoop, mapreduce.RunnerYARN},
-			"processes of this machine, Hadoop's own local runner, or a YARN cluster; auto: YARN where mapred-site.xml in HADOOP_CONF_DIR says so, else processes")
-		f.StringVar(&o.State, "state", "", "`DIR` for the state between two sweeps (default: next to the model); with YARN an hdfs:// path")
+		choiceFlag(f, &o.Runner, "runner", mapreduce.RunnerAuto, []string{mapreduce.RunnerAuto, mapreduce.RunnerProcesses,
+			mapreduce.RunnerHadoop, mapreduce.RunnerYARN},
+			"processes of this machine, Hadoop's own local runner, or a YARN cluster; auto: YARN where mapred-site.xml in "+
+				"HADOOP_CONF_DIR says so, else processes")
+		f.StringVar(&o.State, "state", "", "`DIR` for the state between two sweeps (default: next to the model); with "+
+			"YARN an hdfs:// path")
 		f.StringVar(&o.Mapred, "mapred", "", "Hadoop's `COMMAND` mapred (default: of HADOOP_HOME, else on the PATH)")
 		f.StringVar(&o.Queue, "queue", "", "YARN's `QUEUE` for the jobs")
 		f.StringArrayVar(&o.Properties, "hadoop-property", nil, "a further property `NAME=VALUE` of the jobs; repeated")
-		bytesFlag(f, &o.Memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside (default: estimated)")
+		bytesFlag(f, &o.Memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside "+
+			"(default: estimated)")
 		intFlag(f, &o.Cores, "task-cores", 1, 1, 1024, "`N` cores of a task")
-		intFlag(f, &o.Maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as many as the work needs, on YARN at most 64, else at most one a core")
+		intFlag(f, &o.Maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as many as the work needs, on YARN at "+
+			"most 64, else at most one a core")
 		f.StringVar(&o.drive, "drive", "", "`DIR` in which to say where the driver answers")
 		f.StringVar(&o.driveID, "drive-id", "train", "`ID` of the job")
 		for _, name := range []string{"drive", "drive-id"} {
 			f.Lookup(name).Hidden = true // for submit
 		}
-		intFlag(f, &o.Reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as the job has map tasks; never more than feature ranges")
+		intFlag(f, &o.Reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as the job has "+
+			"map tasks; never more than feature ranges")
 	})
 }
 
 // checkMapReduce is check, and also refuses flags without a meaning for the engine.
 func (o *trainOptions) checkMapReduce(verb string) error {
 	if o.mr.on() && o.Store == "badger" {
-		return option.Errorf("%s: --store badger: leave it out with --engine mapreduce, whose values are in the state folder", verb)
+		return option.Errorf("%s: --store badger: leave it out with --engine mapreduce, whose values are in the state folder",
+			verb)
 	}
 	return o.mr.check(verb)
 }
@@ -96,7 +103,8 @@ func submitMapReduce(cmd *cobra.Command, a *app, o *submitOptions) error {
 	}
 	t := &o.train
 	if len(t.Data) == 0 || t.Out == "" {
-		return option.Errorf("submit: --engine mapreduce needs --data and --out: the model appears there when the job is done")
+		return option.Errorf("submit: --engine mapreduce needs --data and --out: the model appears there " +
+			"when the job is done")
 	}
 	t.mr.engine, t.Stores, t.Cutoff = engineMapReduce, 1, "none"
 	if o.wait {
@@ -145,7 +153,8 @@ func startDriver(cmd *cobra.Command, a *app, o *submitOptions) error {
 		return a.printJSON(d)
 	}
 	_, err = fmt.Fprintln(a.stdout, d.Job)
-	a.ui.Note("its driver is process %d, its log %s; `taxon status %s --coordinator %s` asks it", d.PID, d.Log, d.Job, d.Coordinator)
+	a.ui.Note("its driver is process %d, its log %s; `taxon status %s --coordinator %s` asks it", d.PID, d.Log, d.Job,
+		d.Coordinator)
 	return err
 }
 
@@ -223,8 +232,10 @@ func newMapReduceTaskCmd(a *app) *cobra.Command {
 		Use:     "mapreduce-task KIND --state DIR --run ID --data DIR",
 		GroupID: groupOther,
 		Short:   "a map or reduce task of `train --engine mapreduce`",
-		Long:    "Runs a map or reduce task: input on standard input, output for the shuffle on standard output, the rest in the state folder. Hadoop starts it for `train --engine mapreduce`.",
-		Example: "taxon mapreduce-task map --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < lines > records\n" +
+		Long: "Runs a map or reduce task: input on standard input, output for the shuffle on standard output, the rest " +
+			"in the state folder. Hadoop starts it for `train --engine mapreduce`.",
+		Example: "taxon mapreduce-task map --state model.train/mapreduce --run s1-0a1b2c3d4e --data data " +
+			"< lines > records\n" +
 			"taxon mapreduce-task reduce --state model.train/mapreduce --run s1-0a1b2c3d4e --data data < records",
 		Hidden: true,
 		Args:   oneArg("KIND"),

@@ -55,9 +55,10 @@ func TestDriverEnded(t *testing.T) {
 		state string
 		lines []string
 	}{
-		"done":      {nil, "done", []string{"done; its driver has ended", "hdfs:///models/wf", "1f27ba4b"}},
-		"failed":    {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
-		"cancelled": {jobs.Interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended", "the same `taxon submit` continues"}},
+		"done":   {nil, "done", []string{"done; its driver has ended", "hdfs:///models/wf", "1f27ba4b"}},
+		"failed": {errors.New("no room"), "failed", []string{"failed; its driver has ended", "no room", "supervisor.log"}},
+		"cancelled": {jobs.Interruptedf("interrupted after sweep 7"), "cancelled", []string{"cancelled; its driver has ended",
+			"the same `taxon submit` continues"}},
 	} {
 		d := drive()
 		var report *model.Report
@@ -72,10 +73,12 @@ func TestDriverEnded(t *testing.T) {
 			}
 		}
 		var doc jobs.Status
-		if code, out, _ := ask("status wf --json", d); code != 0 || json.Unmarshal([]byte(out), &doc) != nil || doc.State != c.state || doc.Sweep != 7 {
+		if code, out, _ := ask("status wf --json", d); code != 0 || json.Unmarshal([]byte(out), &doc) != nil ||
+			doc.State != c.state || doc.Sweep != 7 {
 			t.Errorf("%s: status %d: %s", name, code, out)
 		}
-		if code, _, stderr := ask("cancel wf", d); code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "the driver of wf has ended") {
+		if code, _, stderr := ask("cancel wf", d); code != exitUsage || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, "the driver of wf has ended") {
 			t.Errorf("%s: cancel: status %d: %q", name, code, stderr)
 		}
 	}
@@ -91,7 +94,8 @@ func TestDriverEnded(t *testing.T) {
 	other.Close()
 	d = drive()
 	d.kill()
-	if code, out, stderr := ask("status wf", d); code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "has been killed: the same `taxon submit` continues") {
+	if code, out, stderr := ask("status wf", d); code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 ||
+		!strings.Contains(stderr, "has been killed: the same `taxon submit` continues") {
 		t.Errorf("killed: status %d: %q%q", code, out, stderr)
 	}
 }
@@ -99,15 +103,18 @@ func TestDriverEnded(t *testing.T) {
 // TestMapReduceFlagsRefused: what means nothing to the engine is refused, not ignored.
 func TestMapReduceFlagsRefused(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": filepath.Join(t.TempDir(), "m")}
-	for _, flag := range []string{"--runner processes", "--state x", "--mapred mapred", "--queue q", "--hadoop-property a=b", "--task-memory 1GiB", "--task-cores 2", "--map-tasks 2", "--reduce-tasks 2"} {
+	for _, flag := range []string{"--runner processes", "--state x", "--mapred mapred", "--queue q",
+		"--hadoop-property a=b", "--task-memory 1GiB", "--task-cores 2", "--map-tasks 2", "--reduce-tasks 2"} {
 		for _, line := range []string{"train --out $OUT ", "submit --coordinator 127.0.0.1:1 "} {
 			code, _, stderr := runTaxon(t, "", line+"--data $DATA "+flag, vars)
-			if want := strings.Fields(flag)[0] + ": is for --engine mapreduce"; code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			if want := strings.Fields(flag)[0] + ": is for --engine mapreduce"; code != exitUsage || !strings.Contains(stderr,
+				want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("%s%s: status %d: %q", line, flag, code, stderr)
 			}
 		}
 	}
-	code, _, stderr := runTaxon(t, "", "train --engine mapreduce --runner processes --store badger --data $DATA --out $OUT", vars)
+	code, _, stderr := runTaxon(t, "", "train --engine mapreduce --runner processes --store badger "+
+		"--data $DATA --out $OUT", vars)
 	if code != exitUsage || !strings.Contains(stderr, "--store badger: leave it out") {
 		t.Errorf("status %d: %q", code, stderr)
 	}

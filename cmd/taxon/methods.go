@@ -29,7 +29,8 @@ func newMethodsCmd(a *app) *cobra.Command {
 		Use:     "methods",
 		GroupID: groupModel,
 		Short:   "list the methods, and with --json their options",
-		Long:    "Lists what can be trained by --method. With --json each method has its options: name, kind, default, choices, help. Other programs build on it: the Python package takes its parameters from it.",
+		Long: "Lists what can be trained by --method. With --json each method has its options: name, kind, default, " +
+			"choices, help. Other programs build on it: the Python package takes its parameters from it.",
 		Example: "taxon methods\ntaxon methods --json",
 		RunE: func(*cobra.Command, []string) error {
 			var out []methodDocument

@@ -23,13 +23,15 @@ func TestSoftmaxVerbs(t *testing.T) {
 	do := taxonOf(t, vars)
 	train := func(more string) (d trainedDocument) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --method mlr --C 2 --gap 1e-8 --json --quiet "+more)), &d); err != nil {
+		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --method mlr --C 2 --gap 1e-8 --json --quiet "+more)),
+			&d); err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
 	cold := train("--hierarchy $d/tree.txt --test $d/test.svm --eval-every 2 --out $m")
-	if cold.StoppedBy != "gap" || string(cold.Own["loss"]) != `"softmax"` || cold.Own["schedule"] != nil || cold.Test == nil || *cold.Gap > 1e-8 || cold.Objective <= 0 {
+	if cold.StoppedBy != "gap" || string(cold.Own["loss"]) != `"softmax"` || cold.Own["schedule"] != nil ||
+		cold.Test == nil || *cold.Gap > 1e-8 || cold.Objective <= 0 {
 		t.Errorf("%+v", cold.Report)
 	}
 	if again := train("--out $d/m2 --threads 1"); again.WeightsSHA256 != cold.WeightsSHA256 {
@@ -49,7 +51,8 @@ func TestSoftmaxVerbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(do("predict --model $m --data $d/test.svm --scores --top 6 --out - --quiet")), "\n")
+	lines := strings.Split(strings.TrimSpace(do("predict --model $m --data $d/test.svm --scores --top 6 --out - --quiet")),
+		"\n")
 	for i, row := range strings.Split(strings.TrimSpace(string(test)), "\n") {
 		x := vectorOf(strings.Fields(row)[1:])
 		x["bias"] = 1
@@ -70,22 +73,26 @@ func TestSoftmaxVerbs(t *testing.T) {
 			}
 		}
 	}
-	if out := do("eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet"); !strings.Contains(out, "tree loss") {
+	if out := do("eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet"); !strings.Contains(out,
+		"tree loss") {
 		t.Errorf("eval says %s", out)
 	}
 	var measured measure.Result
 	picture := filepath.Join(dir, "pictures", "r.svg")
-	if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --reliability "+picture+" --json --quiet")), &measured); err != nil {
+	if err := json.Unmarshal([]byte(do("eval --model $m --data $d/test.svm --reliability "+picture+" --json --quiet")),
+		&measured); err != nil {
 		t.Fatal(err)
 	}
 	top := int64(0)
 	for _, b := range measured.Reliability {
 		top += b.Count
 	}
-	if drawn, err := os.ReadFile(picture); err != nil || top != int64(measured.Instances) || !strings.Contains(string(drawn), fmt.Sprintf("ECE %.4f</title>", measured.ECE)) {
+	if drawn, err := os.ReadFile(picture); err != nil || top != int64(measured.Instances) ||
+		!strings.Contains(string(drawn), fmt.Sprintf("ECE %.4f</title>", measured.ECE)) {
 		t.Errorf("%v: %d probabilities of %d instances, %s", err, top, measured.Instances, drawn)
 	}
-	if code, _, stderr := runTaxon(t, "", "eval --model $m --data $d/test.svm --reliability $m/r.svg --quiet", vars); code != exitUsage || !strings.Contains(stderr, "lies in the model's folder") {
+	if code, _, stderr := runTaxon(t, "", "eval --model $m --data $d/test.svm --reliability $m/r.svg --quiet",
+		vars); code != exitUsage || !strings.Contains(stderr, "lies in the model's folder") {
 		t.Errorf("a picture in the model: exit status %d: %s", code, stderr)
 	}
 	do("export --model $m --format npz --out $d/w.npz --quiet")
@@ -93,15 +100,18 @@ func TestSoftmaxVerbs(t *testing.T) {
 		t.Errorf("info says %s", info)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, "several.svm"), []byte("a,b 1:1\nb 2:1\n 1:2\nc,a 3:1\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "several.svm"), []byte("a,b 1:1\nb 2:1\n 1:2\nc,a 3:1\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"train --data $d/several.svm --method mlr --out $d/x":                   "of 4, 2 have several and 1 none",
-		"tune --data $d/several.svm --method mlr --folds 2 --out $d/x":          "of 4, 2 have several and 1 none",
-		"train --data $d/train.svm --method mlr --loss hinge --out $d/x":        "--loss hinge: --method mlr has softmax: leave it out, or use --method rr-svm, bsvm, td",
-		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method mlr",
-		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x":   "--schedule means nothing to --method mlr",
+		"train --data $d/several.svm --method mlr --out $d/x":          "of 4, 2 have several and 1 none",
+		"tune --data $d/several.svm --method mlr --folds 2 --out $d/x": "of 4, 2 have several and 1 none",
+		"train --data $d/train.svm --method mlr --loss hinge --out $d/x": "--loss hinge: --method mlr has softmax: " +
+			"leave it out, or use --method rr-svm, bsvm, td",
+		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means " +
+			"nothing to --method mlr",
+		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x": "--schedule means nothing to --method mlr",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
@@ -136,7 +146,8 @@ func TestSoftmaxOnDemo(t *testing.T) {
 		}
 	}
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	code, stdout, stderr := runTaxon(t, "", "train --data $d/train.txt --text --hierarchy $d/tree.txt --method mlr --C 30 --test $d/test.txt --out $m --json --quiet", vars)
+	code, stdout, stderr := runTaxon(t, "", "train --data $d/train.txt --text --hierarchy $d/tree.txt --method mlr --C "+
+		"30 --test $d/test.txt --out $m --json --quiet", vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitDone {
 		t.Fatal(err, code, stderr)
@@ -152,7 +163,8 @@ func TestSoftmaxOnDemo(t *testing.T) {
 func TestOneClassHint(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "t.svm", "x 1:1\nx 2:1\n"), "OUT": filepath.Join(t.TempDir(), "m")}
 	for name, want := range map[string]string{
-		"rr-svm": "add instances of other classes, or some without a label\n", "mlr": "add instances of other classes\n", "msvm": "add instances of other classes\n", "td": "add instances of other classes\n",
+		"rr-svm": "add instances of other classes, or some without a label\n", "mlr": "add instances of other classes\n",
+		"msvm": "add instances of other classes\n", "td": "add instances of other classes\n",
 	} {
 		code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT --method "+name, vars)
 		if code != exitUsage || !strings.HasSuffix(stderr, want) {

@@ -78,9 +78,10 @@ func TestPredict(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.txt")
 	vars := map[string]string{"S": single, "M": multi, "DATA": data, "OUT": out}
 	for line, want := range map[string]string{
-		"predict --model $S --data $DATA --out -":                  "car\ndog\ndog\ndog\ncar\n",
-		"predict --model $M --data $DATA --threads 3":              "car\ndog,animal,cat\ndog\ndog\ncar\n",
-		"predict --model $S --data $DATA --top 2 --scores":         "car:1,dog:-0.5\ndog:3.25,animal:3\ndog:-0.25,animal:-0.5\ndog:-0.25,animal:-0.5\ncar:3,dog:-0.75\n",
+		"predict --model $S --data $DATA --out -":     "car\ndog\ndog\ndog\ncar\n",
+		"predict --model $M --data $DATA --threads 3": "car\ndog,animal,cat\ndog\ndog\ncar\n",
+		"predict --model $S --data " +
+			"$DATA --top 2 --scores": "car:1,dog:-0.5\ndog:3.25,animal:3\ndog:-0.25,animal:-0.5\ndog:-0.25,animal:-0.5\ncar:3,dog:-0.75\n",
 		"predict --model $S --data $DATA --top 99":                 "car,dog,animal,cat\ndog,animal,cat,car\ndog,animal,cat,car\ndog,animal,cat,car\ncar,dog,animal,cat\n",
 		"predict --model $S --data - --quiet --out - --zero-based": "car\ndog\ndog\ndog\ncar\n",
 	} {
@@ -102,7 +103,8 @@ func TestPredict(t *testing.T) {
 
 // An ingested data set gives the same labels as the file it was made from.
 func TestPredictIngested(t *testing.T) {
-	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows), "SET": filepath.Join(t.TempDir(), "set")}
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows),
+		"SET": filepath.Join(t.TempDir(), "set")}
 	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $SET --quiet", vars); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -141,7 +143,8 @@ func TestExport(t *testing.T) {
 		t.Error(err)
 	}
 	code, stdout, _ = runTaxon(t, "", "export --model $S --out - --threshold 0.3", vars)
-	if code != 0 || strings.Contains(stdout, "0.25") || strings.Contains(stdout, "100:") || !strings.Contains(stdout, "7:0.5") {
+	if code != 0 || strings.Contains(stdout, "0.25") || strings.Contains(stdout, "100:") || !strings.Contains(stdout,
+		"7:0.5") {
 		t.Errorf("threshold: %s", stdout)
 	}
 }
@@ -163,13 +166,15 @@ func TestEvalModel(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, r[key], want)
 		}
 	}
-	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "tree_loss", "sym_diff", "l_H_unif", "l_Htilde_subtree", "hier_f1", "by_level", "by_size"} {
+	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "tree_loss", "sym_diff", "l_H_unif",
+		"l_Htilde_subtree", "hier_f1", "by_level", "by_size"} {
 		if r[key] == nil {
 			t.Errorf("no %s", key)
 		}
 	}
 	code, stdout, stderr = runTaxon(t, "", "eval --model $S --data $DATA --by-level --by-size", vars)
-	for _, want := range []string{"5 instances, 4 classes of the training data", "micro F1", "nDCG@5", "by level", "by training instances"} {
+	for _, want := range []string{"5 instances, 4 classes of the training data", "micro F1", "nDCG@5", "by level",
+		"by training instances"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("exit %d: no %q in\n%s%s", code, want, stdout, stderr)
 		}
@@ -180,8 +185,10 @@ func TestEvalModel(t *testing.T) {
 func TestEvalPredictionFiles(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"S": animals(t, 10), "M": animals(t, 12), "DATA": writeText(t, "test.svm", animalRows),
-		"TREE": writeText(t, "tree.txt", "animal cat\nanimal dog\n"), "PRED": filepath.Join(dir, "p"), "RANK": filepath.Join(dir, "r")}
-	for _, line := range []string{"predict --model $S --data $DATA --scores --out $PRED", "predict --model $S --data $DATA --top 5 --out $RANK"} {
+		"TREE": writeText(t, "tree.txt", "animal cat\nanimal dog\n"), "PRED": filepath.Join(dir, "p"),
+		"RANK": filepath.Join(dir, "r")}
+	for _, line := range []string{"predict --model $S --data $DATA --scores --out $PRED", "predict --model $S --data " +
+		"$DATA --top 5 --out $RANK"} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 {
 			t.Fatal(stderr)
 		}
@@ -197,7 +204,8 @@ func TestEvalPredictionFiles(t *testing.T) {
 	}
 	byModel := get("eval --json --model $S --data $DATA")
 	byFile := get("eval --json --pred $PRED --rank $RANK --data $DATA --hierarchy $TREE")
-	for _, key := range []string{"micro_f1", "micro_precision", "zero_one", "p@1", "p@3", "p@5", "ndcg@5", "tree_loss", "hier_f1", "l_H_sibl"} {
+	for _, key := range []string{"micro_f1", "micro_precision", "zero_one", "p@1", "p@3", "p@5", "ndcg@5", "tree_loss",
+		"hier_f1", "l_H_sibl"} {
 		if byModel[key] != byFile[key] || byModel[key] == nil {
 			t.Errorf("%s: %v by the model, %v by the file", key, byModel[key], byFile[key])
 		}
@@ -210,7 +218,8 @@ func TestEvalPredictionFiles(t *testing.T) {
 	if sign["n_plus"] != 0.0 || sign["n_minus"] != 0.0 || sign["p"] != 1.0 {
 		t.Errorf("against its own predictions: %v", sign)
 	}
-	for _, line := range []string{"eval --json --model $S --data $DATA --compare $M", "eval --json --pred $PRED --data $DATA --compare $M"} {
+	for _, line := range []string{"eval --json --model $S --data $DATA --compare $M", "eval --json --pred $PRED " +
+		"--data $DATA --compare $M"} {
 		// The multi-label model also says animal and cat for the second instance: cat is right, animal wrong.
 		r := get(line)
 		sign = r["sign_test"].(map[string]any)
@@ -227,15 +236,19 @@ func TestEvalPredictionFiles(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
-	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows), "SET": filepath.Join(t.TempDir(), "set"),
-		"TREE": writeText(t, "tree.txt", "# classes\nanimal cat\nanimal dog # barks\n"), "TEXT": writeText(t, "x.txt", "cat\tthe cat sat\ndog\tthe dog sat\n")}
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", animalRows),
+		"SET":  filepath.Join(t.TempDir(), "set"),
+		"TREE": writeText(t, "tree.txt", "# classes\nanimal cat\nanimal dog # barks\n"), "TEXT": writeText(t, "x.txt",
+			"cat\tthe cat sat\ndog\tthe dog sat\n")}
 	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $SET --quiet", vars); code != 0 {
 		t.Fatal(stderr)
 	}
 	for line, want := range map[string][]string{
-		"info $S":   {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 for labels of internal nodes)", "sha256"},
+		"info $S": {"a model", "rr-svm, hinge", "classes     4", "6 nodes: 4 terminals (1 for labels of internal nodes)",
+			"sha256"},
 		"info $SET": {"an ingested data set", "instances   5", "features    3", "memory"},
-		"info $DATA --hierarchy $TREE": {"a file of instances", "instances   5", "features    3", "classes     3, 0.80 labels",
+		"info $DATA --hierarchy $TREE": {"a file of instances", "instances   5", "features    3",
+			"classes     3, 0.80 labels",
 			"2 at leaves, 0 at internal nodes, 1 outside", "memory"},
 		"info $TREE":        {"a class structure", "3 nodes, 2 edges, 1 root, 2 leaves, depth 1"},
 		"info $TEXT --text": {"a file of instances", "instances   2, text", "classes     2"},
@@ -248,14 +261,17 @@ func TestInfo(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitUsage || !strings.Contains(stderr, "add --text") {
+	if code, _, stderr := runTaxon(t, "", "info $TEXT", vars); code != exitUsage || !strings.Contains(stderr,
+		"add --text") {
 		t.Errorf("text without --text: exit %d, %q", code, stderr)
 	}
 	broken := map[string]string{"BROKEN": writeText(t, "broken.svm", "cat\t1:1\ndog\tx\n")}
-	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitUsage || strings.Contains(stderr, "--text") {
+	if code, _, stderr := runTaxon(t, "", "info $BROKEN", broken); code != exitUsage || strings.Contains(stderr,
+		"--text") {
 		t.Errorf("broken vectors: exit %d, %q", code, stderr)
 	}
-	for line, kind := range map[string]string{"info $S": "model", "info $SET": "dataset", "info $DATA": "data", "info $TREE": "structure"} {
+	for line, kind := range map[string]string{"info $S": "model", "info $SET": "dataset", "info $DATA": "data",
+		"info $TREE": "structure"} {
 		code, stdout, _ := runTaxon(t, "", line+" --json", vars)
 		var r map[string]any
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r["kind"] != kind {
@@ -286,12 +302,15 @@ func TestModelVerbMistakes(t *testing.T) {
 	if err := errors.Join(os.Mkdir(half+".train", 0o777), fs.Mark(half+".train")); err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(t.TempDir(), "own") // own.train is the user's file, own2.train the user's folder
+	// own.train is the user's file, own2.train the user's folder
+	own := filepath.Join(t.TempDir(), "own")
 	os.WriteFile(own+".train", []byte(animalRows), 0o666)
 	os.MkdirAll(own+"2.train/rows", 0o777)
 	const unfinished = "half: the training of this model has not ended, and "
-	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(), "FULL": full, "HALF": half, "OWN": own,
-		"BROKEN": writeText(t, "broken.svm", "cat 1:1\ndog 0:1\n"), "SHORT": writeText(t, "short", "cat\n"), "NONE": writeText(t, "none.svm", "cow 7:1\n"), "EMPTY": writeText(t, "empty", "")}
+	vars := map[string]string{"S": good, "BAD": damaged, "DATA": writeText(t, "test.svm", animalRows), "DIR": t.TempDir(),
+		"FULL": full, "HALF": half, "OWN": own,
+		"BROKEN": writeText(t, "broken.svm", "cat 1:1\ndog 0:1\n"), "SHORT": writeText(t, "short", "cat\n"),
+		"NONE": writeText(t, "none.svm", "cow 7:1\n"), "EMPTY": writeText(t, "empty", "")}
 	for line, want := range map[string]string{
 		"predict --data $DATA":                                                        "--model",
 		"predict --model $S":                                                          "--data",
@@ -355,7 +374,8 @@ func TestModelVerbMistakes(t *testing.T) {
 	} {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
 		stderr, _ = splitWarnings(stderr)
-		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "taxon: ") || !strings.Contains(stderr, want) {
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "taxon: ") ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)
 		}
 	}
@@ -426,9 +446,11 @@ func TestPredictText(t *testing.T) {
 	if _, err := w.Close(model.Report{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"M": dir, "TEXT": writeText(t, "x.txt", "cat\tmeows loudly\ndog\tbarks loudly\ncat\tmeows and barks\n"),
+	vars := map[string]string{"M": dir, "TEXT": writeText(t, "x.txt", "cat\tmeows loudly\ndog\tbarks "+
+		"loudly\ncat\tmeows and barks\n"),
 		"SET": filepath.Join(t.TempDir(), "set")}
-	code, stdout, stderr := runTaxon(t, "x\tIt BARKS.\n\tmeows, meows and purrs\n", "predict --model $M --data - --text --scores", vars)
+	code, stdout, stderr := runTaxon(t, "x\tIt BARKS.\n\tmeows, meows and purrs\n",
+		"predict --model $M --data - --text --scores", vars)
 	if code != 0 || stdout != "dog:1\ncat:1\n" {
 		t.Errorf("exit %d, %q (%s)", code, stdout, stderr)
 	}
@@ -436,10 +458,12 @@ func TestPredictText(t *testing.T) {
 	if code, _, stderr := runTaxon(t, "", "ingest --text --data $TEXT --out $SET --quiet", vars); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, _, stderr := runTaxon(t, "", "predict --model $M --data $SET", vars); code != 2 || !strings.Contains(stderr, "give the text file itself") {
+	if code, _, stderr := runTaxon(t, "", "predict --model $M --data $SET", vars); code != 2 || !strings.Contains(stderr,
+		"give the text file itself") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := runTaxon(t, "1:1\n", "predict --model $M --data -", vars); code != 2 || !strings.Contains(stderr, "add --text") {
+	if code, _, stderr := runTaxon(t, "1:1\n", "predict --model $M --data -", vars); code != 2 || !strings.Contains(stderr,
+		"add --text") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
@@ -447,12 +471,14 @@ func TestPredictText(t *testing.T) {
 func TestPredictCutoff(t *testing.T) {
 	dir := noisyFiles(t)
 	t.Chdir(dir)
-	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy tree.txt --out model --quiet")...); code != exitDone {
+	if code, _, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("train --data train.svm --hierarchy "+
+		"tree.txt --out model --quiet")...); code != exitDone {
 		t.Fatal(stderr)
 	}
 	lines := func(flags string) []string {
 		t.Helper()
-		code, stdout, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("predict --model model --data test.svm --quiet --scores "+flags)...)
+		code, stdout, stderr := runVerb(t.Context(), newVersionCmd, strings.Fields("predict --model model --data "+
+			"test.svm --quiet --scores "+flags)...)
 		if code != exitDone {
 			t.Fatal(stderr)
 		}

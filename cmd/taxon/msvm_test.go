@@ -19,7 +19,8 @@ func TestMultiClassVerbs(t *testing.T) {
 	do := taxonOf(t, vars)
 	train := func(more string) (d trainedDocument) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --method msvm --C 2 --json --quiet "+more)), &d); err != nil {
+		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --method msvm --C 2 --json --quiet "+more)),
+			&d); err != nil {
 			t.Fatal(err)
 		}
 		return d
@@ -88,25 +89,31 @@ func TestMultiClassVerbs(t *testing.T) {
 	if math.Abs(objective-d.Objective) > 1e-6*objective {
 		t.Errorf("objective %.10g, the exported weights' is %.10g", d.Objective, objective)
 	}
-	if out := do("eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet"); !strings.Contains(out, "tree loss") {
+	if out := do("eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet"); !strings.Contains(out,
+		"tree loss") {
 		t.Errorf("eval says %s", out)
 	}
 	if info := do("info $m"); !strings.Contains(info, "msvm, crammer-singer") {
 		t.Errorf("info says %s", info)
 	}
 	do("export --model $m --format npz --out $d/w.npz --quiet")
-	if out := do("tune --data $d/train.svm --method msvm --C 0.1,1 --folds 2 --out $d/tuned --json --quiet"); !strings.Contains(out, `"msvm"`) {
+	if out := do("tune --data $d/train.svm --method msvm --C 0.1,1 --folds 2 --out " +
+		"$d/tuned --json --quiet"); !strings.Contains(out, `"msvm"`) {
 		t.Errorf("tune says %s", out)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, "several.svm"), []byte("b 2:1\na,b 1:1\n 1:2\nc,a 3:1\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "several.svm"), []byte("b 2:1\na,b 1:1\n 1:2\nc,a 3:1\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"train --data $d/several.svm --method msvm --out $d/x":                   "of 4, 2 have several and 1 none; the first is instance 2",
-		"train --data $d/train.svm --method msvm --loss hinge --out $d/x":        "--loss hinge: --method msvm has crammer-singer",
-		"train --data $d/train.svm --method msvm --positive-weight 2 --out $d/x": "--positive-weight means nothing to --method msvm",
-		"train --data $d/train.svm --method msvm --warm-start $m --out $d/x":     "--warm-start",
+		"train --data $d/several.svm --method msvm --out $d/x": "of 4, 2 have several and 1 none; the " +
+			"first is instance 2",
+		"train --data $d/train.svm --method msvm --loss hinge --out $d/x": "--loss hinge: --method " +
+			"msvm has crammer-singer",
+		"train --data $d/train.svm --method msvm --positive-weight 2 --out $d/x": "--positive-weight means " +
+			"nothing to --method msvm",
+		"train --data $d/train.svm --method msvm --warm-start $m --out $d/x": "--warm-start",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
@@ -128,7 +135,8 @@ func TestVerbsOfLinearMethods(t *testing.T) {
 		vars["m"] = filepath.Join(dir, name)
 		flags := "--data $d/train.svm --hierarchy $d/tree.txt --method " + name
 		var d trainedDocument
-		if err := json.Unmarshal([]byte(do("train "+flags+" --C "+c+" --gap 1e-4 --test $d/test.svm --eval-every 2 --json --quiet --out $m")), &d); err != nil {
+		if err := json.Unmarshal([]byte(do("train "+flags+" --C "+c+" --gap 1e-4 --test $d/test.svm --eval-every 2 "+
+			"--json --quiet --out $m")), &d); err != nil {
 			t.Fatal(err)
 		}
 		if d.StoppedBy != "gap" || *d.Gap > 1e-4 || d.Test == nil {

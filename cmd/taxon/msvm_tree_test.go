@@ -23,7 +23,8 @@ func TestTreeMachineVerbs(t *testing.T) {
 	for _, name := range []string{"hsvm", "hiermult", "transfer", "ot"} {
 		flags := "--data $d/train.svm --hierarchy $d/tree.txt --method " + name + " --C 300 "
 		var d trainedDocument
-		if err := json.Unmarshal([]byte(do("train "+flags+"--gap 1e-3 --eval-every 2 --test $d/test.svm --json --quiet --out $m-"+name)), &d); err != nil {
+		if err := json.Unmarshal([]byte(do("train "+flags+"--gap 1e-3 --eval-every 2 --test $d/test.svm "+
+			"--json --quiet --out $m-"+name)), &d); err != nil {
 			t.Fatal(err)
 		}
 		if d.StoppedBy != "gap" || *d.Gap > 1e-3 || d.Test == nil {
@@ -70,29 +71,38 @@ func TestTreeMachineVerbs(t *testing.T) {
 			}
 			want = append(want, best)
 		}
-		if got := strings.Fields(do("predict --model $m-" + name + " --data $d/test.svm --out - --quiet")); !slices.Equal(got, want) {
+		if got := strings.Fields(do("predict --model $m-" + name + " --data $d/test.svm --out - --quiet")); !slices.Equal(got,
+			want) {
 			t.Errorf("%s predicts %v\nits vectors give %v", name, got, want)
 		}
 		if info := do("info $m-" + name); !strings.Contains(info, name) {
 			t.Errorf("info says %s", info)
 		}
 		do("eval --model $m-" + name + " --data $d/test.svm --hierarchy $d/tree.txt --quiet")
-		if out := do("tune " + flags[:strings.Index(flags, "--C")] + "--C 30,300 --folds 2 --out $d/tuned-" + name + " --json --quiet"); !strings.Contains(out, name) {
+		if out := do("tune " + flags[:strings.Index(flags, "--C")] + "--C 30,300 --folds 2 --out $d/tuned-" + name +
+			" --json --quiet"); !strings.Contains(out, name) {
 			t.Errorf("tune says %s", out)
 		}
 		for line, want := range map[string]string{
-			"train --data $d/train.svm --out $d/x --method " + name:                                                               "method " + name + " needs a hierarchy: give --hierarchy FILE",
-			"train --data $d/train.svm --graph $d/tree.txt --out $d/x --method " + name:                                           "method " + name + " needs a tree",
-			"train " + flags + "--positive-weight 2 --out $d/x":                                                                   "--positive-weight means nothing to --method " + name,
-			"train " + flags + "--warm-start $m-" + name + " --out $d/x":                                                          "--warm-start",
-			"export --model $m-" + name + " --format npz --out $d/w.npz":                                                          "is no matrix of classes",
-			fmt.Sprintf("train %s--rescale %s --out $d/x", flags, map[bool]string{true: "loss", false: "margin"}[name == "hsvm"]): "--rescale",
+			"train --data $d/train.svm --out $d/x --method " +
+				name: "method " + name + " needs a hierarchy: " +
+				"give --hierarchy FILE",
+			"train --data $d/train.svm --graph $d/tree.txt --out $d/x --method " +
+				name: "method " + name + " needs a tree",
+			"train " + flags + "--positive-weight 2 --out $d/x": "--positive-weight means nothing to --method " + name,
+			"train " + flags + "--warm-start $m-" + name +
+				" --out $d/x": "--warm-start",
+			"export --model $m-" + name +
+				" --format npz --out $d/w.npz": "is no matrix of classes",
+			fmt.Sprintf("train %s--rescale %s --out $d/x", flags, map[bool]string{true: "loss",
+				false: "margin"}[name == "hsvm"]): "--rescale",
 		} {
 			if name == "hsvm" && strings.HasPrefix(line, "export") { // its classes have vectors: the sums
 				sumsOf(t, do, dir, children, vectors)
 				continue
 			}
-			if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || strings.Count(strings.TrimSpace(stderr), "\n") > 0 || !strings.Contains(stderr, want) {
+			if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || strings.Count(strings.TrimSpace(stderr),
+				"\n") > 0 || !strings.Contains(stderr, want) {
 				t.Errorf("%s: exit status %d, %s", line, code, stderr)
 			}
 		}
@@ -100,7 +110,8 @@ func TestTreeMachineVerbs(t *testing.T) {
 }
 
 // sumsOf holds the matrix of classes that is exported against the sums of the nodes' vectors.
-func sumsOf(t *testing.T, do func(string) string, dir string, children map[string][]string, vectors map[string]map[string]float64) {
+func sumsOf(t *testing.T, do func(string) string, dir string, children map[string][]string,
+	vectors map[string]map[string]float64) {
 	t.Helper()
 	do("export --model $m-hsvm --format liblinear --out $d/w.model --quiet")
 	read := func(name string) []string {

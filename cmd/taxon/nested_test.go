@@ -116,7 +116,8 @@ func TestPathMethods(t *testing.T) {
 			return stdout
 		}
 		var d trainedDocument
-		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt $x --test $d/test.svm --out $m --gap 1e-3 --json --quiet")), &d); err != nil {
+		if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt $x --test $d/test.svm --out "+
+			"$m --gap 1e-3 --json --quiet")), &d); err != nil {
 			t.Fatal(err)
 		}
 		if d.StoppedBy != "gap" || d.Test.Hierarchy == nil || d.Test.Hierarchy.F1 < 0.5 {
@@ -179,7 +180,8 @@ func TestPathMethods(t *testing.T) {
 			MicroF1 float64 `json:"micro_f1"`
 			SymDiff float64 `json:"sym_diff"`
 		}
-		for line, into := range map[string]any{"eval --model $m --data $d/test.svm --json --quiet": &byModel, "eval --pred $d/predicted --data $d/test.svm --hierarchy $d/tree.txt --json --quiet": &byFile} {
+		for line, into := range map[string]any{"eval --model $m --data $d/test.svm --json --quiet": &byModel,
+			"eval --pred $d/predicted --data $d/test.svm --hierarchy $d/tree.txt --json --quiet": &byFile} {
 			if err := json.Unmarshal([]byte(do(line)), into); err != nil {
 				t.Fatal(err)
 			}
@@ -189,8 +191,10 @@ func TestPathMethods(t *testing.T) {
 		}
 		do("explain --model $m --data $d/test.svm --row 2")
 		do("info $m")
-		do("tune --data $d/train.svm --hierarchy $d/tree.txt --method " + strings.Fields(m.flags)[1] + " --C 0.1,1 --goal hier_f1 --folds 2 --out $m-tuned --json --quiet")
-		if code, _, stderr := runTaxon(t, "", strings.ReplaceAll("train --data $d/train.svm --graph $d/tree.txt $x --out $m-graph", "$x", m.flags), vars); code != exitUsage || !strings.Contains(stderr, "graph") {
+		do("tune --data $d/train.svm --hierarchy $d/tree.txt --method " + strings.Fields(m.flags)[1] +
+			" --C 0.1,1 --goal hier_f1 --folds 2 --out $m-tuned --json --quiet")
+		if code, _, stderr := runTaxon(t, "", strings.ReplaceAll("train --data $d/train.svm --graph "+
+			"$d/tree.txt $x --out $m-graph", "$x", m.flags), vars); code != exitUsage || !strings.Contains(stderr, "graph") {
 			t.Errorf("%s: a graph: exit status %d, %s", m.flags, code, stderr)
 		}
 	}

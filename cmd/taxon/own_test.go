@@ -73,7 +73,8 @@ func TestTrainSparesModel(t *testing.T) {
 func TestIngestSparesFolder(t *testing.T) {
 	out := filepath.Dir(writeText(t, "thesis", "precious"))
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": out}
-	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exitUsage || !strings.Contains(stderr, "something other than a data set") {
+	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $OUT --force", vars); code != exitUsage ||
+		!strings.Contains(stderr, "something other than a data set") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	if b, _ := os.ReadFile(filepath.Join(out, "thesis")); string(b) != "precious" {

@@ -11,7 +11,8 @@ import (
 )
 
 // pathNames are what the help texts call the values of flags that are paths, and what they name.
-var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model", "CACHE": "folder"}
+var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model",
+	"CACHE": "folder"}
 
 // localOnly says whether a flag's folder must be on this machine. Processes work in it, or its
 // files are for programs that don't know HDFS.

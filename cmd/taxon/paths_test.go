@@ -21,13 +21,15 @@ func TestPathSpellings(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HADOOP_CONF_DIR", "")
 	t.Setenv("HADOOP_HOME", "")
-	vars := map[string]string{"DATA": data, "JOB": job, "UNSET": writeText(t, "unset.yaml", "data: x\ngraph: \"\"\n"), "M": animals(t, 10)}
+	vars := map[string]string{"DATA": data, "JOB": job, "UNSET": writeText(t, "unset.yaml", "data: x\ngraph: \"\"\n"),
+		"M": animals(t, 10)}
 	for line, want := range map[string]string{
-		"train --data $DATA --out hdfs:/z/e":               "hdfs:///z/e: the path names no host",
-		"train --data $DATA --out HDFS:///z/e":             "hdfs:///z/e: the path names no host",
-		"train --data hdfs:/d/x --out m":                   "hdfs:///d/x: the path names no host",
-		"train --data HDFS:///d/x --out m":                 "hdfs:///d/x: the path names no host",
-		"train --data $DATA --out s3://b/m":                "train: --out s3://b/m: s3:// is not read or written here: give hdfs://",
+		"train --data $DATA --out hdfs:/z/e":   "hdfs:///z/e: the path names no host",
+		"train --data $DATA --out HDFS:///z/e": "hdfs:///z/e: the path names no host",
+		"train --data hdfs:/d/x --out m":       "hdfs:///d/x: the path names no host",
+		"train --data HDFS:///d/x --out m":     "hdfs:///d/x: the path names no host",
+		"train --data $DATA --out s3://b/m": "train: --out s3://b/m: s3:// is not read or " +
+			"written here: give hdfs://",
 		"train --data $DATA --data gs://b/x --out m":       "train: --data gs://b/x: gs://",
 		"train --job $JOB --out m":                         "train: --data s3://b/x: s3://",
 		"train --data $DATA --out m --warm-start s3a://x":  "train: --warm-start s3a://x",
@@ -79,9 +81,11 @@ func TestPathFlagsAreKnown(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			path := slices.Contains([]string{"out", "data", "model", "hierarchy", "state", "snapshots"}, f.Name) || strings.Contains(f.Usage, "hdfs://")
+			path := slices.Contains([]string{"out", "data", "model", "hierarchy", "state", "snapshots"}, f.Name) ||
+				strings.Contains(f.Usage, "hdfs://")
 			flag := strings.TrimSpace(verbPath(cmd) + " --" + f.Name)
-			if !path || flag == "info --data" || flag == "jobs --state" { // info looks at its PATH, however it is given; a job's state is no path
+			if !path || flag == "info --data" || flag == "jobs --state" {
+				// info looks at its PATH, however it is given; a job's state is no path
 				return
 			}
 			found++

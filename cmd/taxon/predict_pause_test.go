@@ -55,13 +55,15 @@ func TestPredictAnswersTablesWhenTheInputPauses(t *testing.T) {
 	}
 	model := filepath.Join(dir, "m")
 	var stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"train", "--data", train, "--text-column", "t", "--label-column", "l", "--min-df", "1", "--out", model}, nil, io.Discard, &stderr); code != 0 {
+	if code := execute(t.Context(), []string{"train", "--data", train, "--text-column", "t", "--label-column", "l",
+		"--min-df", "1", "--out", model}, nil, io.Discard, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}
 	for format, pieces := range map[string][]string{
-		"csv":   {"id,t\na,red apple\n", "b,green\n\nc,\"red\npear\"\nd,gr", "een\n", "e,red"},
-		"tsv":   {"id\tt\na\tred apple\n", "b\tgreen\n\nc\tpear\nd\tgr", "een\n", "e\tred"},
-		"jsonl": {`{"t":"red apple"}` + "\n", `{"t":"green"}` + "\n \n" + `{"t":"pear"}` + "\n" + `{"t":"gr`, `een"}` + "\n", `{"t":"red"}`},
+		"csv": {"id,t\na,red apple\n", "b,green\n\nc,\"red\npear\"\nd,gr", "een\n", "e,red"},
+		"tsv": {"id\tt\na\tred apple\n", "b\tgreen\n\nc\tpear\nd\tgr", "een\n", "e\tred"},
+		"jsonl": {`{"t":"red apple"}` + "\n", `{"t":"green"}` + "\n \n" + `{"t":"pear"}` + "\n" + `{"t":"gr`, `een"}` + "\n",
+			`{"t":"red"}`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a predict that waits for more
 		in, feed := io.Pipe()
@@ -69,7 +71,8 @@ func TestPredictAnswersTablesWhenTheInputPauses(t *testing.T) {
 		stop := context.AfterFunc(ctx, func() { answers.CloseWithError(ctx.Err()) })
 		ended := make(chan int, 1)
 		go func() {
-			code := execute(ctx, []string{"predict", "--model", model, "--data", "-", "--data-format", format, "--text-column", "t", "--format", "csv", "--top", "1"}, in, answers, &stderr)
+			code := execute(ctx, []string{"predict", "--model", model, "--data", "-", "--data-format", format, "--text-column",
+				"t", "--format", "csv", "--top", "1"}, in, answers, &stderr)
 			answers.Close()
 			ended <- code
 		}()
@@ -122,7 +125,8 @@ func TestPausesChangeNoLabels(t *testing.T) {
 	if code := execute(t.Context(), args, strings.NewReader(animalRows), &want, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}
-	r := &trickle{pieces: []string{animalRows[:3], animalRows[3:12], animalRows[12:31], animalRows[31:]}, pause: predict.LongestWait + predict.LongestWait/2}
+	r := &trickle{pieces: []string{animalRows[:3], animalRows[3:12], animalRows[12:31], animalRows[31:]},
+		pause: predict.LongestWait + predict.LongestWait/2}
 	if code := execute(t.Context(), args, r, &got, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}
@@ -134,7 +138,8 @@ func TestPausesChangeNoLabels(t *testing.T) {
 // Lines that are at hand fill one batch; the reader asks to pause only where it has to wait.
 func TestFastInputIsOneBatch(t *testing.T) {
 	asked := 0
-	r := dataset.NewReader(strings.NewReader(strings.Repeat("a 1:1\n", 1000)), dataset.ReaderOptions{Pause: func() bool { asked++; return asked%2 == 0 }})
+	r := dataset.NewReader(strings.NewReader(strings.Repeat("a 1:1\n", 1000)),
+		dataset.ReaderOptions{Pause: func() bool { asked++; return asked%2 == 0 }})
 	rows, pauses := 0, 0
 	for {
 		_, err := r.Read()

@@ -34,15 +34,18 @@ func TestHelpTrimmed(t *testing.T) {
 	_, few, _ := runTaxon(t, "", "help train", nil)
 	_, all, _ := runTaxon(t, "", "help train --all", nil)
 	_, own, _ := runTaxon(t, "", "help train --method hblr-m1", nil)
-	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") || strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-property") {
+	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
+		strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-property") {
 		t.Errorf("of a method: %s", own)
 	}
-	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm", "help predict --method td": "`taxon predict` has none"} {
+	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm",
+		"help predict --method td": "`taxon predict` has none"} {
 		if code, _, stderr := runTaxon(t, "", line, nil); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}
-	if n := strings.Count(few, "\n  --"); n != 20 || strings.Contains(few, "--stiffness") || !strings.Contains(few, "`taxon help train --all` shows ") {
+	if n := strings.Count(few, "\n  --"); n != 20 || strings.Contains(few, "--stiffness") || !strings.Contains(few,
+		"`taxon help train --all` shows ") {
 		t.Errorf("%d flags:\n%s", n, few)
 	}
 	if !strings.Contains(all, "--stiffness") || strings.Contains(all, "more flags") || strings.Count(all, "\n  --") < 45 {
@@ -52,14 +55,17 @@ func TestHelpTrimmed(t *testing.T) {
 
 // check tells what it finds, and exits with 0.
 func TestCheckVerb(t *testing.T) {
-	vars := map[string]string{"D": writeText(t, "d.svm", "a 1:1\na 1:1\nb 1:1\nb 2:1\n"), "T": writeText(t, "t.svm", "a 2:1\nc 3:1\n")}
+	vars := map[string]string{"D": writeText(t, "d.svm", "a 1:1\na 1:1\nb 1:1\nb 2:1\n"), "T": writeText(t, "t.svm",
+		"a 2:1\nc 3:1\n")}
 	code, stdout, stderr := runTaxon(t, "", "check --data $D --test $T --json", vars)
-	for _, want := range []string{`"repeated"`, `"contradictory"`, `"in_both"`, `"test_labels_only"`, `"test_features_only"`, "d.svm:2"} {
+	for _, want := range []string{`"repeated"`, `"contradictory"`, `"in_both"`, `"test_labels_only"`,
+		`"test_features_only"`, "d.svm:2"} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit %d, %s%s lacks %s", code, stdout, stderr, want)
 		}
 	}
-	if code, stdout, _ = runTaxon(t, "", "check --data $T", vars); code != 0 || !strings.Contains(stdout, "classes of one row") {
+	if code, stdout, _ = runTaxon(t, "", "check --data $T", vars); code != 0 || !strings.Contains(stdout,
+		"classes of one row") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 }

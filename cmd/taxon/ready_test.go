@@ -54,7 +54,8 @@ func TestReadyProbes(t *testing.T) {
 	run(t, "worker", "--dir", filepath.Join(dir, "w"), "--slots", "1", "--coordinator", coordinator, "--metrics", pages[1])
 	awaitReady(t, pages[0], http.StatusServiceUnavailable)
 	awaitReady(t, pages[1], http.StatusServiceUnavailable)
-	c := run(t, "coordinator", "--dir", filepath.Join(dir, "c"), "--listen", coordinator, "--lease", "300ms", "--metrics", pages[2])
+	c := run(t, "coordinator", "--dir", filepath.Join(dir, "c"), "--listen", coordinator, "--lease", "300ms", "--metrics",
+		pages[2])
 	c.ready(t, "ready on")
 	for _, page := range pages {
 		awaitReady(t, page, http.StatusOK)
@@ -80,17 +81,21 @@ func TestDataIsCollected(t *testing.T) {
 	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-data", "100ms").ready(t, `ready on (\S+),`)[1]
+	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-data",
+		"100ms").ready(t, `ready on (\S+),`)[1]
 	run(t, "store", "--dir", in("s"), "--memory", "1GiB", "--coordinator", addr).ready(t, "ready on")
 	run(t, "worker", "--dir", in("w"), "--slots", "1", "--coordinator", addr).ready(t, "ready on")
-	if code, _, stderr := runWith(t, "", "submit", "--data", in("data.svm"), "--id", "j", "--wait", "--quiet", "--coordinator", addr); code != 0 {
+	if code, _, stderr := runWith(t, "", "submit", "--data", in("data.svm"), "--id", "j", "--wait", "--quiet",
+		"--coordinator", addr); code != 0 {
 		t.Fatal(stderr)
 	}
 	time.Sleep(500 * time.Millisecond) // several times as long as data is kept that nobody needs
-	if code, _, stderr := runWith(t, "", "export", "--job", "j", "--format", "model", "--out", in("model"), "--quiet", "--coordinator", addr); code != 0 {
+	if code, _, stderr := runWith(t, "", "export", "--job", "j", "--format", "model", "--out", in("model"), "--quiet",
+		"--coordinator", addr); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--yes", "--quiet", "--coordinator", addr); code != 0 {
+	if code, _, stderr := runWith(t, "", "cancel", "j", "--discard", "--yes", "--quiet", "--coordinator",
+		addr); code != 0 {
 		t.Fatal(stderr)
 	}
 	cl, err := client.Dial(t.Context(), client.Options{Verb: "test", Coordinator: addr, Patience: time.Second})

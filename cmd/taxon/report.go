@@ -16,9 +16,12 @@ func newReportCmd(a *app) *cobra.Command {
 		Use:     "report MODEL --out FILE",
 		GroupID: groupModel,
 		Short:   "write a model's report as one HTML file, or its model card",
-		Long: "Writes one HTML file that needs no network: the certificate and how it was reached; with --data measures and what each means, by level, by class size and by class, " +
-			"where in the hierarchy mistakes happen, the worst ones with the features that led there, calibration; with --compare how sure the differences to other models are; data, options, and the commands to do it again. " +
-			"Instances are read as the training data were. A FILE that ends in .md is a model card, as model hubs read them: certificate, use, data, and with --data measures.",
+		Long: "Writes one HTML file that needs no network: the certificate and how it was reached; with --data measures " +
+			"and what each means, by level, by class size and by class, " +
+			"where in the hierarchy mistakes happen, the worst ones with the features that led there, calibration; with " +
+			"--compare how sure the differences to other models are; data, options, and the commands to do it again. " +
+			"Instances are read as the training data were. A FILE that ends in .md is a model card, as model hubs read them: " +
+			"certificate, use, data, and with --data measures.",
 		Example: "taxon report model --data test.svm.xz --compare flat --out report.html\n" +
 			"taxon report model --data test.svm.xz --out README.md",
 		Args: cobra.ArbitraryArgs,

@@ -46,8 +46,9 @@ type app struct {
 	quiet  bool
 	// terminal: stdin and stderr are a terminal, so that the user can be asked.
 	terminal bool
-	args     []string     // of the command line, without the program's name
-	log      *slog.Logger // of a process that writes lines of JSON and nothing else; nil of others
+	args     []string // of the command line, without the program's name
+	// of a process that writes lines of JSON and nothing else; nil of others
+	log *slog.Logger
 }
 
 // commandLine is the typed command, quoted for a shell: for hints on how to continue with it.
@@ -222,7 +223,8 @@ func addCompletion(root *cobra.Command) {
 		}
 		cmd.Use = "completion SHELL"
 		cmd.Short = "a script that teaches bash, zsh, fish or powershell to complete"
-		cmd.Long = "Prints a script that teaches a shell to complete verbs and flags. `taxon completion SHELL --help` says where to put it."
+		cmd.Long = "Prints a script that teaches a shell to complete verbs and flags. `taxon completion SHELL --help` " +
+			"says where to put it."
 		cmd.Example = "source <(taxon completion bash)\ntaxon completion fish | source"
 		cmd.Args = nil
 		cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -362,7 +364,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &noValue):
 		return option.Errorf("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
 	case errors.As(err, &bad):
-		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())), valueProblem(bad))
+		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())),
+			valueProblem(bad))
 	case errors.As(err, &syntax):
 		return option.Errorf("%smalformed flag %s: see `%s`", at, syntax.GetSpecifiedFlag(), help)
 	}

@@ -20,9 +20,11 @@ const strangeRows = "dog 2:1\n \n\n\t\n# none\n999:1\ncat\n\r\n  # none\n 1:0 # 
 func textModel(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "text")
-	vars := map[string]string{"OUT": out, "DATA": writeText(t, "train.txt", "games\tchess game\ngames\tgame of chess\nnet\tirc client\nnet\tclient for irc\nnet\tchat\n#b\tchess client\n"),
+	vars := map[string]string{"OUT": out, "DATA": writeText(t, "train.txt", "games\tchess game\ngames\tgame of "+
+		"chess\nnet\tirc client\nnet\tclient for irc\nnet\tchat\n#b\tchess client\n"),
 		"TREE": writeText(t, "tree.txt", "top games\ntop net\nnet \"#b\"\n")}
-	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --hierarchy $TREE --out $OUT --gap 0.1", vars); code != exitDone || strings.Contains(stderr, "not in the structure") {
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --text --hierarchy $TREE --out $OUT --gap 0.1",
+		vars); code != exitDone || strings.Contains(stderr, "not in the structure") {
 		t.Fatalf("exit %d, %q", code, stderr)
 	}
 	return out
@@ -39,7 +41,8 @@ func TestPredictLosesNoRow(t *testing.T) {
 	}{
 		{"--model " + vectors, strangeRows, "2:1|4:0|4:0|4:0|4:0|4:0|7:1", "2 empty lines skipped"},
 		{"--model " + vectors, xmc, "2:2|4:0|7:1|4:0", ""},
-		{"--text --model " + text, "\tchess game\n\t\n\n \n\tunheard of\n\tirc client\n#b\tchess client\n", "\tchess game|\t!|\t!|\t!|\tirc client|\tchess client", "1 empty line skipped"},
+		{"--text --model " + text, "\tchess game\n\t\n\n \n\tunheard of\n\tirc client\n#b\tchess client\n",
+			"\tchess game|\t!|\t!|\t!|\tirc client|\tchess client", "1 empty line skipped"},
 	} {
 		var want []string
 		for row := range strings.SplitSeq(c.same, "|") {
@@ -63,7 +66,8 @@ func TestPredictLosesNoRow(t *testing.T) {
 // ingested set has as many instances.
 func TestVerbsCountTheSameRows(t *testing.T) {
 	dir := t.TempDir()
-	vars := map[string]string{"S": animals(t, 10), "IN": writeText(t, "in.svm", strangeRows), "P": filepath.Join(dir, "p"), "SET": filepath.Join(dir, "set"), "Q": filepath.Join(dir, "q")}
+	vars := map[string]string{"S": animals(t, 10), "IN": writeText(t, "in.svm", strangeRows), "P": filepath.Join(dir, "p"),
+		"SET": filepath.Join(dir, "set"), "Q": filepath.Join(dir, "q")}
 	type figures struct {
 		Instances   int     `json:"instances"`
 		MicroF1     float64 `json:"micro_f1"`
@@ -88,13 +92,16 @@ func TestVerbsCountTheSameRows(t *testing.T) {
 	if want.Instances != 7 || want.MicroF1 == 0 {
 		t.Errorf("%+v", want)
 	}
-	for _, line := range []string{"eval --pred $P --data $IN", "eval --pred $Q --rank $P --data $IN", "eval --pred $P --data $SET", "eval --model $S --data $SET"} {
+	for _, line := range []string{"eval --pred $P --data $IN", "eval --pred $Q --rank $P --data $IN",
+		"eval --pred $P --data $SET", "eval --model $S --data $SET"} {
 		if got := run(line + " --json"); got != want {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}
 	for line, wants := range map[string]string{
-		"info $IN --json": `"instances": 7`, "info $SET --json": `"instances": 7`, "explain --model $S --data $IN --row 7 --json": `"known_features": 1`, "explain --model $S --data $IN --row 6 --json": `"known_features": 0`,
+		"info $IN --json": `"instances": 7`, "info $SET --json": `"instances": 7`,
+		"explain --model $S --data $IN --row 7 --json": `"known_features": 1`,
+		"explain --model $S --data $IN --row 6 --json": `"known_features": 0`,
 	} {
 		if code, stdout, stderr := runTaxon(t, "", line, vars); code != exitDone || !strings.Contains(stdout, wants) {
 			t.Errorf("%s: exit %d, %q, %q", line, code, stdout, stderr)
@@ -135,7 +142,8 @@ func TestPredictAnswersEmptyRowsAtOnce(t *testing.T) {
 				continue
 			}
 			go io.WriteString(feed, "\n")
-			if got, err := warnings.ReadString('\n'); err != nil || !strings.Contains(got, "stdin: an empty line is no instance and gets no answer") {
+			if got, err := warnings.ReadString('\n'); err != nil || !strings.Contains(got, "stdin: an empty line is no "+
+				"instance and gets no answer") {
 				t.Fatalf("after an empty line: %q, %v", got, err)
 			}
 		}
@@ -149,7 +157,8 @@ func TestPredictAnswersEmptyRowsAtOnce(t *testing.T) {
 
 // A class named #b is a child in the structure, and comes back from all that is written of it.
 func TestClassNamedLikeAComment(t *testing.T) {
-	vars := map[string]string{"M": textModel(t), "P": filepath.Join(t.TempDir(), "p"), "DATA": writeText(t, "test.txt", "#b\tchess client\n"),
+	vars := map[string]string{"M": textModel(t), "P": filepath.Join(t.TempDir(), "p"), "DATA": writeText(t, "test.txt",
+		"#b\tchess client\n"),
 		"TREE": writeText(t, "tree.txt", "top net\nnet \"#b\"\n")}
 	for _, c := range []struct{ line, want string }{
 		{"predict --model $M --text --data $DATA --out $P", ""},
@@ -170,15 +179,20 @@ func TestClassNamedLikeAComment(t *testing.T) {
 // Warnings about data stay under --quiet, of fresh and of ingested data alike.
 func TestTrainingWarnsThoughQuiet(t *testing.T) {
 	dir := t.TempDir()
-	vars := map[string]string{"DATA": writeText(t, "train.svm", "a 1:1\nb 2:1\n\nx 1:1 2:1\na 1:2\nb 2:2\nx 1:1 2:2\n 1:1\n"), "TREE": writeText(t, "tree.txt", "r a\nr b\n"), "SET": filepath.Join(dir, "set"), "DIR": dir}
+	vars := map[string]string{"DATA": writeText(t, "train.svm", "a 1:1\nb 2:1\n\nx 1:1 2:1\na 1:2\nb "+
+		"2:2\nx 1:1 2:2\n 1:1\n"), "TREE": writeText(t, "tree.txt", "r a\nr b\n"), "SET": filepath.Join(dir, "set"),
+		"DIR": dir}
 	for _, c := range []struct {
 		line string
 		want []string
 	}{
 		{"ingest --data $DATA --out $SET", []string{"1 empty line skipped", "1 instance has no label"}},
-		{"train --data $DATA --hierarchy $TREE --out $DIR/m", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
-		{"train --data $SET --hierarchy $TREE --out $DIR/n", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
-		{"tune --data $DATA --hierarchy $TREE --method rr-svm --folds 2 --C 1 --out $DIR/t", []string{"1 empty line skipped", "1 instance has no label", "labels that are not in the structure"}},
+		{"train --data $DATA --hierarchy $TREE --out $DIR/m", []string{"1 empty line skipped", "1 instance has no label",
+			"labels that are not in the structure"}},
+		{"train --data $SET --hierarchy $TREE --out $DIR/n", []string{"1 empty line skipped", "1 instance has no label",
+			"labels that are not in the structure"}},
+		{"tune --data $DATA --hierarchy $TREE --method rr-svm --folds 2 --C 1 --out $DIR/t", []string{"1 empty line skipped",
+			"1 instance has no label", "labels that are not in the structure"}},
 	} {
 		code, _, stderr := runTaxon(t, "", c.line+" --quiet", vars)
 		rest, warnings := splitWarnings(stderr)

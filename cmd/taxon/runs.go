@@ -19,7 +19,9 @@ func newRunsCmd(a *app) *cobra.Command {
 		Use:     "runs DIR",
 		GroupID: groupModel,
 		Short:   "list the models in a folder side by side",
-		Long:    "Lists all models in a folder and below it: method and options, gap, what evaluation during the training measured (--test with --eval-every), sweeps, time, size. One that can't be read is listed with what is wrong, and the exit status is 2.",
+		Long: "Lists all models in a folder and below it: method and options, gap, what evaluation during the training " +
+			"measured (--test with --eval-every), sweeps, time, size. One that can't be read is listed with what is wrong, " +
+			"and the exit status is 2.",
 		Example: "taxon runs models --sort macro_f1 --csv\ntaxon runs models --traces > traces.csv",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -45,7 +47,8 @@ func newRunsCmd(a *app) *cobra.Command {
 				if r.Gap != nil {
 					gap = format.Gap(*r.Gap)
 				}
-				rows = append(rows, []string{r.Dir, r.Options, gap, modellist.Percent(r.MicroF1), modellist.Percent(r.MacroF1), fmt.Sprint(r.Sweeps), format.Seconds(r.Seconds), format.Bytes(r.Bytes)})
+				rows = append(rows, []string{r.Dir, r.Options, gap, modellist.Percent(r.MicroF1), modellist.Percent(r.MacroF1),
+					fmt.Sprint(r.Sweeps), format.Seconds(r.Seconds), format.Bytes(r.Bytes)})
 			}
 			return errors.Join(a.printTable(all, rows, "no model in "+args[0]), modellist.Broken(all))
 		},
@@ -53,7 +56,8 @@ func newRunsCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &by, "sort", by, modellist.Sorts, "sort by `KEY`: "+strings.Join(modellist.Sorts, ", "))
 		f.BoolVar(&table, "csv", false, "write a CSV table")
-		f.BoolVar(&traces, "traces", false, "write a CSV table of the models' sweeps: objective, bound, gap and F1 by sweep and second, for other programs' pictures")
+		f.BoolVar(&traces, "traces", false, "write a CSV table of the models' sweeps: objective, bound, gap and F1 by "+
+			"sweep and second, for other programs' pictures")
 	})
 	return cmd
 }

@@ -100,17 +100,20 @@ func TestSecureCluster(t *testing.T) {
 	}
 	server := func(role string) []string {
 		return []string{"--tls-ca", in("certs/ca.crt"), "--tls-cert", in("certs/node.crt"), "--tls-key", in("certs/node.key"),
-			"--require-token", "--token-file", in("certs/" + role + ".tokens"), "--metrics", "127.0.0.1:0", "--log-format", "json"}
+			"--require-token", "--token-file", in("certs/" + role + ".tokens"), "--metrics", "127.0.0.1:0", "--log-format",
+			"json"}
 	}
 	caller := func(role, coordinator string) []string {
-		return []string{"--coordinator", coordinator, "--tls-ca", in("certs/ca.crt"), "--token-file", in("certs/" + role + ".token")}
+		return []string{"--coordinator", coordinator, "--tls-ca", in("certs/ca.crt"), "--token-file",
+			in("certs/" + role + ".token")}
 	}
 	c := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, server("coordinator")...)...)
 	found := c.logged(t, `"msg":"ready".*"addr":"([^"]+)".*"metrics":"([^"]+)"`)
 	addr, page := found[1], found[2]
 	s := run(t, append([]string{"store", "--dir", in("st"), "--coordinator", addr}, server("store")...)...)
 	s.logged(t, `"msg":"ready"`)
-	w := run(t, append([]string{"worker", "--dir", in("w"), "--coordinator", addr, "--slots", "1"}, server("worker")...)...)
+	w := run(t, append([]string{"worker", "--dir", in("w"), "--coordinator", addr, "--slots", "1"},
+		server("worker")...)...)
 	w.logged(t, `"msg":"ready"`)
 
 	data, tree := in("data.svm"), in("tree.txt")
@@ -124,7 +127,8 @@ func TestSecureCluster(t *testing.T) {
 	if err := os.WriteFile(tree, []byte("r x\nx a\nx b\nr c\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--wait", "--json", "--quiet"}, caller("submit", addr)...)...)
+	code, stdout, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--wait", "--json",
+		"--quiet"}, caller("submit", addr)...)...)
 	if code != 0 || !strings.Contains(stdout, "weights_sha256") {
 		t.Fatalf("submit: exit status %d: %s %s", code, stdout, stderr)
 	}
@@ -132,13 +136,16 @@ func TestSecureCluster(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "done") {
 		t.Errorf("jobs by role read-only: exit status %d: %s %s", code, stdout, stderr)
 	}
-	for role, want := range map[string]string{"read-only": "the token has role read-only", "worker": "the token has role worker", "store": "needs role submit or admin"} {
-		code, _, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--quiet"}, caller(role, addr)...)...)
+	for role, want := range map[string]string{"read-only": "the token has role read-only",
+		"worker": "the token has role worker", "store": "needs role submit or admin"} {
+		code, _, stderr := do(append([]string{"submit", "--data", data, "--hierarchy", tree, "--quiet"},
+			caller(role, addr)...)...)
 		if code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("submit by role %s: exit status %d: %s", role, code, stderr)
 		}
 	}
-	if code, _, stderr := do("jobs", "--coordinator", addr, "--tls-ca", in("certs/ca.crt")); code == 0 || !strings.Contains(stderr, "--token-file") {
+	if code, _, stderr := do("jobs", "--coordinator", addr, "--tls-ca", in("certs/ca.crt")); code == 0 ||
+		!strings.Contains(stderr, "--token-file") {
 		t.Errorf("jobs without a token: exit status %d: %s", code, stderr)
 	}
 	checkPage(t, page, in("certs/read-only.token"))
@@ -161,7 +168,8 @@ func checkPage(t *testing.T, url, tokenFile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, given := range []string{"", "Bearer " + strings.TrimSpace(string(token))} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
@@ -185,7 +193,8 @@ func checkPage(t *testing.T, url, tokenFile string) {
 				t.Errorf("no line %s", line)
 			}
 		}
-		if strings.Contains(string(text), "\ntaxon_sweeps_total 0\n") || strings.Contains(string(text), "\ntaxon_task_bytes_total{direction=\"written\"} 0\n") {
+		if strings.Contains(string(text), "\ntaxon_sweeps_total 0\n") || strings.Contains(string(text),
+			"\ntaxon_task_bytes_total{direction=\"written\"} 0\n") {
 			t.Errorf("the job is not counted:\n%s", text)
 		}
 	}
@@ -207,27 +216,39 @@ func TestDeniedProcessesEnd(t *testing.T) {
 		}
 	}
 	tls := func(authority, name string) []string {
-		return []string{"--tls-ca", in("ours/ca.crt"), "--tls-cert", in(authority + "/" + name + ".crt"), "--tls-key", in(authority + "/" + name + ".key")}
+		return []string{"--tls-ca", in("ours/ca.crt"), "--tls-cert", in(authority + "/" + name + ".crt"), "--tls-key",
+			in(authority + "/" + name + ".key")}
 	}
-	addr := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, tls("ours", "node")...)...).ready(t, `ready on (\S+),`)[1]
+	addr := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"},
+		tls("ours", "node")...)...).ready(t, `ready on (\S+),`)[1]
 	plain := run(t, "coordinator", "--dir", in("plain"), "--listen", "127.0.0.1:0").ready(t, `ready on (\S+),`)[1]
-	store, worker := []string{"store", "--dir", in("s"), "--coordinator"}, []string{"worker", "--slots", "1", "--dir", in("w"), "--coordinator"}
+	store, worker := []string{"store", "--dir", in("s"), "--coordinator"}, []string{"worker", "--slots", "1", "--dir",
+		in("w"), "--coordinator"}
 	for _, c := range []struct {
 		name string
 		line []string
 		want string
 	}{
-		{"a store whose certificate lacks its name", append(append(store, addr), tls("ours", "elsewhere")...), "elsewhere.crt is for node-1, not for 127.0.0.1: make one for that name"},
-		{"a store that advertises another name", append(append(store, addr, "--advertise", "node-2:7071"), tls("ours", "node")...), "nobody could call it at node-2:7071"},
-		{"a store without a certificate of its own", append(store, addr, "--tls-ca", in("ours/ca.crt")), "give --tls-cert and --tls-key"},
+		{"a store whose certificate lacks its name", append(append(store, addr), tls("ours", "elsewhere")...),
+			"elsewhere.crt is for node-1, not for 127.0.0.1: make one for that name"},
+		{"a store that advertises another name", append(append(store, addr, "--advertise", "node-2:7071"),
+			tls("ours", "node")...), "nobody could call it at node-2:7071"},
+		{"a store without a certificate of its own", append(store, addr, "--tls-ca", in("ours/ca.crt")),
+			"give --tls-cert and --tls-key"},
 		{"a store of another authority", append(append(store, addr), tls("theirs", "node")...), "is issued by taxon CA"},
-		{"a store that speaks no TLS", append(store, addr, "--insecure"), "no access to the coordinator at " + addr + ": it speaks TLS: give --tls-ca"},
-		{"a store that speaks TLS to one that does not", append(append(store, plain), tls("ours", "node")...), "does not speak TLS"},
-		{"a worker without identity", append(worker, addr, "--tls-ca", in("ours/ca.crt")), "a certificate is needed: give --tls-cert"},
-		{"a worker of another role", append(append(worker, addr), tls("ours", "user")...), "needs role worker or admin, and the certificate user has role submit"},
-		{"a worker of another authority", append(append(worker, addr), tls("theirs", "node")...), "takes certificates of another authority"},
+		{"a store that speaks no TLS", append(store, addr, "--insecure"), "no access to the coordinator at " + addr +
+			": it speaks TLS: give --tls-ca"},
+		{"a store that speaks TLS to one that does not", append(append(store, plain), tls("ours", "node")...),
+			"does not speak TLS"},
+		{"a worker without identity", append(worker, addr, "--tls-ca", in("ours/ca.crt")),
+			"a certificate is needed: give --tls-cert"},
+		{"a worker of another role", append(append(worker, addr), tls("ours", "user")...), "needs role worker or admin, " +
+			"and the certificate user has role submit"},
+		{"a worker of another authority", append(append(worker, addr), tls("theirs", "node")...),
+			"takes certificates of another authority"},
 		{"a worker that speaks no TLS", append(worker, addr), "no access to the coordinator at " + addr + ": it speaks TLS"},
-		{"a verb that speaks no TLS", []string{"jobs", "--coordinator", addr, "--insecure"}, "no access to the coordinator at " + addr + ": it speaks TLS"},
+		{"a verb that speaks no TLS", []string{"jobs", "--coordinator", addr, "--insecure"},
+			"no access to the coordinator at " + addr + ": it speaks TLS"},
 	} {
 		m := run(t, c.line...)
 		code := <-m.ended
@@ -245,7 +266,8 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, authority := range []string{"old", "new"} {
-		if code, _, stderr := runWith(t, "", "certs", "--dir", in(authority), "--role", "coordinator", "--role", "store", "--role", "worker", "--role", "submit", "--host", "127.0.0.1", "--name", "node"); code != 0 {
+		if code, _, stderr := runWith(t, "", "certs", "--dir", in(authority), "--role", "coordinator", "--role", "store",
+			"--role", "worker", "--role", "submit", "--host", "127.0.0.1", "--name", "node"); code != 0 {
 			t.Fatal(stderr)
 		}
 	}
@@ -269,12 +291,14 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 	}
 	addr := freeAddr(t)
 	coordinator := func(authority string) *member {
-		m := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", addr, "--lease", "300ms"}, install(authority, "c")...)...)
+		m := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", addr, "--lease", "300ms"},
+			install(authority, "c")...)...)
 		m.ready(t, "ready on")
 		return m
 	}
 	first := coordinator("old")
-	w := run(t, append([]string{"worker", "--dir", in("wd"), "--slots", "1", "--coordinator", addr}, install("old", "w")...)...)
+	w := run(t, append([]string{"worker", "--dir", in("wd"), "--slots", "1", "--coordinator", addr},
+		install("old", "w")...)...)
 	w.ready(t, "ready on")
 	s := run(t, append([]string{"store", "--dir", in("sd"), "--coordinator", addr}, install("old", "s")...)...)
 	s.ready(t, "ready on")
@@ -282,7 +306,8 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 	first.ended <- <-first.ended
 	coordinator("new")
 	for _, m := range []*member{w, s} {
-		for end := time.Now().Add(20 * time.Second); !strings.Contains(m.err.String(), "no access to the coordinator"); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(m.err.String(),
+			"no access to the coordinator"); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("it does not say that it is denied: %s", m.err.String())
 			}
@@ -293,7 +318,8 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := append([]string{"submit", "--data", in("data.svm"), "--wait", "--quiet", "--coordinator", addr}, install("new", "user")...)
+	line := append([]string{"submit", "--data", in("data.svm"), "--wait", "--quiet", "--coordinator", addr},
+		install("new", "user")...)
 	if code, _, stderr := runWith(t, "", line...); code != 0 {
 		t.Fatalf("the job does not run: exit status %d: %s", code, stderr)
 	}

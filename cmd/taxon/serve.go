@@ -19,9 +19,14 @@ func newServeCmd(a *app) *cobra.Command {
 		Use:     "serve MODEL [NAME=MODEL ...]",
 		GroupID: groupModel,
 		Short:   "serve models over HTTP and gRPC",
-		Long: "Serves predictions and explanations as JSON: POST /v1/models/NAME:predict with {\"instances\": [{\"text\": \"...\"} or {\"features\": {\"7\": 0.5}}], \"top\": 5}, /openapi.json has the rest. With --grpc the service taxon.v1.Models answers the same. " +
-			"A MODEL without NAME= is called by its folder's base name. When a folder gets another model, that one is opened beside the old one and takes its place whole; what can't be opened changes nothing. " +
-			"Work beyond the limits is refused with 429 and Retry-After, and a broken instance is an error in its place. On loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM requests under way end first.",
+		Long: "Serves predictions and explanations as JSON: POST /v1/models/NAME:predict with {\"instances\": [{\"text\": " +
+			"\"...\"} or {\"features\": {\"7\": 0.5}}], \"top\": 5}, /openapi.json has the rest. With --grpc the service " +
+			"taxon.v1.Models answers the same. " +
+			"A MODEL without NAME= is called by its folder's base name. When a folder gets another model, that one is opened " +
+			"beside the old one and takes its place whole; what can't be opened changes nothing. " +
+			"Work beyond the limits is refused with 429 and Retry-After, and a broken instance is an error in its place. On " +
+			"loopback nothing else is needed; beyond it, TLS and identities are (see `taxon help certs`). On SIGTERM " +
+			"requests under way end first.",
 		Example: "taxon serve model --listen 127.0.0.1:8080\n" +
 			"taxon serve small=model-a large=model-b --listen 127.0.0.1:8080 --grpc 127.0.0.1:8081 --queue 200",
 		Args: cobra.ArbitraryArgs,
@@ -47,15 +52,18 @@ func newServeCmd(a *app) *cobra.Command {
 		},
 	}
 	flagGroup(cmd, "Process", func(f *pflag.FlagSet) {
-		f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`ADDR` (host:port) to listen on; beyond loopback it needs TLS; port 0: any")
-		f.StringVar(&o.GRPC, "grpc", "", "answer the same calls over gRPC at `ADDR` (proto/taxon/v1/models.proto) (default none)")
+		f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`ADDR` (host:port) to listen on; beyond loopback it "+
+			"needs TLS; port 0: any")
+		f.StringVar(&o.GRPC, "grpc", "", "answer the same calls over gRPC at `ADDR` "+
+			"(proto/taxon/v1/models.proto) (default none)")
 		threadsFlag(f, &o.Threads)
 		f.DurationVar(&o.Reload, "reload", time.Second, "look every `TIME` whether a folder holds another model")
 		f.DurationVar(&o.Drain, "drain", 30*time.Second, "in the end requests under way may take `TIME`")
 	})
 	flagGroup(cmd, "Limits", func(f *pflag.FlagSet) {
 		bytesFlag(f, &o.MaxBytes, "max-body", 8<<20, "`SIZE` of a request, and of an answer over gRPC")
-		bytesFlag(f, &o.Memory, "memory", serve.DefaultMemory, "`SIZE` that the bodies and answers of requests under way may take; requests beyond it are refused")
+		bytesFlag(f, &o.Memory, "memory", serve.DefaultMemory, "`SIZE` that the bodies and answers of requests under way "+
+			"may take; requests beyond it are refused")
 		intFlag(f, &o.MaxRows, "max-rows", 4096, 1, math.MaxInt32, "`N` instances of a request")
 		intFlag(f, &o.Queue, "queue", 100, 0, math.MaxInt32, "`N` requests that may wait for a free core; more are refused")
 		floatFlag(f, &o.Rate, "rate", 0, "`N` requests a second; more are refused; 0: no bound", atLeast0)

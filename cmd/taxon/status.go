@@ -23,8 +23,10 @@ func newStatusCmd(a *app) *cobra.Command {
 		Use:     "status JOB",
 		GroupID: groupCluster,
 		Short:   "how far a job is",
-		Long: "Shows a job's state (queued, running, done, failed, cancelled, discarded), phase, last committed sweep, gap, tasks of the step under way, " +
-			"attempts that were repeated, workers lost, and when it will probably be done. --watch follows it to its end. With --json it is one document, with --watch a line a change.",
+		Long: "Shows a job's state (queued, running, done, failed, cancelled, discarded), phase, last committed sweep, " +
+			"gap, tasks of the step under way, " +
+			"attempts that were repeated, workers lost, and when it will probably be done. --watch follows it to its end. " +
+			"With --json it is one document, with --watch a line a change.",
 		Example: "taxon status job-1 --coordinator 127.0.0.1:7070\n" +
 			"taxon status job-1 --watch",
 		Args: oneArg("JOB"),
@@ -122,14 +124,19 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	row("method", "%s", jobs.MethodText(st))
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(), c.GetDual())
+		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(),
+			c.GetDual())
 	}
 	t := st.GetTasks()
-	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(), t.GetRunning(), t.GetWaiting(),
+	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(),
+		t.GetRunning(), t.GetWaiting(),
 		format.Counted(int64(t.GetRetried()), "attempt repeated", "attempts repeated"), st.GetSpeculated())
-	row("faults", "%s, %s to an earlier sweep, %s again", format.Counted(int64(st.GetWorkersLost()), "worker lost", "workers lost"),
-		format.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), format.Counted(int64(st.GetRemade()), "lost value computed", "lost values computed"))
-	row("bytes", "%s read, %s written; last sweep %s and %s", format.Bytes(int64(st.GetBytesRead())), format.Bytes(int64(st.GetBytesWritten())),
+	row("faults", "%s, %s to an earlier sweep, %s again", format.Counted(int64(st.GetWorkersLost()), "worker lost",
+		"workers lost"),
+		format.Counted(int64(st.GetRollbacks()), "rollback", "rollbacks"), format.Counted(int64(st.GetRemade()),
+			"lost value computed", "lost values computed"))
+	row("bytes", "%s read, %s written; last sweep %s and %s", format.Bytes(int64(st.GetBytesRead())),
+		format.Bytes(int64(st.GetBytesWritten())),
 		format.Bytes(int64(st.GetSweepBytesRead())), format.Bytes(int64(st.GetSweepBytesWritten())))
 	took := format.Seconds(st.GetSeconds()) + " of work, " + format.Seconds(st.GetCpuSeconds()) + " of CPU"
 	if idle := st.GetIdleSeconds(); idle > 0 {
@@ -146,7 +153,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 		row("stopped by", "%s", st.GetStoppedBy())
 	}
 	if b := jobs.BetterOf(st); b != nil {
-		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` continues", b.Gap, b.Sweep, midst, st.GetJob())
+		row("better", "gap %.3g at sweep %d, %s: `taxon resume %s --max-time S` continues", b.Gap, b.Sweep, midst,
+			st.GetJob())
 	}
 	if st.GetWeightsSha256() != "" {
 		row("weights", "sha256 %s", st.GetWeightsSha256())

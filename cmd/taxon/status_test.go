@@ -12,7 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	goleak.VerifyTestMain(m)
 }
 

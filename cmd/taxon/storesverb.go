@@ -31,7 +31,8 @@ type storeLine struct {
 }
 
 func storeLineOf(s *taxonv1.Shard) storeLine {
-	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(), Bytes: s.GetBytes(), Version: s.GetVersion(),
+	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(),
+		Bytes: s.GetBytes(), Version: s.GetVersion(),
 		Refuses: cluster.Refuses(s), Repairs: s.GetRepairing(), Jobs: append([]string{}, s.GetJobs()...)}
 	if s.GetReserve() > 0 {
 		l.Free, l.Reserve = &s.Free, &s.Reserve
@@ -55,15 +56,18 @@ func (l storeLine) row() []string {
 	if l.Repairs && state == "up" {
 		state += ", repairs"
 	}
-	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), format.Bytes(int64(l.Bytes)), free, writes, fmt.Sprint(len(l.Jobs)), l.Version}
+	return []string{l.ID, l.Address, state, fmt.Sprint(l.Values), format.Bytes(int64(l.Bytes)), free, writes,
+		fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
 func newStoresCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "stores",
 		Short: "list a cluster's store shards",
-		Long: "Lists the store shards of a cluster in order of joining, also those that are down: what each holds, its free space, whether it accepts writes, and how many jobs have values on it. " +
-			"Values and bytes are counted from time to time. For a shard that is down the last known figures are shown. `taxon stores forget` removes a shard that is lost for good.",
+		Long: "Lists the store shards of a cluster in order of joining, also those that are down: what each holds, its " +
+			"free space, whether it accepts writes, and how many jobs have values on it. " +
+			"Values and bytes are counted from time to time. For a shard that is down the last known figures are shown. " +
+			"`taxon stores forget` removes a shard that is lost for good.",
 		Example: "taxon stores --coordinator 127.0.0.1:7070\ntaxon stores --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c *client.Client, _ []string) error {
@@ -88,8 +92,10 @@ func newStoresForget(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "forget STORE",
 		Short: "remove a lost store shard from the list",
-		Long: "Removes a store shard that is down for good from a cluster's list. If jobs have values on it, the command asks first, or needs --yes: " +
-			"these jobs keep waiting for the shard. If the shard comes back with its folder, it joins again with all its values.",
+		Long: "Removes a store shard that is down for good from a cluster's list. If jobs have values on it, the command " +
+			"asks first, or needs --yes: " +
+			"these jobs keep waiting for the shard. If the shard comes back with its folder, it joins again " +
+			"with all its values.",
 		Example: "taxon stores forget shard-1a2b --coordinator 127.0.0.1:7070\ntaxon stores forget shard-1a2b --yes",
 		Args:    oneArg("STORE"),
 	}, func(ctx context.Context, c *client.Client, args []string) error {
@@ -117,8 +123,10 @@ func newStoresStrays(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "strays [JOB...]",
 		Short: "list values of jobs that the coordinator does not know, or drop them",
-		Long: "Lists the jobs that have values in the stores and that the coordinator does not know, or has dropped: its journal was lost, or a store was away. " +
-			"--drop drops the values of the jobs named, or of all listed, after a question or with --yes. It never touches values of a job that `taxon jobs` lists as kept. " +
+		Long: "Lists the jobs that have values in the stores and that the coordinator does not know, or has dropped: its " +
+			"journal was lost, or a store was away. " +
+			"--drop drops the values of the jobs named, or of all listed, after a question or with --yes. It never touches " +
+			"values of a job that `taxon jobs` lists as kept. " +
 			"Don't use it while a `taxon restore` runs.",
 		Example: "taxon stores strays --coordinator 127.0.0.1:7070\ntaxon stores strays old-job --drop --yes",
 		Args:    cobra.ArbitraryArgs,
@@ -134,7 +142,8 @@ func newStoresStrays(a *app) *cobra.Command {
 				continue
 			}
 			lines = append(lines, strayLine{s.GetJob(), s.GetValues(), s.GetBytes(), s.GetDropped()})
-			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), format.Bytes(int64(s.GetBytes())), map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
+			rows = append(rows, []string{s.GetJob(), fmt.Sprint(s.GetValues()), format.Bytes(int64(s.GetBytes())),
+				map[bool]string{true: "yes", false: "no"}[s.GetDropped()]})
 		}
 		return a.printTable(lines, rows, "no values of unknown jobs")
 	})

@@ -19,7 +19,9 @@ func TestStoresAndKeptValues(t *testing.T) {
 	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-jobs", "2", "--keep-days", "9", "--snapshots", in("snapshots"), "--snapshot-every", "1", "--snapshot-pause", "1ms").ready(t, `ready on (\S+),`)[1]
+	addr := run(t, "coordinator", "--dir", in("c"), "--listen", "127.0.0.1:0", "--lease", "300ms", "--keep-jobs", "2",
+		"--keep-days", "9", "--snapshots", in("snapshots"), "--snapshot-every", "1", "--snapshot-pause", "1ms").ready(t,
+		`ready on (\S+),`)[1]
 	t.Setenv("TAXON_COORDINATOR", addr)
 	stores := map[string]*member{}
 	for _, name := range []string{"one", "two"} {
@@ -60,7 +62,8 @@ func TestStoresAndKeptValues(t *testing.T) {
 	submit("j")
 	until("stores", "one", func(l map[string]any) bool {
 		jobs, _ := l["jobs"].([]any)
-		return l["state"] == "up" && l["refuses_writes"] == false && l["free_bytes"].(float64) > 1<<29 && len(jobs) == 1 && jobs[0] == "j"
+		return l["state"] == "up" && l["refuses_writes"] == false && l["free_bytes"].(float64) > 1<<29 && len(jobs) == 1 &&
+			jobs[0] == "j"
 	})
 	says(0, "WRITES", "stores")
 	says(2, "it is up", "stores", "forget", "two", "--yes")
@@ -100,7 +103,8 @@ func TestStoresAndKeptValues(t *testing.T) {
 	until("jobs", "j", func(l map[string]any) bool {
 		return l["state"] == "done" && l["values"] == "dropped" && l["values_until"] == ""
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) { // nobody waits for the store that was forgotten
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		// nobody waits for the store that was forgotten
 		if _, err := os.Stat(in("snapshots/j")); err != nil {
 			break
 		}
@@ -128,8 +132,10 @@ func TestConfirm(t *testing.T) {
 		{"", true, false, "EOF"},
 	} {
 		var asked strings.Builder
-		err := (&app{stdin: strings.NewReader(c.answer), stderr: &asked, terminal: c.terminal}).confirm(c.yes, "cancel: it goes", "Drop it?")
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) && !errors.Is(err, io.EOF) {
+		err := (&app{stdin: strings.NewReader(c.answer), stderr: &asked, terminal: c.terminal}).confirm(c.yes,
+			"cancel: it goes", "Drop it?")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) &&
+			!errors.Is(err, io.EOF) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if asks := c.terminal && !c.yes; asks != strings.Contains(asked.String(), "Drop it? [y/N]") {

@@ -12,27 +12,34 @@ func TestIngestStrings(t *testing.T) {
 	for range 12 {
 		b.WriteString("a1\tMKVLLAGMKV\na2\tMKVWWAGWWV\nb\tGGHHGGHHPP\n")
 	}
-	vars := map[string]string{"D": writeText(t, "seq", b.String()), "T": writeText(t, "tree", "r a\na a1\na a2\nr b\n"), "O": t.TempDir()}
+	vars := map[string]string{"D": writeText(t, "seq", b.String()), "T": writeText(t, "tree", "r a\na a1\na a2\nr b\n"),
+		"O": t.TempDir()}
 	for _, flags := range []string{"--length 3", "--kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters"} {
-		for _, line := range []string{"ingest --data $D --strings " + flags + " --out $O/set --force --quiet", "train --data $O/set --hierarchy $T --method h-svm --out $O/m --force --quiet"} {
+		for _, line := range []string{"ingest --data $D --strings " + flags + " --out $O/set --force --quiet",
+			"train --data $O/set --hierarchy $T --method h-svm --out $O/m --force --quiet"} {
 			if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 				t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 			}
 		}
-		if _, stdout, stderr := runTaxon(t, "", "predict --model $O/m --data $O/set --out - --quiet", vars); stdout != strings.Repeat("a1\na2\nb\n", 12) {
+		if _, stdout, stderr := runTaxon(t, "", "predict --model $O/m --data $O/set --out - --quiet",
+			vars); stdout != strings.Repeat("a1\na2\nb\n", 12) {
 			t.Errorf("%s: predicted %s%s", flags, stdout, stderr)
 		}
 	}
-	other := strings.ReplaceAll(b.String(), "MKV", "MKL") // not the data of the training, which are known by their contents
+	// not the data of the training, which are known by their contents
+	other := strings.ReplaceAll(b.String(), "MKV", "MKL")
 	vars["N"] = writeText(t, "new", other)
-	for _, line := range []string{"ingest --strings --data $N --length 3 --out $O/other --quiet", "ingest --strings --data $N --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters --out $O/same --quiet", "predict --model $O/m --data $O/same --out $O/labels"} {
+	for _, line := range []string{"ingest --strings --data $N --length 3 --out $O/other --quiet",
+		"ingest --strings --data $N --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters --out $O/same --quiet",
+		"predict --model $O/m --data $O/same --out $O/labels"} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
 	for line, want := range map[string]string{
-		"predict --model $O/m --data $O/other":                                   "has other features than",
-		"predict --model $O/m --data $D":                                         "was trained on sequences: give them as `taxon ingest --strings --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters` makes them",
+		"predict --model $O/m --data $O/other": "has other features than",
+		"predict --model $O/m --data $D": "was trained on sequences: give them as " +
+			"`taxon ingest --strings --kernel gappy --length 2 --gaps 2 --decay 0.4 --alphabet letters` makes them",
 		"ingest --strings --data $D --gaps 2 --out $O/x":                         "--gaps is for --kernel gappy",
 		"ingest --data $D --length 2 --out $O/x":                                 "--length is for --strings",
 		"ingest --data $D --strings --length 9 --out $O/x":                       "--length 9: must be from 1 to 4",

@@ -44,10 +44,14 @@ func newSubmitCmd(a *app) *cobra.Command {
 		Use:     "submit --data FILE",
 		GroupID: groupCluster,
 		Short:   "give a training to a cluster",
-		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` of a --job file. Local data is read here, " +
-			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested folder that the workers see themselves, in HDFS or on their disks, below one of their data roots. " +
-			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C leaves the job running. " +
-			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no taxon cluster. A driver keeps running on this machine; with --wait it is this command. " +
+		Long: "Gives a training to a cluster and prints the job's id. The flags are those of train, or lines `flag: value` " +
+			"of a --job file. Local data is read here, " +
+			"uploaded through the store, once for each data set, and kept by the workers; with --in-place it is an ingested " +
+			"folder that the workers see themselves, in HDFS or on their disks, below one of their data roots. " +
+			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C " +
+			"leaves the job running. " +
+			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no taxon cluster. A driver keeps " +
+			"running on this machine; with --wait it is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
 			"taxon submit --job training.yaml --json",
@@ -66,13 +70,16 @@ func newSubmitCmd(a *app) *cobra.Command {
 	}
 	o.train.inputFlags(cmd)
 	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
-		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the command line override them")
+		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the "+
+			"command line override them")
 		f.StringVar(&o.id, "id", "", "`ID` of the job (default: chosen); submitting it again finds the existing job")
 		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
-		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: upload nothing but names")
+		f.BoolVar(&o.inPlace, "in-place", false, "--data is an ingested folder that all workers see under the same path: "+
+			"upload nothing but names")
 		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
-		f.Bool(tuneFlag, false, "search for the options first, as `taxon tune --submit` does: with the flags of tune") // runRoot takes it out
+		// runRoot takes it out
+		f.Bool(tuneFlag, false, "search for the options first, as `taxon tune --submit` does: with the flags of tune")
 		f.StringVar(&o.train.Out, "out", "", "the `DIR` of the model; on a cluster with --wait")
 	})
 	o.train.jobFlags(cmd)
@@ -99,11 +106,13 @@ func (o *submitOptions) check() error {
 	case o.id != "" && client.CheckID(o.id) != nil:
 		return option.Errorf("submit: --id %s: %w", format.QuoteIfNeeded(o.id), client.CheckID(o.id))
 	case t.Out != "" && !o.wait:
-		return option.Errorf("submit: --out needs --wait; later, `taxon export --job ID --format model --out %s` fetches the model", t.Out)
+		return option.Errorf("submit: --out needs --wait; later, `taxon export --job ID --format model --out "+
+			"%s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":
 		return option.Errorf("submit: --test needs --wait and --out")
 	case t.Job.EvalEvery > 0:
-		return option.Errorf("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the end, with --wait, --out and --test, or use `taxon train --eval-every`")
+		return option.Errorf("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the " +
+			"end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
 		return option.Errorf("submit: --in-place needs one ingested folder as --data: make it with `taxon ingest`")
 	}
@@ -168,7 +177,8 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 		return "", err
 	}
 	t.GiveStructure()
-	return c.Submit(ctx, &client.Submission{Spec: t.Spec, Data: t.Dir, InPlace: o.inPlace, ID: o.id, Name: o.name, Replicas: o.replicas})
+	return c.Submit(ctx, &client.Submission{Spec: t.Spec, Data: t.Dir, InPlace: o.inPlace, ID: o.id, Name: o.name,
+		Replicas: o.replicas})
 }
 
 // await follows a job to its end, and prints the report.
@@ -199,7 +209,8 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		}
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
-		return exitf(exitGap, "job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy, *d.Report.Gap, o.train.Job.Gap)
+		return exitf(exitGap, "job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy,
+			*d.Report.Gap, o.train.Job.Gap)
 	}
 	return err
 }

@@ -26,7 +26,8 @@ func goods(rows, seed int) (text string, labels []string) {
 	for i := range rows {
 		k := (i + seed) % len(classes)
 		label := classes[k]
-		_ = w.Write([]string{fmt.Sprintf("id %d", i), label, fmt.Sprintf("Word%d thing%d,\n\"quoted\" common", 10*k+i/4%4, k/2), fmt.Sprintf("other%d", i%7)})
+		_ = w.Write([]string{fmt.Sprintf("id %d", i), label, fmt.Sprintf("Word%d thing%d,\n\"quoted\" common", 10*k+i/4%4,
+			k/2), fmt.Sprintf("other%d", i%7)})
 		labels = append(labels, label)
 	}
 	w.Flush()
@@ -38,8 +39,10 @@ func TestTableJourney(t *testing.T) {
 	train, _ := goods(80, 0)
 	test, truth := goods(20, 3)
 	dir := t.TempDir()
-	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "TEST": writeText(t, "test.csv", test), "M": filepath.Join(dir, "m"),
-		"OUT": filepath.Join(dir, "out.csv"), "P": filepath.Join(dir, "p.txt"), "X": filepath.Join(dir, "export.txt"), "COL": "body, long", "SEP": " > ", "I": filepath.Join(dir, "set"), "N": filepath.Join(dir, "n")}
+	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "TEST": writeText(t, "test.csv", test),
+		"M":   filepath.Join(dir, "m"),
+		"OUT": filepath.Join(dir, "out.csv"), "P": filepath.Join(dir, "p.txt"), "X": filepath.Join(dir, "export.txt"),
+		"COL": "body, long", "SEP": " > ", "I": filepath.Join(dir, "set"), "N": filepath.Join(dir, "n")}
 	must := func(line string) string {
 		t.Helper()
 		code, stdout, stderr := runTaxon(t, "", line, vars)
@@ -90,8 +93,10 @@ func TestTableJourney(t *testing.T) {
 			t.Errorf("line %q, want %q", line, truth[i])
 		}
 	}
-	for _, line := range []string{"eval --model $M --data $TEST --json", "eval --pred $P --data $TEST --label-column category --path-separator ${SEP} --json",
-		"eval --pred $P --data $TEST --label-column category --path-separator ${SEP} --hierarchy from-labels --json", "eval --model $M --compare $P --data $TEST --json"} {
+	for _, line := range []string{"eval --model $M --data $TEST --json", "eval --pred $P --data $TEST --label-column " +
+		"category --path-separator ${SEP} --json",
+		"eval --pred $P --data $TEST --label-column category --path-separator ${SEP} --hierarchy from-labels --json",
+		"eval --model $M --compare $P --data $TEST --json"} {
 		if out := must(line); !strings.Contains(out, `"hier_recall": 1`) {
 			t.Errorf("%s: %s", line, out)
 		}
@@ -108,7 +113,8 @@ func TestTableJourney(t *testing.T) {
 		names = append(names, string(name))
 	}
 	slices.Sort(names)
-	if want := []string{"-", "Food, fresh", "Food, fresh > #Veg", "Food, fresh > Fruit: \"red\"", "Tools", "Tools > Drills", "Tools > Saws, hand"}; !slices.Equal(names, want) {
+	if want := []string{"-", "Food, fresh", "Food, fresh > #Veg", "Food, fresh > Fruit: \"red\"", "Tools",
+		"Tools > Drills", "Tools > Saws, hand"}; !slices.Equal(names, want) {
 		t.Errorf("exported %q", names)
 	}
 
@@ -123,7 +129,8 @@ func TestTableJourney(t *testing.T) {
 		parent, _, _ := strings.Cut(row[1], " > ")
 		fmt.Fprintf(&tree, "%s %s\n", textio.AppendName(nil, parent), textio.AppendName(nil, row[1]))
 	}
-	vars["TEXT"], vars["TREE"], vars["L"] = writeText(t, "train.txt", text.String()), writeText(t, "tree.txt", tree.String()), filepath.Join(dir, "l")
+	vars["TEXT"], vars["TREE"], vars["L"] = writeText(t, "train.txt", text.String()), writeText(t, "tree.txt",
+		tree.String()), filepath.Join(dir, "l")
 	code, stdout, stderr := runTaxon(t, "", "train --text --data $TEXT --hierarchy $TREE --out $L --json", vars)
 	if code != 0 {
 		t.Fatal(stderr)
@@ -136,27 +143,43 @@ func TestTableJourney(t *testing.T) {
 // What is wrong with a table is one line and exit status 2.
 func TestTableMistakes(t *testing.T) {
 	train, _ := goods(12, 0)
-	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "BAD": writeText(t, "bad.csv", "t,l\na,b\nc,d\ne\n"), "M": filepath.Join(t.TempDir(), "m"), "S": animals(t, 10), "D": t.TempDir(),
-		"ENDS": writeText(t, "ends.csv", "t,l\na,A > \nb,B > C\n"), "BEGINS": writeText(t, "begins.csv", "t,l\na,B > C\nb, > C\n"), "SEP": " > ", "NONE": writeText(t, "none.jsonl", "{}\n")}
+	vars := map[string]string{"TRAIN": writeText(t, "train.csv", train), "BAD": writeText(t, "bad.csv",
+		"t,l\na,b\nc,d\ne\n"), "M": filepath.Join(t.TempDir(), "m"), "S": animals(t, 10), "D": t.TempDir(),
+		"ENDS": writeText(t, "ends.csv", "t,l\na,A > \nb,B > C\n"), "BEGINS": writeText(t, "begins.csv",
+			"t,l\na,B > C\nb, > C\n"), "SEP": " > ", "NONE": writeText(t, "none.jsonl", "{}\n")}
 	for line, want := range map[string]string{
-		"train --data $TRAIN --out $M":                                                                     "train.csv:1: say what to learn from",
-		"train --data $TRAIN --text-column title --out $M":                                                 "train.csv:1: say which column holds the labels",
-		"train --data $TRAIN --text-column titel --label-column category --out $M":                         `no column "titel": did you mean "title"?`,
-		"train --data $TRAIN --text-column title --label-column category --hierarchy from-labels --out $M": "needs --path-separator",
-		"train --data $TRAIN --text-column title --label-column category --path-separator / --out $M":      "no label is a path",
-		"train --data $TRAIN --text-column title --feature-columns sku --label-column category --out $M":   "\"id 0\" is not a finite number",
-		"train --data $TRAIN --text-column title --label-column category --weight-column sku --out $M":     `train.csv:2: "id 0" is not a number`,
-		"train --data $BAD --text-column t --label-column l --out $M":                                      "bad.csv:4: 1 columns where line 1 has 2",
-		"train --data $ENDS --text-column t --label-column l --path-separator ${SEP} --out $M":             `ends.csv:2: the path "A >" has an empty part`,
-		"train --data $BEGINS --text-column t --label-column l --path-separator ${SEP} --out $M":           `begins.csv:3: the path "> C" has an empty part`,
-		"train --data $NONE --text-column t --label-column l --out $M":                                     `none.jsonl: no column "t": the rows have no columns`,
-		"train --data $D --text-column t --label-column l --out $M":                                        "is a directory without files part-*: give a file, or a pattern like DIR/*",
-		"train --data $D --data-format csv --text-column t --label-column l --out $M":                      "is a directory without files part-*: give a file, or a pattern like DIR/*",
+		"train --data $TRAIN --out $M":                     "train.csv:1: say what to learn from",
+		"train --data $TRAIN --text-column title --out $M": "train.csv:1: say which column holds the labels",
+		"train --data $TRAIN --text-column titel " +
+			"--label-column category --out $M": `no column "titel": did you mean "title"?`,
+		"train --data $TRAIN --text-column title --label-column category --hierarchy " +
+			"from-labels --out $M": "needs --path-separator",
+		"train --data $TRAIN --text-column title --label-column category " +
+			"--path-separator / --out $M": "no label is a path",
+		"train --data $TRAIN --text-column title --feature-columns sku " +
+			"--label-column category --out $M": "\"id 0\" is not a finite number",
+		"train --data $TRAIN --text-column title --label-column category " +
+			"--weight-column sku --out $M": `train.csv:2: "id 0" is not a number`,
+		"train --data $BAD --text-column t " +
+			"--label-column l --out $M": "bad.csv:4: 1 columns where line 1 has 2",
+		"train --data $ENDS --text-column t --label-column l " +
+			"--path-separator ${SEP} --out $M": `ends.csv:2: the path "A >" has an empty part`,
+		"train --data $BEGINS --text-column t --label-column l " +
+			"--path-separator ${SEP} --out $M": `begins.csv:3: the path "> C" has an empty part`,
+		"train --data $NONE --text-column t " +
+			"--label-column l --out $M": `none.jsonl: no column "t": the rows have no columns`,
+		"train --data $D --text-column t " +
+			"--label-column l --out $M": "is a directory without files part-*: give a " +
+			"file, or a pattern like DIR/*",
+		"train --data $D --data-format csv --text-column t " +
+			"--label-column l --out $M": "is a directory without files part-*: give a file, or " +
+			"a pattern like DIR/*",
 		"info $TRAIN": "train.csv: is a table or a matrix (csv), which info does not read",
 		"ingest --data - --text-column t --label-column l --out $M": "stdin: is no table by its name",
 		"predict --model $S --data $TRAIN":                          "say what to learn from",
-		"predict --model $S --data $TRAIN --text-column title":      "was trained on numbers: name such columns with --feature-columns",
-		"eval --model $S --data $TRAIN --feature-columns sku":       "which column holds the labels",
+		"predict --model $S --data $TRAIN --text-column title": "was trained on numbers: name such columns " +
+			"with --feature-columns",
+		"eval --model $S --data $TRAIN --feature-columns sku": "which column holds the labels",
 	} {
 		code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars)
 		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
@@ -176,9 +199,11 @@ func readText(t *testing.T, path string) string {
 
 // eval by class, what was taken for what, and several others to compare with.
 func TestEvalClasses(t *testing.T) {
-	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", "car 7:1\ncat 2:2 7:4\ndog 7:2\n"), "P": writeText(t, "p.txt", "car\ncat\n\n"),
+	vars := map[string]string{"S": animals(t, 10), "DATA": writeText(t, "test.svm", "car 7:1\ncat 2:2 7:4\ndog 7:2\n"),
+		"P": writeText(t, "p.txt", "car\ncat\n\n"),
 		"Q": writeText(t, "q.txt", "dog\ndog\ndog\n"), "C": filepath.Join(t.TempDir(), "confusion.csv")}
-	code, stdout, stderr := runTaxon(t, "", "eval --model $S --data $DATA --compare $P --compare $Q --confusion $C --json", vars)
+	code, stdout, stderr := runTaxon(t, "", "eval --model $S --data $DATA --compare $P --compare $Q --confusion $C --json",
+		vars)
 	var r struct {
 		PerClass []struct {
 			Label                string
@@ -199,10 +224,12 @@ func TestEvalClasses(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v, %s", code, err, stderr)
 	}
-	if len(r.PerClass) != 4 || r.PerClass[2].Label != "dog" || r.PerClass[2].Instances != 1 || r.PerClass[2].Predicted != 2 {
+	if len(r.PerClass) != 4 || r.PerClass[2].Label != "dog" || r.PerClass[2].Instances != 1 ||
+		r.PerClass[2].Predicted != 2 {
 		t.Errorf("%+v", r.PerClass)
 	}
-	if len(r.Others) != 2 || r.Others[0].Other.MicroF1 != r.Other.MicroF1 || r.Others[1].Compare != vars["Q"] || r.Others[1].Other.MicroF1 != 1./3 {
+	if len(r.Others) != 2 || r.Others[0].Other.MicroF1 != r.Other.MicroF1 || r.Others[1].Compare != vars["Q"] ||
+		r.Others[1].Other.MicroF1 != 1./3 {
 		t.Errorf("%+v", r.Others)
 	}
 	if got := readText(t, vars["C"]); got != "true,predicted,instances\ncar,car,1\ncat,dog,1\ndog,dog,1\n" {
@@ -227,8 +254,10 @@ func TestMatrixJourney(t *testing.T) {
 		}
 		return out.String()
 	}
-	vars := map[string]string{"X": writeText(t, "x.npy", array(2)), "N": writeText(t, "n.npy", array(1)), "W": writeText(t, "w.npy", array(3)), "R": filepath.Join(t.TempDir(), "r.html"),
-		"L": writeText(t, "l.jsonl", `{"v":[1,2,3],"l":"small"}`+"\n"), "E": writeText(t, "e.txt", strings.Repeat("\n", 6)), "Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
+	vars := map[string]string{"X": writeText(t, "x.npy", array(2)), "N": writeText(t, "n.npy", array(1)),
+		"W": writeText(t, "w.npy", array(3)), "R": filepath.Join(t.TempDir(), "r.html"),
+		"L": writeText(t, "l.jsonl", `{"v":[1,2,3],"l":"small"}`+"\n"), "E": writeText(t, "e.txt", strings.Repeat("\n", 6)),
+		"Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
 	for line, want := range map[string]string{
 		"train --data $X --labels $Y --test $X --test-labels $Y --out $M --json": `"micro_f1": 1`,
 		"eval --model $M --data $X --labels $Y --json":                           `"micro_f1": 1`,
@@ -243,22 +272,29 @@ func TestMatrixJourney(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "report $M --data $X --labels $Y --out $R", vars); code != 0 || !strings.Contains(readText(t, vars["R"]), "--labels "+vars["Y"]) {
+	if code, _, stderr := runTaxon(t, "", "report $M --data $X --labels $Y --out $R", vars); code != 0 ||
+		!strings.Contains(readText(t, vars["R"]), "--labels "+vars["Y"]) {
 		t.Errorf("report: exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := runTaxon(t, "", "eval --model $M --data $X --labels $E", vars); code != 0 || !strings.Contains(stderr, "no instance has a label") {
+	if code, _, stderr := runTaxon(t, "", "eval --model $M --data $X --labels $E", vars); code != 0 ||
+		!strings.Contains(stderr, "no instance has a label") {
 		t.Errorf("no labels: exit %d, %s", code, stderr)
 	}
 	for line, want := range map[string]string{
-		"predict --model $M --data -":                           "was trained on a matrix",
-		"predict --model $M --data $N":                          "n.npy: a matrix of 1 columns, and the model's training data have 2",
-		"eval --model $M --data $W --labels $Y":                 "w.npy: a matrix of 3 columns, and the model's training data have 2",
-		"report $M --data $W --labels $Y --out $R":              "w.npy: a matrix of 3 columns, and the model's training data have 2",
-		"predict --model $M --data $L --feature-columns v":      "l.jsonl:1: 3 numbers, and the model's training data are a matrix of 2 columns",
+		"predict --model $M --data -": "was trained on a matrix",
+		"predict --model $M --data $N": "n.npy: a matrix of 1 columns, and the model's " +
+			"training data have 2",
+		"eval --model $M --data $W --labels $Y": "w.npy: a matrix of 3 columns, and the model's " +
+			"training data have 2",
+		"report $M --data $W --labels $Y --out $R": "w.npy: a matrix of 3 columns, and the model's " +
+			"training data have 2",
+		"predict --model $M --data $L --feature-columns v": "l.jsonl:1: 3 numbers, and the model's training data are " +
+			"a matrix of 2 columns",
 		"train --data $X --data $W --labels $Y --out ${M}other": "w.npy: a matrix of 3 columns, and files before have 2",
 		"info $X": "x.npy: is a table or a matrix (npy), which info does not read",
 	} {
-		if code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars); code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		if code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars); code != 2 || stdout != "" ||
+			strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}

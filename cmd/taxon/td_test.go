@@ -22,14 +22,16 @@ func TestTopDownVerbs(t *testing.T) {
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	do := taxonOf(t, vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method td --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
+	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method td --test "+
+		"$d/test.svm --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)
 	}
 	var nodes []struct {
 		Node            string
 		Objective, Dual float64
 	}
-	if err := json.Unmarshal(d.Own["per_node"], &nodes); err != nil || len(nodes) != 3 || nodes[0].Node != "r" || nodes[1].Node != "a" || nodes[2].Node != "b" {
+	if err := json.Unmarshal(d.Own["per_node"], &nodes); err != nil || len(nodes) != 3 || nodes[0].Node != "r" ||
+		nodes[1].Node != "a" || nodes[2].Node != "b" {
 		t.Errorf("per_node is %+v, %v", nodes, err)
 	}
 	sum := 0.0
@@ -77,7 +79,8 @@ func TestTopDownVerbs(t *testing.T) {
 		t.Errorf("info says %s", info)
 	}
 	var e explain.Explanation
-	if err := json.Unmarshal([]byte(do("explain --model $m --data $d/test.svm --row 1 --json")), &e); err != nil || e.Label != want[0] || len(e.Path) != 3 ||
+	if err := json.Unmarshal([]byte(do("explain --model $m --data $d/test.svm --row 1 --json")), &e); err != nil ||
+		e.Label != want[0] || len(e.Path) != 3 ||
 		e.Score != min(e.Path[1].Gain, e.Path[2].Gain) {
 		t.Errorf("explained as %+v, %v", e, err)
 	}
@@ -109,7 +112,8 @@ func TestTopDownOnDemo(t *testing.T) {
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	do := taxonOf(t, vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(do("train --data $d/train.txt --text --hierarchy $d/tree.txt --method td --cutoff fit --test $d/test.txt --out $m --json --quiet")), &d); err != nil {
+	if err := json.Unmarshal([]byte(do("train --data $d/train.txt --text --hierarchy $d/tree.txt --method td --cutoff "+
+		"fit --test $d/test.txt --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.Test.MicroF1 < 0.6 || d.HeldOut == nil {
@@ -117,11 +121,13 @@ func TestTopDownOnDemo(t *testing.T) {
 	}
 	do("export --model $m --out $d/pruned --format model --quiet")
 	for _, m := range []string{"m", "pruned"} {
-		if got := do("eval --model $d/" + m + " --data $d/test.txt --text --json --quiet"); !strings.Contains(got, fmt.Sprintf(`"micro_f1": %v`, d.Test.MicroF1)) {
+		if got := do("eval --model $d/" + m + " --data $d/test.txt --text --json --quiet"); !strings.Contains(got,
+			fmt.Sprintf(`"micro_f1": %v`, d.Test.MicroF1)) {
 			t.Errorf("%s: %s, not %v", m, got, d.Test.MicroF1)
 		}
 	}
-	for line := range strings.Lines(do("predict --model $m --data $d/test.txt --text --cutoff instance --top 3 --out - --quiet")) {
+	for line := range strings.Lines(do("predict --model $m --data $d/test.txt --text --cutoff instance " +
+		"--top 3 --out - --quiet")) {
 		if n := strings.Count(line, ","); strings.TrimSpace(line) == "" || n > 2 {
 			t.Fatalf("labels %q", line)
 		}
@@ -132,7 +138,8 @@ func TestTopDownOnDemo(t *testing.T) {
 func TestTopDownRefused(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
-	if err := os.WriteFile(filepath.Join(dir, "dag.txt"), []byte("r a\nr b\na c0\na c1\na c2\nb c2\nb c3\nb c4\nb c5\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "dag.txt"), []byte("r a\nr b\na c0\na c1\na c2\nb c2\nb c3\nb c4\nb c5\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	train := "train --data $d/train.svm --method td --out $m --quiet "
@@ -144,7 +151,8 @@ func TestTopDownRefused(t *testing.T) {
 		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
 		train + "--graph $d/tree.txt":                       "--dag first-parent",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) ||
+			strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}

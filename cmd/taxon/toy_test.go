@@ -48,9 +48,12 @@ func (*toy) About() string { return "weights of the weather" }
 
 func (*toy) Options() []method.Option {
 	return append(mlr.Method{}.Options(),
-		method.Option{Name: "heat", Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10}, Group: method.GroupMethod, Help: "how hot: a `NUMBER`", Report: true, Grid: []string{"0.5", "5"}},
-		method.Option{Name: "shape", Kind: method.Choice, Choices: []string{"round", "square"}, Group: method.GroupMethod, Help: "its shape (default: as it fits)"},
-		method.Option{Name: "toy-layers", Kind: method.Int, Default: "3", Range: method.WholeFrom0, Group: method.GroupPath, Help: "`N` layers"})
+		method.Option{Name: "heat", Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10},
+			Group: method.GroupMethod, Help: "how hot: a `NUMBER`", Report: true, Grid: []string{"0.5", "5"}},
+		method.Option{Name: "shape", Kind: method.Choice, Choices: []string{"round", "square"}, Group: method.GroupMethod,
+			Help: "its shape (default: as it fits)"},
+		method.Option{Name: "toy-layers", Kind: method.Int, Default: "3", Range: method.WholeFrom0, Group: method.GroupPath,
+			Help: "`N` layers"})
 }
 
 func (m *toy) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
@@ -125,20 +128,25 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 
 	_, help, _ := run(t.Context(), "help train --all")
-	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square", "toy          weights of the weather", "--toy-layers N        N layers (toy) (default 3)"} {
+	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square",
+		"toy          weights of the weather", "--toy-layers N        N layers (toy) (default 3)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q:\n%s", want, help)
 		}
 	}
 	for line, want := range map[string][]string{
 		"--method toy --schedule parity --stiffness full --loss hinge --text --zero-based": {
-			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm, td", "train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, hblr-m1",
+			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm, td",
+			"train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, hblr-m1",
 			"train: --stiffness means nothing to --method toy", "train: --text has no indices: leave out --zero-based"},
-		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
-		"--method toy --heat 11":                                {"train: --heat 11: must be from 0 to 10"},
-		"--method toy --shape rund":                             {"train: --shape rund: did you mean round?"},
-		"--method toy --toy-layers 1.5":                         {"train: --toy-layers 1.5: must be a whole number, 0 or more"},
-		"--toy-layers 1.5":                                      {"--toy-layers means nothing to --method rr-svm: leave it out, or use one of toy"},
+		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it " +
+			"out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
+		"--method toy --heat 11":    {"train: --heat 11: must be from 0 to 10"},
+		"--method toy --shape rund": {"train: --shape rund: did you mean round?"},
+		"--method toy --toy-layers 1.5": {"train: --toy-layers 1.5: must be a " +
+			"whole number, 0 or more"},
+		"--toy-layers 1.5": {"--toy-layers means nothing to --method rr-svm: leave it " +
+			"out, or use one of toy"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
 		if lines := strings.Split(strings.TrimSpace(stderr), "\n"); code != exitUsage || len(lines) != len(want) {
@@ -168,19 +176,23 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := man.Options.Own
-	if string(own["heat"]) != "0.25" || string(own["shape"]) != `"square"` || string(own["toy_layers"]) != "3" || own["schedule"] != nil || own["epochs"] != nil {
+	if string(own["heat"]) != "0.25" || string(own["shape"]) != `"square"` || string(own["toy_layers"]) != "3" ||
+		own["schedule"] != nil || own["epochs"] != nil {
 		t.Errorf("the manifest has %s", own)
 	}
 	var report map[string]any
 	_, stdout, _ := run(t.Context(), train+"whole --json")
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report["heat"] != 0.25 || report["loss"] != "softmax" || report["C"] != 1.0 || report["schedule"] != nil || report["shape"] != nil {
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report["heat"] != 0.25 ||
+		report["loss"] != "softmax" || report["C"] != 1.0 || report["schedule"] != nil || report["shape"] != nil {
 		t.Errorf("the report is %s (%v)", stdout, err)
 	}
-	if _, words, _ := run(t.Context(), "info whole"); !strings.Contains(words, "toy, softmax, C 1, bias 1, heat 0.25, seed 0") {
+	if _, words, _ := run(t.Context(), "info whole"); !strings.Contains(words, "toy, softmax, C 1, bias "+
+		"1, heat 0.25, seed 0") {
 		t.Errorf("info says %s", words)
 	}
 	other := "other options (heat 0.25, not 0.75)"
-	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"whole --heat 0.75"); code != exitUsage || !strings.Contains(stderr,
+		other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 
@@ -191,7 +203,8 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 	m.stop = nil
 	m.stopped.Store(false)
-	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitUsage || !strings.Contains(stderr, other) {
+	if code, _, stderr := run(t.Context(), train+"half --heat 0.75"); code != exitUsage || !strings.Contains(stderr,
+		other) {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 	m.seen = nil
@@ -200,10 +213,12 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 	on, err := model.ReadManifest("half")
 	if err != nil || on.Report.WeightsSHA256 != man.Report.WeightsSHA256 || !slices.Contains(m.seen, asked) {
-		t.Errorf("gone on to %s (%v), want %s; the driver saw %+v", on.Report.WeightsSHA256, err, man.Report.WeightsSHA256, m.seen)
+		t.Errorf("gone on to %s (%v), want %s; the driver saw %+v", on.Report.WeightsSHA256, err, man.Report.WeightsSHA256,
+			m.seen)
 	}
 
-	for name, want := range map[string]string{"heat": "‹heat=11›: must be from 0 to 10", "hat": "no method of this version"} {
+	for name, want := range map[string]string{"heat": "‹heat=11›: must be from 0 to 10",
+		"hat": "no method of this version"} {
 		o := &taxonv1.Options{Method: "toy", C: 1, Gap: 0.01, Own: []*taxonv1.OptionValue{{Name: name, Value: "11"}}}
 		if err := registry.Check(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a job with %s: %v", name, err)
@@ -218,7 +233,8 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 	t.Helper()
 	for list, want := range map[string][]string{"": {"0.5", "5"}, " --heat 7,0.25,0.250": {"0.25", "7"}} {
 		m.seen = nil
-		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive --quiet --json --out tuned" + want[0] + list
+		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive " +
+			"--quiet --json --out tuned" + want[0] + list
 		code, stdout, stderr := run(t.Context(), search)
 		var r tune.Table
 		if err := json.Unmarshal([]byte(stdout), &r); code != exitDone || err != nil || len(r.Points) != len(want) {
@@ -237,28 +253,34 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 			t.Errorf("the table has no heat of %s: %s", want[1], stdout)
 		}
 		job, err := os.ReadFile(r.JobFile)
-		if err != nil || !strings.Contains(string(job), "heat: "+r.Options.Values["heat"]+"\n") || !strings.Contains(string(job), "shape: square\n") {
+		if err != nil || !strings.Contains(string(job), "heat: "+r.Options.Values["heat"]+"\n") ||
+			!strings.Contains(string(job), "shape: square\n") {
 			t.Errorf("the job file is %s (%v)", job, err)
 		}
 		m.seen = nil
-		if _, again, _ := run(t.Context(), search); again != stdout || slices.ContainsFunc(m.seen, func(o toyOptions) bool { return o.C != 0 }) {
+		if _, again, _ := run(t.Context(), search); again != stdout || slices.ContainsFunc(m.seen,
+			func(o toyOptions) bool { return o.C != 0 }) {
 			t.Errorf("the second run trained %v and gave %s, the first %s", m.seen, again, stdout)
 		}
-		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exitUsage || !strings.Contains(stderr, "with other options") {
+		if code, _, stderr := run(t.Context(), strings.Replace(search, "square", "round", 1)); code != exitUsage ||
+			!strings.Contains(stderr, "with other options") {
 			t.Errorf("another shape: exit status %d: %s", code, stderr)
 		}
 		m.seen = nil
 		if code, _, stderr := run(t.Context(), "train --quiet --job "+r.JobFile+" --out by"+want[0]); code != exitDone {
 			t.Errorf("train by the job file: %s", stderr)
 		}
-		if len(m.seen) == 0 || m.seen[0].Shape != "square" || strconv.FormatFloat(m.seen[0].Heat, 'g', -1, 64) != r.Options.Values["heat"] {
+		if len(m.seen) == 0 || m.seen[0].Shape != "square" || strconv.FormatFloat(m.seen[0].Heat, 'g', -1,
+			64) != r.Options.Values["heat"] {
 			t.Errorf("the job file trains %v", m.seen)
 		}
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exitUsage || !strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 11 --method toy"); code != exitUsage ||
+		!strings.Contains(stderr, "--heat 11: must be from 0 to 10") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exitUsage || !strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
+	if code, _, stderr := run(t.Context(), "tune --data train.svm --out none --heat 1 --method td"); code != exitUsage ||
+		!strings.Contains(stderr, "--heat means nothing to --method td: leave it out, or use one of toy") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }
@@ -269,7 +291,8 @@ func toyFiles(t *testing.T) string {
 	dir := t.TempDir()
 	var b strings.Builder
 	for i := range 120 {
-		b.WriteString([]string{"a 1:1 2:0.5", "b 2:1 3:0.25", "c 3:1 1:0.125"}[i%3] + " " + []string{"4:1", "5:0.5", "6:0.75", "7:1"}[i*i%4] + "\n")
+		b.WriteString([]string{"a 1:1 2:0.5", "b 2:1 3:0.25", "c 3:1 1:0.125"}[i%3] + " " + []string{"4:1", "5:0.5", "6:0.75",
+			"7:1"}[i*i%4] + "\n")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "train.svm"), []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)

@@ -43,11 +43,16 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Use:     "train --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
-		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified relative duality gap of the whole joint problem is at most --gap. " +
-			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --tolerance. The same data, options and seed give the same bytes, " +
-			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, also with another --gap, --max-sweeps or --max-time. A finished model is left as it is, and refused if the gap or a cap asked for is another one.",
+		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified " +
+			"relative duality gap of the whole joint problem is at most --gap. " +
+			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --tolerance. " +
+			"The same data, options and seed give the same bytes, " +
+			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, " +
+			"also with another --gap, --max-sweeps or --max-time. A finished model is left as it is, and refused if the gap " +
+			"or a cap asked for is another one.",
 		Example: "taxon train --data train.svm.xz --hierarchy tree.txt --out model\n" +
-			"taxon train --data train.csv --text-column title --text-column body --label-column category --path-separator / --test test.csv --out model",
+			"taxon train --data train.csv --text-column title --text-column body --label-column category --path-separator / " +
+			"--test test.csv --out model",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runTrain(cmd.Context(), a, o)
 		},
@@ -70,7 +75,9 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.resourceFlags(cmd)
 	o.mr.flags(cmd, engineEmbedded, engineEmbedded, engineMapReduce)
 	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
-		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ (host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help certs`) (default nowhere)")
+		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ "+
+			"(host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help "+
+			"certs`) (default nowhere)")
 		o.sec.AddFlags(f)
 	})
 }
@@ -94,12 +101,15 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 // inputFlags say what is trained on; submit has them too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, "+
+			"xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
 		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
+			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
+		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several "+
+			"parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
 		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
@@ -109,28 +119,43 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 
 // instanceWeightsFlag is the flag of all verbs that ingest training data.
 func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
-	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
+	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for "+
+		"each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
 }
 
 // textFlags are the flags on text of all verbs that ingest training data.
 func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
-	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 adds word bigrams. Predicting needs none of these flags: the model's vocabulary decides")
-	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, or those in a `FILE`")
-	f.Var(&w.MinDF, "min-df", "text: leave out features that fewer instances have: a number `N`, or a share with a decimal point (default 2)")
-	f.Var(&w.MaxDF, "max-df", "text: leave out features that more instances have: a number `N`, or a share with a decimal point (default 1.0; features of all instances are left out in any case)")
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 "+
+		"adds word bigrams. Predicting needs none of these flags: the model's vocabulary decides")
+	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, "+
+		"or those in a `FILE`")
+	f.Var(&w.MinDF, "min-df", "text: leave out features that fewer instances have: a number `N`, or a share with a "+
+		"decimal point (default 2)")
+	f.Var(&w.MaxDF, "max-df", "text: leave out features that more instances have: a number `N`, or a share with a "+
+		"decimal point (default 1.0; features of all instances are left out in any case)")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.Force, "force", false, "replace a finished model or a checkpoint")
-		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep the trained weights", atLeast0)
-		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on held-out instances by further trainings (within --cutoff-time): beyond 0.1 points of micro F1, the standard error included, it stays larger, with a warning")
+		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class "+
+			"differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep "+
+			"the trained weights", atLeast0)
+		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction "+
+			"only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on "+
+			"held-out instances by further trainings (within --cutoff-time): beyond 0.1 points of micro F1, the standard "+
+			"error included, it stays larger, with a warning")
 		optionFlags(f, &o.Said, method.GroupOutput)
-		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores into label sets, on instances held out of further trainings; auto: for multi-label data")
-		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. Labels stay as they are")
-		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a fifth of the training", atLeast0)
+		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores "+
+			"into label sets, on instances held out of further trainings; auto: for multi-label data")
+		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on "+
+			"instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. "+
+			"Labels stay as they are")
+		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an "+
+			"estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a "+
+			"fifth of the training", atLeast0)
 	})
 }
 
@@ -140,11 +165,14 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 		o.Job = &taxonv1.Options{}
 		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
 		optionFlags(f, &o.Said, method.GroupMethod)
-		f.StringVar(&o.Goal, "goal", train.DefaultGoal, "`MEASURE` that label sets of multi-label data aim at: micro_f1, macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a cluster fits no label sets")
+		f.StringVar(&o.Goal, "goal", train.DefaultGoal, "`MEASURE` that label sets of multi-label data aim at: micro_f1, "+
+			"macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a "+
+			"cluster fits no label sets")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
 		optionFlags(f, &o.Said, method.GroupStopping)
-		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by --max-sweeps or --max-time, or stationary, as the gap had stopped falling")
+		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by "+
+			"--max-sweeps or --max-time, or stationary, as the gap had stopped falling")
 	})
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) { optionFlags(f, &o.Said, method.GroupPath) })
 }
@@ -152,7 +180,8 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.Threads)
-		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take (default: what is free): where it is short, values are decoded anew or lie in files of OUT.train; what would not fit even so is refused beforehand")
+		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take (default: what is free): where it is "+
+			"short, values are decoded anew or lie in files of OUT.train; what would not fit even so is refused beforehand")
 		intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
 		choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
 		optionFlags(f, &o.Said, method.GroupResources)
@@ -208,9 +237,11 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	case stationary:
 		return exitf(exitGap, "%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
 	case report.Gap == nil:
-		return exitf(exitGap, "%s: stopped by %s, and without an anchor there is no gap: leave out --require-gap, or give --anchor", o.Out, report.StoppedBy)
+		return exitf(exitGap, "%s: stopped by %s, and without an anchor there is no gap: leave out "+
+			"--require-gap, or give --anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
-		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap, o.Job.Gap)
+		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap,
+			o.Job.Gap)
 	}
 	return nil
 }
@@ -248,7 +279,8 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	case "early_stop": // the user asked for it
 		return ""
 	case "stationary":
-		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and this is its gap; a smaller C or unit-length instances may reach a lower one"
+		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and this is its gap; a " +
+			"smaller C or unit-length instances may reach a lower one"
 		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
 			what += ", or --schedule parity"
 		}
@@ -267,7 +299,8 @@ func (o *trainOptions) moreOf(flag string) string {
 	if o.Threshold > 0 || o.ModelSize > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
 	}
-	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; --force trains anew", flag, o.Out)
+	return fmt.Sprintf("to begin at its weights raise %s, add --warm-start %s and choose another --out; "+
+		"--force trains anew", flag, o.Out)
 }
 
 // fromJobFile marks a flag that is required unless there is a file of --job, which may give it.
@@ -278,7 +311,8 @@ func newTrainVerb(a *app) *cobra.Command {
 	var o trainOptions
 	cmd, file := newTrainCmd(a, &o), ""
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of the command line override them")
+		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of "+
+			"the command line override them")
 	})
 	marks := cmd.Flags().Lookup("data").Annotations
 	delete(marks, cobra.BashCompOneRequiredFlag)
@@ -299,8 +333,12 @@ func newTrainVerb(a *app) *cobra.Command {
 // warmFlags are train's alone: a cluster does not see the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
-		f.StringVar(&o.EarlyStop, "early-stop", "", "end the training when the measure of --goal on held-out instances has stood still for three evaluations: a `FILE` or a folder made by ingest; evaluated every --eval-every sweeps (2 unless said), label sets by threshold 0. The certificate is given all the same")
-		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. Classes and features are matched by name; "+
+		f.StringVar(&o.EarlyStop, "early-stop", "", "end the training when the measure of --goal on held-out instances has "+
+			"stood still for three evaluations: a `FILE` or a folder made by ingest; evaluated every --eval-every sweeps (2 "+
+			"unless said), label sets by threshold 0. The certificate is given all the same")
+		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training "+
+			"mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. "+
+			"Classes and features are matched by name; "+
 			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
 	})
 }
@@ -339,7 +377,8 @@ func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report)
 
 func testOptions(a *app, o *trainOptions) evaluate.Options {
 	e := evaluate.Options{Everything: a.json, Model: o.Out, Data: predict.Input{
-		Path: o.Test, AsTrained: true, Table: o.TestTable(), ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased, Threads: o.Threads, Files: fs.Local{In: a.stdin},
+		Path: o.Test, AsTrained: true, Table: o.TestTable(), ZeroBased: o.ZeroBased, ZeroGiven: o.ZeroBased,
+		Threads: o.Threads, Files: fs.Local{In: a.stdin},
 	}}
 	if goal, _ := measure.Find(o.Goal); goal != nil {
 		e.At = goal.Further()
@@ -353,7 +392,8 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
 	row("method", "%s", registry.Words(r.Method, r.Own))
-	row("data", "%s, %s, %s", format.Counted(int64(r.Instances), "instance", "instances"), format.Counted(int64(r.Features), "feature", "features"),
+	row("data", "%s, %s, %s", format.Counted(int64(r.Instances), "instance", "instances"),
+		format.Counted(int64(r.Features), "feature", "features"),
 		format.Counted(int64(r.Terminals), "class", "classes"))
 	reached, stationary := r.Own["tolerance_reached"]
 	switch {

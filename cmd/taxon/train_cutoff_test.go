@@ -46,7 +46,8 @@ func TestModelWithoutItsCutoffsIsNotPublished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if code, _, stderr := runTaxon(t, "", line+" --C 2", vars); code != 2 || !strings.Contains(stderr, "other options (C 1, not 2)") {
+			if code, _, stderr := runTaxon(t, "", line+" --C 2", vars); code != 2 || !strings.Contains(stderr,
+				"other options (C 1, not 2)") {
 				t.Errorf("other options: exit %d %s", code, stderr)
 			}
 			code, again, _ := runTaxon(t, "", line, vars)

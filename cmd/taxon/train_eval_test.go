@@ -120,10 +120,12 @@ func TestEvalEvery(t *testing.T) {
 				d, _ := trained(t, dir, fmt.Sprintf("%s --max-sweeps %d", flags, sweeps))
 				row := rows[sweeps-1]
 				if row.MicroF1 == nil || d.Test.MicroF1 != *row.MicroF1 || d.Test.MacroF1 != *row.MacroF1 {
-					t.Errorf("after %d sweeps micro %v macro %v; within a longer training %+v", sweeps, d.Test.MicroF1, d.Test.MacroF1, row)
+					t.Errorf("after %d sweeps micro %v macro %v; within a longer training %+v", sweeps, d.Test.MicroF1, d.Test.MacroF1,
+						row)
 				}
 				if d.Objective != *row.Objective || *d.Gap != *row.Gap {
-					t.Errorf("after %d sweeps objective %v gap %v; within a longer training %v %v", sweeps, d.Objective, *d.Gap, *row.Objective, *row.Gap)
+					t.Errorf("after %d sweeps objective %v gap %v; within a longer training %v %v", sweeps, d.Objective, *d.Gap,
+						*row.Objective, *row.Gap)
 				}
 				if f := d.Test.MicroF1; f < 0.05 || f > 0.95 {
 					t.Errorf("micro F1 %v tells little", f)
@@ -144,8 +146,10 @@ func TestReportsTellTheirCertificate(t *testing.T) {
 		out := filepath.Join(dir, name)
 		vars := map[string]string{"d": dir, "m": out}
 		var d trainedDocument
-		code, stdout, stderr := runTaxon(t, "", "train --data $d/train.svm --hierarchy $d/tree.txt --max-sweeps 2 --cutoff none --out $m --json --quiet --method "+name, vars)
-		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Certificate != want || d.Own["certificate"] != nil {
+		code, stdout, stderr := runTaxon(t, "", "train --data $d/train.svm --hierarchy $d/tree.txt --max-sweeps 2 --cutoff "+
+			"none --out $m --json --quiet --method "+name, vars)
+		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Certificate != want ||
+			d.Own["certificate"] != nil {
 			t.Errorf("%s: exit status %d, %s%s, want %s", name, code, stdout, stderr, want)
 		}
 		var info struct{ Report struct{ Certificate string } }

@@ -19,32 +19,38 @@ const (
 func TestTrainOnGraphs(t *testing.T) {
 	vars := map[string]string{
 		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges),
-		"OTHER": writeText(t, "other.txt", "a c\nb p\np c\n"), "DAG": writeText(t, "dag.txt", "r p\nr q\np a\nq a\np b\nq c\n"),
+		"OTHER": writeText(t, "other.txt", "a c\nb p\np c\n"), "DAG": writeText(t, "dag.txt",
+			"r p\nr q\np a\nq a\np b\nq c\n"),
 		"OUT": t.TempDir() + "/m",
 	}
 	for _, method := range []string{"rr-svm", "rr-lr"} {
 		line := "train --data $DATA --graph $G --method " + method + " --schedule colour --out $OUT-" + method + " --json"
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if code != 0 || !strings.Contains(stderr, "edges dropped: 1 repeated edge and 1 self-loop (the first in line 4)") || !strings.Contains(stderr, `1 ("lone")`) {
+		if code != 0 || !strings.Contains(stderr, "edges dropped: 1 repeated edge and 1 self-loop (the first in line 4)") ||
+			!strings.Contains(stderr, `1 ("lone")`) {
 			t.Fatalf("exit %d, %s", code, stderr)
 		}
 		var r map[string]any
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || r["colours"].(float64) < 2 || r["anchor"] != 0.01 || r["gap"] == nil {
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || r["colours"].(float64) < 2 || r["anchor"] != 0.01 ||
+			r["gap"] == nil {
 			t.Errorf("report %s: %v", stdout, err)
 		}
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || !strings.Contains(stderr, "nothing to do") {
 			t.Errorf("again: exit %d, %s", code, stderr)
 		}
-		if code, _, stderr := runTaxon(t, "", strings.Replace(line, "$G ", "$OTHER ", 1), vars); code != exitUsage || !strings.Contains(stderr, "another graph") {
+		if code, _, stderr := runTaxon(t, "", strings.Replace(line, "$G ", "$OTHER ", 1), vars); code != exitUsage ||
+			!strings.Contains(stderr, "another graph") {
 			t.Errorf("another graph: exit %d, %s", code, stderr)
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "train --data $DATA --hierarchy $DAG --out $OUT-dag", vars); code != 0 || !strings.Contains(stderr, "read as a graph") {
+	if code, _, stderr := runTaxon(t, "", "train --data $DATA --hierarchy $DAG --out $OUT-dag", vars); code != 0 ||
+		!strings.Contains(stderr, "read as a graph") {
 		t.Errorf("DAG: exit %d, %s", code, stderr)
 	}
 	code, stdout, stderr := runTaxon(t, "", "train --data $DATA --graph $G --anchor 0 --out $OUT-free --json", vars)
 	var r map[string]any
-	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil || r["stopped_by"] != "stationary" || r["certificate"] != "stationarity" {
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil ||
+		r["stopped_by"] != "stationary" || r["certificate"] != "stationarity" {
 		t.Errorf("anchor 0: exit %d, %s, %s", code, stdout, stderr)
 	}
 }
@@ -52,12 +58,15 @@ func TestTrainOnGraphs(t *testing.T) {
 // TestTrainGraphMistakes: one line, exit 2.
 func TestTrainGraphMistakes(t *testing.T) {
 	vars := map[string]string{
-		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "EMPTY": writeText(t, "empty.txt", "# nothing\n"),
-		"CYCLE": writeText(t, "cycle.txt", "a b\nb a\n"), "DAG": writeText(t, "dag.txt", "p a\nq a\n"), "NONE": writeText(t, "none.svm", " 1:1\n 2:1\n"), "OUT": t.TempDir() + "/m",
+		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "EMPTY": writeText(t, "empty.txt",
+			"# nothing\n"),
+		"CYCLE": writeText(t, "cycle.txt", "a b\nb a\n"), "DAG": writeText(t, "dag.txt", "p a\nq a\n"),
+		"NONE": writeText(t, "none.svm", " 1:1\n 2:1\n"), "OUT": t.TempDir() + "/m",
 	}
 	for line, want := range map[string]string{
-		"--graph $G --hierarchy $DAG":            "one structure",
-		"--graph $G --schedule parity":           "--schedule parity needs a tree: on a graph use twoblock or colour or jacobi",
+		"--graph $G --hierarchy $DAG": "one structure",
+		"--graph $G --schedule parity": "--schedule parity needs a tree: on a graph use twoblock " +
+			"or colour or jacobi",
 		"--graph $G --edge-weights size":         "--edge-weights size needs a tree: on a graph use even",
 		"--hierarchy $DAG --schedule parity":     "needs a tree",
 		"--hierarchy $DAG --dag refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
@@ -71,7 +80,8 @@ func TestTrainGraphMistakes(t *testing.T) {
 		"--colouring best --graph $G":            "largest-first",
 		"--data $NONE":                           "no instance has a label",
 	} {
-		code, _, stderr := runTaxon(t, "", strings.Replace("train --out $OUT --data $DATA "+line, "--data $DATA --data", "--data", 1), vars)
+		code, _, stderr := runTaxon(t, "", strings.Replace("train --out $OUT --data $DATA "+line, "--data $DATA --data",
+			"--data", 1), vars)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
@@ -99,32 +109,39 @@ func TestRepeatedFlags(t *testing.T) {
 // Flags that would change nothing are refused.
 func TestTrainUselessFlags(t *testing.T) {
 	vars := map[string]string{
-		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "TREE": writeText(t, "tree.txt", "r a\nr b\nr c\n"),
-		"DAG": writeText(t, "dag.txt", "r p\nr q\np a\nq a\np b\nq c\n"), "SET": t.TempDir() + "/set", "OUT": t.TempDir() + "/m",
+		"DATA": writeText(t, "t.svm", graphData), "G": writeText(t, "g.txt", graphEdges), "TREE": writeText(t, "tree.txt",
+			"r a\nr b\nr c\n"),
+		"DAG": writeText(t, "dag.txt", "r p\nr q\np a\nq a\np b\nq c\n"), "SET": t.TempDir() + "/set", "OUT": t.TempDir() +
+			"/m",
 	}
 	if code, _, stderr := runTaxon(t, "", "ingest --data $DATA --out $SET", vars); code != 0 {
 		t.Fatal(stderr)
 	}
 	for line, want := range map[string]string{
-		"train --out $OUT --data $DATA --colouring dsatur":                               "--colouring is for the colour schedule",
+		"train --out $OUT --data " +
+			"$DATA --colouring dsatur": "--colouring is for the colour schedule",
 		"train --out $OUT --data $DATA --anchor 0.1":                                     "--anchor is for class graphs",
 		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $TREE":                   "tree.txt is a tree",
 		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $DAG --dag first-parent": "dag.txt is a tree",
-		"train --out $OUT --data $DATA --anchor 0.1 --graph $G --method bsvm":            "--anchor means nothing to --method bsvm: leave it out, or use one of rr-svm, rr-lr",
-		"train --out $OUT --data $DATA --internal-weight 2 --method blr":                 "--internal-weight means nothing to --method blr: leave it out, or use one of rr-svm, rr-lr",
-		"train --out $OUT --data $SET --text":                                            "is ingested already",
-		"train --out $OUT --data $SET --zero-based":                                      "is ingested already",
-		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1":                     "--anchor is for class graphs",
-		"submit --coordinator 127.0.0.1:1 --data $SET --text":                            "is ingested already",
+		"train --out $OUT --data $DATA --anchor 0.1 --graph $G --method bsvm": "--anchor means nothing to " +
+			"--method bsvm: leave it out, or use one of rr-svm, rr-lr",
+		"train --out $OUT --data $DATA --internal-weight 2 --method blr": "--internal-weight means nothing " +
+			"to --method blr: leave it out, or use one of rr-svm, rr-lr",
+		"train --out $OUT --data $SET --text":                        "is ingested already",
+		"train --out $OUT --data $SET --zero-based":                  "is ingested already",
+		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1": "--anchor is for class graphs",
+		"submit --coordinator 127.0.0.1:1 --data $SET --text":        "is ingested already",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) ||
+			strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, stderr, want)
 		}
 	}
 	for _, line := range []string{
 		"train --out $OUT-1 --data $DATA --data $DATA --quiet --quiet",
 		"train --out $OUT-2 --data $DATA --anchor 0.1 --hierarchy $DAG",
-		"train --out $OUT-4 --data $DATA --anchor 0.01 --internal-weight 1 --schedule twoblock --graph $G --method bsvm", // its defaults elsewhere
+		// its defaults elsewhere
+		"train --out $OUT-4 --data $DATA --anchor 0.01 --internal-weight 1 --schedule twoblock --graph $G --method bsvm",
 		"train --out $OUT-3 --data $DATA --schedule colour --colouring dsatur --graph $G",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || strings.Contains(stderr, "more than once") {
@@ -150,7 +167,8 @@ func TestSwappedColumns(t *testing.T) {
 	}
 	for file, want := range map[string]bool{"tree.txt": false, "swapped.txt": true} {
 		var stdout, stderr bytes.Buffer
-		args := []string{"train", "--data", filepath.Join(dir, "train.svm"), "--hierarchy", filepath.Join(dir, file), "--out", t.TempDir() + "/m"}
+		args := []string{"train", "--data", filepath.Join(dir, "train.svm"), "--hierarchy", filepath.Join(dir, file), "--out",
+			t.TempDir() + "/m"}
 		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 {
 			t.Fatal(stderr.String())
 		}

@@ -12,7 +12,8 @@ func TestTrainThreshold(t *testing.T) {
 	data := writeText(t, "train.svm", strings.Repeat("a 1:1 2:0.5\nb 2:1 3:0.25\nc 3:1 4:0.1\n", 5))
 	vars := map[string]string{"DATA": data, "W": dir + "/whole", "P": dir + "/pruned"}
 	var sums []string
-	for _, line := range []string{"train --data $DATA --out $W --quiet --json", "train --data $DATA --out $P --threshold 0.2 --quiet --json",
+	for _, line := range []string{"train --data $DATA --out $W --quiet --json", "train --data $DATA --out $P " +
+		"--threshold 0.2 --quiet --json",
 		"train --data $DATA --out $P --threshold 0.2 --quiet --json"} {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
 		var r struct {

@@ -13,12 +13,15 @@ import (
 // to the weights.
 func TestPriorShift(t *testing.T) {
 	data := "a 1:1\na 1:0.9\na 1:0.8 2:0.1\na 1:0.7\nb 2:1\nb 2:0.9\nc 3:1\n"
-	vars := map[string]string{"DATA": writeText(t, "train.svm", data), "TREE": writeText(t, "tree.txt", "r x\nx a\nx b\nr c\n"), "PLAIN": t.TempDir() + "/p", "SHIFT": t.TempDir() + "/s"}
-	for _, method := range []string{"--method bsvm", "--hierarchy $TREE", "--hierarchy $TREE --loss squared-hinge --positive-weight 2"} {
+	vars := map[string]string{"DATA": writeText(t, "train.svm", data), "TREE": writeText(t, "tree.txt",
+		"r x\nx a\nx b\nr c\n"), "PLAIN": t.TempDir() + "/p", "SHIFT": t.TempDir() + "/s"}
+	for _, method := range []string{"--method bsvm", "--hierarchy $TREE", "--hierarchy $TREE --loss squared-hinge " +
+		"--positive-weight 2"} {
 		scores := map[string]map[string]float64{}
 		objectives := map[string]float64{}
 		for model, flags := range map[string]string{"PLAIN": "", "SHIFT": " --prior-shift 0.5"} {
-			code, stdout, stderr := runTaxon(t, "", "train --force --json --quiet --data $DATA --bias 2 --gap 1e-4 --out $"+model+" "+method+flags, vars)
+			code, stdout, stderr := runTaxon(t, "", "train --force --json --quiet --data $DATA --bias 2 --gap 1e-4 --out $"+
+				model+" "+method+flags, vars)
 			if code != 0 {
 				t.Fatal(stderr)
 			}
@@ -55,7 +58,8 @@ func TestPriorShift(t *testing.T) {
 		"--bias 0 --prior-shift 1": "goes into the weights of the bias feature",
 		"--prior-shift -1":         "must be 0 or more",
 	} {
-		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags, vars); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags,
+			vars); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", flags, code, stderr)
 		}
 	}

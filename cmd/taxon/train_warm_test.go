@@ -41,9 +41,11 @@ func TestWarmStart(t *testing.T) {
 		}
 		return &r
 	}
-	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero --edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
+	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero " +
+		"--edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
 		base := t.TempDir() + "/base"
-		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method + " --out " + base)
+		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method +
+			" --out " + base)
 		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}); code != exitDone {
 			t.Fatalf("exit status %d", code)
 		}
@@ -54,9 +56,11 @@ func TestWarmStart(t *testing.T) {
 			flags += " --method " + method
 			cold, warm := run(flags), run(flags+" --warm-start "+base)
 			if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
-				t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", flags, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
+				t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", flags, warm.Objective, *warm.Dual, cold.Objective,
+					*cold.Dual)
 			}
-			if same := strings.HasPrefix(flags, "--data train.svm --hierarchy tree.txt --method"); same && warm.Sweeps > cold.Sweeps/2+1 {
+			if same := strings.HasPrefix(flags, "--data train.svm --hierarchy tree.txt --method"); same &&
+				warm.Sweeps > cold.Sweeps/2+1 {
 				t.Errorf("%s: %d sweeps from its own optimum", flags, warm.Sweeps)
 			}
 		}
@@ -86,10 +90,12 @@ func TestWarmStartTellsOfLostClasses(t *testing.T) {
 		{"--data some.svm --warm-start m --out some", "4 classes of m"},
 	} {
 		var stderr bytes.Buffer
-		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitDone {
+		if code := execute(t.Context(), strings.Fields("train --quiet "+step.flags), strings.NewReader(""), &bytes.Buffer{},
+			&stderr); code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", step.flags, code, stderr.String())
 		}
-		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") || !strings.Contains(stderr.String(), step.want) {
+		if told := strings.Contains(stderr.String(), "new model will not know them"); told != (step.want != "") ||
+			!strings.Contains(stderr.String(), step.want) {
 			t.Errorf("%s: %s", step.flags, stderr.String())
 		}
 	}
@@ -102,7 +108,8 @@ func TestWarmStartDropsBiases(t *testing.T) {
 	run := func(out, flags string) (r model.Report) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		args := strings.Fields("train --json --quiet --gap 1e-4 --bias 3 --data train.svm --hierarchy tree.txt --out " + out + " " + flags)
+		args := strings.Fields("train --json --quiet --gap 1e-4 --bias 3 --data train.svm --hierarchy tree.txt --out " + out +
+			" " + flags)
 		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 			t.Fatalf("taxon %v: exit status %d: %s", args, code, stderr.String())
 		}
@@ -116,7 +123,8 @@ func TestWarmStartDropsBiases(t *testing.T) {
 		cold := run(method+"-cold", "--bias-pull zero --method "+method)
 		warm := run(method+"-warm", "--bias-pull zero --warm-start "+method+" --method "+method)
 		if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
-			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", method, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
+			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", method, warm.Objective, *warm.Dual, cold.Objective,
+				*cold.Dual)
 		}
 	}
 }
@@ -152,7 +160,8 @@ func TestWarmStartGrown(t *testing.T) {
 	}
 	run := func(out, flags string) *model.Report {
 		t.Helper()
-		code, stdout, stderr := runWith(t, "", append(strings.Fields("train --json --quiet --text --hierarchy tree.txt "+flags), "--out", out)...)
+		code, stdout, stderr := runWith(t, "", append(strings.Fields("train --json --quiet --text --hierarchy tree.txt "+
+			flags), "--out", out)...)
 		if code != exitDone {
 			t.Fatalf("%s: exit status %d: %s", flags, code, stderr)
 		}
@@ -167,13 +176,15 @@ func TestWarmStartGrown(t *testing.T) {
 		run("base-"+loss, "--data before.txt"+flags)
 		cold := run("cold-"+loss, "--data now.txt"+flags)
 		flags += " --warm-start base-" + loss
-		warm, other := run("warm-"+loss, "--data now.txt --threads 1"+flags), run("other-"+loss, "--data now.txt --threads 3"+flags)
+		warm, other := run("warm-"+loss, "--data now.txt --threads 1"+flags), run("other-"+loss, "--data now.txt --threads 3"+
+			flags)
 		t.Logf("%s: %d sweeps, from nothing %d", loss, warm.Sweeps, cold.Sweeps)
 		if warm.Sweeps > cold.Sweeps+1 {
 			t.Errorf("%s: %d sweeps, from nothing %d", loss, warm.Sweeps, cold.Sweeps)
 		}
 		if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
-			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", loss, warm.Objective, *warm.Dual, cold.Objective, *cold.Dual)
+			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", loss, warm.Objective, *warm.Dual, cold.Objective,
+				*cold.Dual)
 		}
 		if warm.WeightsSHA256 != other.WeightsSHA256 {
 			t.Errorf("%s: other weights by three workers than by one", loss)
@@ -202,7 +213,8 @@ func TestWarmStartMistakes(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append(strings.Fields("train "+flags), "--out", t.TempDir()+"/m")
-		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+		if code := execute(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); code != exitUsage ||
+			!strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit status %d, %q, want %q", flags, code, stderr.String(), want)
 		}
 	}

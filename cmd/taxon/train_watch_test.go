@@ -19,9 +19,12 @@ func TestTrainWatchAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
-	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(20000, 1)), "TEST": writeText(t, "test.svm", multiLabel(20, 2)), "OUT": filepath.Join(t.TempDir(), "m"), "ADDR": addr}
-	command := "train --data $DATA --out $OUT --method bsvm --threads 1 --gap 1e-15 --max-sweeps 1000000 --cutoff none --checkpoint-seconds 0.01 --test $TEST --eval-every 1 --watch-address "
-	if code, _, stderr := runTaxon(t, "", command+"$ADDR", vars); code != 2 || !strings.Contains(stderr, "--watch-address") {
+	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(20000, 1)), "TEST": writeText(t, "test.svm",
+		multiLabel(20, 2)), "OUT": filepath.Join(t.TempDir(), "m"), "ADDR": addr}
+	command := "train --data $DATA --out $OUT --method bsvm --threads 1 --gap 1e-15 --max-sweeps 1000000 --cutoff none " +
+		"--checkpoint-seconds 0.01 --test $TEST --eval-every 1 --watch-address "
+	if code, _, stderr := runTaxon(t, "", command+"$ADDR", vars); code != 2 || !strings.Contains(stderr,
+		"--watch-address") {
 		t.Errorf("an address that is taken: exit %d, %s", code, stderr)
 	}
 	if code, _, stderr := runTaxon(t, "", command+"0.0.0.0:0", vars); code != 2 || !strings.Contains(stderr, "TLS") {
@@ -78,7 +81,8 @@ func TestTrainWatchAddress(t *testing.T) {
 			} `json:"spans"`
 		} `json:"workers"`
 	}
-	if !get("/api/v1/timeline", &past) || len(past.Workers) != 1 || len(past.Workers[0].Spans) == 0 || past.Workers[0].Spans[0].Job != "train" {
+	if !get("/api/v1/timeline", &past) || len(past.Workers) != 1 || len(past.Workers[0].Spans) == 0 ||
+		past.Workers[0].Spans[0].Job != "train" {
 		t.Errorf("timeline: %+v", past)
 	}
 	if seen.Trace[0].MicroF1 == nil {
@@ -94,7 +98,8 @@ func TestTrainWatchAddress(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	answer.Body.Close()
-	if e := <-ended; e.code != 130 || !strings.Contains(e.stderr, "to go on from there") || !strings.Contains(e.stderr, "watch it at http://"+addr+"/") {
+	if e := <-ended; e.code != 130 || !strings.Contains(e.stderr, "to go on from there") || !strings.Contains(e.stderr,
+		"watch it at http://"+addr+"/") {
 		t.Errorf("exit %d, %s", e.code, e.stderr)
 	}
 	if code, _, stderr := runTaxon(t, "", strings.Replace(command, "1000000", "3", 1)+"127.0.0.1:0", vars); code != 0 {

@@ -19,8 +19,10 @@ func newTreeCmd(a *app) *cobra.Command {
 		Use:     "tree --data FILE --out FILE",
 		GroupID: groupData,
 		Short:   "learn a hierarchy of the classes from their instances",
-		Long: "Learns a hierarchy for data that have none, and writes it as lines PARENT CHILD, for --hierarchy: classes with like instances get a parent, and like parents too. " +
-			"`train --hierarchy learned` learns the same. Mostly half of what a hierarchy made by people gains on text, and little on other data: compare, or let tune choose. " +
+		Long: "Learns a hierarchy for data that have none, and writes it as lines PARENT CHILD, for --hierarchy: classes " +
+			"with like instances get a parent, and like parents too. " +
+			"`train --hierarchy learned` learns the same. Mostly half of what a hierarchy made by people gains on text, and " +
+			"little on other data: compare, or let tune choose. " +
 			"The same data, options and seed give the same tree, whatever the threads.",
 		Example: "taxon tree --data train.svm.xz --out tree.txt\n" +
 			"taxon tree --data train.txt --text --families 100 --out tree.txt --json",
@@ -34,13 +36,16 @@ func newTreeCmd(a *app) *cobra.Command {
 				return err
 			}
 			return a.print(r, func() {
-				fmt.Fprintf(a.stdout, "%s\n  %-12s%s\n  %-12s%s, up to %s deep, up to %s each\n", a.style.Bold(o.Out), "classes", format.Count(int64(r.Leaves)),
-					"inner nodes", format.Count(int64(r.Nodes-r.Leaves)), format.Counted(int64(r.Depth), "edge", "edges"), format.Counted(int64(r.MaxChildren), "child", "children"))
+				fmt.Fprintf(a.stdout, "%s\n  %-12s%s\n  %-12s%s, up to %s deep, up to %s each\n", a.style.Bold(o.Out), "classes",
+					format.Count(int64(r.Leaves)),
+					"inner nodes", format.Count(int64(r.Nodes-r.Leaves)), format.Counted(int64(r.Depth), "edge", "edges"),
+					format.Counted(int64(r.MaxChildren), "child", "children"))
 			})
 		},
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE`, - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE`, - for standard input, or a folder made by ingest; "+
+			"repeated: read one after the other")
 		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)

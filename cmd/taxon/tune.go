@@ -30,15 +30,28 @@ func newTuneCmd(a *app) *cobra.Command {
 		Use:     "tune --data FILE --out DIR",
 		GroupID: groupModel,
 		Short:   "find C and other options by cross-validation",
-		Long: "Finds the options that predict best, by cross-validation, and trains the model: DIR/model, and DIR/job.yaml for train and submit. " +
-			"Without lists of values it searches on its own: all methods that fit the data, the fastest first. Each climbs along C and, if it leads, along its other options, and on text along the options of its words: bigrams, stop words, bounds of document frequencies. The best points are compared on further folds. A method named alone that has nothing to search is trained once. --time bounds everything, including the last training. " +
-			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger values are not tried once the value has clearly fallen (--patience). " +
-			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is measured on the rows left out, all its folds together; ± is the standard error over the folds, which one fold does not have. " +
-			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on other held-out rows. " +
-			"With --submit the trainings are jobs of a cluster, some side by side: the data is uploaded once, models come here to be measured. " +
-			"At any moment DIR/job.yaml holds the best options so far. After Ctrl-C, or a crash, the same command continues, also within a training.",
+		Long: "Finds the options that predict best, by cross-validation, and trains the model: DIR/model, and DIR/job.yaml " +
+			"for train and submit. " +
+			"Without lists of values it searches on its own: all methods that fit the data, the fastest first. Each climbs " +
+			"along C and, if it leads, along its other options, and on text along the options of its words: bigrams, stop " +
+			"words, bounds of document frequencies. The best points are compared on further folds. A method named alone " +
+			"that has nothing to search is trained once. --time bounds everything, including the last training. " +
+			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three " +
+			"standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ " +
+			"in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger " +
+			"values are not tried once the value has clearly fallen (--patience). " +
+			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is " +
+			"measured on the rows left out, all its folds together; ± is the standard error over the folds, which one " +
+			"fold does not have. " +
+			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on " +
+			"other held-out rows. " +
+			"With --submit the trainings are jobs of a cluster, some side by side: the data is uploaded once, models come " +
+			"here to be measured. " +
+			"At any moment DIR/job.yaml holds the best options so far. After Ctrl-C, or a crash, the same command continues, " +
+			"also within a training.",
 		Example: "taxon tune --data train.svm.xz --hierarchy tree.txt --time 10m --out tuned\n" +
-			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal macro --out tuned --json",
+			"taxon tune --data train.svm.xz --hierarchy tree.txt --C 0.1,1,10 --loss hinge,squared-hinge --goal " +
+			"macro --out tuned --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("time") {
 				o.Time = limit
@@ -56,12 +69,15 @@ func newTuneCmd(a *app) *cobra.Command {
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, "+
+			"xz), or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
-		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
+			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
+		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: "+
+			"read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 	})
 	tableFlags(cmd, &t.Table)
@@ -70,7 +86,8 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&t.Force, "force", false, "replace the search in --out")
 	})
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
-		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
+		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see "+
+			"Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
 		for _, p := range registry.Tunable() {
 			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
 		}
@@ -78,7 +95,8 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
 		for _, p := range tune.TextOptions() {
 			one := gridValue{p, grid.Values}
-			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " + p.Default + ")"
+			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " +
+				p.Default + ")"
 			if p.Name == "stop-words" {
 				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST` of values: "+usage)
 			} else {
@@ -87,13 +105,18 @@ func newTuneCmd(a *app) *cobra.Command {
 		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
-		f.DurationVar(&limit, "time", limit, "`TIME` for search and last training together, as 90s, 10m, 2h; 0: until nothing gains, as with lists of values if it is not given")
+		f.DurationVar(&limit, "time", limit, "`TIME` for search and last training together, as 90s, 10m, 2h; 0: until "+
+			"nothing gains, as with lists of values if it is not given")
 		f.BoolVar(&o.NoTrain, "no-train", false, "leave the job file alone: train no model in the end")
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
-		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds only, for large data: on N/K of the rows; 0: on all")
-		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
-		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is within one standard error of the best")
-		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three standard errors worse than a smaller one on the first fold; 0: try all")
+		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds "+
+			"only, for large data: on N/K of the rows; 0: on all")
+		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, "+
+			"their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
+		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is "+
+			"within one standard error of the best")
+		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three "+
+			"standard errors worse than a smaller one on the first fold; 0: try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})
@@ -106,7 +129,8 @@ func newTuneCmd(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.Threads)
-		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit (default: what is free)")
+		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit "+
+			"(default: what is free)")
 	})
 	cluster.flags(cmd)
 	flagGroup(cmd, "Cluster", func(f *pflag.FlagSet) {
@@ -210,11 +234,13 @@ func (v *namesValue) Set(s string) error {
 func printTuned(a *app, dir string, r *tune.Table) {
 	w, goal := a.stdout, r.Measure
 	if len(r.Points) == 0 {
-		fmt.Fprintf(w, "%s: %s learns from the data what other methods search for: there is nothing to search\n\n", a.style.Bold(dir), r.Options.Method)
+		fmt.Fprintf(w, "%s: %s learns from the data what other methods search for: there is nothing to search\n\n",
+			a.style.Bold(dir), r.Options.Method)
 		printOutcome(a, r)
 		return
 	}
-	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.Bold(dir), goal.Title(),
+	fmt.Fprintf(w, "%s: %s, on %d of %d folds: %s of %s measured, each by a training without it\n\n", a.style.Bold(dir),
+		goal.Title(),
 		r.Folds, r.OfFolds, format.Count(int64(r.Measured)), format.Counted(int64(r.Instances), "instance", "instances"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := tunedColumns(r)
@@ -250,10 +276,12 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	t.Flush()
 	fmt.Fprintf(w, "\n  ±: the standard error over the folds; - where there is but one, which has none\n")
 	if dropped {
-		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are of fewer instances\n")
+		fmt.Fprintf(w, "  dropped: so far behind the best point that more folds would hardly change it; its figures are "+
+			"of fewer instances\n")
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "  %s with smaller values: %s\n", format.Counted(int64(hidden), "more point", "more points"), filepath.Join(dir, "table.json"))
+		fmt.Fprintf(w, "  %s with smaller values: %s\n", format.Counted(int64(hidden), "more point", "more points"),
+			filepath.Join(dir, "table.json"))
 	}
 	if sketch := r.Sketch(); sketch != "" {
 		fmt.Fprintf(w, "\n%s", sketch)

@@ -75,7 +75,8 @@ func TestTune(t *testing.T) {
 		t.Fatalf("taxon %v: %s", args, stderr.String())
 	}
 	var d trainedDocument
-	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || string(d.Own["C"]) != again.Options.Values["C"] || d.Method != "rr-svm" {
+	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || string(d.Own["C"]) != again.Options.Values["C"] ||
+		d.Method != "rr-svm" {
 		t.Errorf("trained %+v (%v) by %+v", d.Report, err, again.Options)
 	}
 }
@@ -89,7 +90,8 @@ func TestTuneMultiLabel(t *testing.T) {
 	}
 	out := t.TempDir() + "/tuned"
 	r := tuneIn(t, dir, out, "--method bsvm --C 1 --folds 2 --exhaustive --no-train")
-	vars := map[string]string{"DATA": filepath.Join(dir, "train.svm"), "TEST": writeText(t, "test.svm", multiLabel(400, 2)), "M": t.TempDir() + "/m"}
+	vars := map[string]string{"DATA": filepath.Join(dir, "train.svm"), "TEST": writeText(t, "test.svm",
+		multiLabel(400, 2)), "M": t.TempDir() + "/m"}
 	score := func(flags string) float64 {
 		code, stdout, stderr := runTaxon(t, "", "eval --json --model $M --data $TEST "+flags, vars)
 		var e struct {
@@ -157,11 +159,13 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 	job := filepath.Join(out, "job.yaml")
 	if text, err := os.ReadFile(job); err != nil || !strings.Contains(string(text), "the best so far of ") ||
-		!strings.Contains(string(text), " of 3 folds, ") || !strings.Contains(stderr.String(), "the best point so far is in "+job) {
+		!strings.Contains(string(text), " of 3 folds, ") || !strings.Contains(stderr.String(), "the best point so far is in "+
+		job) {
 		t.Errorf("the job file of an interrupted search: %s (%v), told as %s", text, err, stderr.String())
 	}
 	stderr.Reset()
-	if code := execute(t.Context(), []string{"train", "--job", job, "--out", t.TempDir() + "/m", "--quiet", "--gap", "0.1"}, strings.NewReader(""), &stdout, &stderr); code != exitDone {
+	if code := execute(t.Context(), []string{"train", "--job", job, "--out", t.TempDir() + "/m", "--quiet", "--gap",
+		"0.1"}, strings.NewReader(""), &stdout, &stderr); code != exitDone {
 		t.Errorf("training by the job file of an interrupted search: %s", stderr.String())
 	}
 	r := tuneIn(t, dir, out, flags)
@@ -177,14 +181,17 @@ func TestTuneInterrupted(t *testing.T) {
 func TestTuneMethods(t *testing.T) {
 	dir := noisyFiles(t)
 	for _, method := range dear.Some([]string{"td", "mlr"}, 1) {
-		r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --positive-weight 1,2 --method rr-svm,"+method)
+		r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --positive-weight "+
+			"1,2 --method rr-svm,"+method)
 		if len(r.Points) != map[string]int{"td": 8, "mlr": 6}[method] {
 			t.Errorf("%s: %d points", method, len(r.Points))
 		}
 		r = tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --C 0.1,1 --folds 2 --method "+method)
 		var d trainedDocument
-		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet", map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
-		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Method != method || string(d.Own["C"]) != r.Options.Values["C"] {
+		code, stdout, stderr := runTaxon(t, "", "train --job $JOB --out $M --json --quiet",
+			map[string]string{"JOB": r.JobFile, "M": t.TempDir() + "/m"})
+		if err := json.Unmarshal([]byte(stdout), &d); code != exitDone || err != nil || d.Method != method ||
+			string(d.Own["C"]) != r.Options.Values["C"] {
 			t.Errorf("exit status %d: %s, trained %+v (%v) by %+v", code, stderr, d.Report, err, r.Options)
 		}
 	}
@@ -193,7 +200,8 @@ func TestTuneMethods(t *testing.T) {
 // TestTuneRepeats: what a list names twice is tried once.
 func TestTuneRepeats(t *testing.T) {
 	dir := noisyFiles(t)
-	r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --method rr-svm,rr-svm --loss hinge,hinge --positive-weight 1,1.0 --C 1,1 --folds 2 --exhaustive --no-train")
+	r := tuneIn(t, dir, t.TempDir()+"/tuned", "--hierarchy tree.txt --method rr-svm,rr-svm --loss hinge,hinge "+
+		"--positive-weight 1,1.0 --C 1,1 --folds 2 --exhaustive --no-train")
 	if len(r.Points) != 1 {
 		t.Errorf("%d points, want 1: %v", len(r.Points), r.Points)
 	}

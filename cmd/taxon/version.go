@@ -30,7 +30,8 @@ func newVersionCmd(a *app) *cobra.Command {
 		GroupID: groupOther,
 		Short:   "the version, what it was built from, the kernels for this CPU",
 		Long: "Prints the version of this binary, the revision of the sources it was built from, the Go version, " +
-			"the platform and the solver kernels that this CPU can run, the fastest first; TAXON_KERNEL=NAME forces one. Put its output into every report of a fault.",
+			"the platform and the solver kernels that this CPU can run, the fastest first; TAXON_KERNEL=NAME forces one. Put " +
+			"its output into every report of a fault.",
 		Example: "taxon version\ntaxon version --json",
 		RunE:    func(*cobra.Command, []string) error { return printVersion(a) },
 	}

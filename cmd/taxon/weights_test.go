@@ -35,7 +35,8 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintln(&b, i%4)
 	}
-	for name, text := range map[string]string{"w.txt": b.String(), "bad.txt": "1\n1\n-1\n", "short.txt": "1\n1\n", "ones.txt": strings.Repeat("1\n", 300)} {
+	for name, text := range map[string]string{"w.txt": b.String(), "bad.txt": "1\n1\n-1\n", "short.txt": "1\n1\n",
+		"ones.txt": strings.Repeat("1\n", 300)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +60,12 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 	if planned.LeftOut != 75 || planned.Plan == nil {
 		t.Errorf("info --plan with weights: %+v", planned)
 	}
-	if planned.LeftOut = 0; planned.Weights != 450 || planned.Instances != plain.Instances || planned.Nonzeros != plain.Nonzeros || !reflect.DeepEqual(planned.ClassSizes, plain.ClassSizes) {
+	if planned.LeftOut = 0; planned.Weights != 450 || planned.Instances != plain.Instances ||
+		planned.Nonzeros != plain.Nonzeros || !reflect.DeepEqual(planned.ClassSizes, plain.ClassSizes) {
 		t.Errorf("info --plan with weights: %+v, of the folder that has them %+v", planned, plain)
 	}
-	if do("info --plan $d/train.svm --instance-weights $d/w.txt --quiet", &text); !strings.Contains(text, "left out    75 of weight 0") || !strings.Contains(text, "weighing    450 in all") {
+	if do("info --plan $d/train.svm --instance-weights $d/w.txt --quiet", &text); !strings.Contains(text,
+		"left out    75 of weight 0") || !strings.Contains(text, "weighing    450 in all") {
 		t.Errorf("info says %s", text)
 	}
 	for line, want := range map[string]string{
@@ -75,7 +78,8 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
-	if do("info $d/set", &text); !strings.Contains(text, "weighing    450 in all") || !strings.Contains(text, "instances   225") {
+	if do("info $d/set", &text); !strings.Contains(text, "weighing    450 in all") || !strings.Contains(text,
+		"instances   225") {
 		t.Errorf("info says %s", text)
 	}
 	var beside, within, ones, none trainedDocument
@@ -92,23 +96,26 @@ func TestInstanceWeightsVerbs(t *testing.T) {
 	if do("info $d/beside", &text); !strings.Contains(text, "weighing    450 in all") {
 		t.Errorf("info says %s", text)
 	}
-	for _, how := range []string{"--hierarchy $d/tree.txt", "--hierarchy $d/tree.txt --loss squared-hinge", "--hierarchy $d/tree.txt --method rr-lr", "--graph $d/tree.txt", "--method mlr"} {
+	for _, how := range []string{"--hierarchy $d/tree.txt", "--hierarchy $d/tree.txt --loss squared-hinge",
+		"--hierarchy $d/tree.txt --method rr-lr", "--graph $d/tree.txt", "--method mlr"} {
 		var plain, cold, warm trainedDocument
 		how += " --data $d/train.svm --gap 1e-5 --json --quiet --force "
 		do("train --out $d/m1 "+how, &plain)
 		how += "--instance-weights $d/w.txt "
 		do("train --out $d/m2 "+how, &cold)
 		do("train --warm-start $d/m1 --out $d/m3 "+how, &warm)
-		if *warm.Gap > 1e-5 || math.Abs(warm.Objective/cold.Objective-1) > 2e-5 || math.Abs(warm.Objective/plain.Objective-1) < 1e-2 {
+		if *warm.Gap > 1e-5 || math.Abs(warm.Objective/cold.Objective-1) > 2e-5 ||
+			math.Abs(warm.Objective/plain.Objective-1) < 1e-2 {
 			t.Errorf("%s: from a model without weights %v, from nothing %v", how, warm.Objective, cold.Objective)
 		}
 	}
 	for line, want := range map[string]string{
-		"train --data $d/train.svm --instance-weights $d/bad.txt --out $d/x":    "bad.txt:3: weight -1 is below 0",
-		"train --data $d/train.svm --instance-weights $d/short.txt --out $d/x":  "short.txt:2: the weights end here",
-		"ingest --data $d/train.svm --instance-weights $d/none.txt --out $d/x":  "none.txt",
-		"train --data $d/train.svm --instance-weights - --out $d/x":             "--instance-weights -: give a file",
-		"train --data $d/set --instance-weights $d/w.txt --out $d/x":            "is ingested already: give them to `taxon ingest`",
+		"train --data $d/train.svm --instance-weights $d/bad.txt --out $d/x":   "bad.txt:3: weight -1 is below 0",
+		"train --data $d/train.svm --instance-weights $d/short.txt --out $d/x": "short.txt:2: the weights end here",
+		"ingest --data $d/train.svm --instance-weights $d/none.txt --out $d/x": "none.txt",
+		"train --data $d/train.svm --instance-weights - --out $d/x":            "--instance-weights -: give a file",
+		"train --data $d/set --instance-weights $d/w.txt --out $d/x": "is ingested already: give " +
+			"them to `taxon ingest`",
 		"train --data $d/bad.txt --data $d/set --instance-weights w --out $d/x": "/set is ingested already",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) {
@@ -138,7 +145,8 @@ func TestTuneWeights(t *testing.T) {
 		kept.WriteString(line)
 	}
 	part := t.TempDir()
-	for path, text := range map[string]string{filepath.Join(part, "train.svm"): kept.String(), filepath.Join(dir, "zeros"): zeros.String(), filepath.Join(dir, "others"): others.String()} {
+	for path, text := range map[string]string{filepath.Join(part, "train.svm"): kept.String(),
+		filepath.Join(dir, "zeros"): zeros.String(), filepath.Join(dir, "others"): others.String()} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,10 @@ func newYarnCmd(a *app) *cobra.Command {
 		Use:     "yarn VERB",
 		GroupID: groupCluster,
 		Short:   "a cluster placed by Hadoop YARN",
-		Long: "Runs a coordinator, stores and workers as a service of Hadoop YARN, which places them, restarts what dies, and scales them in the middle of jobs. " +
-			"The binary, certificates, the coordinator's journal and snapshots are in a folder of HDFS, where the other verbs find the cluster too: --coordinator hdfs://.../coordinator. See docs/yarn.md.",
+		Long: "Runs a coordinator, stores and workers as a service of Hadoop YARN, which places them, restarts what dies, " +
+			"and scales them in the middle of jobs. " +
+			"The binary, certificates, the coordinator's journal and snapshots are in a folder of HDFS, where the other verbs " +
+			"find the cluster too: --coordinator hdfs://.../coordinator. See docs/yarn.md.",
 		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --queue research\n" +
 			"taxon yarn down --name wiki",
 	}
@@ -43,14 +45,17 @@ func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
 	o.UI, o.Verb = a.ui, "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Name, "name", defaultYarnName, "`NAME` of the service")
-		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else hdfs:///user/USER/taxon/NAME)")
+		f.StringVar(&o.Dir, "dir", "", "the cluster's `FOLDER` in HDFS (default: the service's that runs, else "+
+			"hdfs:///user/USER/taxon/NAME)")
 	})
 }
 
 func yarnFlags(cmd *cobra.Command, o *yarn.Options) {
 	flagGroup(cmd, "YARN", func(f *pflag.FlagSet) {
-		f.StringVar(&o.Manager, "resource-manager", "", "`URL` (http://host:8088) of the resource manager (default: of yarn-site.xml in HADOOP_CONF_DIR)")
-		f.StringVar(&o.Command, "yarn-command", "yarn", "`COMMAND` of Hadoop's that does it where the resource manager's service API is closed")
+		f.StringVar(&o.Manager, "resource-manager", "", "`URL` (http://host:8088) of the resource manager (default: of "+
+			"yarn-site.xml in HADOOP_CONF_DIR)")
+		f.StringVar(&o.Command, "yarn-command", "yarn", "`COMMAND` of Hadoop's that does it where the resource manager's "+
+			"service API is closed")
 		f.DurationVar(&o.Wait, "wait", 3*time.Minute, "give up if it is not ready after `TIME`")
 	})
 }
@@ -68,7 +73,8 @@ func yarnError(verb string, err error) error {
 }
 
 // onYarn is the RunE of a verb that acts on a cluster. With show it prints the cluster.
-func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment, error)) func(*cobra.Command, []string) error {
+func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment,
+	error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		d, err := act(cmd.Context())
 		var r *yarn.Report
@@ -87,9 +93,12 @@ func newYarnUp(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up --name NAME",
 		Short: "start a cluster on YARN, and return when all of it is ready",
-		Long: "Copies this binary, certificates and the processes' arguments to a folder in HDFS, launches a service of three components there, and returns when coordinator, stores and workers are ready. " +
-			"The coordinator's journal and the jobs' snapshots are in the same folder: a cluster that was shut down, or lost with its hosts, continues from there. What YARN can't provide is refused before anything is written.",
-		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --data hdfs:///data/wiki --hierarchy hdfs:///data/tree.txt\n" +
+		Long: "Copies this binary, certificates and the processes' arguments to a folder in HDFS, launches a service of " +
+			"three components there, and returns when coordinator, stores and workers are ready. " +
+			"The coordinator's journal and the jobs' snapshots are in the same folder: a cluster that was shut down, or lost " +
+			"with its hosts, continues from there. What YARN can't provide is refused before anything is written.",
+		Example: "taxon yarn up --name wiki --workers 16 --slots 8 --stores 4 --data hdfs:///data/wiki --hierarchy " +
+			"hdfs:///data/tree.txt\n" +
 			"taxon yarn up --workers 2 --stores 1 --worker-memory 4GiB --queue research --json",
 		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Up(ctx, o) }),
 	}
@@ -109,20 +118,25 @@ func newYarnUp(a *app) *cobra.Command {
 		bytesFlag(f, &o.StoreMemory, "store-memory", 0, "`SIZE` of a store's container (default: by the plan, else 2GiB)")
 		bytesFlag(f, &o.CoordinatorMemory, "coordinator-memory", 1<<30, "`SIZE` of the coordinator's container")
 		bytesFlag(f, &o.Cache, "cache", 16<<30, "`SIZE` on each host's disk that fetched data sets may take")
-		f.StringVar(&o.Local, "local", "", "`DIR` on every host for stores and caches, writable by the containers' user (default: YARN's own for the service, which goes with it)")
-		f.StringArrayVar(&o.DataRoots, "data-root", nil, "`DIR` below which jobs may name data in place, in HDFS or on every host; repeated: several (--data's is one, if it is in HDFS)")
+		f.StringVar(&o.Local, "local", "", "`DIR` on every host for stores and caches, writable by the containers' user "+
+			"(default: YARN's own for the service, which goes with it)")
+		f.StringArrayVar(&o.DataRoots, "data-root", nil, "`DIR` below which jobs may name data in place, in HDFS or on "+
+			"every host; repeated: several (--data's is one, if it is in HDFS)")
 		f.StringVar(&o.Queue, "queue", "", "`QUEUE` of YARN's (default: its default)")
 		f.DurationVar(&o.Lifetime, "lifetime", 0, "have YARN end the service after `TIME` (default: never)")
 	})
 	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
-		intFlag(f, &o.Metrics, "metrics", 0, 0, 1<<16-1, "`PORT` of the coordinator's page, figures and probes on its host; those of store-N are at PORT+1+N, of worker-N behind the stores' (default none)")
+		intFlag(f, &o.Metrics, "metrics", 0, 0, 1<<16-1, "`PORT` of the coordinator's page, figures and probes on its "+
+			"host; those of store-N are at PORT+1+N, of worker-N behind the stores' (default none)")
 	})
 	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) {
-		intFlag(f, &o.SnapshotEvery, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between snapshots in HDFS (default: what each job asks for with --checkpoint-every, 4)")
+		intFlag(f, &o.SnapshotEvery, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between snapshots in HDFS "+
+			"(default: what each job asks for with --checkpoint-every, 4)")
 		f.DurationVar(&o.SnapshotPause, "snapshot-pause", time.Minute, "no two of a job within `TIME`")
 	})
 	flagGroup(cmd, "Security", func(f *pflag.FlagSet) {
-		f.StringVar(&o.Certs, "certs", "", "`DIR` of the authority that makes the cluster's certificates, and of its tokens if there are any (default: of the user's configuration)")
+		f.StringVar(&o.Certs, "certs", "", "`DIR` of the authority that makes the cluster's certificates, and of its "+
+			"tokens if there are any (default: of the user's configuration)")
 		f.BoolVar(&o.Insecure, "insecure", false, "no TLS and no identities, for networks that are protected otherwise")
 		f.StringVar(&o.Principal, "principal", "", "Kerberos `PRINCIPAL` of the processes (with --keytab)")
 		f.StringVar(&o.Keytab, "keytab", "", "the principal's keytab: a `FILE`")
@@ -140,7 +154,9 @@ func newYarnScale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --workers K --name NAME",
 		Short: "change the number of workers of a cluster on YARN",
-		Long: "Makes YARN start or end workers, also in the middle of jobs, and returns when the coordinator has as many as requested. More workers than the cluster's memory holds are refused. If some have to wait for room, the command says so at once. " +
+		Long: "Makes YARN start or end workers, also in the middle of jobs, and returns when the coordinator has as many " +
+			"as requested. More workers than the cluster's memory holds are refused. If some have to wait for room, the " +
+			"command says so at once. " +
 			"Workers that end give their tasks back.",
 		Example: "taxon yarn scale --workers 32 --name wiki\ntaxon yarn scale --workers 0 --name wiki --json",
 		RunE: onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) {
@@ -166,7 +182,8 @@ func newYarnDown(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down --name NAME",
 		Short: "end a cluster on YARN; its jobs stay in HDFS",
-		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon yarn up` with the same --name and --dir continues the jobs from their last snapshots. " +
+		Long: "Ends the service. The coordinator's journal and the jobs' snapshots stay in the cluster's folder: `taxon " +
+			"yarn up` with the same --name and --dir continues the jobs from their last snapshots. " +
 			"--purge removes the folder too, with all jobs. It says what goes and asks, or needs --yes.",
 		Example: "taxon yarn down --name wiki\ntaxon yarn down --name wiki --purge --yes",
 		RunE: onYarn(a, false, func(ctx context.Context) (*yarn.Deployment, error) {
@@ -194,9 +211,10 @@ func newYarnDown(a *app) *cobra.Command {
 func newYarnStatus(a *app) *cobra.Command {
 	var o yarn.Options
 	cmd := &cobra.Command{
-		Use:     "status --name NAME",
-		Short:   "what YARN and the coordinator say of a cluster",
-		Long:    "Shows the service's state, its containers with their hosts, where the coordinator is, and how many workers and stores it knows.",
+		Use:   "status --name NAME",
+		Short: "what YARN and the coordinator say of a cluster",
+		Long: "Shows the service's state, its containers with their hosts, where the coordinator is, and how many " +
+			"workers and stores it knows.",
 		Example: "taxon yarn status --name wiki\ntaxon yarn status --name wiki --json",
 		RunE:    onYarn(a, true, func(ctx context.Context) (*yarn.Deployment, error) { return yarn.Open(ctx, o) }),
 	}
@@ -209,7 +227,8 @@ func newYarnStatus(a *app) *cobra.Command {
 func (a *app) printReport(r *yarn.Report) {
 	answers := "does not answer"
 	if r.Answers {
-		answers = "knows " + format.Counted(int64(r.Workers), "worker", "workers") + " and " + format.Counted(int64(r.Stores), "store", "stores")
+		answers = "knows " + format.Counted(int64(r.Workers), "worker", "workers") + " and " + format.Counted(int64(r.Stores),
+			"store", "stores")
 	}
 	where := cmp.Or(r.Address, "nowhere yet")
 	fmt.Fprintf(a.stdout, "%s  %s  %s  queue %s\n", r.Name, strings.ToLower(r.State), r.Application, r.Queue)
@@ -231,12 +250,14 @@ func (a *app) printReport(r *yarn.Report) {
 func newYarnRun(a *app) *cobra.Command {
 	var instance, file string
 	cmd := &cobra.Command{
-		Use:     "run ROLE --instance NAME --file FILE",
-		Short:   "the process that a container of `taxon yarn up` starts",
-		Long:    "Runs a coordinator, store or worker in a container of YARN's, with the arguments that `taxon yarn up` has written to FILE. YARN starts it.",
-		Example: "taxon yarn run worker --instance worker-0 --file run.json\ntaxon yarn run store --instance store-1 --file run.json",
-		Hidden:  true,
-		Args:    oneArg("ROLE"),
+		Use:   "run ROLE --instance NAME --file FILE",
+		Short: "the process that a container of `taxon yarn up` starts",
+		Long: "Runs a coordinator, store or worker in a container of YARN's, with the arguments that `taxon yarn up` " +
+			"has written to FILE. YARN starts it.",
+		Example: "taxon yarn run worker --instance worker-0 --file run.json\ntaxon yarn run store --instance " +
+			"store-1 --file run.json",
+		Hidden: true,
+		Args:   oneArg("ROLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := yarn.ReadRun(file)
 			if err != nil {
@@ -278,7 +299,8 @@ func leaveFailure(ctx context.Context, dir, instance string, err error) {
 
 // runRole runs a process's verb with arguments.
 func runRole(parent *cobra.Command, a *app, role string, args []string) error {
-	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd, yarn.Worker: newWorkerCmd}[role](a)
+	process := map[string]verb{yarn.Coordinator: newCoordinatorCmd, yarn.Store: newStoreCmd,
+		yarn.Worker: newWorkerCmd}[role](a)
 	process.SetContext(parent.Context())
 	if err := process.ParseFlags(args); err != nil {
 		return option.Errorf("yarn run %s: %s: %w", role, strings.Join(args, " "), err)

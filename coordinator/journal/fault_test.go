@@ -11,9 +11,10 @@ import (
 
 // told is what a journal has acknowledged.
 type told struct {
-	records   int // records that are durable
-	appended  int // records that it was given
-	compacted int // records that a snapshot stands for, of which the journal has said that it is durable
+	records  int // records that are durable
+	appended int // records that it was given
+	// records that a snapshot stands for, of which the journal has said that it is durable
+	compacted int
 	taken     int // records that the last snapshot stands for, durable or not
 }
 
@@ -49,38 +50,41 @@ func journalled(fs vfs.FS) (did told) {
 // TestJournalOnAnyDisk fails every call to the disk, and crashes after it: what was acknowledged is there,
 // nothing is there that was not appended, and the journal can be written on.
 func TestJournalOnAnyDisk(t *testing.T) {
-	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/a", 0o777) }, journalled, func(fs vfs.FS, did told) error {
-		j, snapshot, records, err := Open(fs, "/a/folder")
-		if err != nil {
-			return err
-		}
-		first := 0
-		if snapshot != nil {
-			if _, err := fmt.Sscan(string(snapshot), &first); err != nil || first != did.compacted && first != did.taken {
-				return fmt.Errorf("snapshot %q, want one of %d or %d records", snapshot, did.compacted, did.taken)
+	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/a", 0o777) }, journalled,
+		func(fs vfs.FS, did told) error {
+			j, snapshot, records, err := Open(fs, "/a/folder")
+			if err != nil {
+				return err
 			}
-		}
-		if n := first + len(records); n < did.records || n > did.appended {
-			return fmt.Errorf("%d records from %d on, %d of %d were acknowledged", len(records), first, did.records, did.appended)
-		}
-		for i, r := range records {
-			if string(r) != fmt.Sprint("record ", first+i) {
-				return fmt.Errorf("record %d is %q", first+i, r)
+			first := 0
+			if snapshot != nil {
+				if _, err := fmt.Sscan(string(snapshot), &first); err != nil || first != did.compacted && first != did.taken {
+					return fmt.Errorf("snapshot %q, want one of %d or %d records", snapshot, did.compacted, did.taken)
+				}
 			}
-		}
-		if err := j.Sync(j.Append([]byte("more"))); err != nil {
-			return err
-		}
-		if err := j.Close(); err != nil {
-			return err
-		}
-		j, _, after, err := Open(fs, "/a/folder")
-		if err != nil {
-			return err
-		}
-		if !slices.EqualFunc(after, append(records, []byte("more")), func(a, b []byte) bool { return string(a) == string(b) }) {
-			return fmt.Errorf("%q, written on %q", records, after)
-		}
-		return j.Close()
-	})
+			if n := first + len(records); n < did.records || n > did.appended {
+				return fmt.Errorf("%d records from %d on, %d of %d were acknowledged", len(records), first, did.records,
+					did.appended)
+			}
+			for i, r := range records {
+				if string(r) != fmt.Sprint("record ", first+i) {
+					return fmt.Errorf("record %d is %q", first+i, r)
+				}
+			}
+			if err := j.Sync(j.Append([]byte("more"))); err != nil {
+				return err
+			}
+			if err := j.Close(); err != nil {
+				return err
+			}
+			j, _, after, err := Open(fs, "/a/folder")
+			if err != nil {
+				return err
+			}
+			if !slices.EqualFunc(after, append(records, []byte("more")),
+				func(a, b []byte) bool { return string(a) == string(b) }) {
+				return fmt.Errorf("%q, written on %q", records, after)
+			}
+			return j.Close()
+		})
 }

@@ -115,7 +115,8 @@ func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error)
 		return nil, nil, 0, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
 	err = j.file.Truncate(size)
-	if err == nil && size == 0 { // durable before anything is appended: later no file begins otherwise
+	if err == nil && size == 0 {
+		// durable before anything is appended: later no file begins otherwise
 		size = int64(len(magic))
 		_, err = j.file.WriteAt([]byte(magic), 0)
 	}
@@ -146,7 +147,8 @@ func Append(out, record []byte) []byte { return appendEntry(out, kindRecord, rec
 // records after it, and the length of the complete entries. The rest was cut short and never
 // acknowledged. Other damage is an error that wraps ErrDamaged.
 func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
-	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes && strings.HasPrefix(magic, string(arrived)) {
+	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes &&
+		strings.HasPrefix(magic, string(arrived)) {
 		return nil, nil, 0, nil // it was being made
 	}
 	if len(data) < len(magic) {
@@ -162,7 +164,8 @@ func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err er
 			n, err = 0, nil
 		}
 		if err != nil {
-			return nil, nil, 0, fmt.Errorf("%w at byte %d: %w; restore it from a copy, or remove it to start without jobs", ErrDamaged, at, err)
+			return nil, nil, 0, fmt.Errorf("%w at byte %d: %w; restore it from a copy, or remove it to start without jobs",
+				ErrDamaged, at, err)
 		}
 		if n == 0 {
 			return snapshot, records, at, nil

@@ -36,7 +36,8 @@ func (b *batcher) do(e Event) (leases []*taxonv1.Lease) {
 }
 
 func (b *batcher) done(l *taxonv1.Lease, cpu float64) Report {
-	return Report{Worker: "w1", Lease: machinetest.LeaseID(l), CPUSeconds: cpu, Sums: machinetest.Figures{Primal: 2, Dual: 1, Restart: -1}.Sums()}
+	return Report{Worker: "w1", Lease: machinetest.LeaseID(l), CPUSeconds: cpu, Sums: machinetest.Figures{Primal: 2,
+		Dual: 1, Restart: -1}.Sums()}
 }
 
 // started is a job of 100 equal blocks, and a worker of one slot that has done the first.
@@ -90,10 +91,12 @@ func TestTimelineIsBounded(t *testing.T) {
 		leases = b.do(RequestTask{Worker: "w1", Most: 1})
 	}
 	all = b.m.Timeline(b.now, 0).Workers[0].Spans
-	if last := all[len(all)-1]; len(all) != maxSpans || last.Result != "" || all[0].Result != "returned" || len(b.m.timeline.live) != 1 {
+	if last := all[len(all)-1]; len(all) != maxSpans || last.Result != "" || all[0].Result != "returned" ||
+		len(b.m.timeline.live) != 1 {
 		t.Errorf("%d spans, %d of them under way, from %v to %v", len(all), len(b.m.timeline.live), all[0], last)
 	}
-	if some := b.m.Timeline(b.now, 7).Workers[0].Spans; len(some) != 7 || some[6].BegunUnixMs != all[maxSpans-1].BegunUnixMs {
+	if some := b.m.Timeline(b.now, 7).Workers[0].Spans; len(some) != 7 ||
+		some[6].BegunUnixMs != all[maxSpans-1].BegunUnixMs {
 		t.Errorf("the last 7: %v", some)
 	}
 }
@@ -143,7 +146,8 @@ func TestBatchIsLostAndShared(t *testing.T) {
 	if l := b.do(RequestTask{Worker: "w2", Most: 4}); len(l) != 1 || l[0].Job != "k" {
 		t.Fatalf("the job with no slot gets %v", l)
 	}
-	if l := b.do(RequestTask{Worker: "w2", Most: 4}); len(l) != 4 || l[0].Job != "j" { // a slot each, equal use: the older one
+	if l := b.do(RequestTask{Worker: "w2", Most: 4}); len(l) != 4 || l[0].Job != "j" {
+		// a slot each, equal use: the older one
 		t.Fatalf("with a slot each: %v", l)
 	}
 	if w := b.m.Workers()[1]; w.Worker != "w2" || w.Running != 1 {

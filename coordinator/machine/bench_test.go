@@ -47,7 +47,8 @@ func BenchmarkStep(b *testing.B) {
 			}
 		}
 		// The figures move, or the job would end for having come to rest.
-		e := Report{Worker: w, Lease: machinetest.LeaseID(lease.Lease), CPUSeconds: 0.1, Sums: machinetest.Figures{Primal: 2 + float64(n%7)/1000, Dual: 1, Restart: -1}.Sums()}
+		e := Report{Worker: w, Lease: machinetest.LeaseID(lease.Lease), CPUSeconds: 0.1,
+			Sums: machinetest.Figures{Primal: 2 + float64(n%7)/1000, Dual: 1, Restart: -1}.Sums()}
 		for _, a := range m.Step(0, e) {
 			if a, ok := a.(Persist); ok {
 				data, _ := json.Marshal(&a.Record)
@@ -69,7 +70,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		for n := range rapid.IntRange(0, 60).Draw(t, "tasks") {
 			for _, a := range m.Step(Tick(n), RequestTask{Worker: "w1"}) {
 				if g, ok := a.(Grant); ok && rapid.IntRange(0, 4).Draw(t, "report") > 0 {
-					m.Step(Tick(n), Report{Worker: "w1", Lease: machinetest.LeaseID(g.Lease), Returned: rapid.IntRange(0, 3).Draw(t, "returned") == 0,
+					m.Step(Tick(n), Report{Worker: "w1", Lease: machinetest.LeaseID(g.Lease), Returned: rapid.IntRange(0, 3).Draw(t,
+						"returned") == 0,
 						CPUSeconds: 0.1, Sums: machinetest.Figures{Primal: rapid.Float64Range(1, 2).Draw(t, "P"), Dual: 0.5}.Sums()})
 				}
 			}

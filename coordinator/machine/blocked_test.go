@@ -71,7 +71,8 @@ func TestBlockedJobFailsInTheEnd(t *testing.T) {
 		t.Fatalf("before its time: %v, %s", j.State, j.Error)
 	}
 	at(65 * second)
-	if j := m.find("on a"); j.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(j.Error, "[a]") || !j.resumable() {
+	if j := m.find("on a"); j.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(j.Error, "[a]") ||
+		!j.resumable() {
 		t.Errorf("%v, %s", j.State, j.Error)
 	}
 	if j := m.find("on b"); j.State != taxonv1.JobState_JOB_STATE_RUNNING {

@@ -21,7 +21,8 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 		return nil, err
 	}
 	was, is := old.spec.GetData(), spec.GetData()
-	if was.GetFingerprint() != is.GetFingerprint() || !bytes.Equal(was.GetRows(), is.GetRows()) || !proto.Equal(old.spec.GetStructure(), spec.GetStructure()) {
+	if was.GetFingerprint() != is.GetFingerprint() || !bytes.Equal(was.GetRows(), is.GetRows()) ||
+		!proto.Equal(old.spec.GetStructure(), spec.GetStructure()) {
 		return nil, fmt.Errorf("job %s: a job can't begin where one on other data or another structure ended", id)
 	}
 	p, err := prepare(spec)
@@ -29,7 +30,8 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 		return nil, fmt.Errorf("job %s: %w", id, err)
 	}
 	if !bytes.Equal(p.plan.Detail, old.plan.Detail) || !old.Values.of(p.plan) {
-		return nil, fmt.Errorf("job %s: its plan is not that of job %s: the method and its options that decide what the items are must be the same", id, old.ID)
+		return nil, fmt.Errorf("job %s: its plan is not that of job %s: the method and its options that decide what the "+
+			"items are must be the same", id, old.ID)
 	}
 	return p.warmStart(id, old.StepNo, families, func(v *method.Value) places { return old.Values[v.Name][0] })
 }
@@ -38,7 +40,8 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 // Server.SubmitCheckpoint takes it once the values are in the store. Their names are those that
 // attempt 1 of the tasks of the step given would have written, one task per item, list after list
 // of the plan. It is pure.
-func WarmStart(id string, spec *taxonv1.JobSpec, step uint32, families []string) (state []byte, plan *taxonv1.Plan, err error) {
+func WarmStart(id string, spec *taxonv1.JobSpec, step uint32,
+	families []string) (state []byte, plan *taxonv1.Plan, err error) {
 	p, err := prepare(spec)
 	if err != nil {
 		return nil, nil, fmt.Errorf("job %s: %w", id, err)
@@ -159,7 +162,8 @@ func (m *Machine) restore(e Restore) error {
 	if err := m.checkShards(e.Shards, e.Replicas); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	m.decide(Record{Kind: recordRestore, Job: j.ID, Owner: e.Owner, Payload: e.State, Shards: e.Shards, Replicas: max(e.Replicas, 1), restored: j})
+	m.decide(Record{Kind: recordRestore, Job: j.ID, Owner: e.Owner, Payload: e.State, Shards: e.Shards,
+		Replicas: max(e.Replicas, 1), restored: j})
 	m.out = append(m.out, Submitted{Job: j.ID})
 	return nil
 }

@@ -7,7 +7,8 @@ func (m *Machine) checkpoint(j *job, at Tick) {
 	if every == 0 {
 		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
 	}
-	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every || at-j.savedAt < m.limits.CheckpointEvery {
+	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every ||
+		at-j.savedAt < m.limits.CheckpointEvery {
 		return
 	}
 	j.savedSweep, j.savedAt = j.Committed, at

@@ -30,7 +30,8 @@ func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil &
 
 // StopCriteriaOf returns all criteria of a job's options.
 func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
-	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()), MaxSeconds: proto.Float64(o.GetMaxSeconds())}
+	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()),
+		MaxSeconds: proto.Float64(o.GetMaxSeconds())}
 }
 
 // into writes the criteria into options.
@@ -133,7 +134,8 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 	if err := method.Violations(registry.Check(options)); err != nil {
 		return "", err
 	}
-	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(), Given: j.spec.GetGiven()}
+	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(),
+		Given: j.spec.GetGiven()}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", j.ID, err)

@@ -63,7 +63,8 @@ func describe(a machine.Action) string {
 
 func describeNotice(n machine.Notice) string {
 	out := n.Level + " " + n.Text
-	for _, part := range []struct{ name, value string }{{"job", n.Job}, {"worker", n.Worker}, {"worker_name", n.WorkerName}, {"store", n.Store}, {"by", n.By}} {
+	for _, part := range []struct{ name, value string }{{"job", n.Job}, {"worker", n.Worker},
+		{"worker_name", n.WorkerName}, {"store", n.Store}, {"by", n.By}} {
 		if part.value != "" {
 			out += " " + part.name + "=" + part.value
 		}
@@ -94,7 +95,8 @@ func describeRecord(r machine.Record) string {
 }
 
 func describeLease(l *taxonv1.Lease) string {
-	out := fmt.Sprintf("%s sweep %d step %d task %d attempt %d epoch %d: ", l.Job, l.Sweep, l.Step, l.Task, l.Attempt, l.Epoch)
+	out := fmt.Sprintf("%s sweep %d step %d task %d attempt %d epoch %d: ", l.Job, l.Sweep, l.Step, l.Task, l.Attempt,
+		l.Epoch)
 	return out + l.Op + describeTask(l)
 }
 

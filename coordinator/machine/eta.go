@@ -60,7 +60,8 @@ func extrapolate(points []point, target float64) left {
 	}
 	var sweeps, logSweeps, logGaps []float64
 	for _, p := range recent {
-		sweeps, logSweeps, logGaps = append(sweeps, p.sweep), append(logSweeps, math.Log(p.sweep)), append(logGaps, math.Log(p.gap))
+		sweeps, logSweeps, logGaps = append(sweeps, p.sweep), append(logSweeps, math.Log(p.sweep)),
+			append(logGaps, math.Log(p.gap))
 	}
 	factor, power := slope(sweeps, logGaps), slope(logSweeps, logGaps)
 	if factor >= 0 || power >= 0 {
@@ -120,7 +121,8 @@ func (m *Machine) eta(j *job, now Tick) left {
 	}
 	points, spent := j.certified(), j.spentAt(now).Seconds()
 	switch j.stage {
-	case stageDigest: // reading the weights takes about as long as writing them did
+	case stageDigest:
+		// reading the weights takes about as long as writing them did
 		wrote := spent
 		if n := len(points); n > 0 {
 			wrote -= points[n-1].seconds

@@ -50,7 +50,8 @@ func TestETAOfRealTrainings(t *testing.T) {
 			truth := end - points[n-1].seconds
 			all++
 			l := extrapolate(points[:n], target)
-			t.Logf("%-24s sweep %3.0f gap %8.2g: %6.2f s to go, said %6.2f to %6.2f, likely %5.2f of it", filepath.Base(file), points[n-1].sweep, points[n-1].gap, truth, l.low, l.high, l.likely/truth)
+			t.Logf("%-24s sweep %3.0f gap %8.2g: %6.2f s to go, said %6.2f to %6.2f, likely %5.2f of it", filepath.Base(file),
+				points[n-1].sweep, points[n-1].gap, truth, l.low, l.high, l.likely/truth)
 			if l == (left{}) {
 				continue
 			}
@@ -66,9 +67,11 @@ func TestETAOfRealTrainings(t *testing.T) {
 		}
 	}
 	slices.Sort(errors)
-	t.Logf("%d moments, an estimate at %d, in the range (and a quarter) %d, within a factor of two %d, median factor %.2f, worst %.2f",
+	t.Logf("%d moments, an estimate at %d, in the range (and a quarter) %d, within a factor of two %d, median "+
+		"factor %.2f, worst %.2f",
 		all, said, in, half, math.Exp2(errors[len(errors)/2]), math.Exp2(errors[len(errors)-1]))
 	if said*10 < all*8 || in*10 < said*7 || half*10 < said*8 {
-		t.Errorf("of %d moments %d have an estimate, %d of them a range with the truth, %d a factor below two", all, said, in, half)
+		t.Errorf("of %d moments %d have an estimate, %d of them a range with the truth, %d a factor below two", all, said, in,
+			half)
 	}
 }

@@ -23,8 +23,10 @@ func (m *Machine) fits(j *job, w *workerState) bool {
 func (m *Machine) warnOfMemory(w *workerState) {
 	for _, j := range m.jobs {
 		if !j.ended() && !m.fits(j, w) {
-			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: its %s %s, it has %s",
-				w.name, format.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)), atMost(w.memory))})
+			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: "+
+				"its %s %s, it has %s",
+				w.name, format.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)),
+				atMost(w.memory))})
 		}
 	}
 }
@@ -43,7 +45,8 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	}
 	if best > 0 {
 		each := p.estimate.Needs(2) - p.estimate.Needs(1)
-		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (%s), garbage included; the largest has %s: "+
+		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (%s), garbage included; "+
+			"the largest has %s: "+
 			"start workers with %s", ErrTooLarge, atLeast(p.estimate.Needs(1)-each), atLeast(each),
 			p.estimate.SlotHolds, atMost(best), p.estimate.Fitting(best))
 	}
@@ -58,7 +61,8 @@ func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 		have += s.lastReport.Capacity - min(s.lastReport.Bytes, s.lastReport.Capacity)
 	}
 	if have > 0 && need > have {
-		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or ask for fewer replicas",
+		return fmt.Errorf("%w the store: it needs about %s, the shards that are up have %s left: start more shards, or "+
+			"ask for fewer replicas",
 			ErrTooLarge, atLeast(need), atMost(have))
 	}
 	return nil
@@ -81,13 +85,15 @@ func (m *Machine) unfit(l *lease, e Report) {
 	}
 	if !j.unfit[w.id] {
 		j.unfit[w.id] = true
-		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: clip(fmt.Sprintf("worker %s gets no tasks of this job, as it can't do them: %s", w.name, e.Error), maxLineBytes)})
+		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: clip(fmt.Sprintf("worker %s gets no tasks of this job, as "+
+			"it can't do them: %s", w.name, e.Error), maxLineBytes)})
 	}
 	if j.Committed == 0 && j.step.done == 0 && j.step.number == 1 && !m.anyFit(j) {
 		m.failTask(l, e.Error)
 		return
 	}
-	m.decide(Record{Kind: recordLost, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Loss: lossReturned, Reason: e.Error})
+	m.decide(Record{Kind: recordLost, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Loss: lossReturned,
+		Reason: e.Error})
 }
 
 // anyFit reports whether some worker may run a job's tasks.

@@ -164,13 +164,16 @@ func summary(m *Machine) string {
 		if err != nil {
 			return err.Error()
 		}
-		fmt.Fprintf(&out, "%s: %s phase %s sweep %d step %d of %d tasks, done %d running %d waiting %d retried %d lost %d gap %.6g cpu %.2f keeps %v error %q stopped by %q final %d %v\n",
+		fmt.Fprintf(&out, "%s: %s phase %s sweep %d step %d of %d tasks, done %d running %d waiting %d retried %d lost %d "+
+			"gap %.6g cpu %.2f keeps %v error %q stopped by %q final %d %v\n",
 			st.Job, strings.TrimPrefix(st.State.String(), "JOB_STATE_"), st.Phase, st.Sweep, j.StepNo,
 			st.Tasks.Done+st.Tasks.Running+st.Tasks.Waiting, st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting, st.Tasks.Retried,
-			st.WorkersLost, st.Certificate.GetGap(), st.CpuSeconds, j.keepSteps(), st.Error, st.StoppedBy, st.FinalStep, st.FinalAttempts)
+			st.WorkersLost, st.Certificate.GetGap(), st.CpuSeconds, j.keepSteps(), st.Error, st.StoppedBy, st.FinalStep,
+			st.FinalAttempts)
 	}
 	for _, j := range m.jobs {
-		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.stage == stageRollBack || j.Rollbacks+j.Recomputed > 0 || len(j.recomputes) > 0 {
+		if j.Name != "" || len(j.Shards) > 0 || j.Dropped || j.stage == stageRollBack || j.Rollbacks+j.Recomputed > 0 ||
+			len(j.recomputes) > 0 {
 			fmt.Fprintf(&out, "%s: name %q on %v x %d dropped %v rolling %v rollbacks %d remade %d being made again %v\n",
 				j.ID, j.Name, j.Shards, j.Replicas, j.Dropped, j.stage == stageRollBack, j.Rollbacks, j.Recomputed, j.recomputes)
 		}

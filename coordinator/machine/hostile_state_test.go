@@ -36,7 +36,8 @@ func work(m *Machine, job string, tasks int, figure func(count bool) float64) {
 		for _, a := range m.Step(m.now+second, RequestTask{Worker: "w1", Most: 1}) {
 			if g, ok := a.(Grant); ok {
 				l := g.Lease
-				r := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
+				r := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt,
+					Epoch: l.Epoch}}
 				r.Sums = make(method.Sums, len(m.find(job).plan.Sums))
 				for i := range r.Sums {
 					r.Sums[i] = figure(m.find(job).plan.Sums[i].Count)
@@ -190,7 +191,8 @@ func TestRestoreTakesNoMoreThanItsPlan(t *testing.T) {
 		bad, _ = json.Marshal(doc)
 		bounded("values of "+family, false, bad)
 	}
-	bounded("values given twice, the last ones as they should be", true, []byte(fmt.Sprintf(`{"Values":{"x":%s]},%s`, huge, state[1:])))
+	bounded("values given twice, the last ones as they should be", true, []byte(fmt.Sprintf(`{"Values":{"x":%s]},%s`, huge,
+		state[1:])))
 	doc["Values"] = good
 	doc["Past"] = json.RawMessage(`[{"Number":1,"From":{"x":` + huge + `]}}]`)
 	bad, _ = json.Marshal(doc)
@@ -221,7 +223,8 @@ func TestHostileSpecifications(t *testing.T) {
 				"no data":    func(s *taxonv1.JobSpec) { s.Data = nil },
 				"no options": func(s *taxonv1.JobSpec) { s.Options = nil },
 				"options": func(s *taxonv1.JobSpec) {
-					s.Options.MaxSweeps, s.Options.InnerEpochs, s.Options.EvalEvery, s.Options.CheckpointSweeps = 1<<32-1, 1<<32-1, 1<<32-1, 1<<32-1
+					s.Options.MaxSweeps, s.Options.InnerEpochs, s.Options.EvalEvery, s.Options.CheckpointSweeps = 1<<32-1, 1<<32-1,
+						1<<32-1, 1<<32-1
 				},
 			} {
 				spec := specOf(t, name)

@@ -35,7 +35,8 @@ func specOf(t *testing.T, name string) *taxonv1.JobSpec {
 }
 
 // hostileFigures are what a worker that lies, or whose memory is broken, may report.
-var hostileFigures = []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e308, math.MaxFloat64, -math.MaxFloat64, 1e200, -1e200, 1e155, -1e155,
+var hostileFigures = []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e308, math.MaxFloat64, -math.MaxFloat64,
+	1e200, -1e200, 1e155, -1e155,
 	math.SmallestNonzeroFloat64, math.Copysign(0, -1), 0, 1, -1, 0.5, 1 << 53, 1e19, -1e19}
 
 // TestHostileReports: whatever a worker reports of one job, of any method, the machine can be
@@ -124,7 +125,8 @@ func hostile(t *testing.T, spec *taxonv1.JobSpec, figure func(count bool) float6
 	resumed := false
 	for n := range 300 {
 		for _, l := range do(RequestTask{Worker: "w1", Most: 1}) {
-			r := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
+			r := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt,
+				Epoch: l.Epoch}}
 			if r.Returned = l.Job == "good"; !r.Returned {
 				r.Sums = make(method.Sums, len(m.find("bad").plan.Sums))
 				for i := range r.Sums {
@@ -171,7 +173,8 @@ func TestOrdinaryReports(t *testing.T) {
 func alone(t *testing.T) (m *Machine, journal []Record) {
 	t.Helper()
 	m = New(Limits{})
-	for n, e := range []Event{Submit{ID: "bad", Owner: "ada", Spec: methodtest.WordNetLike(20, 5)}, Submit{ID: "good", Spec: methodtest.WordNetLike(20, 5)},
+	for n, e := range []Event{Submit{ID: "bad", Owner: "ada", Spec: methodtest.WordNetLike(20, 5)},
+		Submit{ID: "good", Spec: methodtest.WordNetLike(20, 5)},
 		Register{Name: "w", Slots: 2}, RequestTask{Worker: "w1"}, RequestTask{Worker: "w1"}} {
 		for _, a := range m.Step(Tick(n+1)*second, e) {
 			if p, ok := a.(Persist); ok {
@@ -189,7 +192,8 @@ func alone(t *testing.T) (m *Machine, journal []Record) {
 func stands(t *testing.T, m *Machine, reason string) {
 	t.Helper()
 	bad, good := m.find("bad"), m.find("good")
-	if bad == nil || bad.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(bad.Error, reason) || bad.Owner != "ada" {
+	if bad == nil || bad.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(bad.Error, reason) ||
+		bad.Owner != "ada" {
 		t.Errorf("the bad job: %+v", bad)
 	}
 	if good == nil || !good.running() || len(m.leases) != 1 || m.leases[2].job != good {
@@ -267,7 +271,10 @@ func TestReplayOfAForeignRecord(t *testing.T) {
 	for name, harm := range map[string]func(){
 		"a specification": func() { journal[submitted].Payload, journal[submitted].prepared = []byte{255}, nil },
 		"a grant":         func() { journal[granted].Task = 1 << 20 },
-		"a result":        func() { journal = append(journal, Record{Kind: recordDone, Job: "bad", Epoch: 77, At: 6 * second}) },
+		"a result": func() {
+			journal = append(journal, Record{Kind: recordDone, Job: "bad", Epoch: 77,
+				At: 6 * second})
+		},
 	} {
 		_, journal = alone(t)
 		harm()

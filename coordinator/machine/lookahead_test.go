@@ -57,7 +57,8 @@ func TestAhead(t *testing.T) {
 			if a.Step == lease.GetStep() && lease.Items == rr.Blocks {
 				expected = a.Next
 			}
-			report := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "j", Step: lease.Step, Task: lease.Task, Attempt: lease.Attempt, Epoch: lease.Epoch}}
+			report := Report{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "j", Step: lease.Step, Task: lease.Task,
+				Attempt: lease.Attempt, Epoch: lease.Epoch}}
 			if r.IntN(5) == 0 {
 				report.Error = "this time not"
 			} else {

@@ -213,7 +213,8 @@ func (l *lease) recomputing() bool { return l.job.step == nil || l.step != l.job
 
 // New returns a machine without jobs, workers or shards.
 func New(limits Limits) *Machine {
-	return &Machine{limits: limits.WithDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{}, leases: map[uint64]*lease{}}
+	return &Machine{limits: limits.WithDefaults(), byID: map[string]*job{}, workerByID: map[string]*workerState{},
+		leases: map[uint64]*lease{}}
 }
 
 // maxWorkers bounds the registered workers. Each costs a few hundred bytes here and a few calls per
@@ -227,12 +228,13 @@ var (
 	ErrUnknownWorker = errors.New("worker is not registered (any more): register again")
 	ErrUnknownJob    = errors.New("no such job")
 	ErrUnknownMember = errors.New("no such member is registered")
-	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed, or one whose weights were lost")
-	ErrStopCriteria  = errors.New("the job can't go on with the ‹gap›, ‹max-sweeps› or ‹max-time› given")
-	ErrJobExists     = errors.New("a job of this id exists with another specification")
-	ErrDiscarded     = errors.New("a job of this id was discarded: submit it under another id")
-	ErrNoRoom        = errors.New("no checkpoint of the job could be kept")
-	ErrTooManyJobs   = errors.New("too many jobs: wait until one has ended")
+	ErrNotResumable  = errors.New("only a cancelled or failed job whose values are kept can be resumed, or one " +
+		"whose weights were lost")
+	ErrStopCriteria = errors.New("the job can't go on with the ‹gap›, ‹max-sweeps› or ‹max-time› given")
+	ErrJobExists    = errors.New("a job of this id exists with another specification")
+	ErrDiscarded    = errors.New("a job of this id was discarded: submit it under another id")
+	ErrNoRoom       = errors.New("no checkpoint of the job could be kept")
+	ErrTooManyJobs  = errors.New("too many jobs: wait until one has ended")
 )
 
 // Step applies one event to the state and returns the actions that the caller must carry out, in
@@ -371,7 +373,8 @@ func (m *Machine) register(e Register) error {
 		m.decide(Record{Kind: recordGone, Worker: w.id, Reason: "its process was started again"})
 	}
 	id := fmt.Sprintf("w%d", m.lastWorker+1)
-	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory, Cores: e.Cores, Version: clip(e.Version, 64), By: e.By})
+	m.decide(Record{Kind: recordRegister, Worker: id, Name: clip(e.Name, 256), Slots: e.Slots, Memory: e.Memory,
+		Cores: e.Cores, Version: clip(e.Version, 64), By: e.By})
 	m.warnOfMemory(m.worker(id))
 	m.out = append(m.out, Registered{Worker: id})
 	return nil
@@ -446,7 +449,8 @@ func (m *Machine) committed(e Report) bool {
 		return false
 	}
 	t := &j.step.tasks[e.Lease.GetTask()]
-	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() && t.committed == e.Lease.GetAttempt()
+	return t.state == taskDone && t.worker == e.Worker && t.epoch == e.Lease.GetEpoch() &&
+		t.committed == e.Lease.GetAttempt()
 }
 
 // endAttempt decides what a report under a live lease means: done, returned, lost, or the end of
@@ -454,7 +458,8 @@ func (m *Machine) committed(e Report) bool {
 func (m *Machine) endAttempt(l *lease, e Report) {
 	r := Record{Kind: recordLost, Job: l.job.ID, Step: l.step, Task: l.task, Epoch: l.epoch}
 	if want := len(l.job.plan.Sums); e.Error == "" && !e.Returned && len(e.Sums) != want {
-		e.Unfit, e.Error = true, fmt.Sprintf("it reports %d figures, the job's method has %d: it is of another version of taxon", len(e.Sums), want)
+		e.Unfit, e.Error = true, fmt.Sprintf("it reports %d figures, the job's method has %d: it is of "+
+			"another version of taxon", len(e.Sums), want)
 	}
 	e.Error = clip(e.Error, maxLineBytes)
 	switch {
@@ -480,13 +485,15 @@ func (m *Machine) endAttempt(l *lease, e Report) {
 		}
 	case l.recomputing():
 		if j := l.job; j.findRecompute(l.step, l.task).Errors+1 >= m.limits.MaxErrors {
-			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, fails: %s", l.task, l.step, e.Error))
+			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, fails: %s", l.task, l.step,
+				e.Error))
 			break
 		}
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
 	case l.job.step.tasks[l.task].errors+1 >= m.limits.MaxErrors:
-		m.failTask(l, fmt.Sprintf("%s failed %d times, the last time: %s", l.job.step.describe(l.task), m.limits.MaxErrors, e.Error))
+		m.failTask(l, fmt.Sprintf("%s failed %d times, the last time: %s", l.job.step.describe(l.task), m.limits.MaxErrors,
+			e.Error))
 	default:
 		r.Loss, r.Reason = lossError, e.Error
 		m.decide(r)
@@ -505,9 +512,11 @@ const (
 func (e *Report) check(p *method.Plan) error {
 	switch {
 	case !(e.CPUSeconds >= 0 && e.CPUSeconds <= maxTaskSeconds):
-		return fmt.Errorf("its worker reports %g CPU seconds, which can't be: look after that worker, then resume the job", e.CPUSeconds)
+		return fmt.Errorf("its worker reports %g CPU seconds, which can't be: look after that worker, then resume the job",
+			e.CPUSeconds)
 	case e.Read > maxTaskBytes || e.Written > maxTaskBytes:
-		return fmt.Errorf("its worker reports %d bytes read and %d written, which can't be: look after that worker, then resume the job", e.Read, e.Written)
+		return fmt.Errorf("its worker reports %d bytes read and %d written, which can't be: look after that worker, "+
+			"then resume the job", e.Read, e.Written)
 	}
 	return p.Check(e.Sums)
 }

@@ -69,7 +69,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 		}
 	}
 	enough := atLeast(e.Needs(1))
-	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "‹slots=1› ‹memory="+enough+"›") || !strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
+	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "‹slots=1› ‹memory="+enough+"›") ||
+		!strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
 		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
 	}
 	var mib uint64

@@ -131,7 +131,8 @@ func (m *Machine) tellLease(l *lease, how loss, reason string) {
 	if l == nil || !known {
 		return
 	}
-	n := Notice{Level: levelWarn, Text: text, Job: l.job.ID, JobName: l.job.Name, Sweep: l.job.Committed, Step: l.step, Task: l.task,
+	n := Notice{Level: levelWarn, Text: text, Job: l.job.ID, JobName: l.job.Name, Sweep: l.job.Committed, Step: l.step,
+		Task:    l.task,
 		Attempt: l.attempt, Worker: l.worker, Reason: reason}
 	if w := m.worker(l.worker); w != nil {
 		n.WorkerName = w.name
@@ -169,7 +170,8 @@ func (m *Machine) tellReport(s *shardState, e JoinShard) {
 	switch {
 	case full && !was:
 		n.Level, n.Text = levelError, "store is full"
-		n.Reason = fmt.Sprintf("%s are free, and it takes no writes with less than %s", format.Bytes(int64(e.Free)), format.Bytes(int64(e.Reserve)))
+		n.Reason = fmt.Sprintf("%s are free, and it takes no writes with less than %s", format.Bytes(int64(e.Free)),
+			format.Bytes(int64(e.Reserve)))
 		m.tell(n)
 	case was && !full:
 		n.Text, n.Reason = "store has room again", format.Bytes(int64(e.Free))+" are free"

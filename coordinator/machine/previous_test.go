@@ -20,7 +20,8 @@ func TestRegisterAgain(t *testing.T) {
 		states[w.Worker] = w.State
 	}
 	up := taxonv1.MemberState_MEMBER_STATE_UP
-	if len(states) != 4 || states["w1"] != taxonv1.MemberState_MEMBER_STATE_LOST || states["w2"] != up || states["w3"] != up || states["w4"] != up {
+	if len(states) != 4 || states["w1"] != taxonv1.MemberState_MEMBER_STATE_LOST || states["w2"] != up ||
+		states["w3"] != up || states["w4"] != up {
 		t.Errorf("workers %v", states)
 	}
 }

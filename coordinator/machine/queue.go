@@ -53,7 +53,8 @@ func (m *Machine) submit(e Submit) error {
 	if err != nil {
 		return err
 	}
-	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Owner: e.Owner, Payload: j.Spec, Shards: shards, Replicas: e.Replicas, prepared: p})
+	m.decide(Record{Kind: recordSubmit, Job: id, Name: clip(e.Name, 256), Owner: e.Owner, Payload: j.Spec, Shards: shards,
+		Replicas: e.Replicas, prepared: p})
 	m.out = append(m.out, Submitted{Job: id, Displaced: m.displaced(e.Owner)})
 	return nil
 }
@@ -91,10 +92,13 @@ func (m *Machine) checkSpec(j *job, owner string) error {
 	}
 	switch most := m.limits.MaxSpecBytes; {
 	case own+len(j.Spec) > most/ownerShare:
-		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s is the most: discard some (`taxon cancel ‹discard›`): %w",
-			j.ID, atLeast(uint64(len(j.Spec))), format.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)), atMost(uint64(most/ownerShare)), ErrTooManyJobs)
+		return fmt.Errorf("job %s: its specification takes %s, those of the submitter's %s that are kept take %s, and %s "+
+			"is the most: discard some (`taxon cancel ‹discard›`): %w",
+			j.ID, atLeast(uint64(len(j.Spec))), format.Counted(int64(jobs), "job", "jobs"), atLeast(uint64(own)),
+			atMost(uint64(most/ownerShare)), ErrTooManyJobs)
 	case all+len(j.Spec) > most:
-		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, and %s is the most: %w",
+		return fmt.Errorf("job %s: its specification takes %s, those of all jobs that are kept take %s, "+
+			"and %s is the most: %w",
 			j.ID, atLeast(uint64(len(j.Spec))), atLeast(uint64(all)), atMost(uint64(most)), ErrTooManyJobs)
 	}
 	return nil
@@ -147,7 +151,8 @@ func (m *Machine) resume(e Resume) error {
 	case !j.ended():
 		return fmt.Errorf("job %s: %w while it is under way: cancel it first", e.Job, ErrStopCriteria)
 	case !j.resumable() && j.stoppedByCriteria() && e.Criteria.empty():
-		return fmt.Errorf("job %s: %w; this one is done, by %s: give another ‹gap›, ‹max-sweeps› or ‹max-time› to go on", e.Job, ErrNotResumable, j.stoppedBy())
+		return fmt.Errorf("job %s: %w; this one is done, by %s: give another ‹gap›, ‹max-sweeps› or ‹max-time› to go on",
+			e.Job, ErrNotResumable, j.stoppedBy())
 	case !j.resumable() && !j.stoppedByCriteria():
 		return fmt.Errorf("job %s: %w", e.Job, ErrNotResumable)
 	}
@@ -217,7 +222,8 @@ func (m *Machine) saved(e Saved) {
 	switch {
 	case j == nil || j.ended():
 	case e.Err != "" && (m.limits.Durable || e.OlderKept) && !e.Final:
-		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: "the checkpoint could not be written: " + clip(e.Err, maxLineBytes)})
+		m.decide(Record{Kind: recordNote, Job: j.ID, Reason: "the checkpoint could not be written: " +
+			clip(e.Err, maxLineBytes)})
 	case e.Err != "":
 		m.fail(j, "checkpoint: "+e.Err)
 	case e.Final && j.stage == stageSave:

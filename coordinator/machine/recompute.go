@@ -69,7 +69,8 @@ func (p *pastStep) valid(plan *method.Plan) bool {
 			}
 		}
 	}
-	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Late, func(n uint32) bool { return uint64(n) >= tasks })
+	return uint64(len(p.Attempts)) == tasks && !slices.ContainsFunc(p.Late,
+		func(n uint32) bool { return uint64(n) >= tasks })
 }
 
 // step returns the past step in the form that leases are written from.
@@ -86,7 +87,8 @@ func (p *pastStep) step() *step {
 
 // keepPast keeps a step that is being closed, and drops past steps that nothing refers to any more.
 func (j *job) keepPast(s *step, attempts []uint32) {
-	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts, Late: s.lateTasks()})
+	j.Past = append(j.Past, pastStep{Number: s.number, Step: s.Step, From: s.from, Attempts: attempts,
+		Late: s.lateTasks()})
 	used := j.referred()
 	j.Past = slices.DeleteFunc(j.Past, func(p pastStep) bool { return !slices.Contains(used, p.Number) })
 }
@@ -117,11 +119,13 @@ func (m *Machine) recomputeLost(l *lease, e Report) {
 		past := j.past(p.Step)
 		if past == nil || int(p.Task) >= len(past.Attempts) || past.Attempts[p.Task] != p.Attempt ||
 			j.Recomputes[recomputeKey(p.Step, p.Task)] >= maxRecomputes {
-			m.rollBack(j, fmt.Sprintf("the store has lost a value of step %d, task %d, attempt %d, and what it was made from: %s", p.Step, p.Task, p.Attempt, e.Error))
+			m.rollBack(j, fmt.Sprintf("the store has lost a value of step %d, task %d, attempt %d, and what "+
+				"it was made from: %s", p.Step, p.Task, p.Attempt, e.Error))
 			return
 		}
 	}
-	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch, Reason: clip(e.Error, maxLineBytes), Lost: lost})
+	m.decide(Record{Kind: recordMissing, Job: j.ID, Step: l.step, Task: l.task, Epoch: l.epoch,
+		Reason: clip(e.Error, maxLineBytes), Lost: lost})
 }
 
 // lostValues returns the values of committed steps among those that a report calls lost. No task
@@ -217,12 +221,14 @@ func (m *Machine) loseRecompute(l *lease, how loss, at Tick) {
 // rollBack revokes a job's tasks and asks for its last checkpoint.
 func (m *Machine) rollBack(j *job, reason string) {
 	if j.Futile >= m.limits.MaxRollbacks {
-		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, then resume the job", reason, j.Futile))
+		m.fail(j, fmt.Sprintf("%s; the job has rolled back %d times without getting further: look after the store, "+
+			"then resume the job", reason, j.Futile))
 		return
 	}
 	again := j.Rollbacks > 0 && j.RolledTo == j.progress().Sweep
 	m.decide(Record{Kind: recordRollback, Job: j.ID, Reason: clip(reason, maxLineBytes)})
-	if again { // no sweep since the last rollback, so the checkpoint itself lacks values
+	if again {
+		// no sweep since the last rollback, so the checkpoint itself lacks values
 		m.decide(Record{Kind: recordRolled, Job: j.ID})
 		return
 	}
@@ -311,7 +317,8 @@ func (m *Machine) outage(l *lease, e Report) bool {
 	}
 	reason := e.Error
 	if down := m.away(j); len(down) > 0 {
-		reason = fmt.Sprintf("store shards %v are down: start them again with their folders, then resume the job: %s", down, e.Error)
+		reason = fmt.Sprintf("store shards %v are down: start them again with their folders, then resume the job: %s", down,
+			e.Error)
 	}
 	m.failTask(l, fmt.Sprintf("the store could not be used for %.0f s: %s", away.Seconds(), reason))
 	return true

@@ -46,8 +46,10 @@ type Record struct {
 	Failed   *failedTask     `json:",omitempty"` // fail: the task that failed
 	Digest   *Digest         `json:",omitempty"` // digested
 
-	prepared *prepared // submit: the plan, if it was made already; nil when replayed
-	restored *job      // restore: the job, if it was read already; nil when replayed
+	// submit: the plan, if it was made already; nil when replayed
+	prepared *prepared
+	// restore: the job, if it was read already; nil when replayed
+	restored *job
 }
 
 // recordKind names a transition.
@@ -124,7 +126,8 @@ func (m *Machine) apply(r *Record) error {
 		return m.applySubmit(r)
 	case recordRegister:
 		m.lastWorker++
-		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, cores: r.Cores, version: r.Version, seen: r.At, contact: m.contactAtRecord()})
+		m.addWorker(&workerState{id: r.Worker, name: r.Name, slots: r.Slots, memory: r.Memory, cores: r.Cores,
+			version: r.Version, seen: r.At, contact: m.contactAtRecord()})
 		return nil
 	case recordDrain:
 		w := m.worker(r.Worker)
@@ -276,7 +279,8 @@ func (m *Machine) applyGone(r *Record) error {
 		for _, j := range m.jobs {
 			if j.running() {
 				j.WorkersLost++
-				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason, Sweep: j.progress().Sweep, Worker: w.id})
+				j.log.add(logLine{At: r.At, Level: levelWarn, Text: "lost worker " + w.name + ": " + r.Reason,
+					Sweep: j.progress().Sweep, Worker: w.id})
 			}
 		}
 	}
@@ -308,14 +312,16 @@ func (m *Machine) applyGrant(j *job, r *Record) error {
 	switch again := j.findRecompute(r.Step, r.Task); {
 	case again != nil && j.past(r.Step) != nil:
 		again.Epoch, l.attempt = r.Epoch, j.past(r.Step).Attempts[r.Task]
-	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) || j.step.tasks[r.Task].state >= taskDone:
+	case j.step == nil || j.step.number != r.Step || int(r.Task) >= len(j.step.tasks) ||
+		j.step.tasks[r.Task].state >= taskDone:
 		return fmt.Errorf("job %s: record grant names task %d of step %d, which is not under way", j.ID, r.Task, r.Step)
 	default:
 		t := &j.step.tasks[r.Task]
 		if t.state == taskRunning {
 			j.Speculated++
-			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out", Sweep: j.progress().Sweep,
-				Step: r.Step, Task: r.Task, Attempt: t.attempt + 1, Worker: r.Worker})
+			j.log.add(logLine{At: r.At, Level: levelInfo, Text: "straggles: a second attempt is handed out",
+				Sweep: j.progress().Sweep,
+				Step:  r.Step, Task: r.Task, Attempt: t.attempt + 1, Worker: r.Worker})
 		} else {
 			j.step.live++
 		}
@@ -557,7 +563,8 @@ func (m *Machine) openStep(j *job, at Tick) {
 // job can be resumed when the cause is removed.
 func (m *Machine) failJob(j *job, reason string, at Tick) {
 	if f := j.Failed; f != nil {
-		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep, Step: f.Step,
+		j.log.add(logLine{At: at, Level: levelError, Text: "failed at " + f.where() + ": " + reason, Sweep: f.Sweep,
+			Step: f.Step,
 			Task: f.Task, Attempt: f.Attempt, Worker: f.Worker})
 	} else {
 		j.note(at, levelError, "failed: %s", reason)
@@ -579,7 +586,8 @@ func (m *Machine) endJob(j *job, state taxonv1.JobState, at Tick) {
 		j.Past, j.Recomputes = nil, nil
 		j.note(at, levelInfo, "done")
 		if b := j.betterSweep(); b != nil {
-			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later one, a little more does better",
+			j.note(at, levelWarn, "the weights have gap %.3g, and sweep %d had %.3g: the time was up in the midst of a later "+
+				"one, a little more does better",
 				j.progress().Certificate.Gap, b.Sweep, b.Certificate.Gap)
 		}
 	case taxonv1.JobState_JOB_STATE_CANCELLED:

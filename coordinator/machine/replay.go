@@ -62,8 +62,10 @@ func (m *Machine) giveUp(j *job, err error) {
 	if err := j.compact(); err != nil {
 		j.Spec = nil
 	}
-	j.jobState = jobState{Version: stateVersion, ID: j.ID, Name: j.Name, Owner: j.Owner, Spec: j.Spec, State: j.State, Error: j.Error, StepNo: j.StepNo,
-		Committed: j.Committed, Dropped: true, Shards: j.Shards, Replicas: j.Replicas, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
+	j.jobState = jobState{Version: stateVersion, ID: j.ID, Name: j.Name, Owner: j.Owner, Spec: j.Spec, State: j.State,
+		Error: j.Error, StepNo: j.StepNo,
+		Committed: j.Committed, Dropped: true, Shards: j.Shards, Replicas: j.Replicas, Submitted: j.Submitted,
+		Started: j.Started, Ended: j.Ended,
 		Nodes: j.Nodes, Terminals: j.Terminals}
 	m.out = nil
 }
@@ -85,8 +87,10 @@ func foreignJob(s jobSnapshot, why error) (*job, error) {
 	}
 	spec := &taxonv1.JobSpec{}
 	_ = proto.Unmarshal(was.Spec, spec) // what can't be read of it is not shown
-	state := jobState{Version: stateVersion, ID: was.ID, Name: was.Name, Owner: was.Owner, Spec: was.Spec, StepNo: was.StepNo, Committed: was.Committed,
-		Shards: was.Shards, Replicas: was.Replicas, Submitted: was.Submitted, Started: was.Started, Ended: max(was.Ended, was.Started, was.Submitted, 1),
+	state := jobState{Version: stateVersion, ID: was.ID, Name: was.Name, Owner: was.Owner, Spec: was.Spec,
+		StepNo: was.StepNo, Committed: was.Committed,
+		Shards: was.Shards, Replicas: was.Replicas, Submitted: was.Submitted, Started: was.Started,
+		Ended: max(was.Ended, was.Started, was.Submitted, 1),
 		State: taxonv1.JobState_JOB_STATE_FAILED,
 		Error: fmt.Sprintf("this version of taxon can't continue it: %v", why)}
 	return &job{jobState: state, prepared: reviveCompacted(&state, spec), foreign: &s, log: s.Log}, nil
@@ -107,7 +111,8 @@ func (m *Machine) addForeign(s jobSnapshot, why error) error {
 
 // strangerState returns the state of a job that was submitted and can't be planned.
 func strangerState(r *Record) []byte {
-	out, _ := json.Marshal(&jobState{Version: stateVersion, ID: r.Job, Name: r.Name, Owner: r.Owner, Spec: r.Payload, Submitted: r.At,
-		Shards: r.Shards, Replicas: r.Replicas})
+	out, _ := json.Marshal(&jobState{Version: stateVersion, ID: r.Job, Name: r.Name, Owner: r.Owner, Spec: r.Payload,
+		Submitted: r.At,
+		Shards:    r.Shards, Replicas: r.Replicas})
 	return out
 }

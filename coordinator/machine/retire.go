@@ -55,7 +55,8 @@ func (m *Machine) retire() {
 			kept[s]++
 			switch age := m.now - j.Ended - j.Uncounted; {
 			case kept[s] > m.limits.KeepJobs:
-				m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("those of %d such jobs that have ended are kept, and as many came later", m.limits.KeepJobs)})
+				m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("those of %d such jobs that have ended are "+
+					"kept, and as many came later", m.limits.KeepJobs)})
 			case age > m.limits.KeepFor:
 				m.decide(Record{Kind: recordDiscard, Job: j.ID, Reason: fmt.Sprintf("it ended %.0f days ago", age.Seconds()/86400)})
 			}
@@ -90,8 +91,10 @@ func (m *Machine) checkClock(last, now Tick) {
 	}
 	m.now = now
 	m.decide(Record{Kind: recordClock, Last: last})
-	m.out = append(m.out, Warned{Text: fmt.Sprintf("the clock is %.1f days ahead of what it was when the coordinator was last there: "+
-		"values grow no older by it; if the clock is wrong, set it and start the coordinator again", (now-last).Seconds()/86400)})
+	m.out = append(m.out, Warned{Text: fmt.Sprintf("the clock is %.1f days ahead of what it was when the "+
+		"coordinator was last there: "+
+		"values grow no older by it; if the clock is wrong, set it and start the coordinator again",
+		(now-last).Seconds()/86400)})
 }
 
 // applyClock records that a time passed in which the coordinator did not run.
@@ -125,7 +128,8 @@ func (m *Machine) kept(j *job) *taxonv1.Kept {
 			left--
 		}
 	}
-	return &taxonv1.Kept{UntilUnixMs: (j.Ended + j.Uncounted + m.limits.KeepFor).Milliseconds(), Jobs: uint32(max(left, 1))}
+	return &taxonv1.Kept{UntilUnixMs: (j.Ended + j.Uncounted + m.limits.KeepFor).Milliseconds(),
+		Jobs: uint32(max(left, 1))}
 }
 
 // displaced lists the finished jobs whose weights are dropped once all open jobs of their owner

@@ -24,8 +24,10 @@ func (s *scene) spec(args []string) *taxonv1.JobSpec {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
 		case "tree":
-			spec.Structure = &taxonv1.Structure{Names: []string{"r", "a", "b"}, Parents: []uint32{0, 0}, Children: []uint32{1, 2}}
-			spec.Data = &taxonv1.Data{Instances: 4, Features: 3, Nonzeros: 6, Labels: []string{"a", "b"}, LabelInstances: []uint32{2, 2}}
+			spec.Structure = &taxonv1.Structure{Names: []string{"r", "a", "b"}, Parents: []uint32{0, 0},
+				Children: []uint32{1, 2}}
+			spec.Data = &taxonv1.Data{Instances: 4, Features: 3, Nonzeros: 6, Labels: []string{"a", "b"},
+				LabelInstances: []uint32{2, 2}}
 		case "schedule":
 			if value == "flat" {
 				spec.Structure = nil

@@ -156,7 +156,8 @@ func (s *scene) command(words []string) {
 	case "kept":
 		for _, j := range s.machine.Jobs(s.now) {
 			if k := j.Kept; k.GetUntilUnixMs() > 0 {
-				s.say("%s for %v, or %d more jobs", j.Job, time.Duration(k.UntilUnixMs-s.now.Milliseconds())*time.Millisecond, k.Jobs)
+				s.say("%s for %v, or %d more jobs", j.Job, time.Duration(k.UntilUnixMs-s.now.Milliseconds())*time.Millisecond,
+					k.Jobs)
 			} else {
 				s.say("%s dropped %v", j.Job, k.GetDropped())
 			}
@@ -181,7 +182,8 @@ func (s *scene) command(words []string) {
 		s.do(e)
 	case "jobs":
 		for _, j := range s.machine.Jobs(s.now) {
-			s.say("%s %s sweep %d queue %d resumable %v exportable %v", j.Job, stateName(j.State), j.Sweep, j.QueuePosition, j.Resumable, j.Exportable)
+			s.say("%s %s sweep %d queue %d resumable %v exportable %v", j.Job, stateName(j.State), j.Sweep, j.QueuePosition,
+				j.Resumable, j.Exportable)
 		}
 	case "workers":
 		for _, w := range s.machine.Workers() {
@@ -193,7 +195,8 @@ func (s *scene) command(words []string) {
 	case "shards":
 		list, _ := s.machine.Shards()
 		for _, h := range list {
-			s.say("%s at %s %s empty %v", h.Id, h.Addr, strings.ToLower(strings.TrimPrefix(h.State.String(), "MEMBER_STATE_")), h.Empty)
+			s.say("%s at %s %s empty %v", h.Id, h.Addr, strings.ToLower(strings.TrimPrefix(h.State.String(), "MEMBER_STATE_")),
+				h.Empty)
 		}
 	case "log":
 		lines, err := s.machine.Log(args[0], 0, 0)
@@ -468,7 +471,8 @@ func (s *scene) status(job string) {
 		s.say("up to sweep %d: gap %g max_sweeps %d max_seconds %g", c.Sweep, c.Gap, c.MaxSweeps, c.MaxSeconds)
 	}
 	if f := st.Failed; f != nil {
-		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker, f.Nodes)
+		s.say("failed at sweep %d step %d task %d attempt %d of %s: %v", f.Sweep, f.Step, f.Task, f.Attempt, f.Worker,
+			f.Nodes)
 	}
 	if st.WeightsSha256 != "" {
 		s.say("weights %s", st.WeightsSha256)

@@ -45,7 +45,8 @@ func (m *Machine) grant(worker string, most uint32, ahead bool) {
 	var few [8]*job
 	candidates := few[:0]
 	for _, j := range m.jobs {
-		if j.running() && (len(j.recomputes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.mayRun(j, w) && m.blocked(j) == nil {
+		if j.running() && (len(j.recomputes) > 0 || j.step.done+j.step.live < len(j.step.tasks)) && m.mayRun(j, w) &&
+			m.blocked(j) == nil {
 			candidates = append(candidates, j)
 		}
 	}
@@ -143,7 +144,8 @@ func (m *Machine) checkLosses(j *job) {
 	}
 	for _, r := range j.recomputes {
 		if r.Losses > m.limits.MaxLosses {
-			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times", r.Task, r.Step, r.Losses))
+			m.rollBack(j, fmt.Sprintf("task %d of step %d, which is run again to make a lost value, lost its worker %d times",
+				r.Task, r.Step, r.Losses))
 			return
 		}
 		if r.Epoch == 0 && r.NotBefore <= m.now {
@@ -301,7 +303,8 @@ func (m *Machine) straggles(l *lease) bool {
 func (m *Machine) speculate(worker string) {
 	var best *lease
 	for _, l := range m.leases { // the choice does not depend on the order
-		if l.worker != worker && (best == nil || l.granted < best.granted || l.granted == best.granted && l.epoch < best.epoch) && m.straggles(l) {
+		if l.worker != worker && (best == nil || l.granted < best.granted || l.granted == best.granted &&
+			l.epoch < best.epoch) && m.straggles(l) {
 			best = l
 		}
 	}

@@ -54,7 +54,8 @@ func (m *Machine) joinShard(e JoinShard) error {
 	case e.ID == "" || len(e.ID) > 64 || e.Addr == "" || len(e.Addr) > 256:
 		return fmt.Errorf("store shard: %w: give an id of at most 64 bytes and an address", ErrBadMember)
 	case m.shard(e.ID) == nil && len(m.shards) >= maxShards:
-		return fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes those out that are gone", e.ID, ErrBadMember, maxShards)
+		return fmt.Errorf("store shard %s: %w: %d shards have joined, the most there may be: `taxon stores forget` takes "+
+			"those out that are gone", e.ID, ErrBadMember, maxShards)
 	}
 	if err := m.checkClaimant(e); err != nil {
 		return err
@@ -91,9 +92,11 @@ func (m *Machine) checkClaimant(e JoinShard) error {
 		s.claimant, s.bothLive = e.Addr, false
 	}
 	if s.bothLive {
-		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID, e.Addr, ErrDuplicateShard, s.addr)
+		return fmt.Errorf("store shard %s at %s: %w, at %s: a copy of its folder is the same shard: take a new folder", e.ID,
+			e.Addr, ErrDuplicateShard, s.addr)
 	}
-	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr, s.addr)
+	return fmt.Errorf("store shard %s at %s: was at %s a moment ago: waits to see whether that is gone", e.ID, e.Addr,
+		s.addr)
 }
 
 // leaveShard marks a shard that has shut down.
@@ -113,9 +116,11 @@ func (m *Machine) forgetShard(e ForgetShard) error {
 	case s == nil:
 		return fmt.Errorf("store shard %s: %w", e.ID, ErrUnknownMember)
 	case s.up:
-		return fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` says that it is down", e.ID, ErrShardInUse)
+		return fmt.Errorf("store shard %s: %w while it is up: end its process, and wait until `taxon stores` "+
+			"says that it is down", e.ID, ErrShardInUse)
 	case len(jobs) > 0 && !e.Force:
-		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give ‹yes›", e.ID, ErrShardInUse, strings.Join(jobs, ", "))
+		return fmt.Errorf("store shard %s: %w as values of jobs lie on it: %s: discard these jobs, or give ‹yes›", e.ID,
+			ErrShardInUse, strings.Join(jobs, ", "))
 	default:
 		m.decide(Record{Kind: recordUnshard, Worker: e.ID, By: e.By})
 	}
@@ -244,7 +249,8 @@ func (s *shardState) message() *taxonv1.Shard {
 		state = taxonv1.MemberState_MEMBER_STATE_UP
 	}
 	return &taxonv1.Shard{Id: s.id, Addr: s.addr, State: state, Bytes: s.lastReport.Bytes, Capacity: s.lastReport.Capacity,
-		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free, Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64),
+		SeenUnixMs: s.seen.Milliseconds(), Empty: s.empty, Values: s.lastReport.Values, Free: s.lastReport.Free,
+		Reserve: s.lastReport.Reserve, Version: clip(s.lastReport.Version, 64),
 		Repairing: s.lastReport.Repairing}
 }
 
@@ -266,7 +272,8 @@ func (m *Machine) checkStores(j *job) {
 	}
 	for _, id := range away {
 		if m.shard(id) == nil {
-			m.fail(j, fmt.Sprintf("store shard %s was forgotten, and values of the job lie on it: start it with its folder and resume the job, or submit it anew", id))
+			m.fail(j, fmt.Sprintf("store shard %s was forgotten, and values of the job lie on it: start it with its folder "+
+				"and resume the job, or submit it anew", id))
 			return
 		}
 	}
@@ -274,7 +281,8 @@ func (m *Machine) checkStores(j *job) {
 		j.awaySince = m.listening()
 	}
 	if out := m.listening() - j.awaySince; out >= m.limits.MaxOutage {
-		m.fail(j, fmt.Sprintf("store shards %v have been away for %.0f s: start them again with their folders, then resume the job", away, out.Seconds()))
+		m.fail(j, fmt.Sprintf("store shards %v have been away for %.0f s: start them again with their folders, "+
+			"then resume the job", away, out.Seconds()))
 	}
 }
 

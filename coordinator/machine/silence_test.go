@@ -43,7 +43,8 @@ func (h *hall) live(shards, workers, leases int) {
 		}
 	}
 	if up != shards || len(h.m.workers) != workers || len(h.m.leases) != leases {
-		h.Errorf("%d shards, %d workers, %d leases live, want %d, %d, %d", up, len(h.m.workers), len(h.m.leases), shards, workers, leases)
+		h.Errorf("%d shards, %d workers, %d leases live, want %d, %d, %d", up, len(h.m.workers), len(h.m.leases), shards,
+			workers, leases)
 	}
 }
 
@@ -135,7 +136,8 @@ func TestOutageAndStandingStill(t *testing.T) {
 	away := func() {
 		for _, e := range h.m.epochs() {
 			l := h.m.leases[e]
-			h.do(Report{Worker: l.worker, Lease: &taxonv1.LeaseId{Job: "j", Step: l.step, Task: l.task, Attempt: l.attempt, Epoch: e}, Error: "away", Unavailable: true})
+			h.do(Report{Worker: l.worker, Lease: &taxonv1.LeaseId{Job: "j", Step: l.step, Task: l.task, Attempt: l.attempt,
+				Epoch: e}, Error: "away", Unavailable: true})
 		}
 	}
 	away()

@@ -108,7 +108,8 @@ func (m *Machine) Snapshot() []byte {
 	s := machineSnapshot{Version: snapshotVersion, Now: m.now,
 		LastEpoch: m.lastEpoch, LastWorker: m.lastWorker, LastJob: m.lastJob}
 	for _, w := range m.workers {
-		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Cores: w.cores, Version: w.version, Draining: w.draining})
+		s.Workers = append(s.Workers, workerSnapshot{ID: w.id, Name: w.name, Slots: w.slots, Memory: w.memory, Cores: w.cores,
+			Version: w.version, Draining: w.draining})
 	}
 	for _, h := range m.shards {
 		s.Shards = append(s.Shards, shardSnapshot{ID: h.id, Addr: h.addr})
@@ -147,7 +148,8 @@ func (j *job) snapshot() (jobSnapshot, error) {
 		return jobSnapshot{}, err
 	}
 	s := jobSnapshot{Job: state, Since: j.since, ShownAt: j.pausedAt, Idle: j.idle, IdleSince: j.idleSince,
-		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack, Digesting: j.stage == stageDigest,
+		Closing: j.stage == stageSave, Showing: j.stage == stageEvaluate, Rolling: j.stage == stageRollBack,
+		Digesting:     j.stage == stageDigest,
 		LastCommitted: j.lastCommitted, LastAttempts: j.lastAttempts,
 		Log: jobLog{Lines: j.log.kept(), Last: j.log.Last}, Recomputing: j.recomputes}
 	if j.step == nil {
@@ -156,7 +158,8 @@ func (j *job) snapshot() (jobSnapshot, error) {
 	s.Again = j.step.queue.again
 	for i := range j.step.tasks {
 		t := &j.step.tasks[i]
-		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Late: t.late, Epoch: t.epoch, Worker: t.worker,
+		k := taskSnapshot{State: t.state, Attempt: t.attempt, Committed: t.committed, Away: t.away, Late: t.late,
+			Epoch: t.epoch, Worker: t.worker,
 			NotBefore: t.notBefore, Losses: t.losses, Errors: t.errors, CPU: t.cpu}
 		if t.state == taskDone {
 			k.Sums = t.sums
@@ -174,11 +177,13 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 		return fmt.Errorf("coordinator snapshot: %w", err)
 	}
 	if s.Version != snapshotVersion {
-		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion, errOtherVersion)
+		return fmt.Errorf("coordinator snapshot of version %d: this program reads version %d: %w", s.Version, snapshotVersion,
+			errOtherVersion)
 	}
 	m.now, m.clockAt, m.lastEpoch, m.lastWorker, m.lastJob = s.Now, s.Now, s.LastEpoch, s.LastWorker, s.LastJob
 	for _, w := range s.Workers {
-		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, cores: w.Cores, version: w.Version, draining: w.Draining})
+		m.addWorker(&workerState{id: w.ID, name: w.Name, slots: w.Slots, memory: w.Memory, cores: w.Cores, version: w.Version,
+			draining: w.Draining})
 	}
 	for _, h := range s.Shards {
 		m.shards = append(m.shards, &shardState{id: h.ID, addr: h.Addr})
@@ -217,7 +222,8 @@ func (m *Machine) LoadSnapshot(snapshot []byte) error {
 
 // restoreLease adds a lease from a snapshot.
 func (m *Machine) restoreLease(j *job, s leaseSnapshot, now Tick) error {
-	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch), worker: s.Worker, granted: now}
+	l := &lease{job: j, step: s.Step, task: s.Task, attempt: s.Attempt, epoch: s.Epoch, batch: cmp.Or(s.Batch, s.Epoch),
+		worker: s.Worker, granted: now}
 	switch {
 	case l.recomputing():
 		if r := j.findRecompute(l.step, l.task); r == nil || r.Epoch != l.epoch {
@@ -243,7 +249,8 @@ func (m *Machine) checkRestored(j *job) error {
 		}
 	}
 	for _, r := range j.recomputes {
-		if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 && m.leases[r.Epoch] == nil {
+		if past := j.past(r.Step); past == nil || int(r.Task) >= len(past.Attempts) || r.Epoch != 0 &&
+			m.leases[r.Epoch] == nil {
 			return fmt.Errorf("task %d of step %d can't be recomputed", r.Task, r.Step)
 		}
 	}
@@ -272,11 +279,13 @@ func (m *Machine) restoreJob(s jobSnapshot) (*job, error) {
 	}
 	j.step = m.newStep(j, next)
 	if len(s.Tasks) != len(j.step.tasks) {
-		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo, len(j.step.tasks))
+		return nil, fmt.Errorf("job %s: its snapshot has %d tasks in step %d, its plan %d", j.ID, len(s.Tasks), j.StepNo,
+			len(j.step.tasks))
 	}
 	for i, k := range s.Tasks {
 		t := &j.step.tasks[i]
-		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, late: k.Late, epoch: k.Epoch, worker: k.Worker,
+		*t = task{state: k.State, attempt: k.Attempt, committed: k.Committed, away: k.Away, late: k.Late, epoch: k.Epoch,
+			worker:    k.Worker,
 			notBefore: k.NotBefore, losses: k.Losses, errors: k.Errors, cpu: k.CPU}
 		t.sums = k.Sums
 		switch k.State {

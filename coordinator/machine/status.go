@@ -23,10 +23,13 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		Job: j.ID, State: j.State, Sweep: j.Committed, Phase: j.phase(), Certificate: certificateMessage(p.Certificate),
 		Tasks: j.counts(), WorkersLost: j.WorkersLost, Error: j.Error, IdleSeconds: j.idleAt(now).Seconds(),
 		StoppedBy: j.stoppedBy(), Seconds: j.spentAt(now).Seconds(), CpuSeconds: j.CPUSeconds,
-		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes), Terminals: uint32(j.plan.Terminals),
+		FinalStep: j.FinalStep, FinalAttempts: j.FinalAttempts, Nodes: uint32(j.plan.Nodes),
+		Terminals: uint32(j.plan.Terminals),
 		BytesRead: j.BytesRead, BytesWritten: j.BytesWritten, SweepBytesRead: j.SweepRead, SweepBytesWritten: j.SweepWritten,
-		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
-		EndedUnixMs: j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name, Owner: j.Owner,
+		QueuePosition: m.queuePosition(j), SubmittedUnixMs: j.Submitted.Milliseconds(),
+		StartedUnixMs: j.Started.Milliseconds(),
+		EndedUnixMs:   j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
+		Owner:      j.Owner,
 		Speculated: j.Speculated, Remade: j.Recomputed, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
 		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
 		Report: p.Report,
@@ -166,9 +169,12 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 	for _, j := range m.jobs {
 		l := m.eta(j, now)
 		i := &taxonv1.JobInfo{
-			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed, Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
-			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(), StartedUnixMs: j.Started.Milliseconds(),
-			EndedUnixMs: j.Ended.Milliseconds(), EtaSeconds: l.likely, EtaLowSeconds: l.low, EtaHighSeconds: l.high, Waits: m.waitsFor(j) != "",
+			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed,
+			Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
+			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(),
+			StartedUnixMs: j.Started.Milliseconds(),
+			EndedUnixMs:   j.Ended.Milliseconds(), EtaSeconds: l.likely, EtaLowSeconds: l.low, EtaHighSeconds: l.high,
+			Waits: m.waitsFor(j) != "",
 			Error: j.Error, Resumable: j.resumable(), Exportable: j.exportable(), Kept: m.kept(j),
 		}
 		if !j.Dropped {

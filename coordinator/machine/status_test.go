@@ -18,7 +18,8 @@ func TestETA(t *testing.T) {
 		j.Last = &method.Progress{Tolerance: gap, MaxSweeps: maxSweeps}
 		j.State = taxonv1.JobState_JOB_STATE_RUNNING
 		for i, g := range gaps {
-			j.Trace = append(j.Trace, traceRecord{Sweep: uint32(i + 1), Seconds: float64(10 * (i + 1)), Certificate: &method.Certificate{Gap: g}})
+			j.Trace = append(j.Trace, traceRecord{Sweep: uint32(i + 1), Seconds: float64(10 * (i + 1)),
+				Certificate: &method.Certificate{Gap: g}})
 			j.Committed = uint32(i + 1)
 		}
 		return j
@@ -58,8 +59,10 @@ func TestETA(t *testing.T) {
 		m := &Machine{workers: []*workerState{{id: "w1", slots: 1}}}
 		now := Tick((float64(10*len(test.job.Trace)) + test.late) * float64(second))
 		got := m.eta(test.job, now)
-		if !(math.Abs(got.low-test.low) < 1e-9 && math.Abs(got.high-test.high) < 1e-9 && got.low <= got.likely && got.likely <= got.high) {
-			t.Errorf("%s: %g to %g, likely %g seconds, want %g to %g", test.name, got.low, got.high, got.likely, test.low, test.high)
+		if !(math.Abs(got.low-test.low) < 1e-9 && math.Abs(got.high-test.high) < 1e-9 && got.low <= got.likely &&
+			got.likely <= got.high) {
+			t.Errorf("%s: %g to %g, likely %g seconds, want %g to %g", test.name, got.low, got.high, got.likely, test.low,
+				test.high)
 		}
 		if nobody := (&Machine{}).eta(test.job, now); nobody != (left{}) && test.job.stage != stageDigest {
 			t.Errorf("%s: %v while no worker is up", test.name, nobody)

@@ -101,7 +101,8 @@ func layOut(next method.Step, number uint32, from values) *step {
 		for i, r := range t.Reads {
 			s.from[r.Value] = from[r.Value]
 			if r.All {
-				p.inputs[i] = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), All: true, Refs: taxonv1.NewRefs(from[r.Value][r.Back])}
+				p.inputs[i] = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), All: true,
+					Refs: taxonv1.NewRefs(from[r.Value][r.Back])}
 			}
 		}
 		s.parts = append(s.parts, p)
@@ -195,7 +196,8 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	for i, r := range p.Reads {
 		in := p.inputs[i]
 		if in == nil {
-			in = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back), Refs: taxonv1.NewRefs(s.from[r.Value][r.Back][item : item+1])}
+			in = &taxonv1.Input{Value: r.Value, Back: uint32(r.Back),
+				Refs: taxonv1.NewRefs(s.from[r.Value][r.Back][item : item+1])}
 		}
 		l.Inputs = append(l.Inputs, in)
 	}

@@ -40,7 +40,8 @@ const (
 
 // result returns the loss as a timeline has it.
 func (l loss) result() string {
-	return [...]string{lossReturned: "returned", lossExpired: "lost", lossError: "failed", lossValue: "missing", lossAway: "away"}[l]
+	return [...]string{lossReturned: "returned", lossExpired: "lost", lossError: "failed", lossValue: "missing",
+		lossAway: "away"}[l]
 }
 
 // begin records a lease that is granted.
@@ -97,7 +98,8 @@ func (m *Machine) Timeline(now Tick, most int) *taxonv1.TimelineResult {
 		}
 		line := &taxonv1.WorkerTimeline{Worker: w.Worker}
 		for _, s := range spans {
-			k := &taxonv1.Span{Job: s.job, Sweep: s.sweep, Phase: s.phase, Step: s.step, Task: s.task, Tasks: s.tasks, BegunUnixMs: s.begun.Milliseconds()}
+			k := &taxonv1.Span{Job: s.job, Sweep: s.sweep, Phase: s.phase, Step: s.step, Task: s.task, Tasks: s.tasks,
+				BegunUnixMs: s.begun.Milliseconds()}
 			if s.under == 0 {
 				k.EndedUnixMs, k.Result = s.ended.Milliseconds(), s.result
 			}

@@ -68,7 +68,8 @@ func (m *Machine) weightsLost(e WeightsLost) {
 // applyWeights marks the weights of a finished job as lost.
 func (m *Machine) applyWeights(j *job, r *Record) {
 	j.Lost = true
-	j.Error = fmt.Sprintf("its weights are lost: `taxon resume %s` makes them again, from its last snapshot if there is one: %s", j.ID, r.Reason)
+	j.Error = fmt.Sprintf("its weights are lost: `taxon resume %s` makes them again, from its last snapshot "+
+		"if there is one: %s", j.ID, r.Reason)
 	j.note(r.At, levelError, "its weights are lost: %s", r.Reason)
 	m.out = append(m.out, Changed{})
 }
@@ -92,7 +93,8 @@ func (m *Machine) submitAgain(old, j *job) error {
 	case old.Dropped:
 		return fmt.Errorf("job %s: %w", old.ID, ErrDiscarded)
 	case !slices.Equal(old.Spec, j.Spec) && sameSpec(old.Spec, j.Spec):
-		return fmt.Errorf("job %s: %w (in ‹gap›, ‹max-sweeps› or ‹max-time› alone: cancel it if it is under way, then resume it with those wanted)", old.ID, ErrJobExists)
+		return fmt.Errorf("job %s: %w (in ‹gap›, ‹max-sweeps› or ‹max-time› alone: cancel it if it is under way, then "+
+			"resume it with those wanted)", old.ID, ErrJobExists)
 	case !slices.Equal(old.Spec, j.Spec):
 		return fmt.Errorf("job %s: %w", old.ID, ErrJobExists)
 	case old.State == taxonv1.JobState_JOB_STATE_DONE && old.Lost:

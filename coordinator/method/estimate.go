@@ -13,16 +13,22 @@ import (
 // small. Every figure and refusal that is about memory or time follows from it, here and in
 // package estimate.
 type Estimate struct {
-	Data         uint64 // the instances, as each worker maps them (DataBytes)
-	WorkerShared uint64 // of a worker, whatever its slots, without the data: the tree, the internals
+	Data uint64 // the instances, as each worker maps them (DataBytes)
+	// of a worker, whatever its slots, without the data: the tree, the internals
+	WorkerShared uint64
 	WorkerSlot   uint64 // of each slot
-	SlotTask     uint64 // more of each slot for the time of a task; it counts where garbage is limited
-	InPlace      uint64 // of WorkerShared, what a training in one process reads where its store in memory keeps it
-	WorkerKept   uint64 // of all workers together: what their tasks wrote last, decoded
-	Coordinator  uint64 // references, plan and specification
-	StoreSweep   uint64 // values that a sweep writes, one copy
-	StoreJob     uint64 // values kept at a time, one copy: a sweep's, the one before and what is being written
-	StoreLocal   uint64 // the same at its most in a job of one process, which need not make lost values again
+	// more of each slot for the time of a task; it counts where garbage is limited
+	SlotTask uint64
+	// of WorkerShared, what a training in one process reads where its store in memory keeps it
+	InPlace uint64
+	// of all workers together: what their tasks wrote last, decoded
+	WorkerKept  uint64
+	Coordinator uint64 // references, plan and specification
+	StoreSweep  uint64 // values that a sweep writes, one copy
+	// values kept at a time, one copy: a sweep's, the one before and what is being written
+	StoreJob uint64
+	// the same at its most in a job of one process, which need not make lost values again
+	StoreLocal   uint64
 	TrafficSweep uint64 // bytes between workers and store in a sweep
 	// Dense: values are large vectors without pointers, which the garbage collector does not
 	// scan. So frequent collections cost little.
@@ -34,8 +40,9 @@ type Estimate struct {
 	// Less names an option that takes less memory, for that refusal. "": there is none.
 	Less string
 
-	Sweeps       int       // to a gap of 1e-2 at C = 1
-	SecondsSweep []float64 // of one core: of the tasks of each list of items, by their numbers, in a sweep
+	Sweeps int // to a gap of 1e-2 at C = 1
+	// of one core: of the tasks of each list of items, by their numbers, in a sweep
+	SecondsSweep []float64
 }
 
 // DataBytes is the size of the mapped instances, and TreeBytes that of a tree of this many nodes.
@@ -61,7 +68,8 @@ const (
 	outboxBytes  = 8 << 20
 	maxWriting   = 256 << 20
 	slotOutbox   = 4 * outboxBytes
-	movedShare   = 1.25 // a worker's share of what is kept: blocks that went to others are, too
+	// a worker's share of what is kept: blocks that went to others are, too
+	movedShare = 1.25
 )
 
 // live is the live memory of a worker's process with these slots, without what its tasks keep.
@@ -146,7 +154,8 @@ func (e Estimate) Alone(threads, trainings uint32, thrift Thrift) Memory {
 	if thrift >= Frugal {
 		slot += e.SlotTask
 	}
-	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator), Scratch: n * uint64(max(threads, 1)) * slot}
+	m := Memory{Data: n * e.Data, State: n * (shared + kept + stored + e.Coordinator),
+		Scratch: n * uint64(max(threads, 1)) * slot}
 	live := m.Data + m.State + m.Scratch
 	m.Total = aloneBytes + 2*live
 	if percent := e.Garbage(thrift); percent > 0 && m.Total > DenseFrom {
@@ -169,7 +178,8 @@ func HeapLimit(bytes int64) int64 { return max(bytes-beyondHeap, bytes/2, beyond
 // Store is the resident memory of one of the stores if they keep a job's values in memory, while
 // these slots write to them.
 func (e Estimate) Store(stores, slots uint32) uint64 {
-	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep, maxWriting)
+	return programBytes + e.StoreJob/uint64(max(stores, 1)) + min(uint64(slots)*outboxBytes, FirstSweeps*e.StoreSweep,
+		maxWriting)
 }
 
 // Fitting says how to start workers with at least this memory for the job.

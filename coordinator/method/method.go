@@ -27,7 +27,8 @@ import (
 // Problem is what a job is to solve. Read-only.
 type Problem struct {
 	Spec *taxonv1.JobSpec // options, figures of the data, structure as given
-	Tree *taxonomy.Tree   // the tree or graph that is trained: leaves spawned, empties pruned
+	// the tree or graph that is trained: leaves spawned, empties pruned
+	Tree *taxonomy.Tree
 }
 
 // Method trains linear classifiers for the nodes of a problem.
@@ -98,10 +99,12 @@ type Items struct {
 // Value is a family of values: one for each item of a list, or a group of values that its
 // task writes under names beginning with Name and a slash.
 type Value struct {
-	Name     string
-	Items    int  // the list of items
-	Versions int  // how many of the last committed versions may be read, at least 1
-	Whole    bool // values of one version belong together: a step that left tasks out publishes none
+	Name  string
+	Items int // the list of items
+	// how many of the last committed versions may be read, at least 1
+	Versions int
+	// values of one version belong together: a step that left tasks out publishes none
+	Whole bool
 	// By is the list of items by which each value is cut: the part for item i is named
 	// Name/i, and is read by the task of that item alone. 0 with Cut unset: values are not cut.
 	Cut bool
@@ -149,7 +152,8 @@ type Step struct {
 	Phase string // as users see it
 	Tasks []Tasks
 	Emit  bool `json:",omitempty"` // the tasks write the final weights; nothing follows
-	Show  bool `json:",omitempty"` // the tasks write the weights of the sweep under way, to be evaluated
+	// the tasks write the weights of the sweep under way, to be evaluated
+	Show bool `json:",omitempty"`
 }
 
 // Tasks do the same operation to a run of items of one list.
@@ -288,8 +292,9 @@ type Outcome struct {
 	Drop      []string // families whose values, written by the step, do not count
 	Forget    []string // families whose oldest version no step reads any more
 	SweepDone bool     // the sweep that the step belongs to is committed
-	Phase     string   // of the step, in the sweep's line of the trace; "": Step.Phase
-	Certified bool     // and its certificate is Progress().Certificate
+	// of the step, in the sweep's line of the trace; "": Step.Phase
+	Phase     string
+	Certified bool // and its certificate is Progress().Certificate
 }
 
 // Kinds of certificates.
@@ -303,9 +308,10 @@ const (
 type Certificate struct {
 	Objective, Dual, Gap float64
 	// PrimalOnly: Dual and Gap mean nothing.
-	PrimalOnly bool    `json:",omitempty"`
-	Left       float64 `json:",omitempty"` // with PrimalOnly, what falls to Tolerance in place of Gap; 0: not known
-	Kind       string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+	PrimalOnly bool `json:",omitempty"`
+	// with PrimalOnly, what falls to Tolerance in place of Gap; 0: not known
+	Left float64 `json:",omitempty"`
+	Kind string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
 }
 
 // String is what there is to say of the distance to the optimum.
@@ -358,7 +364,8 @@ func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) s
 }
 
 // ErrNotFinite ends a training whose numbers have left the range of float64.
-var ErrNotFinite = errors.New("the objective is not finite: scale the instances to unit length, or lower C if the method has one")
+var ErrNotFinite = errors.New("the objective is not finite: scale the instances to unit length, or lower C " +
+	"if the method has one")
 
 // CheckFinite returns ErrNotFinite if an objective or its gap is no number.
 func CheckFinite(objective, gap float64) error {
@@ -506,6 +513,7 @@ func OneLabelEach(d *taxonv1.Data, what, instead string) error {
 	if n := d.GetFirstNotOne(); n > 0 {
 		first = fmt.Sprintf("; the first is instance %d", n)
 	}
-	return fmt.Errorf("%s takes instances of exactly one label; of %d, %d have several and %d none%s: leave those out, or use %s",
+	return fmt.Errorf("%s takes instances of exactly one label; of %d, %d have several and %d none%s: leave "+
+		"those out, or use %s",
 		what, d.GetInstances(), d.GetSeveralLabels(), d.GetNoLabel(), first, instead)
 }

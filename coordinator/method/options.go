@@ -18,16 +18,19 @@ import (
 // that is continued, and the values that tune tries all follow from it.
 type Option struct {
 	Name string // of the flag
-	Key  string // in manifests and, in small letters, on the wire; "": Name with underscores
+	// in manifests and, in small letters, on the wire; "": Name with underscores
+	Key  string
 	Kind OptionKind
 
-	Default string   // "": the method decides by itself
-	Choices []string // of a Choice; of a Float or an Int, words that may be given instead of a number
-	Range   Range    // of Int and Float
+	Default string // "": the method decides by itself
+	// of a Choice; of a Float or an Int, words that may be given instead of a number
+	Choices []string
+	Range   Range // of Int and Float
 
-	Group string   // of flags in the help
-	Help  string   // with the value's name in backquotes
-	Grid  []string // values that tune tries in a grid; none: it searches no other
+	Group string // of flags in the help
+	Help  string // with the value's name in backquotes
+	// values that tune tries in a grid; none: it searches no other
+	Grid []string
 	// Start is where a search without a grid begins; "": at the default.
 	Start string
 	// Ladder lists values besides the default, in the order in which a search without a grid may
@@ -41,10 +44,13 @@ type Option struct {
 	On      Structure // without it, the option is refused, or changes nothing
 	Trees   bool      // graphs have no use for it
 	OfTrees []string  // the choices that graphs can't have
-	Learns  bool      // the trainer learns a structure by it, and none may be given
-	With    string    // as "schedule=colour": the option goes with that value of another one
-	Report  bool      // it is part of the training's report
-	Carried bool      // it is no part of the job: the trainer keeps it, and the method must be fit for it
+	// the trainer learns a structure by it, and none may be given
+	Learns bool
+	// as "schedule=colour": the option goes with that value of another one
+	With   string
+	Report bool // it is part of the training's report
+	// it is no part of the job: the trainer keeps it, and the method must be fit for it
+	Carried bool
 	// ZeroUnset: older programs leave the option's field out of a job and mean the default.
 	ZeroUnset bool
 }
@@ -138,22 +144,32 @@ func (r Range) Must(x float64) string {
 // Options that several methods have. Solvers hold duals (at most C) and products with the bias in
 // float32. The squares of them must stay far from the limits of float32.
 var (
-	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15, Why: "duals are kept in float32"}, Group: GroupMethod,
-		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1", "10", "100", "1000"},
-		Ladder: []string{"1e-5", "3e-5", "1e-4", "3e-4", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "3", "10", "30", "100", "300", "1000", "3000", "10000"}}
+	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15,
+		Why: "duals are kept in float32"}, Group: GroupMethod,
+		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1",
+			"10", "100", "1000"},
+		Ladder: []string{"1e-5", "3e-5", "1e-4", "3e-4", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "3", "10", "30",
+			"100", "300", "1000", "3000", "10000"}}
 	Bias = Option{Name: "bias", Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
 		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}, Ladder: []string{"0.3", "3"}}
-	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"}, Range: Above0, Group: GroupMethod,
-		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)", Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}, Offset: -1}
+	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"},
+		Range: Above0, Group: GroupMethod,
+		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)",
+		Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}, Offset: -1}
 	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
-		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap (P-D)/P, D being the dual"}
+		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap " +
+			"(P-D)/P, D being the dual"}
 	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
 		Help: "evaluate on ‹test› every `N` sweeps, into trace.jsonl; 0: only at the end"}
-	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true, Grid: []string{"0"}, Ladder: []string{"0.05", "0.1", "0.2", "0.4", "0.8"},
-		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of the largest class; tune finds it"}
+	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true,
+		Grid: []string{"0"}, Ladder: []string{"0.05", "0.1", "0.2", "0.4", "0.8"},
+		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of " +
+			"the largest class; tune finds it"}
 	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
-	Families  = Option{Name: "families", Kind: Int, Default: "none", Choices: []string{"none", "auto"}, Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupMethod, Learns: true,
-		Help: "data without a hierarchy: learn one from the data, with `N` families of classes, or auto, about 16 classes in each", Grid: []string{"none", "auto"}}
+	Families  = Option{Name: "families", Kind: Int, Default: "none", Choices: []string{"none", "auto"},
+		Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupMethod, Learns: true,
+		Help: "data without a hierarchy: learn one from the data, with `N` families of classes, or auto, " +
+			"about 16 classes in each", Grid: []string{"none", "auto"}}
 )
 
 // Loss is the option of methods that have one of some losses, or only one.
@@ -167,12 +183,15 @@ var JobOptions = []Option{
 	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
 		Help: "leaves of the hierarchy without instances: leave them out, or train them on negatives alone"},
 	{Name: "seed", Kind: Int, Default: "0", Range: AtLeast0, Group: GroupMethod, Report: true,
-		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within ‹gap› of the optimum"},
+		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within " +
+			"‹gap› of the optimum"},
 	{Name: "max-sweeps", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupStopping, Effect: OnEnd,
 		Help: "stop after `N` sweeps, 0 for no cap"},
 	{Name: "max-time", Key: "max_seconds", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupStopping, Effect: OnEnd,
-		Help: "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies what is there, and the weights are written"},
-	{Name: "checkpoint-every", Key: "checkpoint_sweeps", Kind: Int, Default: "4", Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing, ZeroUnset: true,
+		Help: "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies " +
+			"what is there, and the weights are written"},
+	{Name: "checkpoint-every", Key: "checkpoint_sweeps", Kind: Int, Default: "4", Range: Range{Least: 1,
+		Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing, ZeroUnset: true,
 		Help: "`N` sweeps between checkpoints, and at least 10 s"},
 }
 
@@ -244,7 +263,8 @@ func (p *Option) Parse(s string) (string, error) {
 
 // Unset is the value of an option that a job or a manifest does not name.
 func (p *Option) Unset() string {
-	if (p.Kind == Float || p.Kind == Int) && len(p.Choices) == 0 && !p.ZeroUnset && new(taxonv1.Options).HasField(p.WireKey()) {
+	if (p.Kind == Float || p.Kind == Int) && len(p.Choices) == 0 && !p.ZeroUnset &&
+		new(taxonv1.Options).HasField(p.WireKey()) {
 		return "0"
 	}
 	return p.Default
@@ -264,7 +284,8 @@ func NeedTree(o *taxonv1.Options, options []Option) error {
 	for _, p := range options {
 		if text := p.Of(o); slices.Contains(p.OfTrees, text) {
 			others := slices.DeleteFunc(slices.Clone(p.Choices), func(c string) bool { return slices.Contains(p.OfTrees, c) })
-			errs = append(errs, fmt.Errorf("‹%s=%s› needs a tree: on a graph use %s", p.Name, text, strings.Join(others, " or ")))
+			errs = append(errs, fmt.Errorf("‹%s=%s› needs a tree: on a graph use %s", p.Name, text,
+				strings.Join(others, " or ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -96,7 +96,8 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 		need += f.Bytes
 	}
 	if need > c.Bytes {
-		return refusef("data %.12s takes %d bytes of disk, the worker's cache may hold %d: give the worker a larger ‹cache›", l.Fingerprint, need, c.Bytes)
+		return refusef("data %.12s takes %d bytes of disk, the worker's cache may hold %d: give the worker a larger ‹cache›",
+			l.Fingerprint, need, c.Bytes)
 	}
 	if err := c.makeRoom(need, dir); err != nil {
 		return err
@@ -198,7 +199,8 @@ func remoteList(ctx context.Context, d *taxonv1.Data) (*dataset.Listing, error) 
 		return nil, refusef("%s: %w", file, err)
 	}
 	if l.Fingerprint != d.GetFingerprint() {
-		return nil, refusef("%s: is another data set (%.12s) than the job was submitted with (%.12s)", d.GetPath(), l.Fingerprint, d.GetFingerprint())
+		return nil, refusef("%s: is another data set (%.12s) than the job was submitted with (%.12s)", d.GetPath(),
+			l.Fingerprint, d.GetFingerprint())
 	}
 	return l, nil
 }

@@ -219,7 +219,8 @@ func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray
 	}
 	for _, job := range drop {
 		if found[job] == nil {
-			return nil, status.Errorf(codes.FailedPrecondition, "job %.64q has no values that nobody refers to: nothing was dropped", job)
+			return nil, status.Errorf(codes.FailedPrecondition, "job %.64q has no values that nobody refers to: "+
+				"nothing was dropped", job)
 		}
 	}
 	for _, job := range drop {
@@ -238,7 +239,8 @@ func (c *Collector) Strays(ctx context.Context, drop []string) ([]*taxonv1.Stray
 func (c *Collector) Submitting(ctx context.Context, d *taxonv1.Data, take func() error) error {
 	_, held, namesOnly := savedData(d)
 	if held == nil {
-		return status.Error(codes.InvalidArgument, "the names of the job's data must be in the store, also if workers read the data in place: `taxon submit` puts them there")
+		return status.Error(codes.InvalidArgument, "the names of the job's data must be in the store, also if workers read "+
+			"the data in place: `taxon submit` puts them there")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

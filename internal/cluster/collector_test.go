@@ -40,7 +40,8 @@ type jobList struct {
 	replicas uint32
 }
 
-func (j *jobList) ListJobs(context.Context, *taxonv1.ListJobsRequest, ...grpc.CallOption) (*taxonv1.ListJobsResult, error) {
+func (j *jobList) ListJobs(context.Context, *taxonv1.ListJobsRequest,
+	...grpc.CallOption) (*taxonv1.ListJobsResult, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return &taxonv1.ListJobsResult{Jobs: append([]*taxonv1.JobInfo(nil), j.jobs...)}, nil
@@ -86,7 +87,8 @@ func TestCollect(t *testing.T) {
 	jobs.submit("over", over, &taxonv1.JobInfo{EndedUnixMs: 1})
 	jobs.jobs = append(jobs.jobs, &taxonv1.JobInfo{Job: "forgotten"})
 	c := &Collector{Data: st, Jobs: jobs, Keep: time.Hour}
-	if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: "job-1", Step: 1, Attempt: 1, Name: "dual"}, Data: []byte{1}}}); err != nil {
+	if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: "job-1", Step: 1, Attempt: 1, Name: "dual"},
+		Data: []byte{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	there := func(d *taxonv1.Data) bool { return complete(t.Context(), st, d, false, d) == nil }
@@ -99,7 +101,8 @@ func TestCollect(t *testing.T) {
 			t.Fatalf("dropped after %v", after)
 		}
 	}
-	if err := c.Submitting(t.Context(), late, func() error { jobs.submit("late", late, &taxonv1.JobInfo{}); return nil }); err != nil {
+	if err := c.Submitting(t.Context(), late,
+		func() error { jobs.submit("late", late, &taxonv1.JobInfo{}); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	var dropped []string
@@ -110,7 +113,8 @@ func TestCollect(t *testing.T) {
 	if len(dropped) != 2 || there(over) || there(orphan) || !there(running) || !there(resumable) || !there(late) {
 		t.Errorf("dropped %v", dropped)
 	}
-	if got, err := st.Get(t.Context(), []store.Key{{Job: "job-1", Step: 1, Attempt: 1, Name: "dual"}}); err != nil || got[0] == nil {
+	if got, err := st.Get(t.Context(), []store.Key{{Job: "job-1", Step: 1, Attempt: 1, Name: "dual"}}); err != nil ||
+		got[0] == nil {
 		t.Errorf("a job's value went too: %v", err)
 	}
 	err := c.Submitting(t.Context(), orphan, func() error { t.Error("a job was taken whose data is gone"); return nil })
@@ -185,7 +189,8 @@ func TestLostDataIsAway(t *testing.T) {
 	}
 	set.Close()
 	_, err = fresh.Open(t.Context(), d)
-	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, ErrNotThere) || Refused(err) || !strings.Contains(err.Error(), "submit` the same data again") {
+	if !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, ErrNotThere) || Refused(err) ||
+		!strings.Contains(err.Error(), "submit` the same data again") {
 		t.Errorf("without a copy: %v", err)
 	}
 	fresh.Store = st // it was submitted again
@@ -240,7 +245,8 @@ func TestStrays(t *testing.T) {
 	jobs.submit("gone", nil, &taxonv1.JobInfo{EndedUnixMs: 1, Kept: &taxonv1.Kept{Dropped: true}})
 	all := []string{"running", "done", "gone", "unknown", dataPrefix + "1"}
 	for _, job := range all {
-		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Attempt: 1, Name: "v"}, Data: make([]byte, 10)}}); err != nil {
+		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Attempt: 1, Name: "v"},
+			Data: make([]byte, 10)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -264,7 +270,8 @@ func TestStrays(t *testing.T) {
 			t.Errorf("drop of %q: %v, left %v", job, err, left())
 		}
 	}
-	if got, err := strays("unknown"); err != nil || got != "gone 1 10 false;unknown 1 10 true;" || slices.Contains(left(), "unknown") || len(left()) != len(all)-1 {
+	if got, err := strays("unknown"); err != nil || got != "gone 1 10 false;unknown 1 10 true;" || slices.Contains(left(),
+		"unknown") || len(left()) != len(all)-1 {
 		t.Errorf("%s, %v, left %v", got, err, left())
 	}
 }

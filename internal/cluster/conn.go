@@ -65,7 +65,8 @@ func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 
 // conn finds or makes a connection. The interceptors in first run before those of the security, so
 // that they see the errors of the latter. The caller holds mu.
-func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string, first []grpc.DialOption) (*grpc.ClientConn, error) {
+func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string,
+	first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {
 		return c, nil
 	}
@@ -121,8 +122,12 @@ func (d *Dialer) Close() error {
 // patient repeats a call while the other side is away, up to limit. Every call of taxon may be made
 // twice, because those that change something carry ids.
 func patient(limit time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		return retry.RetryEvery(ctx, limit, patientWait, func() error { return call(ctx, method, req, reply, conn, options...) },
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+		options ...grpc.CallOption) error {
+		return retry.RetryEvery(ctx, limit, patientWait, func() error {
+			return call(ctx, method, req, reply, conn,
+				options...)
+		},
 			func(err error) bool { return status.Code(err) == codes.Unavailable })
 	}
 }

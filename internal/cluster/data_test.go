@@ -64,7 +64,8 @@ func TestUploadAndFetch(t *testing.T) {
 		t.Fatalf("upload: %q, %d of %d bytes, %v", path, done, total, err)
 	}
 	first := st.puts
-	if again, err := Upload(t.Context(), st, 1, dir, false, nil); err != nil || again != path || st.puts != first+1 { // the manifest alone
+	if again, err := Upload(t.Context(), st, 1, dir, false, nil); err != nil || again != path || st.puts != first+1 {
+		// the manifest alone
 		t.Errorf("upload again: %q, %d values more, %v", again, st.puts-first, err)
 	}
 	c := &Cache{Dir: t.TempDir(), Bytes: 1 << 30, Store: st}
@@ -138,7 +139,8 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	small := &Cache{Dir: t.TempDir(), Bytes: 100, Store: st}
-	if _, err := small.Open(t.Context(), &taxonv1.Data{Path: path, Fingerprint: good}); !Refused(err) || !strings.Contains(err.Error(), "‹cache") {
+	if _, err := small.Open(t.Context(), &taxonv1.Data{Path: path, Fingerprint: good}); !Refused(err) ||
+		!strings.Contains(err.Error(), "‹cache") {
 		t.Errorf("a set larger than the cache: %v", err)
 	}
 }
@@ -153,7 +155,11 @@ func TestFetchFindsDamage(t *testing.T) {
 	}
 	d := &taxonv1.Data{Path: path, Fingerprint: fingerprint(t, dir)}
 	var keys []store.Key
-	if err := whole.List(t.Context(), "", func(i store.Info) error { keys = append(keys, i.Key); return nil }); err != nil {
+	if err := whole.List(t.Context(), "", func(i store.Info) error {
+		keys = append(keys,
+			i.Key)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, damage := range []string{"missing", "flipped"} {

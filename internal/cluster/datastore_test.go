@@ -44,10 +44,11 @@ func goneShards(t *testing.T, state taxonv1.MemberState) (*DataStore, *atomic.In
 	works := grpc.NewServer(storerpc.BulkServerOptions()...)
 	storerpc.NewServer(memory.New(memory.Options{})).Register(works)
 	calls := &atomic.Int64{}
-	gone := grpc.NewServer(append(storerpc.BulkServerOptions(), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
-		calls.Add(1)
-		return status.Error(codes.Unavailable, "gone")
-	}))...)
+	gone := grpc.NewServer(append(storerpc.BulkServerOptions(),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+			calls.Add(1)
+			return status.Error(codes.Unavailable, "gone")
+		}))...)
 	all := []*taxonv1.Shard{{Id: "works", Addr: serve(t, works), State: taxonv1.MemberState_MEMBER_STATE_UP}}
 	addr := serve(t, gone)
 	for n := range 8 {
@@ -55,7 +56,8 @@ func goneShards(t *testing.T, state taxonv1.MemberState) (*DataStore, *atomic.In
 	}
 	dialer := &Dialer{Patience: time.Minute} // with the coordinator, not with shards
 	t.Cleanup(func() { _ = dialer.Close() })
-	return &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult, error) {
+	return &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult,
+		error) {
 		return &taxonv1.StoresResult{Shards: slices.Clone(all)}, nil
 	}}}, calls
 }
@@ -67,7 +69,8 @@ func TestGoneShardIsNotWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		state taxonv1.MemberState
-		most  int64 // calls: each of the 8 shards once, and once for each list of what is there
+		// calls: each of the 8 shards once, and once for each list of what is there
+		most int64
 	}{
 		{"known to be down", taxonv1.MemberState_MEMBER_STATE_DOWN, 0},
 		{"not missed yet", taxonv1.MemberState_MEMBER_STATE_UP, 8 * 2},
@@ -137,7 +140,10 @@ func TestGoneCopyIsNotWaitedFor(t *testing.T) {
 // A shard that was forgotten is not asked any more, also where a job names it yet.
 func TestForgottenShardIsNotKnown(t *testing.T) {
 	all := []*taxonv1.Shard{{Id: "a", Addr: "h:1"}, {Id: "b", Addr: "h:2"}}
-	s := &Shards{List: func(context.Context) (*taxonv1.StoresResult, error) { return &taxonv1.StoresResult{Shards: all}, nil }}
+	s := &Shards{List: func(context.Context) (*taxonv1.StoresResult, error) {
+		return &taxonv1.StoresResult{Shards: all},
+			nil
+	}}
 	names := func() (out []string) {
 		known, err := s.Known(t.Context())
 		if err != nil {
@@ -155,7 +161,8 @@ func TestForgottenShardIsNotKnown(t *testing.T) {
 	if err := s.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Learn([]*taxonv1.Shard{{Id: "a", State: taxonv1.MemberState_MEMBER_STATE_DOWN}, {Id: "b", Addr: "h:3"}, {Id: "c", Addr: "h:4"}})
+	s.Learn([]*taxonv1.Shard{{Id: "a", State: taxonv1.MemberState_MEMBER_STATE_DOWN}, {Id: "b", Addr: "h:3"},
+		{Id: "c", Addr: "h:4"}})
 	if got := names(); !slices.Equal(got, []string{"b", "c"}) || s.addr("b") != "h:3" {
 		t.Errorf("known are %q, b at %s", got, s.addr("b"))
 	}
@@ -174,7 +181,8 @@ func TestCopiesAreRaisedAndRefilled(t *testing.T) {
 	}
 	dialer := &Dialer{}
 	t.Cleanup(func() { _ = dialer.Close() })
-	st := &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult, error) {
+	st := &DataStore{Patience: -1, Shards: &Shards{Dialer: dialer, List: func(context.Context) (*taxonv1.StoresResult,
+		error) {
 		return &taxonv1.StoresResult{Shards: slices.Clone(all)}, nil
 	}}}
 	least := func() int {

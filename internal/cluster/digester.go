@@ -22,7 +22,8 @@ type Digester struct {
 }
 
 // Digest implements coordinator.Digester.
-func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxonv1.JobStatus) (out machine.Digest, err error) {
+func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult,
+	st *taxonv1.JobStatus) (out machine.Digest, err error) {
 	tree, _, err := registry.Tree(job.GetSpec())
 	if err != nil {
 		return out, err
@@ -47,4 +48,6 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult, st *taxon
 }
 
 // Passing implements coordinator.Digester. A shard that is away and a full disk are transient.
-func (d *Digester) Passing(err error) bool { return Away(err) || errors.Is(err, worker.ErrWeightBuffer) }
+func (d *Digester) Passing(err error) bool {
+	return Away(err) || errors.Is(err, worker.ErrWeightBuffer)
+}

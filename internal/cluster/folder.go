@@ -20,9 +20,11 @@ type Folder struct {
 
 // The kinds of folders.
 var (
-	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"}, regexp.MustCompile(`^(journal\.lock|spool)$`)}
-	storeFolder       = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
-	clusterFolder     = Folder{"`taxon cluster up`", []string{"cluster.json"}, regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
+	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"},
+		regexp.MustCompile(`^(journal\.lock|spool)$`)}
+	storeFolder   = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
+	clusterFolder = Folder{"`taxon cluster up`", []string{"cluster.json"},
+		regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
 	// anywhere matches names that may be in an otherwise empty folder: those of an empty disk
 	// (lost+found), hidden files, and those of a process's installer.
 	anywhere = regexp.MustCompile(`^(\..*|lost\+found|tmp)$`)
@@ -59,7 +61,8 @@ func (f Folder) check(dir string, alone bool) error {
 	}
 	for _, name := range names {
 		if alone && !f.own.MatchString(name) && !anywhere.MatchString(name) {
-			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new ‹dir›, or an empty one", name, strings.Trim(f.of, "`"))
+			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new ‹dir›, or an empty one", name,
+				strings.Trim(f.of, "`"))
 		}
 	}
 	return nil

@@ -29,7 +29,8 @@ func TestFolders(t *testing.T) {
 		for what, c := range map[string]struct {
 			check func(string) error
 			want  bool
-		}{"coordinator": {CoordinatorFolder, test.coord}, "store": {StoreFolder, test.store}, "cluster": {SupervisorFolder, test.super}, "cache": {WorkerFolder, test.cache}} {
+		}{"coordinator": {CoordinatorFolder, test.coord}, "store": {StoreFolder, test.store}, "cluster": {SupervisorFolder,
+			test.super}, "cache": {WorkerFolder, test.cache}} {
 			if err := c.check(dir); (err == nil) != c.want {
 				t.Errorf("%s as folder of a %s: %v", test.name, what, err)
 			}

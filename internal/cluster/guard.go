@@ -181,7 +181,8 @@ func resolve(path string) (string, error) {
 // does not tell whether it exists.
 func (r Roots) Check(path string) error {
 	if len(r) == 0 {
-		return fmt.Errorf("%s: data may not be read in place here: start the processes with ‹data-root›, or submit without ‹in-place›", path)
+		return fmt.Errorf("%s: data may not be read in place here: start the processes with ‹data-root›, or submit "+
+			"without ‹in-place›", path)
 	}
 	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
 	if fs.IsRemote(path) {

@@ -64,7 +64,8 @@ func (h *Holding) Room() (free, reserve uint64) {
 	if err != nil {
 		return 0, 0
 	}
-	if h.Refused != nil { // a shard wants up to twice a value's size beside its reserve
+	if h.Refused != nil {
+		// a shard wants up to twice a value's size beside its reserve
 		reserve += 2 * h.Refused()
 	}
 	return free, reserve
@@ -73,7 +74,8 @@ func (h *Holding) Room() (free, reserve uint64) {
 // Writable returns an error if the shard refuses writes.
 func (h *Holding) Writable() error {
 	if free, reserve := h.Room(); free < reserve {
-		return fmt.Errorf("writes are refused: %s are free, %s must be", format.Bytes(int64(free)), format.Bytes(int64(reserve)))
+		return fmt.Errorf("writes are refused: %s are free, %s must be", format.Bytes(int64(free)),
+			format.Bytes(int64(reserve)))
 	}
 	return nil
 }

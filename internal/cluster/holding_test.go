@@ -29,7 +29,8 @@ func TestHolding(t *testing.T) {
 		if !before.GetEmpty() || before.GetValues() > 0 || before.GetFree() == 0 || before.GetReserve() == 0 {
 			t.Errorf("%s: nothing is held: %v", name, before)
 		}
-		values := []store.Value{{Key: store.Key{Job: "j", Attempt: 1, Name: "a"}, Data: make([]byte, 1000)}, {Key: store.Key{Job: "j", Attempt: 1, Name: "b"}, Data: make([]byte, 500)}}
+		values := []store.Value{{Key: store.Key{Job: "j", Attempt: 1, Name: "a"}, Data: make([]byte, 1000)},
+			{Key: store.Key{Job: "j", Attempt: 1, Name: "b"}, Data: make([]byte, 500)}}
 		if err := s.Put(t.Context(), values); err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +68,15 @@ func TestFullShardSaysSo(t *testing.T) {
 	}
 	h := &Holding{Shard: shard, Refused: service.Refused}
 	put := func(name string, size int) error {
-		return c.Put(t.Context(), []store.Value{{Key: store.Key{Job: "j", Step: 1, Attempt: 1, Name: name}, Data: make([]byte, size)}})
+		return c.Put(t.Context(), []store.Value{{Key: store.Key{Job: "j", Step: 1, Attempt: 1, Name: name},
+			Data: make([]byte, size)}})
 	}
 	said := func(what string, refuses bool) {
 		t.Helper()
 		r := &taxonv1.JoinStoreRequest{}
 		h.Tell(t.Context(), r)
-		if got := Refuses(&taxonv1.Shard{Free: r.GetFree(), Reserve: r.GetReserve()}); got != refuses || (h.Writable() != nil) != refuses {
+		if got := Refuses(&taxonv1.Shard{Free: r.GetFree(), Reserve: r.GetReserve()}); got != refuses ||
+			(h.Writable() != nil) != refuses {
 			t.Errorf("%s: refuses writes %t: %v", what, got, h.Writable())
 		}
 	}

@@ -43,7 +43,8 @@ func Identity(ctx context.Context, dir string) (string, error) {
 	}
 	id, ok := strings.CutPrefix(strings.TrimSuffix(string(b), "\n"), identityHead)
 	if !ok || !plainID.MatchString(id) {
-		return "", fs.Inputf(path, 0, "is damaged: it must hold the cluster's id: put it back from a copy, or remove it (snapshots that the cluster has taken stay where they are then)")
+		return "", fs.Inputf(path, 0, "is damaged: it must hold the cluster's id: put it back from a copy, or remove it "+
+			"(snapshots that the cluster has taken stay where they are then)")
 	}
 	return id, nil
 }
@@ -120,7 +121,8 @@ func foreign(job, path, why string) error {
 	if why != "" {
 		why += " "
 	}
-	return fmt.Errorf("job %s: the folder of its snapshots %s %s%w: submit it under another ‹id›, or give the coordinator a ‹snapshots› folder of its own",
+	return fmt.Errorf("job %s: the folder of its snapshots %s %s%w: submit it under another ‹id›, or give the "+
+		"coordinator a ‹snapshots› folder of its own",
 		job, path, why, ErrForeign)
 }
 

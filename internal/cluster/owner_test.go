@@ -24,7 +24,8 @@ func saver(t *testing.T, dir, cluster string) *Snapshots {
 	t.Helper()
 	st := memory.New(memory.Options{})
 	for _, job := range []string{"f1", "nightly"} {
-		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Task: 0, Attempt: 1, Name: "v"}, Data: []byte("x")}}); err != nil {
+		if err := st.Put(t.Context(), []store.Value{{Key: store.Key{Job: job, Step: 1, Task: 0, Attempt: 1, Name: "v"},
+			Data: []byte("x")}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +121,8 @@ func TestSnapshotsLeaveOthersAlone(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	one, err := Identity(t.Context(), dir)
-	if again, errAgain := Identity(t.Context(), dir); err != nil || errAgain != nil || one != again || !plainID.MatchString(one) {
+	if again, errAgain := Identity(t.Context(), dir); err != nil || errAgain != nil || one != again ||
+		!plainID.MatchString(one) {
 		t.Errorf("%q, %v, then %q, %v", one, err, again, errAgain)
 	}
 	if other, err := Identity(t.Context(), t.TempDir()); err != nil || other == one {

@@ -89,7 +89,8 @@ func (a *Announcer) Announce(ctx context.Context) error {
 		a.Epoch = old.Epoch + 1
 	}
 	if old.Epoch > a.Epoch {
-		return fmt.Errorf("%s: %w (epoch %d, this one has %d); remove the file if that one is gone for good, and its journal with it", a.Path, ErrMoved, old.Epoch, a.Epoch)
+		return fmt.Errorf("%s: %w (epoch %d, this one has %d); remove the file if that one is gone for good, and "+
+			"its journal with it", a.Path, ErrMoved, old.Epoch, a.Epoch)
 	}
 	data, err := json.Marshal(Place{Version: placeVersion, Coordinator: a.Addr, Page: a.Page, Epoch: a.Epoch})
 	if err != nil {

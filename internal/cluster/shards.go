@@ -183,7 +183,8 @@ func (c *shardConn) Invoke(ctx context.Context, method string, args, reply any, 
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (c *shardConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *shardConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	conn, err := c.conn(ctx)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,8 @@ type index struct {
 
 // partKey returns the key of a part of file n of a data set, by its hexadecimal SHA-256.
 func partKey(fingerprint string, n int, sum string) store.Key {
-	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1, Name: store.ContentPrefix + sum}
+	return store.Key{Job: dataJob(fingerprint), Step: dataStep, Task: uint32(n), Attempt: 1,
+		Name: store.ContentPrefix + sum}
 }
 
 // indexKey returns the key of an index, by its hexadecimal SHA-256.
@@ -70,7 +71,8 @@ type Writer interface {
 // the files with names (dataset.HoldsNames): the workers then read the data in place, and the names
 // let anybody fetch models. progress is called with the bytes that are in the store by now, and all
 // bytes. It may be nil.
-func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bool, progress func(done, total int64)) (path string, err error) {
+func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bool,
+	progress func(done, total int64)) (path string, err error) {
 	l, err := dataset.List(dir)
 	if err != nil {
 		return "", err
@@ -212,7 +214,8 @@ var ErrNotThere error = notThere{}
 type notThere struct{}
 
 func (notThere) Error() string {
-	return "is not in the store (any more): `taxon submit` the same data again, which uploads it, and jobs that wait for it go on"
+	return "is not in the store (any more): `taxon submit` the same data again, which uploads it, and jobs " +
+		"that wait for it go on"
 }
 
 // Unwrap makes it a store.ErrUnavailable.
@@ -229,7 +232,8 @@ type held struct {
 func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*held, error) {
 	sum, ok := indexOf(d.GetPath())
 	if !ok || !isSum(d.GetFingerprint()) {
-		return nil, fmt.Errorf("the job's data %q (fingerprint %q) names nothing in the store", d.GetPath(), d.GetFingerprint())
+		return nil, fmt.Errorf("the job's data %q (fingerprint %q) names nothing in the store", d.GetPath(),
+			d.GetFingerprint())
 	}
 	doc, err := st.Get(ctx, []store.Key{indexKey(d.GetFingerprint(), sum)})
 	if err != nil {
@@ -255,7 +259,8 @@ func listing(ctx context.Context, st Reader, d *taxonv1.Data) (*held, error) {
 	for _, f := range l.Files {
 		sums := list.Parts[f.Name]
 		whole := len(sums) == parts(f.Bytes)
-		if !whole && (len(sums) > 0 || dataset.HoldsNames(f.Name)) || slices.ContainsFunc(sums, func(s string) bool { return !isSum(s) }) {
+		if !whole && (len(sums) > 0 || dataset.HoldsNames(f.Name)) || slices.ContainsFunc(sums,
+			func(s string) bool { return !isSum(s) }) {
 			return nil, fmt.Errorf("data %.12s: its index does not fit its manifest", d.GetFingerprint())
 		}
 	}

@@ -47,7 +47,8 @@ func bzip2Magics() (out []magic) {
 // detect looks at the first bytes and chooses the decoder.
 func (f *File) detect(r *bufio.Reader) error {
 	var head []byte
-	for n := 1; undecided(head); n++ { // read no more bytes than needed: the next may come much later
+	for n := 1; undecided(head); n++ {
+		// read no more bytes than needed: the next may come much later
 		var err error
 		if head, err = r.Peek(n); err == io.EOF {
 			break
@@ -72,7 +73,8 @@ func (f *File) detect(r *bufio.Reader) error {
 		f.content = z
 	case "zstd":
 		// It decodes in the calling goroutine only, so nothing can leak.
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return f.explain(err)
 		}

@@ -70,7 +70,8 @@ func CheckFolder(path string) error {
 	switch filepath.Base(filepath.Clean(path)) {
 	case ".", "..", string(filepath.Separator):
 		if !IsRemote(path) {
-			return Inputf(path, 0, "is a folder that cannot be replaced: give the name of a new one, such as %s", filepath.Join(path, "new"))
+			return Inputf(path, 0, "is a folder that cannot be replaced: give the name of a new one, such as %s",
+				filepath.Join(path, "new"))
 		}
 	}
 	return nil
@@ -141,7 +142,8 @@ func (d *OutDir) claim() error {
 	}
 	if vfs.Busy(lock) {
 		lock.Close()
-		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work, vfs.ErrLocked)
+		return Inputf(d.name, 0, "another process is writing it (%s): wait for it or choose another place: %w", d.work,
+			vfs.ErrLocked)
 	}
 	d.lock = lock
 	if err := errors.Join(emptyOwn(d.disk, d.work), mark(d.disk, d.work)); err != nil {
@@ -204,7 +206,8 @@ func (d *OutDir) Commit() error {
 	}
 	d.done = true
 	defer d.lock.Close()
-	if err := vfs.SyncDir(d.disk, filepath.Dir(d.target)); err != nil { // before the old one goes, as a crash may undo the rename
+	if err := vfs.SyncDir(d.disk, filepath.Dir(d.target)); err != nil {
+		// before the old one goes, as a crash may undo the rename
 		return Explain(d.name, err)
 	}
 	err = d.unmark()

@@ -10,7 +10,8 @@ import (
 )
 
 // ErrFault is the error of a mapped file that can no longer be read.
-var ErrFault = errors.New("a file that is mapped into memory got shorter or can't be read any more (changed while in use, or its disk fails): start again when it is whole")
+var ErrFault = errors.New("a file that is mapped into memory got shorter or can't be read any more (changed while in " +
+	"use, or its disk fails): start again when it is whole")
 
 // CatchFault turns a fault in mapped memory, in the calling goroutine, into the error ErrFault of
 // the calling function:

@@ -61,7 +61,8 @@ func TestCatchFault(t *testing.T) {
 }
 
 func TestMappedAt(t *testing.T) {
-	maps := []byte("00400000-00452000 r-xp 00000000 08:02 173521   /usr/bin/x\n7f00-8000 r--s 00000000 08:02 1   /a b/c (deleted)\nnonsense\n9000-a000 rw-p 00000000 00:00 0 [heap]\n")
+	maps := []byte("00400000-00452000 r-xp 00000000 08:02 173521   /usr/bin/x\n7f00-8000 r--s 00000000 08:02 1   /a b/c " +
+		"(deleted)\nnonsense\n9000-a000 rw-p 00000000 00:00 0 [heap]\n")
 	for addr, want := range map[uint64]string{
 		0x400000: "/usr/bin/x", 0x451fff: "/usr/bin/x", 0x452000: "", 0x7f80: "/a b/c", 0x9000: "", 0: "",
 	} {

@@ -24,7 +24,8 @@ func TestGlob(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(root, "w5")); err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"w*/part-*", "w*/part-0", "w[13]/*", "*", "*/q/part-?", "none/*", "w?", "*/none", "odd\\[x]/*"} {
+	for _, pattern := range []string{"w*/part-*", "w*/part-0", "w[13]/*", "*", "*/q/part-?", "none/*", "w?", "*/none",
+		"odd\\[x]/*"} {
 		want, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,8 @@ func TestGlob(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"w[", "w[/part-*"} {
-		if _, err := Expand(t.Context(), filepath.Join(root, bad)); !IsInput(err) || !strings.Contains(err.Error(), "not a pattern") {
+		if _, err := Expand(t.Context(), filepath.Join(root, bad)); !IsInput(err) || !strings.Contains(err.Error(),
+			"not a pattern") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -60,7 +62,8 @@ func TestGlob(t *testing.T) {
 	if err := os.Mkdir(closed, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Expand(t.Context(), filepath.Join(root, "w*/part-*")); !IsInput(err) || !strings.HasPrefix(err.Error(), closed+": permission denied") {
+	if _, err := Expand(t.Context(), filepath.Join(root, "w*/part-*")); !IsInput(err) || !strings.HasPrefix(err.Error(),
+		closed+": permission denied") {
 		t.Errorf("no permission: %v", err)
 	}
 }

@@ -32,7 +32,8 @@ const killedStatus = 137
 
 // trainIn trains a model with cut-offs, which need folders of their own, in dir.
 func trainIn(dir string, force bool) error {
-	o := train.Options{Data: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "deep", "deeper", "m"), Stores: 1, Store: "memory", Cutoff: "fit", Force: force,
+	o := train.Options{Data: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "deep", "deeper", "m"),
+		Stores: 1, Store: "memory", Cutoff: "fit", Force: force,
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-lr"}}
 	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	return err
@@ -86,7 +87,8 @@ func TestKilledInRemoval(t *testing.T) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()), 0o666)); err != nil {
+			if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()),
+				0o666)); err != nil {
 				t.Fatal(err)
 			}
 			if force != "" { // what is to be replaced
@@ -95,7 +97,8 @@ func TestKilledInRemoval(t *testing.T) {
 				}
 			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
-			cmd.Env = append(os.Environ(), "TAXON_TEST_KILLED="+dir, "TAXON_TEST_STEP="+strconv.Itoa(at), "TAXON_TEST_FORCE="+force)
+			cmd.Env = append(os.Environ(), "TAXON_TEST_KILLED="+dir, "TAXON_TEST_STEP="+strconv.Itoa(at), "TAXON_TEST_FORCE="+
+				force)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
 				if at < 3 {

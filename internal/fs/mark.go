@@ -55,7 +55,8 @@ func claimable(disk vfs.FS, dir string) error {
 	if info, err := disk.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
-	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another ‹out›, or move it away", names[0])
+	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another "+
+		"‹out›, or move it away", names[0])
 }
 
 // RemoveOwn removes a folder that Claimable allows. It removes the mark last and renames each folder before

@@ -91,7 +91,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 		return o.f, o.err
 	case <-ctx.Done():
 	}
-	for { // Open waits for a writer: be one. It may not have begun to wait yet.
+	for {
+		// Open waits for a writer: be one. It may not have begun to wait yet.
 		w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
 		if err == nil {
 			w.Close()
@@ -148,7 +149,8 @@ type File struct {
 	count       *counter
 	content     io.Reader
 	release     func()
-	parts       bool // the content comes from several files, which name themselves in errors
+	// the content comes from several files, which name themselves in errors
+	parts bool
 }
 
 // Open opens a path of src and decompresses it. If src is Local, a pattern, or a folder of part

@@ -271,7 +271,8 @@ func TestEndless(t *testing.T) {
 	if n, err := f.Read(make([]byte, 10)); n == 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	if _, err := ReadBounded(ctx, "/dev/zero", 1000); !IsInput(err) || !strings.Contains(err.Error(), "has more than 1000 bytes") {
+	if _, err := ReadBounded(ctx, "/dev/zero", 1000); !IsInput(err) || !strings.Contains(err.Error(),
+		"has more than 1000 bytes") {
 		t.Errorf("/dev/zero: %v", err)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -35,7 +35,8 @@ func openParts(ctx context.Context, src Source, path string, parts []string) (*F
 	if err := j.next(); err != nil {
 		return nil, err
 	}
-	return &File{ctx: ctx, name: Name(path), size: size, compression: j.cur.compression, raw: j, count: j.count, content: j, parts: true}, nil
+	return &File{ctx: ctx, name: Name(path), size: size, compression: j.cur.compression, raw: j, count: j.count,
+		content: j, parts: true}, nil
 }
 
 // next opens the next part.

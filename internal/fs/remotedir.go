@@ -116,7 +116,8 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 		return nil // its parents do not exist yet
 	}
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") && time.Since(e.ModTime()) > staleAge {
+		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") &&
+			time.Since(e.ModTime()) > staleAge {
 			if err := f.RemoveAll(dir + e.Name()); err != nil {
 				return err
 			}

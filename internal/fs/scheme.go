@@ -27,7 +27,8 @@ func Canonical(path string) (string, error) {
 	case name == "file" && strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "//"):
 		return rest, nil
 	case strings.HasPrefix(rest, "//"):
-		return "", Inputf(path, 0, "%s:// is not read or written here: give hdfs://host:port/path, or a path of this machine", scheme)
+		return "", Inputf(path, 0, "%s:// is not read or written here: give hdfs://host:port/path, or a path of this machine",
+			scheme)
 	}
 	return path, nil // a local name with a colon
 }
@@ -46,7 +47,8 @@ func isScheme(s string) bool {
 // explainNew is Explain for a file to be made: only its folder may be missing.
 func explainNew(path string, err error) error {
 	if dir := Dir(path); errors.Is(err, iofs.ErrNotExist) && !Exists(dir) {
-		return &InputError{Path: path, Err: err, Msg: "no such directory as " + dir + ": make it first, or choose another place"}
+		return &InputError{Path: path, Err: err, Msg: "no such directory as " + dir + ": make it first, or " +
+			"choose another place"}
 	}
 	return Explain(path, err)
 }

@@ -27,7 +27,8 @@ func TestSyncedChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for out, format := range map[string]string{"text/parts/": "text", "npz/w.npz": "npz", "npz/parts/": "npz"} {
-		o := export.Options{Model: filepath.Join(dir, "deep", "deeper", "m"), Format: format, What: export.Mean, Values: "float32", Out: filepath.Join(dir, "exported", os.Getenv("TAXON_TEST_FORCE")+"x", out)}
+		o := export.Options{Model: filepath.Join(dir, "deep", "deeper", "m"), Format: format, What: export.Mean,
+			Values: "float32", Out: filepath.Join(dir, "exported", os.Getenv("TAXON_TEST_FORCE")+"x", out)}
 		if strings.HasSuffix(out, "/") {
 			o.Out += "/"
 		}
@@ -35,7 +36,8 @@ func TestSyncedChild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := dataset.Options{Paths: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "sets", os.Getenv("TAXON_TEST_FORCE")+"x"), FS: fs.Local{}}
+	in := dataset.Options{Paths: []string{filepath.Join(dir, "data.svm")}, Out: filepath.Join(dir, "sets",
+		os.Getenv("TAXON_TEST_FORCE")+"x"), FS: fs.Local{}}
 	if _, err := dataset.Ingest(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,8 @@ type tracedCall struct {
 func trace(t *testing.T, dir, force string) (calls []tracedCall) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command("strace", "-f", "-y", "-s", "4096", "-e", "trace=mkdirat,renameat,renameat2,unlinkat,fsync,openat", "-o", file, os.Args[0], "-test.run=^TestSyncedChild$")
+	cmd := exec.Command("strace", "-f", "-y", "-s", "4096", "-e", "trace=mkdirat,renameat,renameat2,unlinkat,fsync,openat",
+		"-o", file, os.Args[0], "-test.run=^TestSyncedChild$")
 	cmd.Env = append(os.Environ(), "TAXON_TEST_SYNCED="+dir, "TAXON_TEST_FORCE="+force)
 	if out, err := cmd.CombinedOutput(); errors.Is(err, exec.ErrNotFound) || strings.Contains(string(out), "ptrace") {
 		t.Skipf("no system calls can be traced here: %v", err)
@@ -69,7 +72,8 @@ func trace(t *testing.T, dir, force string) (calls []tracedCall) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending := map[string]string{} // process -> the call that another's interrupted in the trace
+	// process -> the call that another's interrupted in the trace
+	pending := map[string]string{}
 	for _, line := range strings.Split(string(text), "\n") {
 		pid, rest, _ := strings.Cut(line, " ")
 		if begun, ok := strings.CutSuffix(strings.TrimSpace(rest), " <unfinished ...>"); ok {
@@ -102,7 +106,8 @@ func trace(t *testing.T, dir, force string) (calls []tracedCall) {
 }
 
 // Whatever stands at the end of a training, an export or an ingest was put on disk: each file is synced, and
-// behind each folder made and each rename the folder above is. With --force that happens before any file of the old model goes.
+// behind each folder made and each rename the folder above is. With --force that happens before any
+// file of the old model goes.
 func TestSynced(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()), 0o666); err != nil {

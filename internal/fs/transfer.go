@@ -123,7 +123,8 @@ func fetchFile(ctx context.Context, from, to string) error {
 	}
 	defer out.Close()
 	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, copyBytes)); IsDiskFull(err) {
-		return &InputError{Path: from, Msg: "no room for its copy in " + filepath.Dir(to) + ": set TMPDIR, or a worker's ‹dir›, to a larger disk", Err: err}
+		return &InputError{Path: from, Msg: "no room for its copy in " + filepath.Dir(to) + ": set TMPDIR, or a worker's " +
+			"‹dir›, to a larger disk", Err: err}
 	} else if err != nil {
 		return Explain(from, err)
 	}

@@ -22,7 +22,8 @@ func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) 
 	}
 	data := spec.GetData()
 	if len(data.GetLabels()) != len(data.GetLabelInstances()) {
-		return nil, nil, fmt.Errorf("%d labels with %d instance counts: the data set's description is broken, ingest it again",
+		return nil, nil, fmt.Errorf("%d labels with %d instance counts: the data set's description is "+
+			"broken, ingest it again",
 			len(data.GetLabels()), len(data.GetLabelInstances()))
 	}
 	counts := make([]int, len(data.GetLabelInstances()))
@@ -173,7 +174,9 @@ func Learnable(d *taxonv1.Data, unlabelled func() bool) error {
 		if unlabelled() {
 			add += ", or some without a label"
 		}
-		return fmt.Errorf("every instance has the one label %s: there is nothing to tell apart; add %s", strconv.Quote(one), add)
+		return fmt.Errorf("every instance has the one label %s: there is nothing to tell apart; add %s", strconv.Quote(one),
+			add)
 	}
-	return fmt.Errorf("every instance has all %d labels: there is nothing to tell apart; add instances that lack some of them", classes)
+	return fmt.Errorf("every instance has all %d labels: there is nothing to tell apart; add instances "+
+		"that lack some of them", classes)
 }

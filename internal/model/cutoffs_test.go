@@ -18,7 +18,8 @@ import (
 
 func tinyCutoffs() *labelset.Cutoffs {
 	return &labelset.Cutoffs{
-		Depth: 3, Global: -0.25, Intercept: -0.1, Weight: []float64{0.5, 1e-17, -0.125}, Class: []float64{0, 0.1, -1, 2}, Rank: 2,
+		Depth: 3, Global: -0.25, Intercept: -0.1, Weight: []float64{0.5, 1e-17, -0.125}, Class: []float64{0, 0.1, -1, 2},
+		Rank:    2,
 		HeldOut: labelset.HeldOut{Instances: 7, Scut: labelset.Quality{MicroF1: 0.5, MacroF1: 1. / 3}},
 	}
 }
@@ -36,7 +37,8 @@ func TestAddCutoffs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || *r.CutoffCPU != 2.5 || r.HeldOut.Instances != 7 {
+		if r.WeightsSHA256 != before.WeightsSHA256 || *r.CutoffSeconds != 1.5 || *r.CutoffCPU != 2.5 ||
+			r.HeldOut.Instances != 7 {
 			t.Errorf("report %+v", r)
 		}
 		m := modeltest.Open(t, dir)

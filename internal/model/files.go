@@ -165,7 +165,8 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure,
 		if parent < -1 || parent >= int64(i) {
 			return nil, nil, l.fail("a parent must stand before its children")
 		}
-		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label), textlines.FromField(f[4])
+		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label),
+			textlines.FromField(f[4])
 		if kind == taxonomy.Virtual {
 			t.Name[i] = ""
 		}

@@ -14,10 +14,12 @@ import (
 
 // TestFormRefused: words of a newer program, and versions that do not fit.
 func TestFormRefused(t *testing.T) {
-	for _, f := range []form.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: form.Descent}, {Predictor: form.Nested}} {
+	for _, f := range []form.Form{{Weights: "half"}, {Predictor: "vote"}, {Link: "probit"}, {Predictor: form.Descent},
+		{Predictor: form.Nested}} {
 		meta := modeltest.TinyMeta()
 		meta.Form = f
-		if _, err := model.NewWriter(filepath.Join(t.TempDir(), "m"), meta); err == nil || !strings.Contains(err.Error(), "form") {
+		if _, err := model.NewWriter(filepath.Join(t.TempDir(), "m"), meta); err == nil || !strings.Contains(err.Error(),
+			"form") {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
@@ -32,7 +34,8 @@ func TestOwnKeys(t *testing.T) {
 	}
 	r.Own = map[string]json.RawMessage{"per_node": json.RawMessage(`[1,2]`), "alpha_used": json.RawMessage(`0.5`)}
 	b, err := json.Marshal(r)
-	if want := strings.TrimSuffix(string(plain), "}") + `,"alpha_used":0.5,"per_node":[1,2]}`; err != nil || string(b) != want {
+	if want := strings.TrimSuffix(string(plain), "}") + `,"alpha_used":0.5,"per_node":[1,2]}`; err != nil ||
+		string(b) != want {
 		t.Errorf("%s, %v\nwant %s", b, err, want)
 	}
 	for _, want := range []model.Report{r, modeltest.TinyReport()} {

@@ -34,8 +34,10 @@ func FuzzManifest(f *testing.F) {
 }
 
 func FuzzTables(f *testing.F) {
-	meta := Meta{Labels: []string{"a", "b"}, LabelCounts: []uint32{2, 1}, Feature: []uint32{7, 2, 100}, Structure: &taxonomy.Structure{Names: []string{"a", "b"}, Parents: []uint32{0}, Children: []uint32{1}},
-		Tree: &taxonomy.Tree{Parent: []int32{-1, 0, 0}, Kind: []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Node}, Name: []string{"", "a", "b"},
+	meta := Meta{Labels: []string{"a", "b"}, LabelCounts: []uint32{2, 1}, Feature: []uint32{7, 2, 100},
+		Structure: &taxonomy.Structure{Names: []string{"a", "b"}, Parents: []uint32{0}, Children: []uint32{1}},
+		Tree: &taxonomy.Tree{Parent: []int32{-1, 0, 0}, Kind: []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Node},
+			Name:  []string{"", "a", "b"},
 			Label: []int32{-1, 0, 1}, Depth: []int32{0, 1, 1}, Leaf: []bool{false, true, true}}}
 	f.Add(encodeStructure(&meta))
 	f.Add(encodeLabels(&meta))
@@ -43,7 +45,8 @@ func FuzzTables(f *testing.F) {
 	f.Add(encodeVocabulary(&Text{Vocabulary: []string{"a"}, IDF: []float64{1.5}}))
 	f.Add([]byte("taxon structure 1\nnodes\t99999999999\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if tree, user, err := parseStructure("f", b); err == nil && checkTree(tree, 1<<30) == nil && (user == nil || checkStructure(user) == nil) {
+		if tree, user, err := parseStructure("f", b); err == nil && checkTree(tree, 1<<30) == nil &&
+			(user == nil || checkStructure(user) == nil) {
 			again, user2, err := parseStructure("f", encodeStructure(&Meta{Tree: tree, Structure: user}))
 			if err != nil || !reflect.DeepEqual(again, tree) || !reflect.DeepEqual(user, user2) {
 				t.Errorf("structure does not survive a round trip: %v", err)

@@ -44,7 +44,8 @@ type DataInfo struct {
 
 	InstanceWeights float64 `json:"instance_weights,omitempty"` // their sum; unset: all were 1
 
-	Table *table.Schema `json:"table,omitempty"` // of data from tables: the columns, and how numbers are scaled
+	// of data from tables: the columns, and how numbers are scaled
+	Table *table.Schema `json:"table,omitempty"`
 }
 
 // maxSingleLabel: data with at most this many labels an instance are single-label data. Their
@@ -77,17 +78,21 @@ type Report struct {
 	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
 	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
 
-	Better     *Better    `json:"better,omitempty"`      // of a training that ran out of time; nil: no sweep was better
-	CapsBefore []PastCaps `json:"caps_before,omitempty"` // caps of earlier runs of a training that was resumed, oldest first
+	// of a training that ran out of time; nil: no sweep was better
+	Better *Better `json:"better,omitempty"`
+	// caps of earlier runs of a training that was resumed, oldest first
+	CapsBefore []PastCaps `json:"caps_before,omitempty"`
 
-	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"` // multi-label data: time of hold-out and fit, not in Seconds
+	// multi-label data: time of hold-out and fit, not in Seconds
+	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"`
 	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
 	CutoffGoal    string            `json:"cutoff_goal,omitempty"` // at which they aim
 	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the rule that came nearest to it
 	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
 
 	Calibration *Calibrated `json:"calibration,omitempty"`
-	Pruned      *PruneCost  `json:"pruned,omitempty"` // what that cost; nil: the model is whole, or nobody has measured
+	// what that cost; nil: the model is whole, or nobody has measured
+	Pruned *PruneCost `json:"pruned,omitempty"`
 
 	// Own has the options and figures that only this method reports. In JSON they stand beside
 	// the others.
@@ -146,16 +151,18 @@ type Text struct {
 
 // Meta is everything in a model except its weights and its report.
 type Meta struct {
-	Options     Options
-	Form        form.Form // what the records hold and how they predict; the method sets it
+	Options Options
+	// what the records hold and how they predict; the method sets it
+	Form        form.Form
 	Data        DataInfo
 	Tree        *taxonomy.Tree      // the trained tree
 	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given
 	Labels      []string            // label id -> name
 	LabelCounts []uint32            // label id -> training instances that bear it
-	Feature     []uint32            // column -> index in the input, 1-based; its length is the number of columns
-	Text        *Text               // nil unless the data were text
-	Cutoffs     *labelset.Cutoffs   // nil unless fitted: multi-label data
+	// column -> index in the input, 1-based; its length is the number of columns
+	Feature []uint32
+	Text    *Text             // nil unless the data were text
+	Cutoffs *labelset.Cutoffs // nil unless fitted: multi-label data
 
 	Calibration *calibration.Calibration // nil unless fitted
 }
@@ -281,7 +288,8 @@ func checkStructure(s *taxonomy.Structure) error {
 	return s.Check()
 }
 
-var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual", taxonomy.Dummy: "dummy"}
+var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual",
+	taxonomy.Dummy: "dummy"}
 
 func kindName(k taxonomy.Kind) (string, bool) {
 	if int(k) >= len(kindNames) {

@@ -71,7 +71,8 @@ func TestNamesRoundTrip(t *testing.T) {
 	meta.Labels[0], meta.Labels[1], meta.Tree.Name[4], meta.Structure.Names[4] = "a\tb, c\n", `"a"`, "x\n: #", "y\x00"
 	dir := filepath.Join(t.TempDir(), "m")
 	modeltest.Write(t, dir, meta, modeltest.TinyWeights(), 0)
-	if m := modeltest.Open(t, dir); !reflect.DeepEqual(m.Labels, meta.Labels) || !reflect.DeepEqual(m.Tree, meta.Tree) || !reflect.DeepEqual(m.Structure, meta.Structure) {
+	if m := modeltest.Open(t, dir); !reflect.DeepEqual(m.Labels, meta.Labels) || !reflect.DeepEqual(m.Tree, meta.Tree) ||
+		!reflect.DeepEqual(m.Structure, meta.Structure) {
 		t.Errorf("labels %q, tree %q, structure %q", m.Labels, m.Tree.Name, m.Structure.Names)
 	}
 }
@@ -137,10 +138,13 @@ func TestCanonical(t *testing.T) {
 	negZero := float32(math.Copysign(0, -1))
 	plain := modeltest.TinyWeights()
 	noisy := modeltest.TinyWeights()
-	noisy[1] = shard.Record{Columns: []uint32{0, 1, 3}, Values: []float32{0.25, 1.5, -1}}               // 3 is the parent's
-	noisy[2] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{0.25, 1.5, negZero, -1}}   // all are the parent's
-	noisy[3] = shard.Record{Columns: []uint32{0, 2}, Values: []float32{negZero, 0.1}}                   // -0
-	noisy[5] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{-2, 0, float32(1e-20), 3}} // after a pop of the path
+	// 3 is the parent's
+	noisy[1] = shard.Record{Columns: []uint32{0, 1, 3}, Values: []float32{0.25, 1.5, -1}}
+	// all are the parent's
+	noisy[2] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{0.25, 1.5, negZero, -1}}
+	noisy[3] = shard.Record{Columns: []uint32{0, 2}, Values: []float32{negZero, 0.1}} // -0
+	// after a pop of the path
+	noisy[5] = shard.Record{Columns: []uint32{0, 1, 2, 3}, Values: []float32{-2, 0, float32(1e-20), 3}}
 	a := modeltest.Write(t, filepath.Join(t.TempDir(), "a"), modeltest.TinyMeta(), plain, 0)
 	b := modeltest.Write(t, filepath.Join(t.TempDir(), "b"), modeltest.TinyMeta(), noisy, 0)
 	if a.WeightsSHA256 != b.WeightsSHA256 {
@@ -246,7 +250,8 @@ func TestReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *fs.InputError
-	if _, err := model.NewWriter(dir, modeltest.TinyMeta()); !errors.As(err, &input) || !strings.Contains(err.Error(), "thesis.tex") {
+	if _, err := model.NewWriter(dir, modeltest.TinyMeta()); !errors.As(err, &input) || !strings.Contains(err.Error(),
+		"thesis.tex") {
 		t.Errorf("a folder of the user's would be replaced: %v", err)
 	}
 	// What a killed writer left is swept away.
@@ -388,7 +393,8 @@ func sameFiles(t *testing.T, golden, dir string) {
 		t.Fatalf("%d files, golden has %d", len(got), len(want))
 	}
 	for _, e := range want {
-		if a, b := modeltest.MustRead(t, filepath.Join(golden, e.Name())), modeltest.MustRead(t, filepath.Join(dir, e.Name())); string(a) != string(b) {
+		if a, b := modeltest.MustRead(t, filepath.Join(golden, e.Name())),
+			modeltest.MustRead(t, filepath.Join(dir, e.Name())); string(a) != string(b) {
 			t.Errorf("%s differs from the golden file", e.Name())
 		}
 	}

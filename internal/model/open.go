@@ -32,8 +32,10 @@ type Model struct {
 	Meta     // options, data, tree, labels, features, text
 	Trace    []TraceRow
 
-	records []shard.Record  // node -> overrides; of a pruned model they are made on first use
-	rest    []shard.Record  // node -> what follows the vector in its record; nil: nothing does
+	// node -> overrides; of a pruned model they are made on first use
+	records []shard.Record
+	// node -> what follows the vector in its record; nil: nothing does
+	rest    []shard.Record
 	packed  []*shard.Packed // of a pruned model, by columns
 	unpack  sync.Once
 	derived sync.Map  // see Derive
@@ -83,7 +85,8 @@ func IsModel(dir string) bool {
 func Resembles(dir string) bool {
 	names, err := fs.ReadDirNames(dir)
 	has := func(name string) bool { return slices.Contains(names, name) }
-	return err == nil && !has(fs.MarkName) && (slices.ContainsFunc(names, weightsFile) || has(fileStructure) && has(fileLabels))
+	return err == nil && !has(fs.MarkName) && (slices.ContainsFunc(names, weightsFile) || has(fileStructure) &&
+		has(fileLabels))
 }
 
 // ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
@@ -125,7 +128,8 @@ func missingManifest(dir string, err error) error {
 	st, e := fs.Stat(dir)
 	switch {
 	case IsUnfinished(dir):
-		return &fs.InputError{Path: dir, Msg: "the training of this model has not ended, and " + Unfinished(dir) + " holds what it has reached: " +
+		return &fs.InputError{Path: dir, Msg: "the training of this model has not ended, and " + Unfinished(dir) +
+			" holds what it has reached: " +
 			"wait for it or, if it was interrupted, give its command again, which goes on from there"}
 	case errors.Is(e, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "no such model"}
@@ -183,7 +187,8 @@ func (m *Model) verify(f File) (mapping, error) {
 		return in, fs.Explain(name, err)
 	}
 	if n := len(in.bytes); int64(n) != f.Bytes {
-		return in, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", n, f.Bytes)}
+		return in, &fs.InputError{Path: name, Msg: fmt.Sprintf("%d bytes, the manifest says %d: the file is damaged", n,
+			f.Bytes)}
 	}
 	sum := sha256.Sum256(in.bytes)
 	if hex.EncodeToString(sum[:]) != f.SHA256 {

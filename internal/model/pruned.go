@@ -73,7 +73,8 @@ func NewPackedWriter(m *Model, dir string) (*PackedWriter, error) {
 // WriteShard writes packed shard i, which has so many columns from the first one on.
 func (w *PackedWriter) WriteShard(i, first, columns int, b []byte) error {
 	sum := sha256.Sum256(b)
-	f := File{Name: shard.PackedName(i), Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), FirstColumn: first, Columns: columns}
+	f := File{Name: shard.PackedName(i), Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), FirstColumn: first,
+		Columns: columns}
 	if err := w.w.dir.Write(f.Name, b); err != nil {
 		return err
 	}

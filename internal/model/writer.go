@@ -109,7 +109,8 @@ func (w *Writer) closeShard(n int) error {
 	if err != nil {
 		return fs.Explain(w.dir.Name(), err)
 	}
-	w.files = append(w.files, File{Name: shard.Name(len(w.files)), Bytes: w.size, SHA256: sum, FirstNode: w.first, Nodes: n - w.first})
+	w.files = append(w.files, File{Name: shard.Name(len(w.files)), Bytes: w.size, SHA256: sum, FirstNode: w.first,
+		Nodes: n - w.first})
 	return nil
 }
 
@@ -153,7 +154,8 @@ func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if err := w.closeShard(nodes); err != nil {
 		return report, err
 	}
-	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1, Overrides: w.overrides, Terminals: len(w.meta.Tree.Terminals())}
+	counts := Counts{Nodes: nodes, Features: len(w.meta.Feature), Labels: len(w.meta.Labels), Edges: -1,
+		Overrides: w.overrides, Terminals: len(w.meta.Tree.Terminals())}
 	if w.meta.Structure != nil {
 		counts.Edges = len(w.meta.Structure.Parents)
 	}
@@ -197,7 +199,8 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 		name  string
 		there bool
 		what  any
-	}{{fileCutoffs, w.meta.Cutoffs != nil, w.meta.Cutoffs}, {fileCalibration, w.meta.Calibration != nil, w.meta.Calibration}} {
+	}{{fileCutoffs, w.meta.Cutoffs != nil, w.meta.Cutoffs}, {fileCalibration, w.meta.Calibration != nil,
+		w.meta.Calibration}} {
 		if !fitted.there {
 			continue
 		}
@@ -301,7 +304,8 @@ func Replaceable(dir string) error {
 			name = half
 		}
 		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
-			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another ‹out› or empty it", name)}
+			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another "+
+				"‹out› or empty it", name)}
 		}
 	}
 	return nil
@@ -329,7 +333,8 @@ func Publish(from, dir string) error {
 
 func modelFile(name string) bool {
 	switch name {
-	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration, fs.MarkName:
+	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration,
+		fs.MarkName:
 		return true
 	}
 	return weightsFile(name)

@@ -36,7 +36,8 @@ func TestShardFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		hash := sha256.Sum256(want)
-		if got, err := vfs.ReadFile(disk.Crash(vfs.LoseContent), "shard"); err != nil || !bytes.Equal(got, want) || sum != hex.EncodeToString(hash[:]) {
+		if got, err := vfs.ReadFile(disk.Crash(vfs.LoseContent), "shard"); err != nil || !bytes.Equal(got, want) ||
+			sum != hex.EncodeToString(hash[:]) {
 			t.Errorf("%d bytes: %d came, digest %s, %v", size, len(got), sum, err)
 		}
 	}

@@ -261,7 +261,8 @@ func (m memorySource) Open(context.Context, string) (io.ReadCloser, int64, error
 }
 
 func FuzzManifest(f *testing.F) {
-	m := Manifest{Job: "a", Values: 3, Parts: []File{{Name: "part-00000", Bytes: 10, Values: 3}}, Extra: []File{{Name: "state"}}}
+	m := Manifest{Job: "a", Values: 3, Parts: []File{{Name: "part-00000", Bytes: 10, Values: 3}},
+		Extra: []File{{Name: "state"}}}
 	b, err := m.encode()
 	if err != nil {
 		f.Fatal(err)

@@ -20,7 +20,8 @@ func TestSnapshotOnAnyDisk(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = Write(t.Context(), localDir{dir}, src, Spec{Job: "a", Keep: func(k store.Key) bool { return k.Task < n }, Extra: []Extra{{Name: "state", Data: []byte{byte(n)}}}})
+			_, err = Write(t.Context(), localDir{dir}, src, Spec{Job: "a", Keep: func(k store.Key) bool { return k.Task < n },
+				Extra: []Extra{{Name: "state", Data: []byte{byte(n)}}}})
 			return err
 		}
 	}

@@ -141,7 +141,8 @@ func TestLaterVersion(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), fmt.Sprint("this program reads ", formatVersion)) {
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), fmt.Sprint("this program reads ",
+		formatVersion)) {
 		t.Errorf("a later version: %v", err)
 	}
 }

@@ -19,7 +19,8 @@ func TestDamagedFiles(t *testing.T) {
 		"while opening memtables: file does not exist in manifest\n stack": true,
 	} {
 		err := unreadable(errors.New(text))
-		if errors.Is(err, store.ErrCorrupt) != damaged || strings.Contains(err.Error(), "put the folder back") != damaged || strings.Contains(err.Error(), "\n") {
+		if errors.Is(err, store.ErrCorrupt) != damaged || strings.Contains(err.Error(), "put the folder back") != damaged ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

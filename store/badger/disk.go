@@ -76,7 +76,8 @@ func roomToOpen(dir string, free func(string) (uint64, error)) error {
 		return err
 	}
 	if have < need {
-		return fmt.Errorf("%w: %dMiB are free on the disk, %dMiB must be to read the log back: free some", store.ErrFull, have>>20, need>>20)
+		return fmt.Errorf("%w: %dMiB are free on the disk, %dMiB must be to read the log back: free some", store.ErrFull,
+			have>>20, need>>20)
 	}
 	return nil
 }

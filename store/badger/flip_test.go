@@ -93,7 +93,8 @@ func flipBits(t *testing.T, flips int) {
 	dir := closedShard(t)
 	inTables, inLog := flipValues()
 	values := append(inTables, inLog...)
-	kinds := []string{"segments/*.seg", "*.sst", "*.mem", "segments/*.seg", "MANIFEST", "*.mem", "*.sst", "*.vlog", store.IDFile}
+	kinds := []string{"segments/*.seg", "*.sst", "*.mem", "segments/*.seg", "MANIFEST", "*.mem", "*.sst", "*.vlog",
+		store.IDFile}
 	r := rand.New(rand.NewPCG(1, 2))
 	var refused, bad, right int
 	for i := range flips {

@@ -70,7 +70,8 @@ func TestGolden(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 		n := 0
-		if err := s.List(t.Context(), "", func(store.Info) error { n++; return nil }); err != nil || n != len(goldenValues()) {
+		if err := s.List(t.Context(), "", func(store.Info) error { n++; return nil }); err != nil ||
+			n != len(goldenValues()) {
 			t.Errorf("round %d: %d values are listed, %v", round, n, err)
 		}
 		if round == 0 {
@@ -87,7 +88,8 @@ func TestGolden(t *testing.T) {
 	if err != nil || n != 3 {
 		t.Errorf("drop: %d values, %v", n, err)
 	}
-	if n, err := s.Drop(t.Context(), store.DropSpec{Job: "golden", All: true}); err != nil || n != 1 || len(entries(t, s)) != 1 {
+	if n, err := s.Drop(t.Context(), store.DropSpec{Job: "golden", All: true}); err != nil || n != 1 ||
+		len(entries(t, s)) != 1 {
 		t.Errorf("drop of the job: %d values, %v, %d entries are left", n, err, len(entries(t, s)))
 	}
 }

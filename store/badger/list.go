@@ -125,7 +125,8 @@ func (s *Store) storedPage(ctx context.Context, job string, last *store.Key, mos
 	if job != "" {
 		prefix = store.AppendJobPrefix(nil, job)
 	}
-	if last != nil { // the first possible entry after that of the last value: names end with NUL
+	if last != nil {
+		// the first possible entry after that of the last value: names end with NUL
 		from = append(store.AppendKey(nil, *last), 1)
 	}
 	out := make([]store.Info, 0, 64)

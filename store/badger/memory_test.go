@@ -36,7 +36,8 @@ func TestMemoryBound(t *testing.T) {
 		for i := range uint32(batch) {
 			data := make([]byte, size)
 			_, _ = r.Read(data) // never fails
-			values = append(values, store.Value{Key: store.Key{Job: "j", Step: step, Task: i, Attempt: 1, Name: "v"}, Data: data})
+			values = append(values, store.Value{Key: store.Key{Job: "j", Step: step, Task: i, Attempt: 1, Name: "v"},
+				Data: data})
 		}
 		if err := s.Put(t.Context(), values); err != nil {
 			t.Fatal(err)

@@ -87,7 +87,8 @@ func Open(o Options) (*Store, error) {
 	}
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	if o.Memory < minMemory {
-		return nil, fmt.Errorf("open store %s: %w: %d MiB of memory, at least %d", o.Dir, store.ErrInvalid, o.Memory>>20, minMemory>>20)
+		return nil, fmt.Errorf("open store %s: %w: %d MiB of memory, at least %d", o.Dir, store.ErrInvalid, o.Memory>>20,
+			minMemory>>20)
 	}
 	s, err := open(o)
 	if err != nil {
@@ -141,13 +142,15 @@ func openBadger(o bdg.Options) (db *bdg.DB, err error) {
 // is left is of no use, and what the shard held comes from other copies or is recomputed.
 func unreadable(err error) error {
 	text := oneLine(err)
-	for _, other := range []string{"permission denied", "too many open files", "cannot allocate memory", "read-only file system"} {
+	for _, other := range []string{"permission denied", "too many open files", "cannot allocate memory",
+		"read-only file system"} {
 		if strings.Contains(text, other) {
 			return errors.New(text)
 		}
 	}
 	return fmt.Errorf("%w: the shard's files are damaged (%s): put the folder back from a copy, or remove it: "+
-		"then jobs take what is lost from other copies (‹replicas›) or their snapshots, or make it again", store.ErrCorrupt, text)
+		"then jobs take what is lost from other copies (‹replicas›) or their snapshots, or make it again", store.ErrCorrupt,
+		text)
 }
 
 // badgerOptions returns the configuration of Badger, which the package comment explains.

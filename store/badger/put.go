@@ -154,7 +154,8 @@ func (s *Store) segments() string { return filepath.Join(s.dir, segment.Folder) 
 
 // fresh lists the values that are not stored yet. A value with other bytes than the stored one, or
 // than an earlier one of the batch, is ErrConflict. The caller holds the step's mu.
-func (s *Store) fresh(ctx context.Context, st *step, values []store.Checksummed, wanted *durable) ([]segment.Record, error) {
+func (s *Store) fresh(ctx context.Context, st *step, values []store.Checksummed,
+	wanted *durable) ([]segment.Record, error) {
 	out := make([]segment.Record, 0, len(values))
 	seen := make(map[item]int, len(values))
 	for i, v := range values {
@@ -219,6 +220,7 @@ func (s *Store) compare(st *step, it item, v store.Checksummed, wanted *durable)
 
 // conflict returns the ErrConflict of a value.
 func conflict(v store.Checksummed, size uint64, crc32c uint32) error {
-	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
+	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d "+
+		"bytes with %08x sent",
 		store.ErrConflict, size, crc32c, len(v.Data), v.CRC32C)}
 }

@@ -23,7 +23,8 @@ func TestDroppedSpace(t *testing.T) {
 			data := make([]byte, 64<<10)
 			_, _ = r.Read(data) // never fails
 			written += int64(len(data))
-			values = append(values, store.Value{Key: store.Key{Job: "j", Step: step, Task: i, Attempt: 1, Name: "v"}, Data: data})
+			values = append(values, store.Value{Key: store.Key{Job: "j", Step: step, Task: i, Attempt: 1, Name: "v"},
+				Data: data})
 		}
 		if err := s.Put(t.Context(), values); err != nil {
 			t.Fatal(err)

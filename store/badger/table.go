@@ -142,7 +142,10 @@ func (t *table) of(job string) []*step {
 			out = append(out, st)
 		}
 	}
-	slices.SortFunc(out, func(a, b *step) int { return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.number, b.number)) })
+	slices.SortFunc(out, func(a, b *step) int {
+		return cmp.Or(cmp.Compare(a.job, b.job),
+			cmp.Compare(a.number, b.number))
+	})
 	return out
 }
 

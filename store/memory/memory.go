@@ -143,7 +143,8 @@ func (s *Store) insertOne(st step, v *store.Checksummed) error {
 		cost = 0 // in place of a damaged one of the same size
 	}
 	if cost > s.maxBytes-s.bytes {
-		return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the memory budget or drop old steps",
+		return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes more than the %d left of %d: raise the "+
+			"memory budget or drop old steps",
 			store.ErrFull, cost-(s.maxBytes-s.bytes), s.maxBytes-s.bytes, s.maxBytes)}
 	}
 	st[it] = entry{data, v.CRC32C}
@@ -183,7 +184,8 @@ func sameBytes(old entry, v *store.Checksummed) error {
 		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
 		return nil
 	}
-	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d bytes with %08x sent",
+	return &store.KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: %d bytes with CRC32C %08x there, %d "+
+		"bytes with %08x sent",
 		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
 }
 

@@ -69,44 +69,45 @@ func stored(fs vfs.FS) kept {
 // TestSegmentsOnAnyDisk fails every call to the disk, and crashes after it: what was acknowledged is there
 // and whole, and nothing is there that was not appended.
 func TestSegmentsOnAnyDisk(t *testing.T) {
-	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/shard", 0o777) }, stored, func(fs vfs.FS, did kept) error {
-		files, highest, err := OpenAll(fs, "/shard/segments")
-		if err != nil {
-			return err
-		}
-		found := map[store.Key]bool{}
-		for _, f := range files {
-			err := f.Scan(context.Background(), 0, func(e Entry) error {
-				if sum, ok := did.given[e.Key]; !ok || sum != e.CRC32C {
-					return fmt.Errorf("%v was not appended", e.Key)
-				}
-				if f.Number > head.Number && did.dropped[e.Key] {
-					return fmt.Errorf("%v comes back from the blocks of a dropped segment", e.Key)
-				}
-				found[e.Key] = !e.Damaged
-				return nil
-			})
+	vfstest.Sweep(t, func(fs vfs.FS) error { return vfs.MkdirAll(fs, "/shard", 0o777) }, stored,
+		func(fs vfs.FS, did kept) error {
+			files, highest, err := OpenAll(fs, "/shard/segments")
 			if err != nil {
 				return err
 			}
-		}
-		for k := range did.durable {
-			if !found[k] {
-				return fmt.Errorf("%v is lost", k)
+			found := map[store.Key]bool{}
+			for _, f := range files {
+				err := f.Scan(context.Background(), 0, func(e Entry) error {
+					if sum, ok := did.given[e.Key]; !ok || sum != e.CRC32C {
+						return fmt.Errorf("%v was not appended", e.Key)
+					}
+					if f.Number > head.Number && did.dropped[e.Key] {
+						return fmt.Errorf("%v comes back from the blocks of a dropped segment", e.Key)
+					}
+					found[e.Key] = !e.Damaged
+					return nil
+				})
+				if err != nil {
+					return err
+				}
 			}
-		}
-		list, err := fs.ReadDir("/shard/segments")
-		for _, e := range list {
-			// The dropped segment may be found under its old name, with the head of the one in its blocks.
-			if filepath.Ext(e.Name()) == damagedSuffix && !strings.HasPrefix(e.Name(), Name(head.Number)) {
-				return fmt.Errorf("%s: a segment had the head of another one", e.Name())
+			for k := range did.durable {
+				if !found[k] {
+					return fmt.Errorf("%v is lost", k)
+				}
 			}
-		}
-		f, err2 := Create(fs, "/shard/segments", Head{Job: head.Job, Step: head.Step, Number: highest + 1})
-		if err := errors.Join(err, err2); err != nil {
-			return fmt.Errorf("a new segment behind the others: %w", err)
-		}
-		_, end, err := f.Append([]Record{{Value: value(1, "more", 1)}})
-		return errors.Join(err, f.Sync(end))
-	})
+			list, err := fs.ReadDir("/shard/segments")
+			for _, e := range list {
+				// The dropped segment may be found under its old name, with the head of the one in its blocks.
+				if filepath.Ext(e.Name()) == damagedSuffix && !strings.HasPrefix(e.Name(), Name(head.Number)) {
+					return fmt.Errorf("%s: a segment had the head of another one", e.Name())
+				}
+			}
+			f, err2 := Create(fs, "/shard/segments", Head{Job: head.Job, Step: head.Step, Number: highest + 1})
+			if err := errors.Join(err, err2); err != nil {
+				return fmt.Errorf("a new segment behind the others: %w", err)
+			}
+			_, end, err := f.Append([]Record{{Value: value(1, "more", 1)}})
+			return errors.Join(err, f.Sync(end))
+		})
 }

@@ -121,7 +121,8 @@ func (f *File) open() error {
 		return fmt.Errorf("%w: the segment is number %d by its head", store.ErrCorrupt, f.Number)
 	}
 	f.begin, f.seed = int64(n), seedOf(f.Head)
-	return f.file.SyncData() // a process that was killed may have left bytes with the system
+	// a process that was killed may have left bytes with the system
+	return f.file.SyncData()
 }
 
 // Append writes records after the others. It returns the offset of each record's data, and the size

@@ -113,8 +113,9 @@ func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 		return e, 0, fmt.Errorf("%w: head of a record", store.ErrCorrupt)
 	}
 	e = Entry{
-		Key: store.Key{Job: h.Job, Step: h.Step, Task: binary.LittleEndian.Uint32(b[2:]), Attempt: binary.LittleEndian.Uint32(b[6:]),
-			Name: string(b[22 : size-4])},
+		Key: store.Key{Job: h.Job, Step: h.Step, Task: binary.LittleEndian.Uint32(b[2:]),
+			Attempt: binary.LittleEndian.Uint32(b[6:]),
+			Name:    string(b[22 : size-4])},
 		Bytes: binary.LittleEndian.Uint64(b[10:]), CRC32C: binary.LittleEndian.Uint32(b[18:]), Deleted: b[0] == kindDeleted,
 	}
 	if e.Key.Validate() != nil || e.Bytes > 1<<62 || e.Deleted && e.Bytes != 0 {

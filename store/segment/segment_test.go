@@ -25,7 +25,8 @@ func value(task uint32, name string, n int) store.Checksummed {
 	for i := range data {
 		data[i] = byte(uint32(i)*2654435761>>13) + byte(task)
 	}
-	return store.Sum(store.Value{Key: store.Key{Job: head.Job, Step: head.Step, Task: task, Attempt: 1, Name: name}, Data: data})
+	return store.Sum(store.Value{Key: store.Key{Job: head.Job, Step: head.Step, Task: task, Attempt: 1, Name: name},
+		Data: data})
 }
 
 func create(t testing.TB, dir string) *File {
@@ -70,7 +71,8 @@ func entries(t testing.TB, f *File, from int64) (out []Entry) {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	values := []store.Checksummed{value(1, "dual", 0), value(1, "v/0", 5), value(2, "dual", gatherBytes), value(2, "v/1", 3*scanBytes+1), value(3, "dual", 9)}
+	values := []store.Checksummed{value(1, "dual", 0), value(1, "v/0", 5), value(2, "dual", gatherBytes),
+		value(2, "v/1", 3*scanBytes+1), value(3, "dual", 9)}
 	middle := add(t, f, values[:2]...)
 	end := add(t, f, values[2:]...)
 	add(t, f, store.Checksummed{Key: values[0].Key})
@@ -95,7 +97,8 @@ func TestRoundTrip(t *testing.T) {
 	for i, v := range values {
 		e := got[i]
 		data := make([]byte, e.Bytes)
-		if err := f.ReadAt(data, e.Offset); err != nil || e.Key != v.Key || e.CRC32C != v.CRC32C || e.Deleted || e.Damaged || !bytes.Equal(data, v.Data) {
+		if err := f.ReadAt(data, e.Offset); err != nil || e.Key != v.Key || e.CRC32C != v.CRC32C || e.Deleted || e.Damaged ||
+			!bytes.Equal(data, v.Data) {
 			t.Errorf("value %d: %+v, %v", i, e, err)
 		}
 	}
@@ -156,7 +159,8 @@ func check(t testing.TB, what string, f *File, values []store.Checksummed) (whol
 	}
 	defer f.Close()
 	for i, e := range entries(t, f, 0) {
-		if i == len(values) || e.Key != values[i].Key || e.CRC32C != values[i].CRC32C || e.Bytes != uint64(len(values[i].Data)) {
+		if i == len(values) || e.Key != values[i].Key || e.CRC32C != values[i].CRC32C ||
+			e.Bytes != uint64(len(values[i].Data)) {
 			t.Fatalf("%s: record %d is %+v", what, i, e)
 		}
 		data := make([]byte, e.Bytes)
@@ -346,7 +350,8 @@ func TestAnyRecords(t *testing.T) {
 		for range rapid.IntRange(0, 5).Draw(r, "batches") {
 			var batch []store.Checksummed
 			for range rapid.IntRange(1, 4).Draw(r, "records") {
-				n := rapid.SampledFrom([]int{0, 1, 100, gatherBytes - recordBytes - 1, gatherBytes, scanBytes - 13, scanBytes + 5}).Draw(r, "bytes")
+				n := rapid.SampledFrom([]int{0, 1, 100, gatherBytes - recordBytes - 1, gatherBytes, scanBytes - 13,
+					scanBytes + 5}).Draw(r, "bytes")
 				batch = append(batch, value(uint32(len(want)+len(batch)), "v/"+fmt.Sprint(n), n))
 			}
 			var records []Record

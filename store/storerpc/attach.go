@@ -160,7 +160,8 @@ func (s *shard) keepScratch(f *scratch) {
 
 // read reads values from the shard's segments: keys[p] into out[p]. It returns the positions that
 // are left for Get, in order.
-func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (left []int32) {
+func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, out [][]byte,
+	size *atomic.Uint64) (left []int32) {
 	folder := s.attached(ctx)
 	if folder == "" {
 		return positions

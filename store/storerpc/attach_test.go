@@ -32,7 +32,8 @@ type counted struct {
 	streams atomic.Int64
 }
 
-func (c *counted) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *counted) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	c.streams.Add(1)
 	return c.ClientConnInterface.NewStream(ctx, desc, method, o...)
 }
@@ -54,7 +55,8 @@ func newNear(t testing.TB, n int) *near {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = shard.Close() }) // again, for some
-		conn := &counted{ClientConnInterface: serveService(t, storerpc.NewServerWith(shard, storerpc.ServerOptions{ShortCircuit: true}).Register)}
+		conn := &counted{ClientConnInterface: serveService(t, storerpc.NewServerWith(shard,
+			storerpc.ServerOptions{ShortCircuit: true}).Register)}
 		c.shards, c.conns = append(c.shards, shard), append(c.conns, conn)
 		ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("shard-%d", i), Conn: conn})
 	}
@@ -167,7 +169,8 @@ func TestShortCircuit(t *testing.T) {
 		t.Errorf("other bytes under a key: %v", err)
 	}
 	missing := large(1, 3).Key
-	if got, err := c.Get(t.Context(), []store.Key{large(1, 1).Key, missing}); err != nil || got[0] == nil || got[1] != nil {
+	if got, err := c.Get(t.Context(), []store.Key{large(1, 1).Key, missing}); err != nil || got[0] == nil ||
+		got[1] != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -256,7 +259,8 @@ func TestAdoptRefuses(t *testing.T) {
 	must(os.Mkdir(place(4), 0o700))
 	key := &taxonv1.Key{Job: "j", Step: 3, Task: 1, Attempt: 1, Name: "v"}
 	n, sum := uint64(len(data)), store.Checksum(data)
-	good := &taxonv1.AdoptRequest{File: filepath.Base(place(1)), Keys: []*taxonv1.Key{key}, Bytes: []uint64{n}, Crc32C: []uint32{sum}}
+	good := &taxonv1.AdoptRequest{File: filepath.Base(place(1)), Keys: []*taxonv1.Key{key}, Bytes: []uint64{n},
+		Crc32C: []uint32{sum}}
 	for name, change := range map[string]func(r *taxonv1.AdoptRequest){
 		"link":         func(r *taxonv1.AdoptRequest) { r.File = filepath.Base(place(2)) },
 		"pipe":         func(r *taxonv1.AdoptRequest) { r.File = filepath.Base(place(3)) },
@@ -277,14 +281,16 @@ func TestAdoptRefuses(t *testing.T) {
 	} {
 		r := &taxonv1.AdoptRequest{File: good.File, Keys: good.Keys, Bytes: good.Bytes, Crc32C: good.Crc32C}
 		change(r)
-		if _, err := stub.Adopt(t.Context(), r); err == nil || status.Code(err) == codes.Internal || strings.Contains(err.Error(), string(data)) {
+		if _, err := stub.Adopt(t.Context(), r); err == nil || status.Code(err) == codes.Internal ||
+			strings.Contains(err.Error(), string(data)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := stub.Adopt(t.Context(), good); err != nil {
 		t.Error(err)
 	}
-	if got, err := c.Get(t.Context(), []store.Key{{Job: "j", Step: 3, Task: 1, Attempt: 1, Name: "v"}}); err != nil || !bytes.Equal(got[0], data) {
+	if got, err := c.Get(t.Context(), []store.Key{{Job: "j", Step: 3, Task: 1, Attempt: 1, Name: "v"}}); err != nil ||
+		!bytes.Equal(got[0], data) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

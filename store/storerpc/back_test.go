@@ -49,8 +49,10 @@ func listen(t *testing.T, shard store.Shard, addr string, o storerpc.ServerOptio
 // dial connects to a shard's server, and looks often whether one that is gone is back.
 func dial(t *testing.T, addr string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, append(storerpc.BulkDialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 20 * time.Second, Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second}}))...)
+	conn, err := grpc.NewClient(addr, append(storerpc.BulkDialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 20 * time.Second,
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second}}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

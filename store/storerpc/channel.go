@@ -92,7 +92,8 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, _ 
 }
 
 // NewStream begins a streaming call.
-func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	_ ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, name, err := c.find(method)
 	if err != nil {
 		return nil, err
@@ -422,7 +423,9 @@ func copyMessage(out, in any) error {
 
 // handReport moves the report in to out, which is empty.
 func handReport(out, in *taxonv1.ReportRequest) {
-	out.Worker, out.Lease, out.Returned, out.Next, out.Ahead, out.Most, out.More = in.Worker, in.Lease, in.Returned, in.Next, in.Ahead, in.Most, in.More
+	out.Worker, out.Lease, out.Returned, out.Next, out.Ahead, out.Most, out.More = in.Worker, in.Lease, in.Returned,
+		in.Next, in.Ahead, in.Most, in.More
 	out.Sums, out.CpuSeconds, out.BytesRead, out.BytesWritten = in.Sums, in.CpuSeconds, in.BytesRead, in.BytesWritten
-	out.Error, out.Deterministic, out.Unavailable, out.Unfit, out.Lost = in.Error, in.Deterministic, in.Unavailable, in.Unfit, in.Lost
+	out.Error, out.Deterministic, out.Unavailable, out.Unfit, out.Lost = in.Error, in.Deterministic, in.Unavailable,
+		in.Unfit, in.Lost
 }

@@ -225,5 +225,6 @@ func TestChannelUnknown(t *testing.T) {
 	_, err = channel.NewStream(t.Context(), &grpc.StreamDesc{}, "/taxon.v1.Store/No")
 	wantCode(t, err, codes.Unimplemented)
 	wantCode(t, channel.Invoke(t.Context(), "/taxon.v1.Store/Commit", "text", nil), codes.Internal)
-	wantCode(t, channel.Invoke(t.Context(), "/taxon.v1.Store/Commit", &taxonv1.CommitResult{}, &taxonv1.CommitResult{}), codes.Internal)
+	wantCode(t, channel.Invoke(t.Context(), "/taxon.v1.Store/Commit", &taxonv1.CommitResult{}, &taxonv1.CommitResult{}),
+		codes.Internal)
 }

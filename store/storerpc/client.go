@@ -99,7 +99,8 @@ func newClient(nodes []*node, o Options) (*Client, error) {
 	}
 	copies := max(o.Replicas, 1)
 	if copies > min(len(nodes), maxReplicas) {
-		return nil, fmt.Errorf("store client: %w: %d replicas on %d shards: at most one a shard and %d in all", store.ErrInvalid, copies, len(nodes), maxReplicas)
+		return nil, fmt.Errorf("store client: %w: %d replicas on %d shards: at most one a shard and %d in all",
+			store.ErrInvalid, copies, len(nodes), maxReplicas)
 	}
 	c := &Client{limits: o.Limits.WithDefaults(), copies: copies, patience: o.Patience, behind: map[string]uint64{}}
 	c.patience = cmp.Or(c.patience, defaultPatience)

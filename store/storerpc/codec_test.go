@@ -23,13 +23,17 @@ func drawChunks(r *rapid.T) (*taxonv1.PutChunks, *taxonv1.GetChunks) {
 	put, get := &taxonv1.PutChunks{}, &taxonv1.GetChunks{}
 	for range rapid.IntRange(0, 5).Draw(r, "chunks") {
 		data := bytes.Repeat([]byte{7, 0, 255}, rapid.SampledFrom([]int{0, 1, 170, 171, 5000}).Draw(r, "bytes"))
-		p := &taxonv1.PutChunk{Data: data, Last: rapid.Bool().Draw(r, "last"), Crc32C: rapid.Uint32().Draw(r, "sum"), Size: rapid.Uint64().Draw(r, "size")}
+		p := &taxonv1.PutChunk{Data: data, Last: rapid.Bool().Draw(r, "last"), Crc32C: rapid.Uint32().Draw(r, "sum"),
+			Size: rapid.Uint64().Draw(r, "size")}
 		if rapid.Bool().Draw(r, "key") {
-			p.Key = &taxonv1.Key{Job: rapid.SampledFrom([]string{"", "job-1"}).Draw(r, "job"), Step: rapid.Uint32().Draw(r, "step"),
-				Task: rapid.Uint32Range(0, 200).Draw(r, "task"), Attempt: 1, Name: rapid.StringMatching(`[a-z/]{0,128}`).Draw(r, "name")}
+			p.Key = &taxonv1.Key{Job: rapid.SampledFrom([]string{"", "job-1"}).Draw(r, "job"), Step: rapid.Uint32().Draw(r,
+				"step"),
+				Task: rapid.Uint32Range(0, 200).Draw(r, "task"), Attempt: 1, Name: rapid.StringMatching(`[a-z/]{0,128}`).Draw(r,
+					"name")}
 		}
 		put.Chunks = append(put.Chunks, p)
-		get.Chunks = append(get.Chunks, &taxonv1.GetChunk{Index: p.Crc32C >> 7, Data: data, Last: p.Last, Crc32C: p.Crc32C, Size: p.Size,
+		get.Chunks = append(get.Chunks, &taxonv1.GetChunk{Index: p.Crc32C >> 7, Data: data, Last: p.Last, Crc32C: p.Crc32C,
+			Size:    p.Size,
 			Missing: rapid.Bool().Draw(r, "missing"), Corrupt: rapid.Bool().Draw(r, "corrupt")})
 	}
 	return put, get
@@ -97,7 +101,8 @@ func TestCodecSharesValues(t *testing.T) {
 
 // FuzzCodec: bytes mean the same as to Protocol Buffers, or are refused as there.
 func FuzzCodec(f *testing.F) {
-	in := &taxonv1.PutChunks{Chunks: []*taxonv1.PutChunk{{Key: &taxonv1.Key{Job: "j", Step: 1, Task: 300, Attempt: 3, Name: "v"}, Data: []byte("data"), Last: true, Crc32C: 9, Size: 4}}}
+	in := &taxonv1.PutChunks{Chunks: []*taxonv1.PutChunk{{Key: &taxonv1.Key{Job: "j", Step: 1, Task: 300, Attempt: 3,
+		Name: "v"}, Data: []byte("data"), Last: true, Crc32C: 9, Size: 4}}}
 	b, err := proto.Marshal(in)
 	if err != nil {
 		f.Fatal(err)

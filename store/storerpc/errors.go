@@ -89,7 +89,8 @@ func fromStatus(shard, op string, err error) error {
 		out.cause = store.ErrTooLarge // gRPC's code for a message over its bounds
 	}
 	if st.Code() == codes.Unavailable && out.msg != Plain(out.msg) {
-		out.msg = "does not answer (" + Plain(out.msg) + "): start it again with its folder, if it does not come back by itself"
+		out.msg = "does not answer (" + Plain(out.msg) + "): start it again with its folder, if it does not " +
+			"come back by itself"
 	}
 	if out.cause == nil {
 		out.msg = fmt.Sprintf("%s: %s: %s", op, st.Code(), st.Message())
@@ -114,7 +115,8 @@ func (e *keyedError) Unwrap() error { return e.key }
 // Plain returns the useful part of gRPC's text about a call that did not reach the server: the
 // system's own words, such as "dial tcp 127.0.0.1:7: connect: connection refused".
 func Plain(text string) string {
-	for _, cover := range []string{"rpc error: code = Unavailable desc = ", `connection error: desc = "`, "transport: Error while dialing: ",
+	for _, cover := range []string{"rpc error: code = Unavailable desc = ", `connection error: desc = "`,
+		"transport: Error while dialing: ",
 		"transport: authentication handshake failed: ", "error reading from server: ", "write tcp ", "read tcp "} {
 		if _, inner, found := strings.Cut(text, cover); found {
 			if strings.HasSuffix(cover, " tcp ") {

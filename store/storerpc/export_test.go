@@ -112,7 +112,8 @@ func TestExportMemory(t *testing.T) {
 
 // TestStalledStreams: clients that begin and then do nothing lose their slots.
 func TestStalledStreams(t *testing.T) {
-	addr, _ := listen(t, &endless{data: make([]byte, 1<<20)}, "", storerpc.ServerOptions{Streams: 2, Stall: 50 * time.Millisecond})
+	addr, _ := listen(t, &endless{data: make([]byte, 1<<20)}, "", storerpc.ServerOptions{Streams: 2,
+		Stall: 50 * time.Millisecond})
 	conn := dial(t, addr)
 	client := taxonv1.NewStoreClient(conn)
 	key := &taxonv1.Key{Job: "j", Attempt: 1, Name: "v"}

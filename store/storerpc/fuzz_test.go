@@ -59,7 +59,8 @@ func (s *wireStream[In, Out]) Recv() (*In, error) {
 func wantStatus(t *testing.T, err error) {
 	t.Helper()
 	switch status.Code(err) {
-	case codes.OK, codes.InvalidArgument, codes.AlreadyExists, codes.DataLoss, codes.OutOfRange, codes.ResourceExhausted, codes.NotFound:
+	case codes.OK, codes.InvalidArgument, codes.AlreadyExists, codes.DataLoss, codes.OutOfRange, codes.ResourceExhausted,
+		codes.NotFound:
 	default:
 		t.Errorf("%v", err)
 	}
@@ -77,7 +78,8 @@ func encoded(f *testing.F, m proto.Message) []byte {
 // FuzzPut sends any two messages: what is then in the shard is whole and has good keys.
 func FuzzPut(f *testing.F) {
 	data := []byte("some data")
-	whole := &taxonv1.PutChunk{Key: goodKey(), Data: data, Last: true, Crc32C: store.Checksum(data), Size: uint64(len(data))}
+	whole := &taxonv1.PutChunk{Key: goodKey(), Data: data, Last: true, Crc32C: store.Checksum(data),
+		Size: uint64(len(data))}
 	f.Add(encoded(f, &taxonv1.PutChunks{Chunks: []*taxonv1.PutChunk{whole}}), []byte{})
 	f.Add(encoded(f, &taxonv1.PutChunks{Chunks: []*taxonv1.PutChunk{{Key: goodKey(), Size: 9}}}),
 		encoded(f, &taxonv1.PutChunks{Chunks: []*taxonv1.PutChunk{{Data: data, Last: true, Crc32C: store.Checksum(data)}}}))
@@ -123,7 +125,8 @@ type filed struct {
 }
 
 func newFiled(dir string) *storerpc.Server {
-	return storerpc.NewServerWith(filed{memory.New(memory.Options{Limits: fuzzLimits}), dir}, storerpc.ServerOptions{ShortCircuit: true})
+	return storerpc.NewServerWith(filed{memory.New(memory.Options{Limits: fuzzLimits}), dir},
+		storerpc.ServerOptions{ShortCircuit: true})
 }
 
 func (f filed) Folder() string { return f.dir }
@@ -147,7 +150,8 @@ func FuzzRequests(f *testing.F) {
 	if err := os.WriteFile(filepath.Join(attached.Folder, "inbox", file), []byte("twelve bytes"), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(encoded(f, &taxonv1.AdoptRequest{File: file, Keys: []*taxonv1.Key{goodKey(), goodKey()}, Bytes: []uint64{5, 7}, Crc32C: []uint32{1, 2}}))
+	f.Add(encoded(f, &taxonv1.AdoptRequest{File: file, Keys: []*taxonv1.Key{goodKey(), goodKey()}, Bytes: []uint64{5, 7},
+		Crc32C: []uint32{1, 2}}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		shard := memory.New(memory.Options{Limits: fuzzLimits})
 		value := store.Value{Key: store.Key{Job: "j", Step: 1, Task: 2, Attempt: 3, Name: "v"}, Data: []byte("x")}

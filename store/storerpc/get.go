@@ -47,7 +47,8 @@ type getCall struct {
 
 // newGet returns the state of a Get of keys.
 func (c *Client) newGet(keys []store.Key) *getCall {
-	call := &getCall{Client: c, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)), bad: make([]uint8, len(keys))}
+	call := &getCall{Client: c, keys: keys, out: make([][]byte, len(keys)), left: make([]int32, len(keys)),
+		bad: make([]uint8, len(keys))}
 	for i := range keys {
 		call.left[i] = int32(i)
 	}

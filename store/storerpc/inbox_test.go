@@ -42,7 +42,8 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, resting, fresh := aged(t, in.folder, "a", time.Hour), aged(t, in.folder, "b", inboxStale/2), aged(t, in.folder, "c", 0)
+	left, resting, fresh := aged(t, in.folder, "a", time.Hour), aged(t, in.folder, "b", inboxStale/2),
+		aged(t, in.folder, "c", 0)
 	in.sweep(false)
 	if there(left) || !there(resting) || !there(fresh) || !there(filepath.Join(in.folder, inboxFolder, proof)) {
 		t.Error("not what is old alone has gone")

@@ -23,7 +23,8 @@ func names(n int) []string {
 func placedKeys(n int) []store.Key {
 	out := make([]store.Key, n)
 	for i := range out {
-		out[i] = store.Key{Job: "job-1", Step: uint32(i / 400), Task: uint32(i / 20 % 20), Attempt: 1, Name: fmt.Sprintf("v/%d", i%20)}
+		out[i] = store.Key{Job: "job-1", Step: uint32(i / 400), Task: uint32(i / 20 % 20), Attempt: 1,
+			Name: fmt.Sprintf("v/%d", i%20)}
 	}
 	return out
 }

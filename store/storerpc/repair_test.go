@@ -38,7 +38,8 @@ func TestRepairCounts(t *testing.T) {
 	}
 	r.Shards[0].Wipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	first, err := storerpc.Repair(ctx, c, "shard-0", storerpc.RepairOptions{Progress: func(storerpc.RepairResult) { cancel() }})
+	first, err := storerpc.Repair(ctx, c, "shard-0",
+		storerpc.RepairOptions{Progress: func(storerpc.RepairResult) { cancel() }})
 	if !errors.Is(err, context.Canceled) || first.Copied == 0 || first.Copied == held {
 		t.Fatalf("broken off: %+v, %v", first, err)
 	}
@@ -175,7 +176,10 @@ func TestOrdersDoNotWait(t *testing.T) {
 		var ends []storerpc.Endpoint
 		for i, b := range shards {
 			gone := i == 1
-			ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("s%d", i), Conn: b, Down: func() bool { return known && gone }})
+			ends = append(ends, storerpc.Endpoint{Name: fmt.Sprintf("s%d", i), Conn: b, Down: func() bool {
+				return known &&
+					gone
+			}})
 		}
 		patience := 250 * time.Millisecond
 		if known {

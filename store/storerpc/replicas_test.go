@@ -56,7 +56,8 @@ func (b *brittle) Invoke(ctx context.Context, method string, args, reply any, o 
 	return conn.Invoke(ctx, method, args, reply, o...)
 }
 
-func (b *brittle) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (b *brittle) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	conn, err := b.reach()
 	if err != nil {
 		return nil, err

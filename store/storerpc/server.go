@@ -82,7 +82,8 @@ func NewServerWith(shard store.Shard, o ServerOptions) *Server {
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
 	}
-	s := &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams), large: make(chan struct{}, 1)}
+	s := &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams),
+		large: make(chan struct{}, 1)}
 	if o.ShortCircuit {
 		s.shortCircuit()
 	}

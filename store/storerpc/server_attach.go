@@ -74,7 +74,8 @@ func (s *Server) Locate(ctx context.Context, req *taxonv1.GetRequest) (*taxonv1.
 // locateResult encodes places. There are few different files.
 func locateResult(places []store.Location) *taxonv1.LocateResult {
 	n := len(places)
-	out := &taxonv1.LocateResult{File: make([]uint32, n), Offset: make([]uint64, n), Bytes: make([]uint64, n), Crc32C: make([]uint32, n)}
+	out := &taxonv1.LocateResult{File: make([]uint32, n), Offset: make([]uint64, n), Bytes: make([]uint64, n),
+		Crc32C: make([]uint32, n)}
 	seen := map[string]uint32{"": 0}
 	for i, p := range places {
 		at, ok := seen[p.File]

@@ -42,7 +42,8 @@ func chunkBytes(local bool) int {
 }
 
 // sendValues sends the values at the given positions in chunks.
-func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult], values []store.Checksummed, positions []int32) error {
+func (s *shard) sendValues(stream grpc.ClientStreamingClient[taxonv1.PutChunks, taxonv1.PutResult],
+	values []store.Checksummed, positions []int32) error {
 	out := packer[*taxonv1.PutChunk]{
 		chunkBytes: chunkBytes(s.local),
 		send: func(chunks []*taxonv1.PutChunk) error {
@@ -98,7 +99,8 @@ type badCopy struct {
 
 // get reads keys[p] into out[p] for the given positions p. After an error, positions that are
 // neither in out nor bad were not answered.
-func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64) (res getResult) {
+func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte,
+	size *atomic.Uint64) (res getResult) {
 	for part := range slices.Chunk(positions, requestKeys) {
 		left := s.read(ctx, keys, part, out, size)
 		if len(left) == 0 {
@@ -112,7 +114,8 @@ func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, ou
 }
 
 // request is one call of get. size counts the bytes of all calls.
-func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64, bad *[]badCopy) error {
+func (s *shard) request(ctx context.Context, keys []store.Key, positions []int32, out [][]byte, size *atomic.Uint64,
+	bad *[]badCopy) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.rpc.Get(ctx, getRequest(keys, positions))
@@ -239,7 +242,8 @@ func (g *getStream) admit(size uint64) error {
 // corrupt returns the error of an answer that breaks the protocol.
 func (g *getStream) corrupt(err error) error {
 	k := g.keys[g.positions[g.next]]
-	return &store.KeyError{Op: "get", Key: k, Err: fmt.Errorf("store shard %s: %w: %w", g.shard.name, store.ErrCorrupt, err)}
+	return &store.KeyError{Op: "get", Key: k, Err: fmt.Errorf("store shard %s: %w: %w", g.shard.name, store.ErrCorrupt,
+		err)}
 }
 
 // end checks that everything was answered.

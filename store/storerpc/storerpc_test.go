@@ -179,7 +179,8 @@ func TestManyKeys(t *testing.T) {
 	keys := make([]store.Key, 50_000)
 	var values []store.Value
 	for i := range keys {
-		keys[i] = store.Key{Job: strings.Repeat("j", store.MaxJobBytes), Task: uint32(i), Attempt: 1, Name: strings.Repeat("n", store.MaxNameBytes)}
+		keys[i] = store.Key{Job: strings.Repeat("j", store.MaxJobBytes), Task: uint32(i), Attempt: 1,
+			Name: strings.Repeat("n", store.MaxNameBytes)}
 		if i%1000 == 999 {
 			values = append(values, store.Value{Key: keys[i], Data: fmt.Append(nil, i)})
 		}

@@ -48,10 +48,14 @@ func TestServerRefusesBadStreams(t *testing.T) {
 		{"empty key", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Key = &taxonv1.Key{} })}, codes.InvalidArgument},
 		{"wrong checksum", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Crc32C++ })}, codes.DataLoss},
 		{"no last chunk", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Last = false })}, codes.InvalidArgument},
-		{"a value within a value", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Last = false }), whole()}, codes.InvalidArgument},
-		{"fewer bytes than announced", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size++ })}, codes.InvalidArgument},
-		{"more bytes than announced", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size-- })}, codes.InvalidArgument},
-		{"bytes after the value", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Last = false }), {Data: data, Last: true}}, codes.InvalidArgument},
+		{"a value within a value", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Last = false }), whole()},
+			codes.InvalidArgument},
+		{"fewer bytes than announced", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size++ })},
+			codes.InvalidArgument},
+		{"more bytes than announced", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size-- })},
+			codes.InvalidArgument},
+		{"bytes after the value", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Last = false }),
+			{Data: data, Last: true}}, codes.InvalidArgument},
 		{"large value", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size = 1001 })}, codes.OutOfRange},
 		{"absurd size", []*taxonv1.PutChunk{with(func(c *taxonv1.PutChunk) { c.Size = 1 << 63 })}, codes.OutOfRange},
 		{"large batch", []*taxonv1.PutChunk{
@@ -101,8 +105,10 @@ func TestClientRefusesBadAnswers(t *testing.T) {
 		{"good", []*taxonv1.GetChunk{good}, nil},
 		{"nothing", nil, store.ErrCorrupt},
 		{"another index", []*taxonv1.GetChunk{{Index: 1, Last: true, Missing: true}}, store.ErrCorrupt},
-		{"wrong checksum", []*taxonv1.GetChunk{{Data: data, Last: true, Crc32C: 1, Size: uint64(len(data))}}, store.ErrCorrupt},
-		{"wrong size", []*taxonv1.GetChunk{{Data: data, Last: true, Crc32C: store.Checksum(data), Size: 5}}, store.ErrCorrupt},
+		{"wrong checksum", []*taxonv1.GetChunk{{Data: data, Last: true, Crc32C: 1, Size: uint64(len(data))}},
+			store.ErrCorrupt},
+		{"wrong size", []*taxonv1.GetChunk{{Data: data, Last: true, Crc32C: store.Checksum(data), Size: 5}},
+			store.ErrCorrupt},
 		{"no end", []*taxonv1.GetChunk{{Data: data, Size: 100}}, store.ErrCorrupt},
 		{"more values", []*taxonv1.GetChunk{good, good}, store.ErrCorrupt},
 		{"absurd size", []*taxonv1.GetChunk{{Data: data, Size: 1 << 62}}, store.ErrTooLarge},
@@ -137,9 +143,11 @@ func (f failingShard) Commit(context.Context, string, uint32, []uint32) error { 
 // TestErrorsKeepTheirMeaning over both transports.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	key := store.Key{Job: "j", Step: 1, Task: 2, Attempt: 3, Name: "v"}
-	for _, sentinel := range []error{store.ErrInvalid, store.ErrConflict, store.ErrCorrupt, store.ErrTooLarge, store.ErrFull,
+	for _, sentinel := range []error{store.ErrInvalid, store.ErrConflict, store.ErrCorrupt, store.ErrTooLarge,
+		store.ErrFull,
 		store.ErrClosed, store.ErrUnavailable, context.Canceled, context.DeadlineExceeded} {
-		shard := failingShard{memory.New(memory.Options{}), fmt.Errorf("around: %w", &store.KeyError{Op: "commit", Key: key, Err: sentinel})}
+		shard := failingShard{memory.New(memory.Options{}), fmt.Errorf("around: %w", &store.KeyError{Op: "commit", Key: key,
+			Err: sentinel})}
 		embedded, err := storerpc.Embedded([]store.Shard{shard}, store.Limits{})
 		if err != nil {
 			t.Fatal(err)

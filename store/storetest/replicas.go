@@ -61,7 +61,8 @@ func RunReplicated(t *testing.T, open func(t *testing.T) Replicated) {
 func manyValues(step uint32, n int) []store.Value {
 	var out []store.Value
 	for i := range n {
-		out = append(out, store.Value{Key: key(step, uint32(i), 1, fmt.Sprintf("v/%d", i%5)), Data: noise(uint64(i)+100*uint64(step), i*i)})
+		out = append(out, store.Value{Key: key(step, uint32(i), 1, fmt.Sprintf("v/%d", i%5)),
+			Data: noise(uint64(i)+100*uint64(step), i*i)})
 	}
 	return out
 }

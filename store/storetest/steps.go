@@ -97,7 +97,8 @@ func testList(t *testing.T, h Harness) {
 	var keys []store.Key
 	for _, job := range []string{"a", "a-b", "b"} {
 		for i := range 40 {
-			k := store.Key{Job: job, Step: uint32(i*i) % 300, Task: uint32(i) % 5, Attempt: 1 + uint32(i)%2, Name: fmt.Sprintf("x/%d", i)}
+			k := store.Key{Job: job, Step: uint32(i*i) % 300, Task: uint32(i) % 5, Attempt: 1 + uint32(i)%2,
+				Name: fmt.Sprintf("x/%d", i)}
 			keys = append(keys, k)
 			put(t, s, store.Value{Key: k, Data: noise(uint64(i), size(i))})
 		}

@@ -104,7 +104,8 @@ func testBadRequests(t *testing.T, h Harness) {
 		k.Job = job
 		bad["job "+job] = k
 	}
-	for _, name := range []string{"", "a b", "/a", "a/", "a//b", ".", "..", "a/../b", "a\x00", "a\nb", strings.Repeat("n", 129)} {
+	for _, name := range []string{"", "a b", "/a", "a/", "a//b", ".", "..", "a/../b", "a\x00", "a\nb",
+		strings.Repeat("n", 129)} {
 		k := good
 		k.Name = name
 		bad["name "+name] = k

@@ -15,7 +15,8 @@ import (
 )
 
 // longTraining takes 1,000 sweeps, as there is no such gap; it checkpoints at once, so that it can be broken off.
-const longTraining = "train --data long.svm --hierarchy tree.txt --out m --schedule jacobi --gap 1e-300 --max-sweeps 1000 --checkpoint-every 1 --checkpoint-seconds 0.001"
+const longTraining = "train --data long.svm --hierarchy tree.txt --out m --schedule jacobi --gap 1e-300 --max-sweeps " +
+	"1000 --checkpoint-every 1 --checkpoint-seconds 0.001"
 
 // TestCheckpoints breaks off a training, damages what it left, and runs it again: it must
 // refuse with one line and change nothing.
@@ -26,20 +27,29 @@ func TestCheckpoints(t *testing.T) {
 		return trial{name: name, prep: prep, args: longTraining, at: at, says: says}
 	}
 	trials := []trial{
-		{name: "other options", args: longTraining + " --C 2", at: "m.train: holds the checkpoint of a training with other options (C 1, not 2)"},
-		{name: "other hierarchy", prep: edit("tree.txt", func(b []byte) []byte { return append(b, "q t\n"...) }), args: longTraining, at: "m.train: holds the checkpoint of a training on other data"},
-		{name: "other data", prep: edit("long.svm", func(b []byte) []byte { return append(b, "a 1:1\n"...) }), args: longTraining, at: "m.train: holds the checkpoint of a training on other data"},
+		{name: "other options", args: longTraining + " --C 2", at: "m.train: holds the checkpoint of a training with other " +
+			"options (C 1, not 2)"},
+		{name: "other hierarchy", prep: edit("tree.txt", func(b []byte) []byte { return append(b, "q t\n"...) }),
+			args: longTraining, at: "m.train: holds the checkpoint of a training on other data"},
+		{name: "other data", prep: edit("long.svm", func(b []byte) []byte { return append(b, "a 1:1\n"...) }),
+			args: longTraining, at: "m.train: holds the checkpoint of a training on other data"},
 		{name: "missing data", args: strings.Replace(longTraining, "long.svm", "no.svm", 1), at: "no.svm: no such file"},
 		bad("job cut", half("m.train/job.json"), "m.train: holds a damaged checkpoint", "--force"),
 		bad("job lost", lose("m.train/job.json"), "m.train: holds a damaged checkpoint", "--force"),
-		bad("job empty", edit("m.train/job.json", func([]byte) []byte { return nil }), "m.train: holds a damaged checkpoint", "--force"),
+		bad("job empty", edit("m.train/job.json", func([]byte) []byte { return nil }), "m.train: holds a damaged checkpoint",
+			"--force"),
 		bad("state cut", half("m.train/checkpoint/state"), "m.train/checkpoint/state: the checkpoint is damaged", "--force"),
-		bad("state flipped", flip("m.train/checkpoint/state"), "m.train/checkpoint/state: the checkpoint is damaged", "--force"),
+		bad("state flipped", flip("m.train/checkpoint/state"), "m.train/checkpoint/state: the checkpoint is damaged",
+			"--force"),
 		bad("state lost", lose("m.train/checkpoint/state"), "m.train/checkpoint", "--force"),
-		bad("state junk", edit("m.train/checkpoint/state", func([]byte) []byte { return []byte(junk(999)) }), "m.train/checkpoint/state: the checkpoint is damaged", "--force"),
-		bad("values cut", half("m.train/checkpoint/values"), "m.train/checkpoint/values: the checkpoint is damaged", "--force"),
-		bad("values flipped", flip("m.train/checkpoint/values"), "m.train/checkpoint/values: the checkpoint is damaged", "--force"),
-		bad("values empty", edit("m.train/checkpoint/values", func([]byte) []byte { return nil }), "m.train/checkpoint/values: the checkpoint is damaged", "--force"),
+		bad("state junk", edit("m.train/checkpoint/state", func([]byte) []byte { return []byte(junk(999)) }),
+			"m.train/checkpoint/state: the checkpoint is damaged", "--force"),
+		bad("values cut", half("m.train/checkpoint/values"), "m.train/checkpoint/values: the checkpoint is damaged",
+			"--force"),
+		bad("values flipped", flip("m.train/checkpoint/values"), "m.train/checkpoint/values: the checkpoint is damaged",
+			"--force"),
+		bad("values empty", edit("m.train/checkpoint/values", func([]byte) []byte { return nil }),
+			"m.train/checkpoint/values: the checkpoint is damaged", "--force"),
 		bad("values lost", lose("m.train/checkpoint/values"), "m.train/checkpoint/values: ", "--force"),
 	}
 	for _, c := range trials {

@@ -26,7 +26,8 @@ var outputs = []string{
 // big adds files that outgrow a small disk.
 func big(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "big.svm"), []byte(strings.Repeat(goodFiles()["good.svm"], 40)), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "big.svm"), []byte(strings.Repeat(goodFiles()["good.svm"], 40)),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	var wide strings.Builder
@@ -94,10 +95,11 @@ func TestFileSizeLimit(t *testing.T) {
 			continue // its files are small
 		}
 		t.Run(args, func(t *testing.T) {
-			trial{argv: []string{"bash", "-c", "ulimit -f 2; exec " + binary + " " + args}, exit: 1, says: "disk/", prep: func(t *testing.T, dir string) {
-				big(t, dir)
-				mkdir("disk")(t, dir)
-			}}.check(t)
+			trial{argv: []string{"bash", "-c", "ulimit -f 2; exec " + binary + " " + args}, exit: 1, says: "disk/",
+				prep: func(t *testing.T, dir string) {
+					big(t, dir)
+					mkdir("disk")(t, dir)
+				}}.check(t)
 		})
 	}
 }
@@ -113,8 +115,10 @@ func TestFullDevice(t *testing.T) {
 		{args: "export --model model --out /dev/full", at: "/dev/full: the disk is full"},
 	}
 	for _, args := range []string{"version", "version --json", "help train", "info model", "info good.svm --json",
-		"eval --model model --data good.svm", "predict --model model --data good.svm --out -", "export --model model --out -"} {
-		trials = append(trials, trial{argv: []string{"sh", "-c", "exec " + binary + " " + args + " >" + full}, at: "standard output: the disk is full"})
+		"eval --model model --data good.svm", "predict --model model --data good.svm --out -",
+		"export --model model --out -"} {
+		trials = append(trials, trial{argv: []string{"sh", "-c", "exec " + binary + " " + args + " >" + full},
+			at: "standard output: the disk is full"})
 	}
 	for i := range trials {
 		trials[i].exit = 1
@@ -146,7 +150,8 @@ func TestFullDiskInSweeps(t *testing.T) {
 				}
 				code, _, said := c.run(t, dir)
 				done = code == 0 || kib > 1000
-				if n := strings.Count(said, "the disk is full: free some space; the older checkpoint is kept, and the training goes on\n"); n > 1 {
+				if n := strings.Count(said, "the disk is full: free some space; the older checkpoint is kept, and "+
+					"the training goes on\n"); n > 1 {
 					t.Errorf("%d KiB: %d warnings: %s", kib, n, said)
 				} else if n == 1 {
 					warned, spared = true, spared || code == 0
@@ -154,7 +159,8 @@ func TestFullDiskInSweeps(t *testing.T) {
 				if !done && (code != 1 || !strings.Contains(said, "the disk is full: free some space")) {
 					t.Errorf("%d KiB: exit status %d: %s", kib, code, said)
 				}
-				on, anew := strings.HasSuffix(said, " is kept: the same command goes on from there\n"), strings.HasSuffix(said, "; nothing is kept: the same command begins anew\n")
+				on, anew := strings.HasSuffix(said, " is kept: the same command goes on from there\n"), strings.HasSuffix(said,
+					"; nothing is kept: the same command begins anew\n")
 				if strings.Contains(said, "training failed in sweep") && !on && !anew {
 					t.Errorf("%d KiB: says not what is left: %s", kib, said)
 				}
@@ -173,7 +179,8 @@ func TestFullDiskInSweeps(t *testing.T) {
 				}
 			}
 			if !seen[true] || !seen[false] || !warned {
-				t.Errorf("of trainings that kept a checkpoint and that kept nothing, seen: %v; of a checkpoint that did not fit: %v", seen, warned)
+				t.Errorf("of trainings that kept a checkpoint and that kept nothing, seen: %v; of a checkpoint "+
+					"that did not fit: %v", seen, warned)
 			}
 		})
 	}
@@ -198,9 +205,11 @@ func TestFullStore(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	code, _, said := trial{args: "train --data set --hierarchy tree.txt --method hblr-m1 --store badger --out disk/m"}.run(t, dir)
+	code, _, said := trial{args: "train --data set --hierarchy tree.txt --method hblr-m1 --store " +
+		"badger --out disk/m"}.run(t, dir)
 	if code != 1 || strings.Count(said, "\n") != 2 || strings.Count(said, "store is full") != 2 ||
-		!strings.Contains(said, "\ntaxon: training failed in sweep 1: ") || !strings.HasSuffix(said, "free some or give the shard a larger disk; nothing is kept: the same command begins anew\n") {
+		!strings.Contains(said, "\ntaxon: training failed in sweep 1: ") || !strings.HasSuffix(said,
+		"free some or give the shard a larger disk; nothing is kept: the same command begins anew\n") {
 		t.Errorf("exit status %d: %s", code, said)
 	}
 }

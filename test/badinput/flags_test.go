@@ -5,7 +5,8 @@ import "testing"
 func TestCommandLines(t *testing.T) {
 	bad := func(args, at, says string) trial { return trial{name: args, args: args, at: at, says: says} }
 	with := func(flags, at, says string) trial {
-		return trial{name: flags, args: "train --data good.svm --hierarchy tree.txt --out m " + flags, at: "train: " + at, says: says}
+		return trial{name: flags, args: "train --data good.svm --hierarchy tree.txt --out m " + flags, at: "train: " + at,
+			says: says}
 	}
 	runAll(t, []trial{
 		bad("tarin --data good.svm", "unknown verb \"tarin\": did you mean `taxon train`?", ""),

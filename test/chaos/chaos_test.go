@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	}
 	bench = b
 	if data := os.Getenv("TAXON_DATA"); data != "" {
-		bench.Data, bench.Tree = filepath.Join(data, "wordnet-freq", "train.svm.xz"), filepath.Join(data, "wordnet-freq", "tree.txt")
+		bench.Data, bench.Tree = filepath.Join(data, "wordnet-freq", "train.svm.xz"), filepath.Join(data, "wordnet-freq",
+			"tree.txt")
 		bench.Deadline = 15 * time.Minute
 	}
 	code := m.Run()
@@ -115,7 +116,8 @@ func TestKills(t *testing.T) {
 			if len(k.kills) == 0 {
 				t.Error("nothing was killed before the job was done")
 			}
-			t.Logf("%v killed in %.1f s; %d attempts repeated, %d workers lost", k.kills, time.Since(began).Seconds(), s.Tasks.Retried, s.Lost)
+			t.Logf("%v killed in %.1f s; %d attempts repeated, %d workers lost", k.kills, time.Since(began).Seconds(),
+				s.Tasks.Retried, s.Lost)
 		})
 	}
 }
@@ -170,7 +172,8 @@ func TestStops(t *testing.T) {
 	t.Parallel()
 	_, gap, longer := settings(t)
 	want := bench.Embedded(t, gap, longer...)
-	for id, lease := range map[string]time.Duration{"worker-0": 300 * time.Millisecond, "coordinator": 3 * time.Second, "store-0": 300 * time.Millisecond} {
+	for id, lease := range map[string]time.Duration{"worker-0": 300 * time.Millisecond, "coordinator": 3 * time.Second,
+		"store-0": 300 * time.Millisecond} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
 			c := bench.Up(t, 2, 1, "--lease", lease.String())

@@ -67,7 +67,8 @@ func TestManyCallers(t *testing.T) {
 	}
 	slices.Sort(took)
 	peak := peakMiB(t, coordinator)
-	t.Logf("%d idle workers, %d calls of status: median %v, slowest %v; the coordinator took %d MiB at most", idleWorkers, calls, took[calls/2], took[calls-1], peak)
+	t.Logf("%d idle workers, %d calls of status: median %v, slowest %v; the coordinator took %d MiB at most", idleWorkers,
+		calls, took[calls/2], took[calls-1], peak)
 	if peak > coordinatorMiB {
 		t.Errorf("the coordinator took %d MiB, more than %d", peak, coordinatorMiB)
 	}
@@ -80,7 +81,8 @@ func idle(t *testing.T, addr string) {
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	for i := range idleWorkers {
-		a := &worker.Agent{Name: fmt.Sprint("idle-", i), Slots: 1, Tasks: taxonv1.NewTasksClient(dial(t, addr)), Executor: idler{}}
+		a := &worker.Agent{Name: fmt.Sprint("idle-", i), Slots: 1, Tasks: taxonv1.NewTasksClient(dial(t, addr)),
+			Executor: idler{}}
 		running.Go(func() {
 			if err := a.Run(ctx); err != nil {
 				t.Error(err)
@@ -153,5 +155,6 @@ func TestStatusWhileCoordinatorDies(t *testing.T) {
 	if kills == 0 {
 		t.Fatal("the coordinator was never killed")
 	}
-	t.Logf("coordinator killed %d times; %d questions, median %v, slowest %v", kills, len(took), took[len(took)/2], took[len(took)-1])
+	t.Logf("coordinator killed %d times; %d questions, median %v, slowest %v", kills, len(took), took[len(took)/2],
+		took[len(took)-1])
 }

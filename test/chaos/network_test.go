@@ -24,23 +24,28 @@ func TestNetwork(t *testing.T) {
 	if os.Getenv("TAXON_DATA") != "" {
 		pause = time.Second
 	}
-	coordinator := bench.Process(t, "coordinator", "--dir", filepath.Join(dir, "coordinator"), "--listen", "127.0.0.1:0", "--lease", lease.String())
+	coordinator := bench.Process(t, "coordinator", "--dir", filepath.Join(dir, "coordinator"), "--listen", "127.0.0.1:0",
+		"--lease", lease.String())
 	c := bench.Join(coordinator)
 	var proxies []*proxy
 	for _, name := range []string{"store-0", "store-1"} { // everybody reaches a store through its proxy
 		p := newProxy(t)
-		short := fmt.Sprintf("--short-circuit=%t", name == "store-1") // values go through one of the proxies, and by the other's files
-		p.forward(bench.Process(t, "store", "--dir", filepath.Join(dir, name), "--coordinator", coordinator, "--listen", "127.0.0.1:0", "--advertise", p.addr(), short))
+		// values go through one of the proxies, and by the other's files
+		short := fmt.Sprintf("--short-circuit=%t", name == "store-1")
+		p.forward(bench.Process(t, "store", "--dir", filepath.Join(dir, name), "--coordinator", coordinator, "--listen",
+			"127.0.0.1:0", "--advertise", p.addr(), short))
 		proxies = append(proxies, p)
 	}
 	for _, name := range []string{"worker-0", "worker-1"} { // and a worker the coordinator through its own
 		p := newProxy(t)
 		p.forward(coordinator)
-		bench.Process(t, "worker", "--dir", filepath.Join(dir, name), "--name", name, "--slots", "1", "--coordinator", p.addr())
+		bench.Process(t, "worker", "--dir", filepath.Join(dir, name), "--name", name, "--slots", "1", "--coordinator",
+			p.addr())
 		proxies = append(proxies, p)
 	}
 	job := c.Submit(t, gap)
-	w := &trouble{random: rand.New(rand.NewPCG(3, 3)), proxies: proxies, most: 2 * lease, pause: pause, made: map[string]int{}}
+	w := &trouble{random: rand.New(rand.NewPCG(3, 3)), proxies: proxies, most: 2 * lease, pause: pause,
+		made: map[string]int{}}
 	s := c.Done(t, job, want, func(cluster.Status) { w.strike() })
 	t.Logf("%v; %d attempts repeated, %d workers lost", w.made, s.Tasks.Retried, s.Lost)
 	if len(w.made) == 0 {

@@ -229,7 +229,8 @@ func TestAwayBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-1", "--patience", "1s")
 	s.Down(t)
-	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "does not answer") || !strings.Contains(r.Stderr, "job j goes on with the coordinator") {
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "does not answer") || !strings.Contains(r.Stderr,
+		"job j goes on with the coordinator") {
 		t.Errorf("away: %+v", r)
 	}
 	s.empty(t)
@@ -301,7 +302,8 @@ func TestOtherDigestBesideDigest(t *testing.T) {
 	if err := s.submit.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "have digest "+sum[:12]) || !strings.Contains(r.Stderr, "says 0123456789ab") {
+	if r := s.ended(t); r.Code != 1 || !strings.Contains(r.Stderr, "have digest "+sum[:12]) || !strings.Contains(r.Stderr,
+		"says 0123456789ab") {
 		t.Errorf("another digest: %+v", r)
 	}
 	s.empty(t)

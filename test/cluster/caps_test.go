@@ -24,7 +24,8 @@ func TestResumeWithOtherCaps(t *testing.T) {
 	c.Taxon(t, "resume", job, "--max-sweeps", "0")
 	c.Process(t, "coordinator").Signal(syscall.SIGKILL)
 	last := c.Await(t, job, nil)
-	if last.State != "done" || last.Sweep <= 5 || last.Gap == nil || *last.Gap > 1e-2 || last.Report.SHA == first.Report.SHA {
+	if last.State != "done" || last.Sweep <= 5 || last.Gap == nil || *last.Gap > 1e-2 ||
+		last.Report.SHA == first.Report.SHA {
 		t.Errorf("gone on: %+v", last)
 	}
 	if n := strings.Count(c.Taxon(t, "logs", job).Stdout, " committed"); n != int(last.Sweep) {

@@ -43,7 +43,8 @@ func TestSubmitToExport(t *testing.T) {
 			SHA string `json:"weights_sha256"`
 		}
 	}
-	r := c.Taxon(t, append([]string{"submit", "--wait", "--json", "--out", filepath.Join(dir, "model")}, bench.Job("1e-3")...)...)
+	r := c.Taxon(t, append([]string{"submit", "--wait", "--json", "--out", filepath.Join(dir, "model")},
+		bench.Job("1e-3")...)...)
 	Decode(t, r.Stdout, &done)
 	if done.State != "done" || done.Report.SHA != want {
 		t.Errorf("submit --wait: %+v, want digest %s", done, want)
@@ -89,10 +90,12 @@ func TestSubmitToExport(t *testing.T) {
 	} else {
 		c.Await(t, other, nil)
 	}
-	if r := c.Taxon(t, "cancel", done.Job, "--discard", "--yes"); !strings.Contains(r.Stderr+r.Stdout, "its values are dropped") {
+	if r := c.Taxon(t, "cancel", done.Job, "--discard", "--yes"); !strings.Contains(r.Stderr+r.Stdout,
+		"its values are dropped") {
 		t.Errorf("cancel --discard says %+v", r)
 	}
-	if r := c.Try(t, "export", "--job", done.Job, "--out", filepath.Join(dir, "gone")); r.Code != 2 || !strings.Contains(r.Stderr, "discarded") {
+	if r := c.Try(t, "export", "--job", done.Job, "--out", filepath.Join(dir, "gone")); r.Code != 2 ||
+		!strings.Contains(r.Stderr, "discarded") {
 		t.Errorf("export of a discarded job: status %d, %s", r.Code, r.Stderr)
 	}
 	var jobs []struct{ Job, State string }
@@ -131,7 +134,8 @@ func joined(t *testing.T, dir string) (text string, n int) {
 }
 
 // statusKeys is the contract of status --json.
-var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "recomputed", "duplicates", "replicas", "bytes_read", "bytes_written",
+var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "recomputed", "duplicates",
+	"replicas", "bytes_read", "bytes_written",
 	"seconds", "rollbacks", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "idle_seconds", "error", "report",
 	"method", "options", "submitted", "started", "ended", "stopped_by", "weights_sha256"}
 
@@ -217,7 +221,8 @@ func TestClusterVerbs(t *testing.T) {
 func TestUpAgain(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	c := bench.Up(t, 1, 3, "--slots", "2", "--lease", "2s", "--data-root", root, "--snapshots", filepath.Join(root, "snaps"))
+	c := bench.Up(t, 1, 3, "--slots", "2", "--lease", "2s", "--data-root", root, "--snapshots",
+		filepath.Join(root, "snaps"))
 	wanted := func() string {
 		t.Helper()
 		data, err := os.ReadFile(filepath.Join(c.Dir, "cluster.json"))
@@ -233,7 +238,8 @@ func TestUpAgain(t *testing.T) {
 		t.Errorf("started again as\n%s\nit was\n%s", after, before)
 	}
 	c.Down(t)
-	if r := bench.Run(t, "", "cluster", "up", "--dir", c.Dir, "--stores", "2"); r.Code != 2 || !strings.Contains(r.Stderr, "has 3") {
+	if r := bench.Run(t, "", "cluster", "up", "--dir", c.Dir, "--stores", "2"); r.Code != 2 || !strings.Contains(r.Stderr,
+		"has 3") {
 		t.Errorf("up with fewer stores: %+v", r)
 	}
 	bench.Must(t, "", "cluster", "up", "--dir", c.Dir, "--workers", "2")
@@ -260,7 +266,8 @@ func TestForeignFolders(t *testing.T) {
 		{"cluster", "up", "--dir", coordinator},
 		{"cluster", "up", "--dir", docs},
 	} {
-		if r := bench.Run(t, "", args...); r.Code != 2 || !strings.Contains(r.Stderr, "--dir") || strings.Count(r.Stderr, "\n") != 1 {
+		if r := bench.Run(t, "", args...); r.Code != 2 || !strings.Contains(r.Stderr, "--dir") || strings.Count(r.Stderr,
+			"\n") != 1 {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
@@ -330,12 +337,15 @@ func TestErrors(t *testing.T) {
 		{[]string{"submit", "--data", bench.Data, "--id", "../x"}, 2, "--id"},
 		{[]string{"submit", "--data", bench.Data, "--out", "m"}, 2, "--wait"},
 		{[]string{"submit", "--data", bench.Data, "--in-place"}, 2, "ingest"},
-		{[]string{"submit", "--data", bench.Data, "--replicas", "5", "--patience", "1ms"}, 2, "5 copies of each value need as many store shards, 1 is up"},
+		{[]string{"submit", "--data", bench.Data, "--replicas", "5", "--patience", "1ms"}, 2, "5 copies of each value need " +
+			"as many store shards, 1 is up"},
 		{[]string{"export", "--job", "nosuch", "--out", filepath.Join(t.TempDir(), "w")}, 2, "nosuch"},
-		{[]string{"status", "j", "--coordinator", "127.0.0.1:1", "--patience", "1ms"}, 1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused: see whether it runs"},
+		{[]string{"status", "j", "--coordinator", "127.0.0.1:1", "--patience", "1ms"}, 1, "does not answer: dial tcp " +
+			"127.0.0.1:1: connect: connection refused: see whether it runs"},
 		{[]string{"jobs", "--coordinator", "10.0.0.1:7"}, 2, "jobs: 10.0.0.1:7 lies beyond loopback: give --tls-ca"},
 		{[]string{"submit", "--data", bench.Data, "--max-time", "10m"}, 2, "600"},
-		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--name", strings.Repeat("x", 400)}, 2, "--name has 400 bytes"},
+		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--name", strings.Repeat("x", 400)}, 2,
+			"--name has 400 bytes"},
 		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--memory", "3"}, 2, "bytes, write 4GiB"},
 		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--cache", "12"}, 2, "bytes, write 4GiB"},
 		{[]string{"store", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--memory", "1"}, 2, "bytes, write 4GiB"},
@@ -366,7 +376,8 @@ func TestInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{root, outside} {
-		bench.Must(t, "", "ingest", "--data", bench.Data, "--instance-weights", weights, "--out", filepath.Join(dir, "data"), "--quiet")
+		bench.Must(t, "", "ingest", "--data", bench.Data, "--instance-weights", weights, "--out", filepath.Join(dir, "data"),
+			"--quiet")
 	}
 	if err := os.Symlink(filepath.Join(outside, "data"), filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
@@ -377,7 +388,8 @@ func TestInPlace(t *testing.T) {
 	}
 	c := bench.Up(t, 1, 1, "--data-root", root)
 	out := filepath.Join(outside, "model")
-	r := c.Taxon(t, append([]string{"submit", "--wait", "--json", "--instance-weights", weights, "--out", out}, bench.Job("1e-2")...)...)
+	r := c.Taxon(t, append([]string{"submit", "--wait", "--json", "--instance-weights", weights, "--out", out},
+		bench.Job("1e-2")...)...)
 	if !strings.Contains(r.Stdout, want) || !strings.Contains(r.Stdout, `"instance_weights"`) {
 		t.Errorf("uploaded: %s", r.Stdout)
 	}

@@ -42,7 +42,8 @@ func NewBench(rows, nodes int) (*Bench, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b := &Bench{Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline, embedded: &embedded{digest: map[string]string{}}}
+	b := &Bench{Data: filepath.Join(dir, "data.svm"), Tree: filepath.Join(dir, "tree.txt"), Deadline: deadline,
+		embedded: &embedded{digest: map[string]string{}}}
 	data, tree := problem(rows, nodes)
 	for path, text := range map[string]string{b.Data: data, b.Tree: tree} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -245,7 +246,8 @@ func (b *Bench) Up(t testing.TB, workers, stores int, flags ...string) *Cluster 
 func (b *Bench) UpIn(t testing.TB, dir string, workers, stores int, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{Bench: b, Dir: dir}
-	args := append([]string{"cluster", "up", "--json", "--quiet", "--dir", c.Dir, "--workers", fmt.Sprint(workers), "--stores", fmt.Sprint(stores)}, flags...)
+	args := append([]string{"cluster", "up", "--json", "--quiet", "--dir", c.Dir, "--workers", fmt.Sprint(workers),
+		"--stores", fmt.Sprint(stores)}, flags...)
 	r := b.Run(t, "", args...)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -272,7 +274,8 @@ func (c *Cluster) Down(t testing.TB) {
 	if r.Code != 0 {
 		t.Errorf("cluster down: status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) { // the system may still be clearing up
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		// the system may still be clearing up
 		out, _ := exec.Command("pgrep", "-f", c.Dir).Output()
 		if len(out) == 0 {
 			return

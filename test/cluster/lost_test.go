@@ -43,7 +43,8 @@ func TestLostWeights(t *testing.T) {
 		t.Errorf("resume of a job whose weights are there: %+v", r)
 	}
 	c.loseStores(t)
-	if r := c.Try(t, "export", "--job", job, "--format", "model", "--out", filepath.Join(t.TempDir(), "m")); r.Code == 0 || !strings.Contains(r.Stderr, "taxon resume "+job) {
+	if r := c.Try(t, "export", "--job", job, "--format", "model", "--out", filepath.Join(t.TempDir(), "m")); r.Code == 0 ||
+		!strings.Contains(r.Stderr, "taxon resume "+job) {
 		t.Errorf("export of what is lost: %+v", r)
 	}
 	c.Taxon(t, "restore", "--from", dir, "--job", job)
@@ -72,7 +73,8 @@ func TestLostWeightsWithoutSnapshots(t *testing.T) {
 		t.Errorf("not trained again: %+v", s)
 	}
 	c.Taxon(t, "cancel", job, "--discard", "--yes")
-	if r := c.Try(t, append([]string{"submit", "--id", job}, c.Job(gap)...)...); r.Code != 2 || !strings.Contains(r.Stderr, "was discarded") {
+	if r := c.Try(t, append([]string{"submit", "--id", job}, c.Job(gap)...)...); r.Code != 2 || !strings.Contains(r.Stderr,
+		"was discarded") {
 		t.Errorf("a discarded job submitted again: %+v", r)
 	}
 }
@@ -83,11 +85,14 @@ func TestWorkerThatDoesNotSuit(t *testing.T) {
 	const gap = "1e-1"
 	want := bench.Embedded(t, gap)
 	c := bench.Up(t, 0, 1)
-	small := bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "small", "--cache", "64kB", "--slots", "1")
-	bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "good", "--slots", "1")
+	small := bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "small",
+		"--cache", "64kB", "--slots", "1")
+	bench.Process(t, "worker", "--coordinator", c.State(t).Coordinator, "--dir", t.TempDir(), "--name", "good", "--slots",
+		"1")
 	job := c.Submit(t, gap)
 	c.Done(t, job, want, nil)
-	if log := c.Taxon(t, "logs", job).Stdout; !strings.Contains(log, "worker "+small+" gets no tasks") || !strings.Contains(log, "--cache") {
+	if log := c.Taxon(t, "logs", job).Stdout; !strings.Contains(log, "worker "+small+" gets no tasks") ||
+		!strings.Contains(log, "--cache") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
@@ -105,7 +110,8 @@ func TestCopiedShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.Quick(t, 20*time.Second, "store", "--dir", copied, "--coordinator", c.State(t).Coordinator)
-	if r.Code != 2 || strings.Contains(r.Stdout, "ready") || !strings.Contains(r.Stderr, "a copy of its folder is the same shard") {
+	if r.Code != 2 || strings.Contains(r.Stdout, "ready") || !strings.Contains(r.Stderr,
+		"a copy of its folder is the same shard") {
 		t.Errorf("a second shard of the same id: %+v", r)
 	}
 }

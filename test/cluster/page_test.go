@@ -107,7 +107,8 @@ func TestPageJourney(t *testing.T) {
 	defer web.Close()
 	defer close(ended)
 	var complaints bytes.Buffer
-	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--remote-debugging-port=0", "--user-data-dir="+browser.Profile(t), web.URL)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+		"--remote-debugging-port=0", "--user-data-dir="+browser.Profile(t), web.URL)
 	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -138,7 +139,8 @@ func TestPageJourney(t *testing.T) {
 	}()
 
 	until("three jobs that run", func(s seen) bool {
-		return s.count(s.Jobs, "running") == 3 && s.count(s.Stores, "up") == 2 && s.count(s.Workers, "up") == 2 && s.State == "live"
+		return s.count(s.Jobs, "running") == 3 && s.count(s.Stores, "up") == 2 && s.count(s.Workers, "up") == 2 &&
+			s.State == "live"
 	})
 	press <- `#jobs tbody th a`
 	until("the curves of a job, and what each worker ran", func(s seen) bool { return s.Curves > 0 && s.Lines == 2 })

@@ -54,16 +54,19 @@ func TestRestoreElsewhere(t *testing.T) {
 	old.Down(t)
 
 	c := bench.Up(t, 2, 3, snapshots(filepath.Join(t.TempDir(), "others"))...)
-	if r := c.Try(t, "restore", "--from", dir, "--job", "nobody"); r.Code != 2 || !strings.Contains(r.Stderr, "no snapshot of job nobody") {
+	if r := c.Try(t, "restore", "--from", dir, "--job", "nobody"); r.Code != 2 || !strings.Contains(r.Stderr,
+		"no snapshot of job nobody") {
 		t.Errorf("restore of no job: %+v", r)
 	}
 	if r := c.Try(t, "restore", "--from", t.TempDir()); r.Code != 2 || !strings.Contains(r.Stderr, "holds no snapshot") {
 		t.Errorf("restore from an empty folder: %+v", r)
 	}
-	if r := c.Try(t, "restore", "--from", dir, "--replicas", "4"); r.Code != 2 || !strings.Contains(r.Stderr, "start more") {
+	if r := c.Try(t, "restore", "--from", dir, "--replicas", "4"); r.Code != 2 || !strings.Contains(r.Stderr,
+		"start more") {
 		t.Errorf("restore of too many copies: %+v", r)
 	}
-	if r := c.Taxon(t, "restore", "--from", filepath.Join(dir, job), "--replicas", "2"); strings.TrimSpace(r.Stdout) != job {
+	if r := c.Taxon(t, "restore", "--from", filepath.Join(dir, job), "--replicas",
+		"2"); strings.TrimSpace(r.Stdout) != job {
 		t.Errorf("restore: %+v", r)
 	}
 	c.Taxon(t, "cancel", job)
@@ -120,7 +123,8 @@ func TestLostShardRollsBack(t *testing.T) {
 	s := c.Done(t, job, want, nil)
 	from := c.behind(t, job, "goes on behind sweep")
 	if s.Rollbacks == 0 || len(from) == 0 || from[0] < 1 {
-		t.Errorf("%d rollbacks, to sweeps %v: want one to the snapshot\n%s", s.Rollbacks, from, c.Taxon(t, "logs", job).Stdout)
+		t.Errorf("%d rollbacks, to sweeps %v: want one to the snapshot\n%s", s.Rollbacks, from,
+			c.Taxon(t, "logs", job).Stdout)
 	}
 }
 

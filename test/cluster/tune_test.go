@@ -17,7 +17,8 @@ func TestSubmitTune(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 2, 2)
 	out := filepath.Join(t.TempDir(), "tuned")
-	args := append([]string{"submit", "--tune", "--method", "rr-svm,bsvm", "--C", "0.1,1,10", "--prior-shift", "0.2", "--folds", "2", "--json", "--out", out}, bench.Job("1e-2")...)
+	args := append([]string{"submit", "--tune", "--method", "rr-svm,bsvm", "--C", "0.1,1,10", "--prior-shift", "0.2",
+		"--folds", "2", "--json", "--out", out}, bench.Job("1e-2")...)
 	first := exec.Command(bench.Bin, args...)
 	first.Env = append(os.Environ(), c.env)
 	var stderr strings.Builder
@@ -42,7 +43,8 @@ func TestSubmitTune(t *testing.T) {
 	var trained struct {
 		SHA string `json:"weights_sha256"`
 	}
-	Decode(t, bench.Must(t, "", "train", "--json", "--quiet", "--job", filepath.Join(out, "job.yaml"), "--data", bench.Data, "--hierarchy", bench.Tree, "--out", filepath.Join(t.TempDir(), "model")).Stdout, &trained)
+	Decode(t, bench.Must(t, "", "train", "--json", "--quiet", "--job", filepath.Join(out, "job.yaml"), "--data",
+		bench.Data, "--hierarchy", bench.Tree, "--out", filepath.Join(t.TempDir(), "model")).Stdout, &trained)
 	manifest, err := os.ReadFile(filepath.Join(tuned.Model, "manifest.json"))
 	if err != nil || len(trained.SHA) != 64 || !strings.Contains(string(manifest), trained.SHA) {
 		t.Errorf("the model is not that of train, %s: %v", trained.SHA, err)

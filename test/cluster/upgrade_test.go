@@ -54,7 +54,8 @@ func TestRollingUpgrade(t *testing.T) {
 	c := old.Up(t, 2, 2)
 	job := c.Submit(t, "", Long(200)...)
 
-	put(t, newer, old.Bin) // what runs keeps the old file; the supervisor starts the new one
+	// what runs keeps the old file; the supervisor starts the new one
+	put(t, newer, old.Bin)
 	type member struct{ ID, Name, State, Version string }
 	up := func(verb string) (all []member) {
 		t.Helper()
@@ -108,7 +109,8 @@ func TestRollingUpgrade(t *testing.T) {
 		{"store", "--coordinator", addr, "--dir", filepath.Join(dir, "s"), "--listen", "127.0.0.1:0"},
 	} {
 		r := other.Try(t, args...)
-		if r.Code != 2 && r.Code != 1 || !strings.Contains(r.Stderr, "it is taxon v9.9.9, which speaks cluster protocol 1, and the caller is taxon v10.0.0, which speaks x") {
+		if r.Code != 2 && r.Code != 1 || !strings.Contains(r.Stderr, "it is taxon v9.9.9, which speaks cluster protocol 1, "+
+			"and the caller is taxon v10.0.0, which speaks x") {
 			t.Errorf("%s of another protocol: exit %d, %s", args[0], r.Code, r.Stderr)
 		}
 	}

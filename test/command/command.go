@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Build builds cmd/taxon into the folder, by further flags of the go command, and returns the binary's path. The go command does
-// not know that a test depends on what it builds, and would answer with a kept result after
-// a change. So Build lists the repository's folders of code: the go command notes what a test
-// has listed, and runs it again when a file there has changed. `go run` keeps what it links,
-// so that one package links the command and the others copy it.
+// Build builds cmd/taxon into the folder, by further flags of the go command, and returns the
+// binary's path. The go command does not know that a test depends on what it builds, and would
+// answer with a kept result after a change. So Build lists the repository's folders of code: the go
+// command notes what a test has listed, and runs it again when a file there has changed. `go run`
+// keeps what it links, so that one package links the command and the others copy it.
 func Build(dir string, flags ...string) (string, error) {
 	at, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -27,7 +27,8 @@ func Build(dir string, flags ...string) (string, error) {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".")) || path == filepath.Join(root, "test") {
+		if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".")) ||
+			path == filepath.Join(root, "test") {
 			return fs.SkipDir
 		}
 		_, err = os.ReadDir(path)
@@ -56,6 +57,7 @@ func Build(dir string, flags ...string) (string, error) {
 // ReportKeys are the keys of a training's report that every method with a duality gap has,
 // in the order of the contract.
 func ReportKeys() []string {
-	return strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps objective dual gap " +
+	return strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps " +
+		"objective dual gap " +
 		"certificate stopped_by seconds cpu_seconds peak_rss_bytes weights_sha256")
 }

@@ -59,12 +59,15 @@ func watch(t *testing.T) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	w := &watched{t: t, dir: t.TempDir(), targets: map[string]string{}, stopped: map[string]string{}, running: map[string]*exec.Cmd{}, before: map[string][]labels.Labels{},
-		storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery), rules: groups.Groups[0].Rules, now: time.Now()}
+	w := &watched{t: t, dir: t.TempDir(), targets: map[string]string{}, stopped: map[string]string{},
+		running: map[string]*exec.Cmd{}, before: map[string][]labels.Labels{},
+		storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery),
+		rules: groups.Groups[0].Rules, now: time.Now()}
 	t.Cleanup(func() { _ = w.storage.Close() })
 	w.binary = filepath.Join(w.dir, "taxon")
 	build := exec.Command("go", "build", "-o", w.binary, "./cmd/taxon")
@@ -85,7 +88,8 @@ func watch(t *testing.T) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.client = &http.Client{Timeout: time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}}}}
+	w.client = &http.Client{Timeout: time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+		Certificates: []tls.Certificate{cert}}}}
 	w.bare = &http.Client{Timeout: time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	return w
 }
@@ -93,7 +97,8 @@ func watch(t *testing.T) *watched {
 func (w *watched) in(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *watched) flags(role string) []string {
-	return []string{"--tls-ca", w.in("certs/ca.crt"), "--tls-cert", w.in("certs/" + role + ".crt"), "--tls-key", w.in("certs/" + role + ".key")}
+	return []string{"--tls-ca", w.in("certs/ca.crt"), "--tls-cert", w.in("certs/" + role + ".crt"), "--tls-key",
+		w.in("certs/" + role + ".key")}
 }
 
 // taxon runs a verb to its end.
@@ -378,13 +383,15 @@ func TestAlertsOfARealCluster(t *testing.T) {
 	w.fire("a stranger calls", "TaxonCallsRefused")
 	w.pass(6 * time.Minute)
 
-	w.taxon("generate", "--like", "lwiki", "--scale", "0.001", "--out", w.in("generated"), "--quiet") // is not solved in seconds
+	// is not solved in seconds
+	w.taxon("generate", "--like", "lwiki", "--scale", "0.001", "--out", w.in("generated"), "--quiet")
 	w.submit("--data", w.in("generated/train.svm"), "--id", "stuck", "--max-sweeps", "1000000", "--gap", "1e-300")
 	w.until(`taxon_jobs{state="running"} 1`)
 	w.stop("worker-1")
 	w.until(`taxon_jobs{state="waiting"} 1`)
 	w.pass(80 * time.Minute)
-	w.fire("a worker stands still for 80 minutes", "TaxonNobodyWorks", "TaxonJobsWait", "TaxonNoProgress", "TaxonSnapshotOld")
+	w.fire("a worker stands still for 80 minutes", "TaxonNobodyWorks", "TaxonJobsWait", "TaxonNoProgress",
+		"TaxonSnapshotOld")
 	w.taxon(slices.Concat([]string{"cancel", "stuck", "--coordinator", w.coord, "--quiet"}, w.flags("submit"))...)
 	w.until(`taxon_jobs{state="cancelled"} 1`)
 	w.forget("worker-1")

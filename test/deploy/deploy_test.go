@@ -32,7 +32,8 @@ func check(root string) (problems []string, checked int) {
 		}
 		problems = append(problems, shown...)
 	}
-	compaction, err := checkCompaction(filepath.Join(root, "coordinator", "server.go"), append(documents, filepath.Join(dir, "kubernetes", "coordinator.yaml")))
+	compaction, err := checkCompaction(filepath.Join(root, "coordinator", "server.go"),
+		append(documents, filepath.Join(dir, "kubernetes", "coordinator.yaml")))
 	if err != nil {
 		return []string{err.Error()}, 0
 	}

@@ -24,7 +24,8 @@ func checkDocument(path string) (problems []string, err error) {
 		return nil, err
 	}
 	for _, command := range kubeRun.FindAllString(string(text), -1) {
-		problems = append(problems, fmt.Sprintf("%s: %s: makes a pod that the restricted policy refuses: show a manifest", path, command))
+		problems = append(problems, fmt.Sprintf("%s: %s: makes a pod that the restricted policy refuses: show a manifest",
+			path, command))
 	}
 	for _, m := range fence.FindAllSubmatch(text, -1) {
 		o, err := decode(m[1])

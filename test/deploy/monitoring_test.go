@@ -85,7 +85,8 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
 	for _, err := range errs {
 		t.Error(err)
 	}
@@ -95,7 +96,8 @@ func TestRules(t *testing.T) {
 	known := figures(t)
 	for _, r := range groups.Groups[0].Rules {
 		checkExpr(t, known, r.Alert, r.Expr)
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) {
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" ||
+			!slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) {
 			t.Errorf("%s lacks a severity, a summary or a description", r.Alert)
 		}
 	}
@@ -121,7 +123,8 @@ func TestAlertsFire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -274,9 +277,11 @@ func TestMonitors(t *testing.T) {
 		var port string
 		switch m := o.value.(type) {
 		case *monitoringv1.ServiceMonitor:
-			tls, port, selector = &m.Spec.Endpoints[0].TLSConfig.SafeTLSConfig, m.Spec.Endpoints[0].Port, m.Spec.Selector.MatchLabels
+			tls, port, selector = &m.Spec.Endpoints[0].TLSConfig.SafeTLSConfig, m.Spec.Endpoints[0].Port,
+				m.Spec.Selector.MatchLabels
 		case *monitoringv1.PodMonitor:
-			tls, port, selector = m.Spec.PodMetricsEndpoints[0].TLSConfig, *m.Spec.PodMetricsEndpoints[0].Port, m.Spec.Selector.MatchLabels
+			tls, port, selector = m.Spec.PodMetricsEndpoints[0].TLSConfig, *m.Spec.PodMetricsEndpoints[0].Port,
+				m.Spec.Selector.MatchLabels
 		default:
 			continue
 		}
@@ -286,7 +291,8 @@ func TestMonitors(t *testing.T) {
 			t.Errorf("%s: secrets.sh makes no %s", o, tls.CA.Secret.Name)
 		}
 		name := *tls.ServerName
-		if _, rest, _ := strings.Cut(name, "."); !slices.Contains(secrets.hosts[role], name) && !slices.Contains(secrets.hosts[role], "*."+rest) {
+		if _, rest, _ := strings.Cut(name, "."); !slices.Contains(secrets.hosts[role], name) &&
+			!slices.Contains(secrets.hosts[role], "*."+rest) {
 			t.Errorf("%s: %s is not in the certificate of a %s: %v", o, name, role, secrets.hosts[role])
 		}
 		if !slices.ContainsFunc(objects, func(w object) bool { return hasPort(w, selector, port) }) {
@@ -303,9 +309,11 @@ func TestMonitors(t *testing.T) {
 func hasPort(o object, labels map[string]string, name string) bool {
 	switch v := o.value.(type) {
 	case *corev1.Service:
-		return selects(labels, v.Labels) && slices.ContainsFunc(v.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == name })
+		return selects(labels, v.Labels) && slices.ContainsFunc(v.Spec.Ports,
+			func(p corev1.ServicePort) bool { return p.Name == name })
 	case *appsv1.Deployment:
-		return selects(labels, v.Spec.Template.Labels) && slices.ContainsFunc(v.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
+		return selects(labels, v.Spec.Template.Labels) && slices.ContainsFunc(v.Spec.Template.Spec.Containers[0].Ports,
+			func(p corev1.ContainerPort) bool { return p.Name == name })
 	}
 	return false
 }

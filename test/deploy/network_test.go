@@ -32,11 +32,13 @@ func checkTraffic(objects []object, workloads []workload) []string {
 	var problems []string
 	for _, from := range slices.Sorted(maps.Keys(pods)) {
 		if !mayCall(policies, pods[from], corev1.PodTemplateSpec{}, dnsPort) {
-			problems = append(problems, fmt.Sprintf("kubernetes: %s may not ask DNS at any address: a node's own cache is in no namespace", from))
+			problems = append(problems, fmt.Sprintf("kubernetes: %s may not ask DNS at any address: a node's own "+
+				"cache is in no namespace", from))
 		}
 		for to, port := range map[string]int32{"taxon-coordinator": coordinatorPort, "taxon-store": storePort} {
 			if from != to && !mayCall(policies, pods[from], pods[to], port) {
-				problems = append(problems, fmt.Sprintf("kubernetes: the network policies keep %s from port %d of %s", from, port, to))
+				problems = append(problems, fmt.Sprintf("kubernetes: the network policies keep %s from port %d of %s", from, port,
+					to))
 			}
 		}
 	}
@@ -66,9 +68,13 @@ func mayCall(policies []*networkingv1.NetworkPolicy, from, to corev1.PodTemplate
 // named says whether a rule is about a port of a pod. None stands for all.
 func named(ports []networkingv1.NetworkPolicyPort, to corev1.PodTemplateSpec, port int32) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
-		return p.Port == nil || p.Port.IntVal == port || slices.ContainsFunc(to.Spec.Containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Ports, func(own corev1.ContainerPort) bool { return own.Name == p.Port.StrVal && own.ContainerPort == port })
-		})
+		return p.Port == nil || p.Port.IntVal == port || slices.ContainsFunc(to.Spec.Containers,
+			func(c corev1.Container) bool {
+				return slices.ContainsFunc(c.Ports, func(own corev1.ContainerPort) bool {
+					return own.Name == p.Port.StrVal &&
+						own.ContainerPort == port
+				})
+			})
 	})
 }
 

@@ -13,7 +13,8 @@ func checkRestricted(s corev1.PodSpec, say func(string, ...any)) {
 		say("restricted: shares the host's network or processes")
 	}
 	for _, v := range s.Volumes {
-		if v.ConfigMap == nil && v.CSI == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.Ephemeral == nil && v.PersistentVolumeClaim == nil && v.Projected == nil && v.Secret == nil {
+		if v.ConfigMap == nil && v.CSI == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.Ephemeral == nil &&
+			v.PersistentVolumeClaim == nil && v.Projected == nil && v.Secret == nil {
 			say("restricted: volume %s is of a kind that is not allowed", v.Name)
 		}
 	}

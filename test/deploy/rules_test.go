@@ -81,7 +81,8 @@ func checkObjects(objects []object, secrets made) []string {
 }
 
 // checkWorkload: selectors, names, and what the processes ask for beyond the restricted policy.
-func checkWorkload(w workload, services map[string]*corev1.Service, accounts map[string]bool, say func(string, ...any)) {
+func checkWorkload(w workload, services map[string]*corev1.Service, accounts map[string]bool,
+	say func(string, ...any)) {
 	if len(w.selector) == 0 || !selects(w.selector, w.pod.Labels) {
 		say("its selector does not select its own pods")
 	}
@@ -111,7 +112,8 @@ func checkContainer(c corev1.Container, volumes []string, say func(string, ...an
 	if p := c.SecurityContext; p == nil || p.ReadOnlyRootFilesystem == nil || !*p.ReadOnlyRootFilesystem {
 		say("container %s: must do without a writable root", c.Name)
 	}
-	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
+	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() ||
+		c.Resources.Requests.Cpu().IsZero() {
 		say("container %s: needs requests of CPU and memory and a limit of memory", c.Name)
 	}
 	for _, m := range c.VolumeMounts {
@@ -124,7 +126,8 @@ func checkContainer(c corev1.Container, volumes []string, say func(string, ...an
 		ports[port.Name] = port.ContainerPort
 	}
 	for what, probe := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
-		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS || ports[probe.HTTPGet.Port.StrVal] == 0 {
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS ||
+			ports[probe.HTTPGet.Port.StrVal] == 0 {
 			say("container %s: the %s probe must ask a named port by HTTPS", c.Name, what)
 		}
 	}

@@ -25,7 +25,8 @@ func runSecrets(dir string) (m made, err error) {
 	}
 	defer os.RemoveAll(temp)
 	for _, name := range []string{"taxon", "kubectl"} {
-		if err := os.WriteFile(filepath.Join(temp, name), []byte("#!/bin/sh\necho "+name+" \"$*\" >>\"$CALLS\"\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(temp, name), []byte("#!/bin/sh\necho "+name+" \"$*\" >>\"$CALLS\"\n"),
+			0o700); err != nil {
 			return made{}, err
 		}
 	}
@@ -95,7 +96,8 @@ func expand(text string, w workload) string {
 			if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 				continue
 			}
-			value := map[string]string{"metadata.name": w.object.name + "-0", "metadata.namespace": w.object.namespace}[e.ValueFrom.FieldRef.FieldPath]
+			value := map[string]string{"metadata.name": w.object.name + "-0",
+				"metadata.namespace": w.object.namespace}[e.ValueFrom.FieldRef.FieldPath]
 			text = strings.ReplaceAll(text, "$("+e.Name+")", value)
 		}
 	}

@@ -45,7 +45,8 @@ func TestSnapshotsInAStrictRoot(t *testing.T) {
 	}
 	out, err := exec.Command("unshare", "-rm", "bash", "-c", strictRoot, "strict", dir).CombinedOutput()
 	text := string(out)
-	if err != nil || !strings.Contains(text, "\nj\n") || strings.Contains(text, "read-only") || strings.Contains(text, "checkpoint could not") {
+	if err != nil || !strings.Contains(text, "\nj\n") || strings.Contains(text, "read-only") || strings.Contains(text,
+		"checkpoint could not") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
@@ -99,7 +100,8 @@ func failed(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 }
 
 // watched runs a job to its end; nodes takes the weights if it is done.
-func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder, n *jobs.Nodes) *taxonv1.JobStatus {
+func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder,
+	n *jobs.Nodes) *taxonv1.JobStatus {
 	t.Helper()
 	e, err := engine.Start(engine.Config{Slots: slots, Shards: 2, ShardBytes: 1 << 30, Wrap: r.Wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})

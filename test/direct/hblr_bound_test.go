@@ -68,7 +68,8 @@ func TestHBLRBound(t *testing.T) {
 				if math.Abs(got-want) > 1e-8*math.Abs(want) || st.GetCertificate().GetObjective() != -got {
 					t.Errorf("bound %.12g, the twin's %.12g; %v", got, want, st.GetCertificate())
 				}
-				if st.GetStoppedBy() != "stationary" || !(report["tolerance_reached"].(float64) <= 1e-10) || st.GetCertificate().GetKind() != "lower_bound" {
+				if st.GetStoppedBy() != "stationary" || !(report["tolerance_reached"].(float64) <= 1e-10) ||
+					st.GetCertificate().GetKind() != "lower_bound" {
 					t.Errorf("stopped by %s, %s, %v", st.GetStoppedBy(), st.GetReport(), st.GetCertificate())
 				}
 				rising(t, st)
@@ -127,8 +128,10 @@ func TestBoundIsStationary(t *testing.T) {
 			}
 			*x = from
 			set()
-			if slope := (value[0] - value[1]) / (2 * h); math.Abs(slope) > 1e-5*math.Abs(at) || math.Max(value[0], value[1]) > at+1e-12*math.Abs(at) {
-				t.Errorf("%s: %s of node %d: slope %g; %.15g at the fixed point, %v beside it", method, what, node, slope, at, value)
+			if slope := (value[0] - value[1]) / (2 * h); math.Abs(slope) > 1e-5*math.Abs(at) ||
+				math.Max(value[0], value[1]) > at+1e-12*math.Abs(at) {
+				t.Errorf("%s: %s of node %d: slope %g; %.15g at the fixed point, %v beside it", method, what, node, slope, at,
+					value)
 			}
 		}
 		for node, leaf := range twin.tree.Leaf {
@@ -185,7 +188,8 @@ func TestHBLRBoundBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() || st.GetStoppedBy() != "stationary" {
-				t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
+				t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(),
+					direct.Hash(), st.GetStoppedBy())
 			}
 			rising(t, st)
 			back := 0
@@ -219,7 +223,8 @@ func TestHBLRBoundRefuses(t *testing.T) {
 		if c.features > 0 {
 			spec.Data.Features = c.features
 		}
-		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want one line with %q", err, c.want)
 		}
 	}

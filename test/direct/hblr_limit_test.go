@@ -32,7 +32,8 @@ func TestHBLRLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11, MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
+			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
+				MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
 			_, st, nodes := trained(t, below, rr, 2)
 			same, _, err := jobspec.Tree(rr, false)
 			if err != nil || !slices.Equal(tree.Parent, same.Parent) {
@@ -54,7 +55,8 @@ func TestHBLRLimits(t *testing.T) {
 				}
 				for f := range w[n] {
 					if math.Abs(w[n][f]-mean[n][f]) > 1e-5 {
-						t.Errorf("node %d, feature %d: %g, rr-lr's %g (stopped by %s, %v)", n, f, mean[n][f], w[n][f], st.GetStoppedBy(), st.GetCertificate())
+						t.Errorf("node %d, feature %d: %g, rr-lr's %g (stopped by %s, %v)", n, f, mean[n][f], w[n][f], st.GetStoppedBy(),
+							st.GetCertificate())
 					}
 				}
 			}
@@ -70,7 +72,8 @@ func TestHBLRPriorRefuses(t *testing.T) {
 	for _, c := range []struct{ features, instances uint64 }{{3000, 4000}, {60, 60}} {
 		spec := j.Spec(full)
 		spec.Data.Features, spec.Data.Instances = c.features, c.instances
-		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "fewer than instances; leave it out") || strings.Contains(err.Error(), "\n") {
+		if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(),
+			"fewer than instances; leave it out") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d features and %d instances: %v", c.features, c.instances, err)
 		}
 	}
@@ -91,7 +94,8 @@ func TestHBLRPriorRefuses(t *testing.T) {
 func TestHBLRLimitBLR(t *testing.T) {
 	j := jobs.Awkward(3, 60, 6)
 	j.Structure = nil
-	blr := j.Spec(&taxonv1.Options{Method: "blr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11, MaxSweeps: 4000, Prune: "empty"})
+	blr := j.Spec(&taxonv1.Options{Method: "blr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
+		MaxSweeps: 4000, Prune: "empty"})
 	_, _, nodes := trained(t, j, blr, 2)
 	flat, _, err := jobspec.Tree(blr, false)
 	if err != nil {
@@ -110,7 +114,8 @@ func TestHBLRLimitBLR(t *testing.T) {
 	for n := range flat.Len() {
 		w := make([]float64, rows.Columns())
 		var s hblr.Scratch
-		s.Open(rows, &hblr.Block{Positive: [][]uint32{positive(flat.Label[n])}, Above: [][]float64{nil}, Precision: []hblr.Precision{hblr.Unit}})
+		s.Open(rows, &hblr.Block{Positive: [][]uint32{positive(flat.Label[n])}, Above: [][]float64{nil},
+			Precision: []hblr.Precision{hblr.Unit}})
 		if _, err := s.Solve(context.Background(), rows, w, 1e-12); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +154,8 @@ func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive fun
 				continue
 			}
 			up := int(tree.Parent[n])
-			b := &hblr.Block{Positive: [][]uint32{positive(n)}, Above: [][]float64{mean[up]}, Precision: []hblr.Precision{hblr.Unit}}
+			b := &hblr.Block{Positive: [][]uint32{positive(n)}, Above: [][]float64{mean[up]},
+				Precision: []hblr.Precision{hblr.Unit}}
 			var s hblr.Scratch
 			s.Open(rows, b)
 			if _, err := s.Solve(context.Background(), rows, mean[n], 1e-12); err != nil {

@@ -542,7 +542,8 @@ func TestHBLRSoftmaxBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() {
-					t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
+					t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(),
+						direct.Hash(), st.GetStoppedBy())
 				}
 				if inference == "variational" {
 					rising(t, st)
@@ -556,14 +557,19 @@ func TestHBLRSoftmaxBytes(t *testing.T) {
 // TestHBLRSoftmaxRefuses: one clear line for what the soft-max can't do.
 func TestHBLRSoftmaxRefuses(t *testing.T) {
 	for want, change := range map[string]func(*jobs.Job, *taxonv1.Options){
-		"exactly one label":                  func(*jobs.Job, *taxonv1.Options) {},
-		"parity goes with likelihood binary": func(j *jobs.Job, o *taxonv1.Options) { *j = *j.FirstLabels(); o.Schedule = "parity" },
-		"must be one of binary, softmax":     func(_ *jobs.Job, o *taxonv1.Options) { _ = o.Set("likelihood", "probit") },
+		"exactly one label": func(*jobs.Job, *taxonv1.Options) {},
+		"parity goes with likelihood binary": func(j *jobs.Job,
+			o *taxonv1.Options) {
+			*j = *j.FirstLabels()
+			o.Schedule = "parity"
+		},
+		"must be one of binary, softmax": func(_ *jobs.Job, o *taxonv1.Options) { _ = o.Set("likelihood", "probit") },
 	} {
 		j := jobs.Small(5, 60, 20)
 		o := hblrOptions("hblr-m1", softmax)
 		change(j, o)
-		if _, err := registry.Prepare(j.Spec(o)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := registry.Prepare(j.Spec(o)); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want one line with %q", err, want)
 		}
 	}

@@ -58,13 +58,22 @@ var awkward = []struct {
 	{"by parity", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { o.Schedule = "parity" }},
 	{"flat by parity", 30, nil, func(o *taxonv1.Options) { o.Schedule = "parity" }},
 	{"full inverse", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") }},
-	{"scaled by the median", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "median") }},
-	{"scaled by frequency", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_scale", "df") }},
+	{"scaled by the median", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
+		_ = o.Set("prior_scale",
+			"median")
+	}},
+	{"scaled by frequency", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
+		_ = o.Set("prior_scale",
+			"df")
+	}},
 	{"fitted priors", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { _ = o.Set("prior", "blr") }},
 	{"fitted priors, full inverse, by parity", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
 		_, _, o.Schedule = o.Set("prior", "blr"), o.Set("prior_inverse", "full"), "parity"
 	}},
-	{"fitted priors, flat, scaled by frequency", 40, nil, func(o *taxonv1.Options) { _, _ = o.Set("prior", "blr"), o.Set("prior_scale", "df") }},
+	{"fitted priors, flat, scaled by frequency", 40, nil, func(o *taxonv1.Options) {
+		_, _ = o.Set("prior", "blr"),
+			o.Set("prior_scale", "df")
+	}},
 	{"few documents", 12, []int{0, 1, 0, 2, 1, 3}, nil},
 	{"one family", 40, []int{100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5}, nil},
 }
@@ -114,7 +123,8 @@ func TestHBLR(t *testing.T) {
 				if err := json.Unmarshal(st.GetReport(), &report); err != nil {
 					t.Fatal(err)
 				}
-				if st.GetStoppedBy() != "stationary" || !(report.Reached <= 1e-10) || st.GetCertificate().GetKind() != "stationarity" {
+				if st.GetStoppedBy() != "stationary" || !(report.Reached <= 1e-10) ||
+					st.GetCertificate().GetKind() != "stationarity" {
 					t.Errorf("stopped by %s, %s, %v", st.GetStoppedBy(), st.GetReport(), st.GetCertificate())
 				}
 				t.Logf("%d sweeps, the twin's %d; %s", st.GetSweep(), rounds, st.GetReport())
@@ -203,7 +213,8 @@ func TestHBLRPieces(t *testing.T) {
 				whole = h
 			}
 			if h != whole || h != again.Hash() || h != direct.Hash() {
-				t.Errorf("%s in %d pieces: weights of three threads %s, of one %s, of three programs %s; in one step %s", m, plan.Pieces, h, again.Hash(), direct.Hash(), whole)
+				t.Errorf("%s in %d pieces: weights of three threads %s, of one %s, of three programs %s; in one step %s", m,
+					plan.Pieces, h, again.Hash(), direct.Hash(), whole)
 			}
 		}
 	}
@@ -238,7 +249,8 @@ func TestHBLRBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() || st.GetStoppedBy() != "stationary" {
-					t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
+					t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(),
+						direct.Hash(), st.GetStoppedBy())
 				}
 				t.Logf("%d sweeps, %v", st.GetSweep(), prepared.Plan)
 			})

@@ -28,7 +28,8 @@ type hblrTwin struct {
 	a        []float64   // node -> shape
 	b        [][]float64 // node -> feature -> rate
 	mu, psi  [][]float64 // node -> feature
-	alpha    [][]float64 // node -> feature: E[alpha] that the node owns; M1, M3: all equal
+	// node -> feature: E[alpha] that the node owns; M1, M3: all equal
+	alpha [][]float64
 }
 
 func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
@@ -449,7 +450,8 @@ func (w *hblrTwin) compare(nodes *jobs.Nodes, columns int, tolerance float64) (e
 		}
 		check := func(what string, i int, got, want, scale float64) {
 			if !(math.Abs(got-want) <= tolerance*scale) {
-				errs = append(errs, fmt.Sprintf("node %d (%s), feature %d: %s %.12g, the twin's %.12g", n, w.tree.Name[n], i, what, got, want))
+				errs = append(errs, fmt.Sprintf("node %d (%s), feature %d: %s %.12g, the twin's %.12g", n, w.tree.Name[n], i, what,
+					got, want))
 			}
 		}
 		precision := func(f int) float64 {

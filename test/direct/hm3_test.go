@@ -30,7 +30,8 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: weights %s, of three programs %s", loss, nodes.Hash(), direct.Hash())
 		}
 		c := st.GetCertificate()
-		if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > 1e-3 || !(c.GetDual() > 0) || seen[c.GetDual()] {
+		if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > 1e-3 || !(c.GetDual() > 0) ||
+			seen[c.GetDual()] {
 			t.Errorf("%s: stopped by %s with %v", loss, st.GetStoppedBy(), c)
 		}
 		seen[c.GetDual()] = true

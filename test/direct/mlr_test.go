@@ -42,7 +42,8 @@ func TestSoftmaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h := nodes.Hash(); h != direct.Hash() || h != again.Hash() || st.GetStoppedBy() != "gap" {
-		t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(), direct.Hash(), st.GetStoppedBy())
+		t.Errorf("weights of three threads %s, of one %s, of three programs %s; stopped by %s", h, again.Hash(),
+			direct.Hash(), st.GetStoppedBy())
 	}
 	t.Logf("%d sweeps, %d steps", st.GetSweep(), len(r.Steps()))
 }
@@ -67,7 +68,8 @@ func TestSoftmax(t *testing.T) {
 			twin := newSoftmaxTwin(t, j, o)
 			best, _ := twin.solve()
 			mine, dual := twin.figures(twin.dense(nodes))
-			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want || c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
+			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want ||
+				c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
 			if math.Abs(mine-c.GetObjective()) > 1e-8*mine || c.GetDual() < dual-1e-6*mine {
@@ -76,13 +78,15 @@ func TestSoftmax(t *testing.T) {
 			if math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-13 {
 				t.Errorf("the gap is not that of the figures: %v", c)
 			}
-			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(o.GetGap()+1e-8)*best && o.GetMaxSweeps() == 0 || c.GetDual() > best*(1+1e-9) {
+			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(o.GetGap()+1e-8)*best && o.GetMaxSweeps() == 0 ||
+				c.GetDual() > best*(1+1e-9) {
 				t.Errorf("%v, the optimum is %.12g", c, best)
 			}
 			last, least := math.Inf(1), math.Inf(-1)
 			for _, row := range st.GetTrace() {
 				c := row.GetCertificate()
-				if c == nil || c.GetObjective() > last*(1+1e-13) || c.GetDual() < least || c.GetGap() < 0 || c.GetDual() > best*(1+1e-9) {
+				if c == nil || c.GetObjective() > last*(1+1e-13) || c.GetDual() < least || c.GetGap() < 0 ||
+					c.GetDual() > best*(1+1e-9) {
 					t.Errorf("sweep %d: %v after %g", row.GetSweep(), c, last)
 				}
 				last, least = c.GetObjective(), c.GetDual()
@@ -106,7 +110,8 @@ func TestSoftmaxRefuses(t *testing.T) {
 		}
 	}
 	several := jobs.Small(1, 60, 6)
-	if _, err := registry.Prepare(several.Spec(mlrOptions(func(*taxonv1.Options) {}))); err == nil || !strings.Contains(err.Error(), "structure") {
+	if _, err := registry.Prepare(several.Spec(mlrOptions(func(*taxonv1.Options) {}))); err == nil ||
+		!strings.Contains(err.Error(), "structure") {
 		t.Error(err)
 	}
 	several.Structure = nil

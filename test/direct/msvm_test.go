@@ -41,7 +41,8 @@ func TestMultiClass(t *testing.T) {
 				t.Errorf("weights of two threads %s, of one %s, of three programs %s", h, again.Hash(), direct.Hash())
 			}
 			o, c := spec.GetOptions(), st.GetCertificate()
-			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want || c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
+			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want ||
+				c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
 			twin := newSoftmaxTwin(t, j, o)
@@ -93,7 +94,8 @@ func TestMultiClassRefuses(t *testing.T) {
 	}
 	spec := j.Spec(msvmOptions(func(*taxonv1.Options) {}))
 	spec.Data.SeveralLabels, spec.Data.FirstNotOne = 3, 17
-	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "3 have several and 0 none; the first is instance 17") {
+	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "3 have several and 0 none; the "+
+		"first is instance 17") {
 		t.Error(err)
 	}
 }

@@ -172,14 +172,16 @@ func (w *treeTwin) objective(name string, margin bool, alpha float64, v [][]floa
 }
 
 // TestTreeMachines: the objective reported is that of the weights written, but for rounding where
-// that is what a node misses its gap by, the gap holds, and tasks run by programs of three workers, or by more threads, give the same bits. That D bounds P is
-// checked in internal/methods/msvm/solver, for hiermult here: per node the figures add up.
+// that is what a node misses its gap by, the gap holds, and tasks run by programs of three workers,
+// or by more threads, give the same bits. That D bounds P is checked in
+// internal/methods/msvm/solver, for hiermult here: per node the figures add up.
 func TestTreeMachines(t *testing.T) {
 	for n, c := range []struct {
 		name string
 		own  map[string]string
 	}{
-		{"hsvm", nil}, {"hsvm", map[string]string{"rescale": "margin"}}, {"hiermult", nil}, {"transfer", nil}, {"ot", nil}, {"ot", map[string]string{"alpha": "0.3"}},
+		{"hsvm", nil}, {"hsvm", map[string]string{"rescale": "margin"}}, {"hiermult", nil}, {"transfer", nil}, {"ot", nil},
+		{"ot", map[string]string{"alpha": "0.3"}},
 	} {
 		t.Run(fmt.Sprint(c.name, c.own), func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +223,8 @@ func TestTreeMachines(t *testing.T) {
 					dense[k][f] = float64(nodes.Values[k][i])
 				}
 			}
-			if mine := twin.objective(c.name, c.own["rescale"] == "margin", report.AlphaUsed, dense); math.Abs(mine-cert.GetObjective()) > 1e-7*mine {
+			if mine := twin.objective(c.name, c.own["rescale"] == "margin", report.AlphaUsed,
+				dense); math.Abs(mine-cert.GetObjective()) > 1e-7*mine {
 				t.Errorf("reported %v; the weights' objective is %.12g", cert, mine)
 			}
 			switch c.name {
@@ -238,7 +241,8 @@ func TestTreeMachines(t *testing.T) {
 						t.Errorf("%+v", p)
 					}
 				}
-				if len(report.PerNode) < 3 || math.Abs(objective-cert.GetObjective()) > 1e-12*objective || math.Abs(dual-cert.GetDual()) > 1e-12*objective {
+				if len(report.PerNode) < 3 || math.Abs(objective-cert.GetObjective()) > 1e-12*objective ||
+					math.Abs(dual-cert.GetDual()) > 1e-12*objective {
 					t.Errorf("%+v: %g, %g of %v", report.PerNode, objective, dual, cert)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"taxon/test/jobs"
 )
 
-// nestedRows are the rows of a problem of h-svm, with their sign and C: there is one for every class of the structure, on the rows at
-// or below its parent, those of a root on all.
+// nestedRows are the rows of a problem of h-svm, with their sign and C: there is one for every
+// class of the structure, on the rows at or below its parent, those of a root on all.
 func nestedRows(w *twin, child int32) (rows []int, y, c []float64) {
 	parent := w.tree.Parent[child]
 	for i, on := range w.on {
@@ -78,7 +78,8 @@ func TestNested(t *testing.T) {
 			mine, best = mine+p, best+p
 		}
 		c := st.GetCertificate()
-		if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > 1e-4 || math.Abs(mine-c.GetObjective()) > 1e-9*mine {
+		if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > 1e-4 ||
+			math.Abs(mine-c.GetObjective()) > 1e-9*mine {
 			t.Errorf("%v: stopped by %s with %v, the weights' objective is %.12g", o, st.GetStoppedBy(), c, mine)
 		}
 		if c.GetObjective() > best*(1+1e-4) || c.GetDual() > best*(1+1e-7) {

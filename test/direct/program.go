@@ -51,7 +51,8 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 // Programs runs the recorded tasks of a job of any method again, dealt out to so many
 // programs of the job as if each were another worker's, without coordinator, store and
 // messages. It checks the sums of every task and returns the final weights.
-func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task, workers int) (*jobs.Nodes, error) {
+func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task,
+	workers int) (*jobs.Nodes, error) {
 	m, err := program.Lookup(job.GetSpec().GetOptions().GetMethod())
 	if err != nil {
 		return nil, err
@@ -62,7 +63,8 @@ func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, ste
 	}
 	programs := make([]program.Program, workers)
 	for w := range programs {
-		if programs[w], err = m.Open(&program.Job{ID: "direct", Spec: job.GetSpec(), Plan: job.GetPlan(), Tree: tree, Set: set}); err != nil {
+		if programs[w], err = m.Open(&program.Job{ID: "direct", Spec: job.GetSpec(), Plan: job.GetPlan(), Tree: tree,
+			Set: set}); err != nil {
 			return nil, err
 		}
 	}

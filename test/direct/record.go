@@ -31,7 +31,8 @@ func (r *Recorder) Wrap(x worker.Executor) worker.Executor {
 }
 
 // Run implements worker.Executor.
-func (r *Recorder) Run(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (r *Recorder) Run(ctx context.Context, job *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	sums, stats, err := r.Executor.Run(ctx, job, l)
 	if err == nil {
 		r.mu.Lock()
@@ -54,7 +55,10 @@ func (r *Recorder) Steps() [][]Task {
 		return cmp.Or(cmp.Compare(a.Lease.Step, b.Lease.Step), cmp.Compare(a.Lease.Task, b.Lease.Task),
 			cmp.Compare(b.Lease.Attempt, a.Lease.Attempt))
 	})
-	tasks = slices.CompactFunc(tasks, func(a, b Task) bool { return a.Lease.Step == b.Lease.Step && a.Lease.Task == b.Lease.Task })
+	tasks = slices.CompactFunc(tasks, func(a, b Task) bool {
+		return a.Lease.Step == b.Lease.Step &&
+			a.Lease.Task == b.Lease.Task
+	})
 	var steps [][]Task
 	for i, t := range tasks {
 		if i == 0 || t.Lease.Step != tasks[i-1].Lease.Step {

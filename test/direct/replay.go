@@ -85,7 +85,8 @@ func (r *Replay) number(o *taxonv1.Options) {
 	sets, _ := rr.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)
-	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n), Set: make([]int32, n)}
+	r.forest = &reducer.Forest{Parent: make([]int32, n), Terminals: make([]int32, n), Children: make([]int32, n),
+		Set: make([]int32, n)}
 	r.internal = make([]int32, r.tree.Len())
 	for i := range r.internal {
 		r.internal[i] = -1
@@ -246,7 +247,8 @@ func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []contributi
 			from := sort.Search(len(c.Feature), func(i int) bool { return c.Feature[i] >= lo })
 			to := from + sort.Search(len(c.Feature)-from, func(i int) bool { return c.Feature[from+i] >= hi })
 			if from < to {
-				in = append(in, contribution.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to], Curvature: c.Curvature[from:to]})
+				in = append(in, contribution.Contribution{Parent: c.Parent, Feature: c.Feature[from:to], Sum: c.Sum[from:to],
+					Curvature: c.Curvature[from:to]})
 			}
 		}
 	}

@@ -122,12 +122,14 @@ func TestRecursiveMultiClass(t *testing.T) {
 	for tree, flat := range map[string]string{"rr-msvm": "msvm", "rr-mlr": "mlr"} {
 		j := oneLabel(95, 200, 9)
 		of := func(name string) float64 {
-			o := &taxonv1.Options{Method: name, Loss: map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat], C: 3, Bias: 1, Gap: 1e-6, Prune: "empty"}
+			o := &taxonv1.Options{Method: name, Loss: map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat], C: 3,
+				Bias: 1, Gap: 1e-6, Prune: "empty"}
 			spec := j.Spec(o)
 			if name == tree {
 				spec.Structure = &taxonv1.Structure{Names: append([]string{"root"}, j.Set.Labels...)}
 				for l := range j.Set.Labels {
-					spec.Structure.Parents, spec.Structure.Children = append(spec.Structure.Parents, 0), append(spec.Structure.Children, uint32(l+1))
+					spec.Structure.Parents, spec.Structure.Children = append(spec.Structure.Parents, 0),
+						append(spec.Structure.Children, uint32(l+1))
 				}
 			}
 			_, st, _ := trained(t, j, spec, 1)

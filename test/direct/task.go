@@ -82,7 +82,8 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *rr.Map, sums met
 				c.Sum[i] = float64(float32(v))
 			}
 		}
-		out.in = append(out.in, contribution.Contribution{Parent: parents[c.Parent], Feature: c.Feature, Sum: c.Sum, Curvature: c.Curvature})
+		out.in = append(out.in, contribution.Contribution{Parent: parents[c.Parent], Feature: c.Feature, Sum: c.Sum,
+			Curvature: c.Curvature})
 	}
 	copy(sums, method.Sums{
 		rr.SumPrimal: r.Sums.Primal, rr.SumDual: r.Sums.Dual, rr.SumInnerGap: r.Sums.InnerGap,

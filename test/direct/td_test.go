@@ -67,7 +67,8 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 	}
 	gap := spec.GetOptions().GetGap()
 	c := st.GetCertificate()
-	if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > gap || math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-12 {
+	if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > gap ||
+		math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-12 {
 		t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 	}
 	twin := newTwin(t, j, spec)
@@ -96,7 +97,8 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 		}
 		objective, dual = objective+got.Objective, dual+got.Dual
 	}
-	if at != len(report.PerNode) || math.Abs(objective-c.GetObjective()) > 1e-9*objective || math.Abs(dual-c.GetDual()) > 1e-9*objective {
+	if at != len(report.PerNode) || math.Abs(objective-c.GetObjective()) > 1e-9*objective ||
+		math.Abs(dual-c.GetDual()) > 1e-9*objective {
 		t.Errorf("%d of %d nodes add up to %v and %v, the job says %v", at, len(report.PerNode), objective, dual, c)
 	}
 }
@@ -168,7 +170,8 @@ func newTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *twin {
 	for i := range j.Set.Matrix.Rows {
 		on := make([]bool, tree.Len())
 		for n := range on {
-			if l := tree.Label[n]; tree.Leaf[n] && slices.Contains(j.Set.LabelIndex[j.Set.LabelBegin[i]:j.Set.LabelBegin[i+1]], uint32(l)) {
+			if l := tree.Label[n]; tree.Leaf[n] && slices.Contains(j.Set.LabelIndex[j.Set.LabelBegin[i]:j.Set.LabelBegin[i+1]],
+				uint32(l)) {
 				for p := int32(n); p >= 0; p = tree.Parent[p] {
 					on[p] = true
 				}

@@ -38,11 +38,13 @@ func TestOtherCaps(t *testing.T) {
 		}
 	}
 	var info struct{ Report pastReport }
-	for place, doc := range map[string]string{"the report": `{"report": ` + r.stdout + "}", "info": taxon(t, "info", out, "--json").stdout} {
+	for place, doc := range map[string]string{"the report": `{"report": ` + r.stdout + "}", "info": taxon(t, "info", out,
+		"--json").stdout} {
 		if err := json.Unmarshal([]byte(doc), &info); err != nil {
 			t.Fatalf("%v in %q", err, doc)
 		}
-		if b := info.Report.CapsBefore; len(b) != 1 || b[0].Sweep < 1 || b[0].Gap != 1e-3 || b[0].MaxSweeps != 4000 || b[0].MaxSeconds != 3000 {
+		if b := info.Report.CapsBefore; len(b) != 1 || b[0].Sweep < 1 || b[0].Gap != 1e-3 || b[0].MaxSweeps != 4000 ||
+			b[0].MaxSeconds != 3000 {
 			t.Errorf("%s: the caps before are %+v", place, b)
 		}
 		if s := info.Report.CPUSeconds; s < spentBefore || s > spentBefore+1000 {
@@ -60,9 +62,11 @@ func TestOtherCaps(t *testing.T) {
 		t.Errorf("gone on with a cap that is behind it already: %+v, trace of %d sweeps", got, n)
 	}
 	onlyModel(t, out)
-	refused(t, taxon(t, training(out, "--gap", "1e-8", "--max-sweeps", "30")...), 2, out, "max_sweeps 1, not 30", "--warm-start "+out, "--force")
+	refused(t, taxon(t, training(out, "--gap", "1e-8", "--max-sweeps", "30")...), 2, out, "max_sweeps 1, not 30",
+		"--warm-start "+out, "--force")
 	warm := filepath.Join(t.TempDir(), "warm")
-	if again := trained(t, taxon(t, training(warm, "--gap", "1e-2", "--max-sweeps", "30", "--warm-start", out)...)); again.StoppedBy != "gap" {
+	if again := trained(t, taxon(t, training(warm, "--gap", "1e-2", "--max-sweeps", "30", "--warm-start",
+		out)...)); again.StoppedBy != "gap" {
 		t.Errorf("begun at the capped model: %+v", again)
 	}
 }

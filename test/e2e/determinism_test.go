@@ -20,7 +20,8 @@ import (
 func TestSameWeightsAnyMachine(t *testing.T) {
 	want, _ := undisturbed(t)
 	for _, flags := range [][]string{
-		{"--threads", "2"}, {"--threads", "3", "--stores", "5"}, {"--threads", "8"}, {"--stores", "5", "--store", "badger", "--threads", "2"},
+		{"--threads", "2"}, {"--threads", "3", "--stores", "5"}, {"--threads", "8"}, {"--stores", "5", "--store", "badger",
+			"--threads", "2"},
 		{"--threads", "1", "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"},
 	} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
@@ -52,14 +53,16 @@ func TestSameWeightsAfterKills(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "model")
 		flags := func() []string {
 			kind := []string{"memory", "badger"}[r.IntN(2)]
-			return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(5)), "--store", kind}, often...)
+			return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(5)), "--store",
+				kind}, often...)
 		}
 		var instants []time.Duration
 		for range 1 + seed%3 {
 			after := time.Duration(r.Float64() * float64(whole))
 			instants = append(instants, after)
 			p := start(t, training(out, flags()...)...)
-			if seed == 0 { // one chain continues from a checkpoint for certain, however slow the machine
+			if seed == 0 {
+				// one chain continues from a checkpoint for certain, however slow the machine
 				p.appears(out + ".train/checkpoint")
 				after = 0
 			}
@@ -89,7 +92,8 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 		"--method hblr-m2 --prior blr --max-sweeps 8", "--method mlr", "--method msvm", "--method td",
 		"small --method corrmnl --iterations 24 --burn-in 8 --leapfrog 2", "small --method hm3 --gap 5e-2",
 		"--method h-svm", "--method h-rls",
-		"--method flatmult --C 100", "--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100", "--method ot --C 100",
+		"--method flatmult --C 100", "--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100",
+		"--method ot --C 100",
 		"small --method rr-msvm", "--method rr-mlr",
 		"small --method hblr-m3 --likelihood softmax --max-sweeps 3",
 		"small --method hblr-m1 --inference variational --covariance diagonal --max-sweeps 2",
@@ -101,7 +105,8 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 				rows, structure = smallData, smallTree
 			}
 			run := func(out string, more ...string) []string {
-				return slices.Concat([]string{"train", "--data", rows, "--hierarchy", structure, "--out", out, "--json", "--quiet"}, strings.Fields(flags), more)
+				return slices.Concat([]string{"train", "--data", rows, "--hierarchy", structure, "--out", out, "--json", "--quiet"},
+					strings.Fields(flags), more)
 			}
 			began := time.Now()
 			want := trained(t, taxon(t, run(filepath.Join(t.TempDir(), "model"), "--threads", "1")...))

@@ -25,7 +25,8 @@ import (
 // quotes and '#', texts over several lines, prices of which some are missing.
 func shop(t *testing.T, path string, seed uint64, n int) {
 	t.Helper()
-	leaves := []string{"Food > Fruit", "Food > Vegetables, fresh", "Food > Bread", "Tools > Hand tools", "Tools > Power tools", `Toys & "Games" > Dolls`, `Toys & "Games" > Puzzles #1`}
+	leaves := []string{"Food > Fruit", "Food > Vegetables, fresh", "Food > Bread", "Tools > Hand tools",
+		"Tools > Power tools", `Toys & "Games" > Dolls`, `Toys & "Games" > Puzzles #1`}
 	r := rand.New(rand.NewPCG(seed, 9))
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -40,7 +41,8 @@ func shop(t *testing.T, path string, seed uint64, n int) {
 		if r.IntN(20) > 0 {
 			price = fmt.Sprintf("%.2f", 10+30*float64(k%2)+6*r.NormFloat64())
 		}
-		_ = w.Write([]string{fmt.Sprintf("id-%d", i), strings.Join(words[:3], " "), strings.Join(words[3:], ",\n"), price, leaves[k]})
+		_ = w.Write([]string{fmt.Sprintf("id-%d", i), strings.Join(words[:3], " "), strings.Join(words[3:], ",\n"), price,
+			leaves[k]})
 	}
 	w.Flush()
 	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
@@ -63,13 +65,17 @@ func TestTableToEndpoint(t *testing.T) {
 		}
 		return r.stdout
 	}
-	columns := []string{"--text-column", "title", "--text-column", "body", "--label-column", "category", "--path-separator", " > "}
+	columns := []string{"--text-column", "title", "--text-column", "body", "--label-column", "category",
+		"--path-separator", " > "}
 	ok(append([]string{"check", "--data", at("train.csv"), "--test", at("test.csv")}, columns...)...)
-	ok(append([]string{"train", "--data", at("train.csv"), "--feature-columns", "price", "--id-column", "id", "--test", at("test.csv"), "--calibrate", "temperature", "--out", at("m"), "--quiet"}, columns...)...)
+	ok(append([]string{"train", "--data", at("train.csv"), "--feature-columns", "price", "--id-column", "id", "--test",
+		at("test.csv"), "--calibrate", "temperature", "--out", at("m"), "--quiet"}, columns...)...)
 
-	ok("predict", "--model", at("m"), "--data", at("test.csv"), "--format", "csv", "--top", "2", "--out", at("out.csv"), "--quiet")
+	ok("predict", "--model", at("m"), "--data", at("test.csv"), "--format", "csv", "--top", "2", "--out", at("out.csv"),
+		"--quiet")
 	given, predicted := table(t, at("test.csv")), table(t, at("out.csv"))
-	if want := "row,id,label_1,score_1,path_1,label_2,score_2,path_2"; strings.Join(predicted[0], ",") != want || len(predicted) != len(given) {
+	if want := "row,id,label_1,score_1,path_1,label_2,score_2,path_2"; strings.Join(predicted[0], ",") != want ||
+		len(predicted) != len(given) {
 		t.Fatalf("%d lines under %q, want %d under %q", len(predicted), predicted[0], len(given), want)
 	}
 	right := 0
@@ -85,23 +91,28 @@ func TestTableToEndpoint(t *testing.T) {
 		Micro float64  `json:"micro_f1"`
 		ECE   *float64 `json:"ece"`
 	}
-	if err := json.Unmarshal([]byte(ok("eval", "--model", at("m"), "--data", at("test.csv"), "--json", "--quiet")), &measures); err != nil {
+	if err := json.Unmarshal([]byte(ok("eval", "--model", at("m"), "--data", at("test.csv"), "--json", "--quiet")),
+		&measures); err != nil {
 		t.Fatal(err)
 	}
-	if share := float64(right) / float64(len(given)-1); share < 0.9 || share-measures.Micro > 1e-9 || measures.Micro-share > 1e-9 || measures.ECE == nil {
+	if share := float64(right) / float64(len(given)-1); share < 0.9 || share-measures.Micro > 1e-9 ||
+		measures.Micro-share > 1e-9 || measures.ECE == nil {
 		t.Errorf("%g of the labels in the file are right, eval says %+v", share, measures)
 	}
 
 	// The vectors, as lines of instances, train to the same bytes as the table that they were made of.
 	flat := func(out string, args ...string) string {
-		return trained(t, taxon(t, append([]string{"train", "--method", "bsvm", "--json", "--quiet", "--out", at(out)}, args...)...)).WeightsSHA256
+		return trained(t, taxon(t, append([]string{"train", "--method", "bsvm", "--json", "--quiet", "--out", at(out)},
+			args...)...)).WeightsSHA256
 	}
 	want := flat("flat", append([]string{"--data", at("train.csv"), "--feature-columns", "price"}, columns...)...)
-	ok("vectors", "--model", at("flat"), "--data", at("train.csv"), "--words", at("words.txt"), "--out", at("train.svm"), "--quiet")
+	ok("vectors", "--model", at("flat"), "--data", at("train.csv"), "--words", at("words.txt"), "--out", at("train.svm"),
+		"--quiet")
 	if got := flat("again", "--data", at("train.svm")); got != want {
 		t.Errorf("weights of the vectors are %s, of the table %s", got, want)
 	}
-	if words, err := os.ReadFile(at("words.txt")); err != nil || !bytes.Contains(words, []byte("1\t\"price\"\n")) || !bytes.Contains(words, []byte("\tw20\n")) {
+	if words, err := os.ReadFile(at("words.txt")); err != nil || !bytes.Contains(words, []byte("1\t\"price\"\n")) ||
+		!bytes.Contains(words, []byte("\tw20\n")) {
 		t.Errorf("words %q, %v", words[:min(len(words), 200)], err)
 	}
 
@@ -113,7 +124,8 @@ func TestTableToEndpoint(t *testing.T) {
 	if m := regexp.MustCompile(`(?i)<(script|img|iframe|link)[^>]*\s(src|href)=|url\(|@import`).Find(page); m != nil {
 		t.Errorf("the report takes something from elsewhere: %s", m)
 	}
-	for _, word := range []string{"Vegetables, fresh", "Puzzles #1", "Micro", "--text-column title", "--path-separator &#39; &gt; &#39;"} {
+	for _, word := range []string{"Vegetables, fresh", "Puzzles #1", "Micro", "--text-column title",
+		"--path-separator &#39; &gt; &#39;"} {
 		if !bytes.Contains(page, []byte(word)) {
 			t.Errorf("the report does not say %q", word)
 		}
@@ -151,7 +163,8 @@ func TestTableToEndpoint(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil || answer.StatusCode != 200 || len(got.Predictions) != 2 {
 		t.Fatalf("status %d: %s", answer.StatusCode, text)
 	}
-	for k, l := range got.Predictions[0].Labels { // one row is scored in another order: the last bits may differ
+	for k, l := range got.Predictions[0].Labels {
+		// one row is scored in another order: the last bits may differ
 		in := predicted[1][2+3*k : 5+3*k]
 		said, _ := l.Score.Float64()
 		want, err := strconv.ParseFloat(in[1], 64)

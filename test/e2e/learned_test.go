@@ -23,7 +23,8 @@ func TestLearnedHierarchy(t *testing.T) {
 	}
 	run("tree", "--data", data, "--families", "9", "--seed", "4", "--out", tree, "--threads", "1")
 	on := func(out, hierarchy string, more ...string) []string {
-		return append([]string{"train", "--data", data, "--hierarchy", hierarchy, "--out", out, "--gap", "1e-3", "--seed", "4", "--json", "--quiet"}, more...)
+		return append([]string{"train", "--data", data, "--hierarchy", hierarchy, "--out", out, "--gap", "1e-3", "--seed",
+			"4", "--json", "--quiet"}, more...)
 	}
 	given := filepath.Join(dir, "given")
 	want := trained(t, run(on(given, tree)...))
@@ -49,5 +50,6 @@ func TestLearnedHierarchy(t *testing.T) {
 	}
 	refused(t, taxon(t, on(filepath.Join(dir, "x"), tree, "--families", "3")...), 2, "--families 3", "--hierarchy")
 	refused(t, taxon(t, on(filepath.Join(dir, "x"), "learned", "--method", "bsvm")...), 2, "bsvm")
-	refused(t, taxon(t, "tree", "--data", data, "--families", "1000000", "--out", tree), 2, "--families 1000000", "classes")
+	refused(t, taxon(t, "tree", "--data", data, "--families", "1000000", "--out", tree), 2, "--families 1000000",
+		"classes")
 }

@@ -23,12 +23,14 @@ func TestMapReduce(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	more := append([]string{"--test", data, "--eval-every", "2"}, few...)
 	plain := trained(t, taxon(t, training(at("plain"), more...)...))
-	if r := trained(t, taxon(t, training(at("jobs"), append(more, mapReduce...)...)...)); r.WeightsSHA256 != plain.WeightsSHA256 || r.Gap != plain.Gap {
+	if r := trained(t, taxon(t, training(at("jobs"),
+		append(more, mapReduce...)...)...)); r.WeightsSHA256 != plain.WeightsSHA256 || r.Gap != plain.Gap {
 		t.Errorf("%+v, embedded %+v", r, plain)
 	}
 	warm := append([]string{"--warm-start", at("plain"), "--C", "2", "--instance-weights", weights}, few...)
 	want := trained(t, taxon(t, training(at("warm"), warm...)...))
-	if r := trained(t, taxon(t, training(at("warm-jobs"), append(warm, mapReduce...)...)...)); r.WeightsSHA256 != want.WeightsSHA256 {
+	if r := trained(t, taxon(t, training(at("warm-jobs"),
+		append(warm, mapReduce...)...)...)); r.WeightsSHA256 != want.WeightsSHA256 {
 		t.Errorf("from a warm start %+v, embedded %+v", r, want)
 	}
 	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--queue", "q")...), 2, "only YARN has queues")
@@ -47,7 +49,8 @@ func TestMapReduceInterrupted(t *testing.T) {
 		p := start(t, args...)
 		before, _ := os.ReadFile(filepath.Join(out+".train", "mapreduce", "state"))
 		for range 2000 {
-			if now, err := os.ReadFile(filepath.Join(out+".train", "mapreduce", "state")); err == nil && string(now) != string(before) {
+			if now, err := os.ReadFile(filepath.Join(out+".train", "mapreduce", "state")); err == nil &&
+				string(now) != string(before) {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -82,7 +85,8 @@ func TestSubmitMapReduce(t *testing.T) {
 	if err := os.WriteFile(odd, append(text, '\n'), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"submit", "--data", odd, "--hierarchy", tree, "--out", out, "--id", "mine", "--json", "--quiet"}, append(few, mapReduce...)...)
+	args := append([]string{"submit", "--data", odd, "--hierarchy", tree, "--out", out, "--id", "mine", "--json",
+		"--quiet"}, append(few, mapReduce...)...)
 	r := taxon(t, args...)
 	if !strings.Contains(r.stderr, "taxon: warning: 1 empty line skipped\n") {
 		t.Errorf("the driver's warnings are lost: %q", r.stderr)

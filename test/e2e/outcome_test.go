@@ -92,7 +92,8 @@ func TestFinishedOutput(t *testing.T) {
 		}
 		onlyModel(t, out)
 	}
-	if again := taxon(t, training(out, "--threads", "1", "--stores", "3")...); again.code != 0 || again.stdout != first.stdout {
+	if again := taxon(t, training(out, "--threads", "1", "--stores", "3")...); again.code != 0 ||
+		again.stdout != first.stdout {
 		t.Errorf("exit status %d, %s\n%s\nwant\n%s", again.code, again.stderr, again.stdout, first.stdout)
 	}
 	unchanged()
@@ -126,7 +127,8 @@ func TestCheckpointOfSomethingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait()
-	for _, other := range [][]string{{"--C", "2"}, {"--seed", "1"}, {"--data", otherData}, {"--instance-weights", weights}, {"--method", "bsvm"}} {
+	for _, other := range [][]string{{"--C", "2"}, {"--seed", "1"}, {"--data", otherData}, {"--instance-weights", weights},
+		{"--method", "bsvm"}} {
 		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")
 		if _, err := os.Stat(out + ".train/checkpoint"); err != nil {
 			t.Fatalf("after %v: %v", other, err)
@@ -155,7 +157,8 @@ func TestDamage(t *testing.T) {
 	trained(t, taxon(t, short("--force")...))
 	for _, name := range []string{"weights-00000.bin", "manifest.json"} {
 		damage(t, filepath.Join(out, name))
-		if r := taxon(t, short()...); r.code == 0 || !strings.Contains(r.stderr, name) || !strings.Contains(r.stderr, "--force") {
+		if r := taxon(t, short()...); r.code == 0 || !strings.Contains(r.stderr, name) || !strings.Contains(r.stderr,
+			"--force") {
 			t.Errorf("damaged %s: exit status %d, %s", name, r.code, r.stderr)
 		}
 		trained(t, taxon(t, short("--force")...))

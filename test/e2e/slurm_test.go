@@ -73,10 +73,13 @@ func TestSlurmScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := exec.Command("bash", filepath.Join("..", "..", "deploy", "slurm", "taxon.sbatch"), "--data", data, "--hierarchy", tree, "--gap", "1e-4")
-	script.Env = append(os.Environ(), "PATH="+fakes+":"+os.Getenv("PATH"), "FAKES="+fakes, "TAXON="+filepath.Join(bin, "taxon"),
+	script := exec.Command("bash", filepath.Join("..", "..", "deploy", "slurm", "taxon.sbatch"), "--data", data,
+		"--hierarchy", tree, "--gap", "1e-4")
+	script.Env = append(os.Environ(), "PATH="+fakes+":"+os.Getenv("PATH"), "FAKES="+fakes, "TAXON="+
+		filepath.Join(bin, "taxon"),
 		"RUN="+run, "LOCAL="+local, fmt.Sprintf("PORT=%d", twoPorts(t)), "ASK=0.1", "USER=u",
-		"SLURM_JOB_ID=7", "SLURM_SUBMIT_DIR="+dir, "SLURM_JOB_NUM_NODES=1", "SLURM_JOB_NODELIST=localhost", "SLURM_CPUS_PER_TASK=1", "SLURM_MEM_PER_NODE=3072")
+		"SLURM_JOB_ID=7", "SLURM_SUBMIT_DIR="+dir, "SLURM_JOB_NUM_NODES=1", "SLURM_JOB_NODELIST=localhost",
+		"SLURM_CPUS_PER_TASK=1", "SLURM_MEM_PER_NODE=3072")
 	// It is given a time limit as Slurm gives it: a signal, upon which it leaves in good order.
 	late := time.AfterFunc(deadline, func() { _ = script.Process.Signal(os.Interrupt) })
 	out, err := script.CombinedOutput()
@@ -98,7 +101,8 @@ func TestSlurmScript(t *testing.T) {
 	}
 	calls := string(text)
 	// Of 3072 MiB the coordinator takes an eighth and the shard a quarter; the worker is told 7/8 of the rest.
-	for _, want := range []string{"taxon coordinator --dir " + local + "/run-7-0/", "taxon store --dir " + local + "/run-7-0/", "--memory 1680MiB"} {
+	for _, want := range []string{"taxon coordinator --dir " + local + "/run-7-0/", "taxon store --dir " + local +
+		"/run-7-0/", "--memory 1680MiB"} {
 		if !strings.Contains(calls, want) {
 			t.Errorf("nobody is started with %q:\n%s", want, calls)
 		}

@@ -21,7 +21,8 @@ import (
 )
 
 // bin is the folder of the command under test, built once; data, tree, otherData and weights
-// (of data's instances) are the problem that all tests train, smallData and smallTree a smaller one for methods that take long.
+// (of data's instances) are the problem that all tests train, smallData and smallTree a smaller one
+// for methods that take long.
 var bin, data, tree, otherData, weights, smallData, smallTree string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -33,12 +34,14 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	bin, data, tree, otherData = filepath.Join(dir, "bin"), filepath.Join(dir, "data.svm"), filepath.Join(dir, "tree.txt"), filepath.Join(dir, "other.svm")
+	bin, data, tree, otherData = filepath.Join(dir, "bin"), filepath.Join(dir, "data.svm"), filepath.Join(dir, "tree.txt"),
+		filepath.Join(dir, "other.svm")
 	weights = filepath.Join(dir, "weights.txt")
 	smallData, smallTree = filepath.Join(dir, "few.svm"), filepath.Join(dir, "few.txt")
 	instances, structure := problem(1500, 200, 1200)
 	smaller, smallerTree := problem(400, 60, 300)
-	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n", weights: strings.Repeat("0.5\n2\n1\n", 500),
+	for path, text := range map[string]string{data: instances, tree: structure, otherData: instances + "n5 1:1\n",
+		weights:   strings.Repeat("0.5\n2\n1\n", 500),
 		smallData: smaller, smallTree: smallerTree} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			log.Print(err)
@@ -134,7 +137,8 @@ func taxon(t *testing.T, args ...string) result {
 
 // training are the arguments of the standard training into out.
 func training(out string, more ...string) []string {
-	return append([]string{"train", "--data", data, "--hierarchy", tree, "--out", out, "--gap", "1e-3", "--json", "--quiet"}, more...)
+	return append([]string{"train", "--data", data, "--hierarchy", tree, "--out", out, "--gap", "1e-3", "--json",
+		"--quiet"}, more...)
 }
 
 // often makes a training checkpoint after every sweep.
@@ -170,7 +174,8 @@ func refused(t *testing.T, r result, code int, words ...string) {
 	if r.code != code {
 		t.Errorf("exit status %d, want %d: %s", r.code, code, r.stderr)
 	}
-	if lines := warnings.ReplaceAllString(r.stderr, ""); strings.Count(lines, "\n") != 1 || !strings.HasPrefix(lines, "taxon: ") {
+	if lines := warnings.ReplaceAllString(r.stderr, ""); strings.Count(lines, "\n") != 1 || !strings.HasPrefix(lines,
+		"taxon: ") {
 		t.Errorf("not one line of error: %q", r.stderr)
 	}
 	for _, w := range words {

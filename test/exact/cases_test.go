@@ -222,7 +222,8 @@ func edges(lines ...string) []Edge {
 }
 
 func halfEmpty(r *rand.Rand) *Problem {
-	p := &Problem{Edges: edges("root a", "root b", "root dead", "dead d1", "dead d2", "a a1", "a a2", "b b1", "b b2", "b2 b21", "b2 b22", "a a3")}
+	p := &Problem{Edges: edges("root a", "root b", "root dead", "dead d1", "dead d2", "a a1", "a a2", "b b1", "b b2",
+		"b2 b21", "b2 b22", "a a3")}
 	p.Rows = draw(r, 20, 6, "a1", "a3", "b1", "b2") // b2's children are all empty
 	return p
 }

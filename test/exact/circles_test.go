@@ -18,7 +18,8 @@ func TestNoCircles(t *testing.T) {
 		for _, seed := range []string{"0", "2", "3", "6", "9"} {
 			t.Run(c.name+" C="+c.c+" gap="+c.gap+" seed="+seed, func(t *testing.T) {
 				t.Parallel()
-				reachesGap(t, "--data", filepath.Join("testdata", c.name+".svm"), "--hierarchy", filepath.Join("testdata", c.name+".txt"),
+				reachesGap(t, "--data", filepath.Join("testdata", c.name+".svm"), "--hierarchy", filepath.Join("testdata", c.name+
+					".txt"),
 					"--out", filepath.Join(t.TempDir(), "m"), "--C", c.c, "--gap", c.gap, "--seed", seed)
 			})
 		}
@@ -41,7 +42,8 @@ func TestOwnWords(t *testing.T) {
 // reachesGap trains with the options, and fails unless that ends for having reached the gap.
 func reachesGap(t *testing.T, options ...string) {
 	t.Helper()
-	out, err := exec.Command(taxon, append([]string{"train", "--max-time", "60", "--json", "--quiet"}, options...)...).Output()
+	out, err := exec.Command(taxon, append([]string{"train", "--max-time", "60", "--json", "--quiet"},
+		options...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

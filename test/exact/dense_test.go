@@ -17,7 +17,8 @@ func TestLongRows(t *testing.T) {
 		method, loss string
 		rows         int // squared hinge: enough for Newton's method
 	}{
-		{"rr-svm", "squared-hinge", 1100}, {"rr-svm", "squared-hinge", 300}, {"rr-svm", "hinge", 100}, {"rr-lr", "logistic", 300},
+		{"rr-svm", "squared-hinge", 1100}, {"rr-svm", "squared-hinge", 300}, {"rr-svm", "hinge", 100},
+		{"rr-lr", "logistic", 300},
 		{"bsvm", "squared-hinge", 1100}, {"bsvm", "squared-hinge", 300}, {"bsvm", "hinge", 100}, {"blr", "logistic", 300},
 	} {
 		for _, structure := range []string{"hierarchy", "graph"} {
@@ -32,7 +33,8 @@ func TestLongRows(t *testing.T) {
 					write(t, filepath.Join(dir, "d"), rows)
 					write(t, filepath.Join(dir, "hierarchy"), tree)
 					write(t, filepath.Join(dir, "graph"), graph)
-					options := []string{"--data", filepath.Join(dir, "d"), "--out", filepath.Join(dir, "m"), "--method", c.method, "--loss", c.loss, "--C", cost}
+					options := []string{"--data", filepath.Join(dir, "d"), "--out", filepath.Join(dir, "m"), "--method", c.method,
+						"--loss", c.loss, "--C", cost}
 					if strings.HasPrefix(c.method, "rr-") {
 						options = append(options, "--"+structure, filepath.Join(dir, structure))
 					}

@@ -64,7 +64,8 @@ var graphKinds = []kind{
 		return p
 	}},
 	{"a DAG with diamonds", func(r *rand.Rand) *Problem {
-		p := &Problem{Directed: true, Edges: edges("root a", "root b", "a x", "b x", "a y", "b z", "x x1", "x x2", "y x2", "z x2", "root x2")}
+		p := &Problem{Directed: true, Edges: edges("root a", "root b", "a x", "b x", "a y", "b z", "x x1", "x x2", "y x2",
+			"z x2", "root x2")}
 		p.Rows = draw(r, 20, 6, "x", "x1", "x2", "y", "z")
 		return p
 	}},

@@ -72,14 +72,16 @@ type interior struct {
 	y     [][]float64
 	w     [][]float64
 	a     [][]float64 // multiplier of the margin, strictly inside its box
-	b     [][]float64 // C - a, kept apart as a close to C would lose its digits; hinge only
-	s     [][]float64 // margin's slack, > 0
-	xi    [][]float64 // loss, > 0; hinge only
+	// C - a, kept apart as a close to C would lose its digits; hinge only
+	b  [][]float64
+	s  [][]float64 // margin's slack, > 0
+	xi [][]float64 // loss, > 0; hinge only
 }
 
 func newInterior(p *Problem) *interior {
 	nodes := p.Nodes()
-	m := &interior{p: p, nodes: nodes, l: p.laplacians(), x: p.Matrix(), y: p.signs(nodes), w: zeros(len(nodes), p.Width())}
+	m := &interior{p: p, nodes: nodes, l: p.laplacians(), x: p.Matrix(), y: p.signs(nodes),
+		w: zeros(len(nodes), p.Width())}
 	m.c = p.costs(m.y)
 	m.a, m.b, m.s, m.xi = m.perInstance(), m.perInstance(), m.perInstance(), m.perInstance()
 	for n := range nodes {
@@ -210,8 +212,9 @@ func (m *interior) pull(right, w [][]float64) {
 // blocks is a symmetric matrix of dense blocks with its pivots eliminated from the last
 // node to the first: children stand behind their parents, so trees fill nothing in.
 type blocks struct {
-	inverse [][][]float64         // of the pivots
-	below   []map[int][][]float64 // n -> earlier neighbour q -> block (q, n) when n was eliminated
+	inverse [][][]float64 // of the pivots
+	// n -> earlier neighbour q -> block (q, n) when n was eliminated
+	below []map[int][][]float64
 }
 
 // factor eliminates L + diag(h_n). h is used up.

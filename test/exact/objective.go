@@ -10,7 +10,8 @@ func (p *Problem) Primal(w [][]float64) float64 {
 	sum := 0.0
 	for f, edges := range p.laplacians() {
 		for n, row := range edges {
-			sum += rowSum(row) * w[n][f] * w[n][f] / 2 // 1/2 w'Lw without its cancellation: what is left of the diagonal, then edges
+			// 1/2 w'Lw without its cancellation: what is left of the diagonal, then edges
+			sum += rowSum(row) * w[n][f] * w[n][f] / 2
 			for m := n + 1; m < len(row); m++ {
 				if l := row[m]; l != 0 {
 					sum += -l * (w[n][f] - w[m][f]) * (w[n][f] - w[m][f]) / 2

@@ -20,7 +20,8 @@ func TestReferenceClosesItsBracket(t *testing.T) {
 				p.C, p.Squared, p.Bias = c, squared, 1
 				b := p.Solve(1e-10)
 				if !(math.Abs(b.Width()) < sure) {
-					t.Errorf("%s, C %v, squared %v: bracket %v .. %v, width %.1e after %d iterations", k.name, c, squared, b.Dual, b.Primal, b.Width(), b.Iterations)
+					t.Errorf("%s, C %v, squared %v: bracket %v .. %v, width %.1e after %d iterations", k.name, c, squared, b.Dual,
+						b.Primal, b.Width(), b.Iterations)
 				}
 			}
 		}
@@ -30,7 +31,8 @@ func TestReferenceClosesItsBracket(t *testing.T) {
 // TestReferenceKnowsSeries: on a chain, springs in series: a leaf at depth k under zero has
 // the penalty 1/2 w^2/(k+1), so one row x with y = +1 has its optimum in closed form.
 func TestReferenceKnowsSeries(t *testing.T) {
-	p := &Problem{Edges: edges("a b", "b c"), C: 0.1, Rows: []Row{{Labels: []string{"c"}, Index: []int{1}, Value: []float32{1}}}}
+	p := &Problem{Edges: edges("a b", "b c"), C: 0.1, Rows: []Row{{Labels: []string{"c"}, Index: []int{1},
+		Value: []float32{1}}}}
 	const k = 3 // edges from zero to the leaf
 	// Hinge: a = min(C, 1/k), P = a - k a^2/2. Squared: a (k + 1/2C) = 1, P = a/2.
 	if got, want := p.Solve(1e-12).Primal, 0.1-k*0.1*0.1/2; math.Abs(got-want) > 1e-11 {
@@ -103,10 +105,12 @@ func TestReferenceTree(t *testing.T) {
 		{"flat", Problem{Rows: []Row{row("b"), row("a")}}, []Node{{"node", "b", -1, true}, {"node", "a", -1, true}}},
 		{"one edge, both labelled", Problem{Edges: edges("a b"), Rows: []Row{row("b"), row("a")}},
 			[]Node{{"node", "a", -1, false}, {"spawned", "a", 0, true}, {"node", "b", 0, true}}},
-		{"labelled internal node whose children are pruned", Problem{Edges: edges("r a", "a b", "r c"), Rows: []Row{row("a"), row("c")}},
+		{"labelled internal node whose children are pruned", Problem{Edges: edges("r a", "a b", "r c"),
+			Rows: []Row{row("a"), row("c")}},
 			[]Node{{"node", "r", -1, false}, {"node", "a", 0, false}, {"spawned", "a", 1, true}, {"node", "c", 0, true}}},
 		{"the same, kept", Problem{Edges: edges("r a", "a b", "r c"), KeepEmpty: true, Rows: []Row{row("a"), row("c")}},
-			[]Node{{"node", "r", -1, false}, {"node", "a", 0, false}, {"spawned", "a", 1, true}, {"node", "b", 1, true}, {"node", "c", 0, true}}},
+			[]Node{{"node", "r", -1, false}, {"node", "a", 0, false}, {"spawned", "a", 1, true}, {"node", "b", 1, true},
+				{"node", "c", 0, true}}},
 		{"one root is left after pruning", Problem{Edges: edges("r a", "s b"), Rows: []Row{row("b")}},
 			[]Node{{"node", "s", -1, false}, {"node", "b", 0, true}}},
 		{"a label outside", Problem{Edges: edges("r a"), Rows: []Row{row("o"), row("a")}},

@@ -132,7 +132,8 @@ func (p *Problem) lossName() string {
 // exportText is what `taxon export` writes of a model, without a process of its own.
 func exportText(dir string) ([]byte, error) {
 	var out bytes.Buffer
-	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: export.Mean, Values: "float32", Out: "-", Stdout: &out, Threads: 1}, progress.Discard{})
+	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: export.Mean,
+		Values: "float32", Out: "-", Stdout: &out, Threads: 1}, progress.Discard{})
 	return out.Bytes(), err
 }
 

@@ -4,7 +4,8 @@ import "slices"
 
 // Node of the trained tree.
 type Node struct {
-	Kind     string // node, spawned, virtual: as `export --format text` names them
+	// node, spawned, virtual: as `export --format text` names them
+	Kind     string
 	Name     string // virtual: "-"
 	Parent   int    // -1: the zero vector
 	Terminal bool
@@ -32,7 +33,8 @@ func (p *Problem) Tree() []Node {
 	}
 	var kept func(name string) bool
 	kept = func(name string) bool {
-		return slices.Contains(labels, name) || (len(children[name]) == 0 && p.KeepEmpty) || slices.ContainsFunc(children[name], kept)
+		return slices.Contains(labels, name) || (len(children[name]) == 0 && p.KeepEmpty) ||
+			slices.ContainsFunc(children[name], kept)
 	}
 	var roots []string
 	for _, name := range slices.Concat(names, labels) { // an outside label is a root of its own

@@ -63,15 +63,20 @@ func TestWeightsAreCopies(t *testing.T) {
 	dir := t.TempDir()
 	weighed, absent := &Problem{Rows: rows, Weights: weights}, &Problem{Rows: ones.Rows}
 	for name, text := range map[string]string{
-		"all": weighed.Data(), "weights": weighed.InstanceWeights(), "zeros": zeros.InstanceWeights(), "copies": copies.Data(), "absent": absent.Data(),
-		"ones": strings.Repeat("1\n", len(absent.Rows)), "tree": "r a\nr b\na a1\na a2\nb b1\nb b2\nb gone\n", "graph": "a1 a2\na2 h\nh b1\nb1 b2\n",
+		"all": weighed.Data(), "weights": weighed.InstanceWeights(), "zeros": zeros.InstanceWeights(),
+		"copies": copies.Data(), "absent": absent.Data(),
+		"ones": strings.Repeat("1\n", len(absent.Rows)), "tree": "r a\nr b\na a1\na a2\nb b1\nb b2\nb gone\n",
+		"graph": "a1 a2\na2 h\nh b1\nb1 b2\n",
 	} {
 		write(t, filepath.Join(dir, name), text)
 	}
 	for _, method := range []string{
-		"rr-svm --hierarchy tree", "rr-svm --hierarchy tree --loss squared-hinge --positive-weight balanced", "rr-lr --hierarchy tree",
-		"rr-svm --graph graph --positive-weight balanced", "rr-svm --graph graph --loss squared-hinge", "rr-lr --graph graph", "rr-svm --hierarchy tree --schedule jacobi",
-		"bsvm", "bsvm --loss squared-hinge", "blr --positive-weight balanced", "td --hierarchy tree --positive-weight balanced", "td --hierarchy tree --loss squared-hinge", "mlr",
+		"rr-svm --hierarchy tree", "rr-svm --hierarchy tree --loss squared-hinge --positive-weight balanced",
+		"rr-lr --hierarchy tree",
+		"rr-svm --graph graph --positive-weight balanced", "rr-svm --graph graph --loss squared-hinge", "rr-lr --graph graph",
+		"rr-svm --hierarchy tree --schedule jacobi",
+		"bsvm", "bsvm --loss squared-hinge", "blr --positive-weight balanced", "td --hierarchy tree " +
+			"--positive-weight balanced", "td --hierarchy tree --loss squared-hinge", "mlr",
 	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +89,8 @@ func TestWeightsAreCopies(t *testing.T) {
 				t.Errorf("a weight is %g from that of copies", d)
 			}
 			absent := of("absent", "absent", "")
-			if of("zeros", "all", "zeros").WeightsSHA256 != absent.WeightsSHA256 || of("ones", "absent", "ones").WeightsSHA256 != absent.WeightsSHA256 {
+			if of("zeros", "all", "zeros").WeightsSHA256 != absent.WeightsSHA256 ||
+				of("ones", "absent", "ones").WeightsSHA256 != absent.WeightsSHA256 {
 				t.Error("rows of weight 0, or weights of 1, do not train the same bytes as none")
 			}
 			if d := want.from(absent); d < 5e-2 {
@@ -105,7 +111,8 @@ type exported struct {
 
 // exportOf trains on files of dir, by a line of method and flags, and reads what export says.
 func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
-	args := []string{"train", "--quiet", "--json", "--threads", "1", "--data", data, "--out", filepath.Join(t.TempDir(), out), "--gap", format(tightest), "--method"}
+	args := []string{"train", "--quiet", "--json", "--threads", "1", "--data", data, "--out", filepath.Join(t.TempDir(),
+		out), "--gap", format(tightest), "--method"}
 	args = append(args, strings.Fields(line)...)
 	if weights != "" {
 		args = append(args, "--instance-weights", weights)

@@ -52,14 +52,16 @@ type problem struct {
 // tree: under a virtual root, every third node has children, and one of them is its
 // spawned leaf.
 func (p *problem) grow(label func(i int) string) {
-	t := &taxonomy.Tree{Parent: []int32{-1}, Kind: []taxonomy.Kind{taxonomy.Virtual}, Name: []string{""}, Label: []int32{-1}, Depth: []int32{0}, Leaf: []bool{false}}
+	t := &taxonomy.Tree{Parent: []int32{-1}, Kind: []taxonomy.Kind{taxonomy.Virtual}, Name: []string{""},
+		Label: []int32{-1}, Depth: []int32{0}, Leaf: []bool{false}}
 	add := func(parent int32, kind taxonomy.Kind, name string, leaf bool) {
 		id := int32(-1)
 		if leaf {
 			id = int32(len(p.meta.Labels))
 			p.meta.Labels, p.meta.LabelCounts = append(p.meta.Labels, name), append(p.meta.LabelCounts, 1)
 		}
-		t.Parent, t.Kind, t.Name, t.Label = append(t.Parent, parent), append(t.Kind, kind), append(t.Name, name), append(t.Label, id)
+		t.Parent, t.Kind, t.Name, t.Label = append(t.Parent, parent), append(t.Kind, kind), append(t.Name, name),
+			append(t.Label, id)
 		t.Depth, t.Leaf = append(t.Depth, t.Depth[parent]+1), append(t.Leaf, leaf)
 	}
 	for i := 0; t.Len() < p.nodes; i++ {
@@ -198,7 +200,8 @@ func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 	if err != nil {
 		liblinear = ""
 	}
-	meta, err := json.Marshal(map[string]any{"bias": m.Options.Bias, "features": features, "zero_based": false, "liblinear": liblinear})
+	meta, err := json.Marshal(map[string]any{"bias": m.Options.Bias, "features": features, "zero_based": false,
+		"liblinear": liblinear})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,23 +214,26 @@ func TestReadersAgree(t *testing.T) {
 	name := func(i int) string { return "c" + strconv.Itoa(i) + "é" }
 	scattered := []uint32{7, 2, 30, 5, 1, 12, 19, 20}
 	for _, c := range []struct {
-		name      string
-		options   model.Options
-		features  []uint32
-		nodes     int
-		label     func(int) string
-		text      bool
-		threshold float64 // of the export; the model itself is pruned by it first, so that labels agree
+		name     string
+		options  model.Options
+		features []uint32
+		nodes    int
+		label    func(int) string
+		text     bool
+		// of the export; the model itself is pruned by it first, so that labels agree
+		threshold float64
 	}{
 		{"names and bias", model.Options{Method: "rr-svm", Loss: "hinge", Bias: 0.5}, scattered, 40, name, false, 0},
-		{"numbers, no bias", model.Options{Method: "bsvm", Loss: "squared-hinge"}, scattered, 40, func(i int) string { return strconv.Itoa(100 - 3*i) }, false, 0},
+		{"numbers, no bias", model.Options{Method: "bsvm", Loss: "squared-hinge"}, scattered, 40,
+			func(i int) string { return strconv.Itoa(100 - 3*i) }, false, 0},
 		{"two classes", model.Options{Method: "bsvm", Loss: "hinge", Bias: 1}, scattered, 3, name, false, 0},
 		{"text", model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1}, []uint32{3, 1, 2, 4}, 30, name, true, 0},
 		{"pruned", model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1}, scattered, 300, name, false, 0.5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &problem{random: rand.New(rand.NewPCG(4, 2)), nodes: c.nodes, dense: 0.4,
-				meta: model.Meta{Options: c.options, Data: model.DataInfo{Instances: 1, Positives: 1, Text: c.text}, Feature: c.features}}
+				meta: model.Meta{Options: c.options, Data: model.DataInfo{Instances: 1, Positives: 1, Text: c.text},
+					Feature: c.features}}
 			if c.text {
 				p.meta.Text = &model.Text{Vocabulary: []string{"räder", "fell", "日本", "bias"}, IDF: []float64{1, 1, 1, 1}}
 			}
@@ -264,8 +270,9 @@ func TestRecipe(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/formats.md has no recipe in Python")
 	}
-	p := &problem{random: rand.New(rand.NewPCG(4, 2)), nodes: 40, dense: 0.4, meta: model.Meta{Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
-		Data: model.DataInfo{Instances: 1, Positives: 1}, Feature: []uint32{7, 2, 30, 5, 1}}}
+	p := &problem{random: rand.New(rand.NewPCG(4, 2)), nodes: 40, dense: 0.4,
+		meta: model.Meta{Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1},
+			Data: model.DataInfo{Instances: 1, Positives: 1}, Feature: []uint32{7, 2, 30, 5, 1}}}
 	p.grow(func(i int) string { return "c" + strconv.Itoa(i) + "é" })
 	m := p.write(t)
 	dir := t.TempDir()

@@ -123,12 +123,14 @@ var trainings = []training{
 	{"rows flatmult", "--data @rows.svm --method flatmult --C 1000"},
 	{"rows hiermult", "--data @rows.svm --hierarchy @rows.txt --method hiermult --C 1000 --threads 2"},
 	{"rows hsvm", "--data @fewrows.svm --hierarchy @rows.txt --method hsvm --C 1000"},
-	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --rescale margin --C 1000 --bias 0 --threads 2"},
+	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --rescale margin --C 1000 " +
+		"--bias 0 --threads 2"},
 	{"rows transfer", "--data @rows.svm --hierarchy @rows.txt --method transfer --C 1000"},
 	{"rows ot", "--data @rows.svm --hierarchy @rows.txt --method ot --C 1000 --gap 1e-2"},
 	{"rows rr-msvm", "--data @fewrows.svm --hierarchy @rows.txt --method rr-msvm"},
 	{"rows rr-mlr", "--data @rows.svm --hierarchy @rows.txt --method rr-mlr --threads 2"},
-	{"rows correlated", "--data @fewrows.svm --hierarchy @rows.txt --method corrmnl --iterations 12 --burn-in 4 --leapfrog 2 --threads 2"},
+	{"rows correlated", "--data @fewrows.svm --hierarchy @rows.txt --method corrmnl --iterations 12 --burn-in 4 " +
+		"--leapfrog 2 --threads 2"},
 	{"text", onText},
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2 --gap 5e-2"},
@@ -145,7 +147,8 @@ var trainings = []training{
 	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
 	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --likelihood softmax --max-sweeps 3"},
 	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --likelihood softmax --max-sweeps 2"},
-	{"hblr m3 softmax variational", "--data @fewrows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax --inference variational --covariance diagonal --max-sweeps 1"},
+	{"hblr m3 softmax variational", "--data @fewrows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax " +
+		"--inference variational --covariance diagonal --max-sweeps 1"},
 	{"hblr m2 fitted priors", onTree + "--method hblr-m2 --prior blr --max-sweeps 2"},
 	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
@@ -180,7 +183,8 @@ var outputs = []training{
 	{"export variances", "export --model %hblr_m3 --what variance --out -"},
 	{"export precisions", "export --model %hblr_m2_two_threads --what precision --out -"},
 	{"predict predictive", "predict --model %hblr_m1 --data @tree.svm --predictive --scores --top 3"},
-	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm --predictive --scores --top 3"},
+	{"predict predictive variational", "predict --model %hblr_m3_variational --data @tree.svm " +
+		"--predictive --scores --top 3"},
 	{"predict predictive softmax", "predict --model %hblr_m1_softmax --data @fewrows.svm --predictive --scores --top 3"},
 	{"predict probabilities", "predict --model %hblr_m1 --data @tree.svm --scores --top 3"},
 	{"predict sets", "predict --model %nested_labels_squared --data @dag.svm --scores"},

@@ -17,12 +17,14 @@ var generated = map[string]string{
 	"dag":  "--like lwiki --dag --instances 500 --classes 120 --internals 40 --features 2500 --test-instances 1 --seed 2",
 	"flat": "--like flat --instances 1000 --classes 60 --features 2000 --test-instances 1 --seed 3",
 	"web":  "--like flat --instances 400 --classes 30 --features 300 --test-instances 1 --seed 5",
-	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 --test-instances 1 --seed 4",
+	"rows": "--like wordnet --instances 17000 --classes 24 --internals 6 --features 500 --nonzeros 4 --labels 1 " +
+		"--test-instances 1 --seed 4",
 }
 
 // dataFiles are the data whose hashes are in the table.
 var dataFiles = []string{
-	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm", "rows.svm", "rows.txt", "fewrows.svm",
+	"tree.svm", "tree.txt", "forest.txt", "inner.svm", "half.svm", "few.svm", "zero.svm", "dag.svm", "dag.txt", "flat.svm",
+	"rows.svm", "rows.txt", "fewrows.svm",
 	"web.svm", "web.txt", "dense.svm", "dense.txt", "text.txt", "demo/train.txt", "demo/hierarchy.txt",
 }
 
@@ -72,8 +74,9 @@ func makeData(t *testing.T, dir string) {
 	}
 	dense, denseTree := denseRows()
 	for name, all := range map[string][]string{
-		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200], "fewrows.svm": lines(t, dir, "rows.svm")[:2000],
-		"text.txt": text, "dense.svm": dense, "dense.txt": denseTree, "web.txt": web(),
+		"forest.txt": forest, "inner.svm": inner, "zero.svm": zero, "half.svm": inner[:400], "few.svm": tree[:200],
+		"fewrows.svm": lines(t, dir, "rows.svm")[:2000],
+		"text.txt":    text, "dense.svm": dense, "dense.txt": denseTree, "web.txt": web(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(all, "\n")+"\n"), 0o666); err != nil {
 			t.Fatal(err)

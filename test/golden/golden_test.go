@@ -40,7 +40,8 @@ func TestTable(t *testing.T) {
 				now.found[name] = value
 				now.Unlock()
 				if !*rewrite && value != was[name] {
-					t.Errorf("%s has changed:\n%s\nnow, and in %s\n%s\nIf that is meant: go test ./test/golden -rewrite, and say why in the commit", name, value, table, was[name])
+					t.Errorf("%s has changed:\n%s\nnow, and in %s\n%s\nIf that is meant: go test ./test/golden -rewrite, and "+
+						"say why in the commit", name, value, table, was[name])
 				}
 			})
 		}

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-var keep = flag.String("keep", "", "leave models and a checkpoint of this version in the folder testdata/`NAME`, kept-RELEASE say")
+var keep = flag.String("keep", "", "leave models and a checkpoint of this version in the folder "+
+	"testdata/`NAME`, kept-RELEASE say")
 
 // kept are the models of a kept* folder: how they were trained on testdata/data, and what
 // they are begun at again.
@@ -20,9 +21,11 @@ var kept = []struct{ name, data, flags, predict, warm string }{
 	{"flat", "--data @tree.svm", "--method blr", "--data @new.svm", "--C 3"},
 	{"text", "--text --data @text.txt --hierarchy @text.tree", "", "--scores --text --data @new.txt", "--seed 1"},
 	{"bayes", "--data @tree.svm --hierarchy @tree.txt", "--method hblr-m3", "--data @new.svm", ""},
-	{"pruned", "--data @tree.svm --hierarchy @tree.txt", "--threshold 0.02 --calibrate temperature", "--data @new.svm", ""},
+	{"pruned", "--data @tree.svm --hierarchy @tree.txt", "--threshold 0.02 --calibrate temperature", "--data @new.svm",
+		""},
 	{"paths", "--data @tree.svm --hierarchy @tree.txt", "--method hm3", "--scores --data @new.svm", ""},
-	{"table", "--data @table.csv --text-column title --label-column category --id-column id --path-separator /", "", "--scores --data @table.csv --format csv", ""},
+	{"table", "--data @table.csv --text-column title --label-column category --id-column id --path-separator /", "",
+		"--scores --data @table.csv --format csv", ""},
 }
 
 const (
@@ -54,7 +57,8 @@ func TestKeep(t *testing.T) {
 	if _, err := killedBehind(keptSweeps, out, fixed(keptUnder, keptCaps), fixed(keptUnder, "--gap 1e-2")); err != nil {
 		t.Fatal(err)
 	}
-	for _, rest := range []string{out + "-on", out + ".train/data", out + ".train/checkpoint.part"} { // data are ingested again
+	for _, rest := range []string{out + "-on", out + ".train/data", out + ".train/checkpoint.part"} {
+		// data are ingested again
 		if err := os.RemoveAll(rest); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +124,8 @@ func outcome(args []string, read func(stdout string) (string, error)) (string, e
 		return "refused: " + line, nil
 	}
 	if code != 0 {
-		return "", fmt.Errorf("taxon %s: exit status %d, neither done nor refused in one line: %s", strings.Join(args, " "), code, stderr)
+		return "", fmt.Errorf("taxon %s: exit status %d, neither done nor refused in one line: %s", strings.Join(args, " "),
+			code, stderr)
 	}
 	return read(stdout)
 }

@@ -174,7 +174,8 @@ func (s *shop) capped() (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	return killedBehind(cappedSweep, filepath.Join(s.dir, "capped"), append(flags, "--gap", "1e-9"), append(flags, "--gap", "1e-4", "--max-sweeps", "44"))
+	return killedBehind(cappedSweep, filepath.Join(s.dir, "capped"), append(flags, "--gap", "1e-9"), append(flags, "--gap",
+		"1e-4", "--max-sweeps", "44"))
 }
 
 // tries bounds how often a training is killed for a checkpoint of a certain sweep.
@@ -187,7 +188,8 @@ const tries = 50
 func killedBehind(sweep int, out string, flags, caps []string) (r report, err error) {
 	on := out + "-on"
 	for range tries {
-		if err := errors.Join(os.RemoveAll(out), os.RemoveAll(out+".train"), os.RemoveAll(on), os.RemoveAll(on+".train")); err != nil {
+		if err := errors.Join(os.RemoveAll(out), os.RemoveAll(out+".train"), os.RemoveAll(on),
+			os.RemoveAll(on+".train")); err != nil {
 			return r, err
 		}
 		args := append(trainArgs(out, flags...), "--checkpoint-every", fmt.Sprint(sweep), "--checkpoint-seconds", "0.001")

@@ -24,7 +24,8 @@ type Options struct {
 	DataNodes   int               // at least 1
 	Replication int               // at least 1
 	HDFS        map[string]string // further properties of hdfs-site.xml
-	Protection  string            // of a cluster with Kerberos: authentication, integrity or privacy; "": without
+	// of a cluster with Kerberos: authentication, integrity or privacy; "": without
+	Protection string
 	YARNOptions
 }
 
@@ -73,7 +74,8 @@ func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 		c.Stop()
 		return nil, err
 	}
-	format := exec.CommandContext(ctx, "java", c.java("format", "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive")...)
+	format := exec.CommandContext(ctx, "java", c.java("format", "org.apache.hadoop.hdfs.server.namenode.NameNode",
+		"-format", "-nonInteractive")...)
 	if out, err := format.CombinedOutput(); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("format: %w: %.500s", err, out)
@@ -145,7 +147,8 @@ func (c *Cluster) configure() error {
 	at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 	core := map[string]string{"fs.defaultFS": "hdfs://" + at(c.nameNode), "hadoop.tmp.dir": filepath.Join(c.dir, "tmp")}
 	hdfs := map[string]string{
-		"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, "name"), "dfs.replication": strconv.Itoa(c.options.Replication),
+		"dfs.namenode.name.dir":    "file://" + filepath.Join(c.dir, "name"),
+		"dfs.replication":          strconv.Itoa(c.options.Replication),
 		"dfs.namenode.rpc-address": at(c.nameNode), "dfs.namenode.rpc-bind-host": "127.0.0.1",
 		"dfs.namenode.http-address": at(c.webPort), "dfs.namenode.http-bind-host": "127.0.0.1",
 		"dfs.namenode.datanode.registration.ip-hostname-check": "false",
@@ -189,7 +192,8 @@ func WriteConf(path string, properties map[string]string) error {
 
 // java are the arguments that run a Hadoop class.
 func (c *Cluster) java(name, class string, args ...string) []string {
-	out := append([]string{"-Xmx256m", "-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Dtaxon.daemon=" + name}, c.javaFlags()...)
+	out := append([]string{"-Xmx256m", "-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Dtaxon.daemon=" + name},
+		c.javaFlags()...)
 	out = append(out, "-cp", c.ClassPath(), class)
 	return append(out, args...)
 }
@@ -201,11 +205,13 @@ func (c *Cluster) ClassPath() string { return c.Conf() + ":" + filepath.Join(c.l
 func (c *Cluster) javaFlags() []string {
 	out := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Djava.net.preferIPv4Stack=true",
 		"-Djdk.net.hosts.file=" + filepath.Join(c.Conf(), "hosts")}
-	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent", "util.zip"} {
+	for _, p := range []string{"io", "lang", "lang.reflect", "math", "net", "nio", "text", "util", "util.concurrent",
+		"util.zip"} {
 		out = append(out, "--add-opens=java.base/java."+p+"=ALL-UNNAMED") // as Hadoop's own launcher does for Java 17
 	}
 	if c.options.Protection != "" {
-		out = append(out, "-Djava.security.krb5.conf="+c.KerberosConf(), "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED")
+		out = append(out, "-Djava.security.krb5.conf="+c.KerberosConf(),
+			"--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED")
 	}
 	return out
 }
@@ -222,8 +228,10 @@ func (c *Cluster) StartDaemon(name string) error {
 	for i, p := range c.nodePorts {
 		if name == DataNode(i) {
 			args = c.java(name, "org.apache.hadoop.hdfs.server.datanode.DataNode",
-				"-D", "dfs.datanode.data.dir=file://"+filepath.Join(c.dir, name), "-D", fmt.Sprintf("dfs.datanode.address=127.0.0.1:%d", p[0]),
-				"-D", fmt.Sprintf("dfs.datanode.http.address=127.0.0.1:%d", p[1]), "-D", fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", p[2]))
+				"-D", "dfs.datanode.data.dir=file://"+filepath.Join(c.dir, name), "-D",
+				fmt.Sprintf("dfs.datanode.address=127.0.0.1:%d", p[0]),
+				"-D", fmt.Sprintf("dfs.datanode.http.address=127.0.0.1:%d", p[1]), "-D",
+				fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", p[2]))
 		}
 	}
 	cmd := exec.Command("sh", append([]string{"-c", keeper, "sh", "java"}, args...)...)
@@ -300,7 +308,8 @@ func (c *Cluster) state(ctx context.Context) (s nameNodeState, err error) {
 	s.Live = -1
 	for _, bean := range []string{"NameNodeInfo", "FSNamesystemState"} {
 		var doc struct{ Beans []json.RawMessage }
-		req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=%s", c.webPort, bean), nil)
+		req, err := http.NewRequestWithContext(ctx, "GET",
+			fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=%s", c.webPort, bean), nil)
 		if err != nil {
 			return s, err
 		}

@@ -90,13 +90,15 @@ func testConfiguration(t *testing.T, c *Cluster) {
 	gone := dead.Addr().String()
 	dead.Close()
 	dir := t.TempDir()
-	if err := WriteConf(filepath.Join(dir, "core-site.xml"), map[string]string{"fs.defaultFS": "hdfs://${site}", "site": "prod"}); err != nil {
+	if err := WriteConf(filepath.Join(dir, "core-site.xml"), map[string]string{"fs.defaultFS": "hdfs://${site}",
+		"site": "prod"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := WriteConf(filepath.Join(dir, "hdfs-site.xml"), map[string]string{
 		"dfs.nameservices": "prod", "dfs.ha.namenodes.prod": "nn1, nn2",
 		"dfs.namenode.rpc-address.prod.nn1": gone,
-		"dfs.namenode.rpc-address.prod.nn2": strings.TrimPrefix(strings.TrimSuffix(c.URL("/"), "/"), fs.Scheme)}); err != nil {
+		"dfs.namenode.rpc-address.prod.nn2": strings.TrimPrefix(strings.TrimSuffix(c.URL("/"), "/"),
+			fs.Scheme)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("HADOOP_CONF_DIR", dir)

@@ -48,7 +48,8 @@ func Install(ctx context.Context) (lib string, err error) {
 		return "", err
 	}
 	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "-f", file, "dependency:copy-dependencies",
-		"-DincludeScope=runtime", "-DexcludeClassifiers=tests,osx-x86_64,osx-aarch_64,linux-aarch_64,linux-riscv64", "-DoutputDirectory="+temp)
+		"-DincludeScope=runtime", "-DexcludeClassifiers=tests,osx-x86_64,osx-aarch_64,linux-aarch_64,linux-riscv64",
+		"-DoutputDirectory="+temp)
 	if out, err := mvn.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("mvn: %w: %.500s", err, out)
 	}

@@ -26,7 +26,8 @@ func TestKeeper(t *testing.T) {
 				t.Fatal(err)
 			}
 			pidFile := filepath.Join(c.dir, "pid")
-			if err := c.start("d", exec.Command("sh", "-c", keeper, "sh", "sh", "-c", `echo $$ >"$0"; exec sleep 60`, pidFile)); err != nil {
+			if err := c.start("d", exec.Command("sh", "-c", keeper, "sh", "sh", "-c", `echo $$ >"$0"; exec sleep 60`,
+				pidFile)); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Stop)

@@ -66,8 +66,9 @@ func (c *Cluster) secure(core, hdfs map[string]string) {
 	core["hadoop.security.authentication"] = "kerberos"
 	core["hadoop.rpc.protection"] = protection
 	for name, value := range map[string]string{
-		"dfs.block.access.token.enable": "true", "dfs.data.transfer.protection": protection, "dfs.encrypt.data.transfer.cipher.suites": "AES/CTR/NoPadding",
-		"dfs.namenode.kerberos.principal": HDFSUser, "dfs.namenode.keytab.file": c.Keytab(),
+		"dfs.block.access.token.enable": "true", "dfs.data.transfer.protection": protection,
+		"dfs.encrypt.data.transfer.cipher.suites": "AES/CTR/NoPadding",
+		"dfs.namenode.kerberos.principal":         HDFSUser, "dfs.namenode.keytab.file": c.Keytab(),
 		"dfs.datanode.kerberos.principal": HDFSUser, "dfs.datanode.keytab.file": c.Keytab(),
 		"dfs.web.authentication.kerberos.principal": webPrincipal, "dfs.web.authentication.kerberos.keytab": c.Keytab(),
 		"ignore.secure.ports.for.testing": "true", // data nodes of users without privileges

@@ -13,7 +13,8 @@ import (
 func TestKerberos(t *testing.T) {
 	for _, protection := range []string{"authentication", "privacy"} {
 		t.Run(protection, func(t *testing.T) {
-			c := startCluster(t, Options{DataNodes: 1, Replication: 1, Protection: protection, HDFS: map[string]string{"dfs.blocksize": "1048576"}})
+			c := startCluster(t, Options{DataNodes: 1, Replication: 1, Protection: protection,
+				HDFS: map[string]string{"dfs.blocksize": "1048576"}})
 			t.Setenv("HADOOP_CONF_DIR", c.Conf())
 			t.Setenv("KRB5_CONFIG", c.KerberosConf())
 			t.Setenv("KRB5_CLIENT_KTNAME", c.Keytab())

@@ -65,7 +65,8 @@ func superuser(t *testing.T) string {
 // wantInput wants an error of the user's, on one line, that says so and names the path.
 func wantInput(t *testing.T, err error, path, want string) {
 	t.Helper()
-	if !fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+	if !fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v; want an input error that begins with %s and says %q", err, path, want)
 	}
 }

@@ -26,7 +26,8 @@ func buildStatic(t *testing.T) cli {
 // TestMapReduce trains by Hadoop's own local runner and on YARN, one mapper killed, and
 // wants the bytes of the embedded training; then it makes the mistakes that users make.
 func TestMapReduce(t *testing.T) {
-	c := startCluster(t, Options{DataNodes: 1, Replication: 1, YARNOptions: YARNOptions{YARN: true, NodeMB: 4096, Cores: 8}})
+	c := startCluster(t, Options{DataNodes: 1, Replication: 1, YARNOptions: YARNOptions{YARN: true, NodeMB: 4096,
+		Cores: 8}})
 	taxon := buildStatic(t)
 	mapred, err := c.Mapred()
 	if err != nil {
@@ -37,13 +38,15 @@ func TestMapReduce(t *testing.T) {
 	dir := t.TempDir()
 	taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.01", "--out", filepath.Join(dir, "gen"))
 	taxon.run(t, 0, "ingest", "--data", filepath.Join(dir, "gen/train.svm"), "--out", c.URL("/set"))
-	work := mapReduceTest{cluster: c, taxon: taxon, mapred: mapred, train: []string{"train", "--data", c.URL("/set"), "--hierarchy", filepath.Join(dir, "gen/hierarchy.txt")}}
+	work := mapReduceTest{cluster: c, taxon: taxon, mapred: mapred, train: []string{"train", "--data", c.URL("/set"),
+		"--hierarchy", filepath.Join(dir, "gen/hierarchy.txt")}}
 	t.Run("local", func(t *testing.T) { work.local(t) })
 	t.Run("yarn", func(t *testing.T) { work.yarn(t) })
 	t.Run("name node", func(t *testing.T) { work.nameNode(t) })
 	t.Run("input", func(t *testing.T) { work.input(t) })
 	t.Run("resume", func(t *testing.T) { work.resume(t) })
-	if left, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "/"); err != nil || strings.Contains(left, "/state") {
+	if left, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "/"); err != nil || strings.Contains(left,
+		"/state") {
 		t.Errorf("left behind: %s (%v)", left, err)
 	}
 }
@@ -106,7 +109,8 @@ func (m *mapReduceTest) yarn(t *testing.T) {
 // nameNode takes the name node away twice: between two jobs, and while a mapper works.
 func (m *mapReduceTest) nameNode(t *testing.T) {
 	out := m.cluster.URL("/models/again")
-	cmd := exec.Command(string(m.taxon), append(m.engine("yarn", "--max-sweeps", "3", "--map-tasks", "2", "--out", out), "--json")...)
+	cmd := exec.Command(string(m.taxon), append(m.engine("yarn", "--max-sweeps", "3", "--map-tasks", "2", "--out", out),
+		"--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
@@ -182,7 +186,8 @@ func (m *mapReduceTest) input(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(site, bytes.ReplaceAll(text, []byte(m.cluster.at("rm")), []byte("127.0.0.1:1")), 0o666); err != nil {
+	if err := os.WriteFile(site, bytes.ReplaceAll(text, []byte(m.cluster.at("rm")), []byte("127.0.0.1:1")),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	script, err := os.ReadFile(m.mapred)
@@ -190,7 +195,8 @@ func (m *mapReduceTest) input(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := filepath.Join(t.TempDir(), "mapred")
-	if err := os.WriteFile(lost, bytes.ReplaceAll(script, []byte(m.cluster.Conf()+":"), []byte(nobody+":")), 0o777); err != nil {
+	if err := os.WriteFile(lost, bytes.ReplaceAll(script, []byte(m.cluster.Conf()+":"), []byte(nobody+":")),
+		0o777); err != nil {
 		t.Fatal(err)
 	}
 	state := m.cluster.URL("/state")
@@ -201,7 +207,8 @@ func (m *mapReduceTest) input(t *testing.T) {
 		{"queue nope: does not exist", []string{"--queue", "nope", "--state", state}},
 		{"--task-memory", []string{"--task-memory", "20G", "--state", state}},
 		{"--task-cores", []string{"--task-cores", "400", "--state", state}},
-		{"would have 300 cores", []string{"--hadoop-property", "mapreduce.map.cpu.vcores=300", "--state", state}}, // Hadoop itself refuses this one
+		// Hadoop itself refuses this one
+		{"would have 300 cores", []string{"--hadoop-property", "mapreduce.map.cpu.vcores=300", "--state", state}},
 		{"nobody answers there", []string{"--mapred", lost, "--state", state}},
 		{"no HDFS name node answers", []string{"--state", "hdfs://127.0.0.1:1/state"}},
 		{"permission denied", []string{"--state", strings.Replace(state, "hdfs://", "hdfs://alice@", 1)}},
@@ -210,8 +217,10 @@ func (m *mapReduceTest) input(t *testing.T) {
 		{"give NAME=VALUE", []string{"--hadoop-property", "x", "--state", state}},
 	} {
 		out := filepath.Join(t.TempDir(), "model")
-		_, errs := m.taxon.run(t, 2, m.engine("yarn", append([]string{"--out", out, "--max-sweeps", "1", "--quiet"}, k.args...)...)...)
-		if errs = strings.TrimSpace(errs); strings.Contains(errs, "\n") || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs, k.want) {
+		_, errs := m.taxon.run(t, 2, m.engine("yarn", append([]string{"--out", out, "--max-sweeps", "1", "--quiet"},
+			k.args...)...)...)
+		if errs = strings.TrimSpace(errs); strings.Contains(errs, "\n") || !strings.HasPrefix(errs, "taxon: ") ||
+			!strings.Contains(errs, k.want) {
 			t.Errorf("%v: %q, want one line that says %q", k.args, errs, k.want)
 		}
 		nothingBut(t, filepath.Dir(out))
@@ -223,7 +232,8 @@ func (m *mapReduceTest) input(t *testing.T) {
 
 // resume kills the driver (-9) behind a sweep; the same command goes on there.
 func (m *mapReduceTest) resume(t *testing.T) {
-	args := append(m.engine("processes", "--gap", "1e-6", "--max-sweeps", "6", "--out", m.cluster.URL("/models/again")), "--json")
+	args := append(m.engine("processes", "--gap", "1e-6", "--max-sweeps", "6", "--out", m.cluster.URL("/models/again")),
+		"--json")
 	cmd := exec.Command(string(m.taxon), args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

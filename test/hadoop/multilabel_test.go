@@ -54,7 +54,8 @@ func TestMultiLabel(t *testing.T) {
 		put(t, at("test.svm"), test)
 		for _, engine := range []string{"", "--engine mapreduce --runner processes"} {
 			for _, force := range []string{"", "--force"} { // over a model that is there, too
-				args := append([]string{"train", "--data", at("train.svm"), "--out", at("model")}, strings.Fields(engine+" "+force)...)
+				args := append([]string{"train", "--data", at("train.svm"), "--out", at("model")}, strings.Fields(engine+" "+
+					force)...)
 				if engine != "" {
 					args[4] = at("by-jobs")
 				}
@@ -64,7 +65,8 @@ func TestMultiLabel(t *testing.T) {
 				cutoffs = append(cutoffs, get(t, fs.Join(args[4], "cutoffs.json")))
 				taxon.run(t, 0, "predict", "--model", args[4], "--data", at("test.svm"), "--out", at("pred.txt"))
 				labelled = append(labelled, get(t, at("pred.txt")))
-				measured = append(measured, taxon.figures(t, "eval", "--model", args[4], "--data", at("test.svm"))["micro_f1"].(float64))
+				measured = append(measured, taxon.figures(t, "eval", "--model", args[4], "--data",
+					at("test.svm"))["micro_f1"].(float64))
 			}
 		}
 		nothingBut(t, root, "by-jobs", "model", "pred.txt", "test.svm", "train.svm")

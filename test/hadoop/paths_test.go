@@ -65,13 +65,15 @@ func testTune(t *testing.T, c *Cluster, taxon cli) {
 		}
 		data, out := fs.Join(root, "train.svm"), fs.Join(root, "below", "search")
 		put(t, data, multiLabelRows(120, 1))
-		args := []string{"tune", "--data", data, "--out", out, "--C", "0.1,1,10", "--families", "none", "--folds", "2", "--exhaustive", "--no-train"}
+		args := []string{"tune", "--data", data, "--out", out, "--C", "0.1,1,10", "--families", "none", "--folds", "2",
+			"--exhaustive", "--no-train"}
 		first := taxon.figures(t, args...)
 		nothingBut(t, fs.Dir(out), "search")
 		nothingBut(t, out, "job.yaml", "points", "search.json", "table.json", "tune.png", "tune.svg")
 		points := fs.Join(out, "points")
 		names, err := fs.ReadDirNames(points)
-		if err != nil || len(names) != 12 { // what it tells and the predictions, of three points in two folds
+		if err != nil || len(names) != 12 {
+			// what it tells and the predictions, of three points in two folds
 			t.Fatalf("points: %q, %v", names, err)
 		}
 		if err := fs.RemoveAll(fs.Join(points, names[0])); err != nil {
@@ -134,7 +136,8 @@ func testInfo(t *testing.T, c *Cluster, taxon cli) {
 func testSpellings(t *testing.T, c *Cluster, taxon cli) {
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	put(t, "hdfs:///spelled.svm", multiLabelRows(60, 1))
-	for _, data := range []string{"hdfs:/spelled.svm", "HDFS:///spelled.svm", strings.Replace(c.URL("/spelled.svm"), "hdfs", "Hdfs", 1)} {
+	for _, data := range []string{"hdfs:/spelled.svm", "HDFS:///spelled.svm", strings.Replace(c.URL("/spelled.svm"),
+		"hdfs", "Hdfs", 1)} {
 		taxon.run(t, 0, "train", "--data", data, "--out", "hdfs:/spelled", "--force", "--max-sweeps", "2")
 		taxon.run(t, 0, "predict", "--model", "hdfs:/spelled", "--data", data, "--out", "HDFS:/spelled.txt")
 	}
@@ -143,7 +146,8 @@ func testSpellings(t *testing.T, c *Cluster, taxon cli) {
 		{"predict", "--model", "hdfs:/spelled", "--data", "hdfs:/spelled.svm", "--out", "hdfs:///p/wf"},
 		{"export", "--model", "hdfs:/spelled", "--out", "hdfs:///p/wf"},
 	} {
-		if _, errs := taxon.run(t, 2, args...); !strings.Contains(errs, "hdfs:///p/wf: no such directory as hdfs:///p: make it first") {
+		if _, errs := taxon.run(t, 2, args...); !strings.Contains(errs, "hdfs:///p/wf: no such directory as "+
+			"hdfs:///p: make it first") {
 			t.Errorf("%v: %s", args, errs)
 		}
 	}

@@ -79,7 +79,8 @@ func (y *yarnCase) mapReduce(t *testing.T, flags []string, sum, export string) {
 	killed := make(chan bool, 1)
 	go func() { killed <- killMapper(ctx, y.c) }()
 	model := y.c.URL("/models/mapreduce")
-	args := append([]string{"train", "--engine", "mapreduce", "--runner", "yarn", "--mapred", mapred, "--out", model}, y.job...)
+	args := append([]string{"train", "--engine", "mapreduce", "--runner", "yarn", "--mapred", mapred, "--out", model},
+		y.job...)
 	got := y.taxon.figures(t, append(args, flags...)...)
 	stop()
 	if !<-killed {

@@ -27,8 +27,10 @@ func TestConformance(t *testing.T) {
 		name string
 		run  func(t *testing.T, root string)
 	}{
-		{"files", testFiles}, {"replace", testReplace}, {"abort", testAbort}, {"race", testRace}, {"compression", testCompression},
-		{"parts", testParts}, {"expand", testExpand}, {"errors", testErrors}, {"folders", testFolders}, {"refusals", testRefusals},
+		{"files", testFiles}, {"replace", testReplace}, {"abort", testAbort}, {"race", testRace},
+		{"compression", testCompression},
+		{"parts", testParts}, {"expand", testExpand}, {"errors", testErrors}, {"folders", testFolders},
+		{"refusals", testRefusals},
 		{"fetch", testFetch}, {"cancel", testCancel}, {"remove", testRemove},
 	}
 	t.Run("local", func(t *testing.T) {
@@ -248,7 +250,8 @@ func testExpand(t *testing.T, root string) {
 		put(t, fs.Join(root, name), nil)
 	}
 	for _, c := range []struct{ pattern, want string }{
-		{"z", "z"}, {"x", "x/part-0 x/part-1"}, {"*", "z"}, {"?/part-0", "x/part-0 y/part-0"}, {"[xy]/part-[1-9]", "x/part-1"},
+		{"z", "z"}, {"x", "x/part-0 x/part-1"}, {"*", "z"}, {"?/part-0", "x/part-0 y/part-0"},
+		{"[xy]/part-[1-9]", "x/part-1"},
 	} {
 		got, err := fs.Expand(t.Context(), fs.Join(root, c.pattern))
 		text := strings.ReplaceAll(strings.Join(got, " "), root+"/", "")
@@ -263,7 +266,8 @@ func testExpand(t *testing.T, root string) {
 
 func testErrors(t *testing.T, root string) {
 	put(t, fs.Join(root, "file"), []byte("x"))
-	for _, c := range []struct{ name, want string }{{"none", "no such file"}, {"", "is a directory"}, {"file/below", "not a directory"}} {
+	for _, c := range []struct{ name, want string }{{"none", "no such file"}, {"", "is a directory"},
+		{"file/below", "not a directory"}} {
 		path := fs.Join(root, c.name)
 		_, err := fs.Open(t.Context(), fs.Local{}, path)
 		if c.name == "file/below" && fs.IsRemote(root) {

@@ -65,16 +65,19 @@ func TestVerbs(t *testing.T) {
 		taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.01", "--out", at("gen"))
 		taxon.run(t, 0, "ingest", "--data", at("gen/train.svm"), "--out", at("set"))
 		hierarchy := []string{"--hierarchy", at("gen/hierarchy.txt")}
-		text := taxon.figures(t, append([]string{"train", "--data", at("gen/train.svm"), "--test", at("gen/test.svm"), "--out", at("deep/model")}, hierarchy...)...)
+		text := taxon.figures(t, append([]string{"train", "--data", at("gen/train.svm"), "--test", at("gen/test.svm"),
+			"--out", at("deep/model")}, hierarchy...)...)
 		again := taxon.figures(t, append([]string{"train", "--data", at("set"), "--out", at("again")}, hierarchy...)...)
-		taxon.run(t, 0, append([]string{"train", "--data", at("set"), "--out", at("again")}, hierarchy...)...) // finished: nothing to do
+		// finished: nothing to do
+		taxon.run(t, 0, append([]string{"train", "--data", at("set"), "--out", at("again")}, hierarchy...)...)
 		if text["weights_sha256"] != again["weights_sha256"] {
 			t.Errorf("%s: trained on the file %v, on the ingested set %v", root, text["weights_sha256"], again["weights_sha256"])
 		}
 		sums = append(sums, text["weights_sha256"].(string))
 		taxon.run(t, 0, "predict", "--model", at("again"), "--data", at("gen/test.svm"), "--out", at("pred.txt"))
 		predicted = append(predicted, string(get(t, at("pred.txt"))))
-		taxon.figures(t, "eval", "--pred", at("pred.txt"), "--data", at("gen/test.svm"), "--hierarchy", at("gen/hierarchy.txt"))
+		taxon.figures(t, "eval", "--pred", at("pred.txt"), "--data", at("gen/test.svm"), "--hierarchy",
+			at("gen/hierarchy.txt"))
 		taxon.figures(t, "info", at("again"))
 		taxon.figures(t, "info", at("set"))
 		taxon.run(t, 0, "export", "--model", at("again"), "--out", at("weights")+"/")
@@ -86,7 +89,8 @@ func TestVerbs(t *testing.T) {
 		exported = append(exported, string(parts))
 		taxon.run(t, 0, "export", "--model", at("again"), "--format", "npz", "--out", at("npz/w.npz")+"/")
 		taxon.run(t, 0, "train", "--data", at("set"), "--out", at("again"), "--C", "2", "--force")
-		bayes := taxon.figures(t, append([]string{"train", "--method", "hblr-m3", "--max-sweeps", "2", "--data", at("set"), "--out", at("bayes")}, hierarchy...)...)
+		bayes := taxon.figures(t, append([]string{"train", "--method", "hblr-m3", "--max-sweeps", "2", "--data", at("set"),
+			"--out", at("bayes")}, hierarchy...)...)
 		sums = append(sums, bayes["weights_sha256"].(string))
 		taxon.run(t, 0, "export", "--model", at("bayes"), "--what", "precision", "--out", at("precisions.txt"))
 		exported = append(exported, string(get(t, at("precisions.txt"))))
@@ -94,7 +98,8 @@ func TestVerbs(t *testing.T) {
 	if !slices.Equal(sums[:2], sums[2:]) || predicted[0] != predicted[1] || !slices.Equal(exported[:2], exported[2:]) {
 		t.Errorf("local and HDFS differ: weights %q", sums)
 	}
-	if leftover, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "-R", "/"); err != nil || strings.Contains(leftover, ".part") || strings.Contains(leftover, ".train") {
+	if leftover, err := c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "-R", "/"); err != nil ||
+		strings.Contains(leftover, ".part") || strings.Contains(leftover, ".train") {
 		t.Errorf("left behind: %s (%v)", leftover, err)
 	}
 	t.Run("input", func(t *testing.T) { testVerbErrors(t, c, taxon) })
@@ -130,7 +135,8 @@ func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 // testResume interrupts a training whose model goes to HDFS and continues from another
 // machine's view: with an empty cache.
 func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
-	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out", c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
+	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out",
+		c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
 	first := append(args, "--gap", "1e-6")
 	cmd := exec.Command(string(taxon), first...)
 	var errs bytes.Buffer
@@ -150,11 +156,13 @@ func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
 		t.Fatalf("it finished before it could be interrupted: %s", errs.String())
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if _, errs := taxon.run(t, 2, append(first, "--C", "3")...); !strings.Contains(errs, "holds the checkpoint of a training with other options") {
+	if _, errs := taxon.run(t, 2, append(first, "--C", "3")...); !strings.Contains(errs, "holds the checkpoint of a "+
+		"training with other options") {
 		t.Errorf("other options: %s", errs)
 	}
 	out, _ := taxon.run(t, 0, append(first, "--json")...)
-	straight := taxon.figures(t, "train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out", filepath.Join(t.TempDir(), "m"), "--gap", "1e-6")
+	straight := taxon.figures(t, "train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"),
+		"--out", filepath.Join(t.TempDir(), "m"), "--gap", "1e-6")
 	var report map[string]any
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)

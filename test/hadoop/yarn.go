@@ -50,7 +50,8 @@ var yarnDaemons = map[string]string{
 	history:         "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer",
 }
 
-var yarnPortNames = []string{"rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web", "nm", "nm-localizer", "nm-web", "nm-collector",
+var yarnPortNames = []string{"rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web", "nm", "nm-localizer", "nm-web",
+	"nm-collector",
 	"shuffle", "zookeeper", "jhs", "jhs-web", "jhs-admin"}
 
 //go:embed testdata/loopback.c
@@ -111,31 +112,37 @@ func (c *Cluster) yarnSite() map[string]string {
 	p := map[string]string{
 		"yarn.resourcemanager.hostname": "127.0.0.1", "yarn.resourcemanager.bind-host": "127.0.0.1",
 		"yarn.resourcemanager.address": c.at("rm"), "yarn.resourcemanager.scheduler.address": c.at("rm-scheduler"),
-		"yarn.resourcemanager.resource-tracker.address": c.at("rm-tracker"), "yarn.resourcemanager.admin.address": c.at("rm-admin"),
-		"yarn.resourcemanager.webapp.address": c.at("rm-web"),
-		"yarn.nodemanager.hostname":           "127.0.0.1", "yarn.nodemanager.bind-host": "127.0.0.1", "yarn.nodemanager.address": c.at("nm"),
+		"yarn.resourcemanager.resource-tracker.address": c.at("rm-tracker"),
+		"yarn.resourcemanager.admin.address":            c.at("rm-admin"),
+		"yarn.resourcemanager.webapp.address":           c.at("rm-web"),
+		"yarn.nodemanager.hostname":                     "127.0.0.1", "yarn.nodemanager.bind-host": "127.0.0.1",
+		"yarn.nodemanager.address":           c.at("nm"),
 		"yarn.nodemanager.localizer.address": c.at("nm-localizer"), "yarn.nodemanager.webapp.address": c.at("nm-web"),
 		"yarn.nodemanager.collector-service.address": c.at("nm-collector"),
 		"yarn.nodemanager.local-dirs":                c.yarnDir("local"), "yarn.nodemanager.log-dirs": c.yarnDir("logs"),
 		"yarn.nodemanager.aux-services":                         "mapreduce_shuffle",
 		"yarn.nodemanager.aux-services.mapreduce_shuffle.class": "org.apache.hadoop.mapred.ShuffleHandler",
 		"yarn.nodemanager.resource.memory-mb":                   mb, "yarn.nodemanager.resource.cpu-vcores": cores,
-		"yarn.scheduler.minimum-allocation-mb": "64", "yarn.scheduler.maximum-allocation-mb": mb, "yarn.scheduler.maximum-allocation-vcores": cores,
-		"yarn.nodemanager.pmem-check-enabled": "false", "yarn.nodemanager.vmem-check-enabled": "false",
+		"yarn.scheduler.minimum-allocation-mb": "64", "yarn.scheduler.maximum-allocation-mb": mb,
+		"yarn.scheduler.maximum-allocation-vcores": cores,
+		"yarn.nodemanager.pmem-check-enabled":      "false", "yarn.nodemanager.vmem-check-enabled": "false",
 		"yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
 		"yarn.nodemanager.sleep-delay-before-sigkill.ms":                                "250",
-		"yarn.nodemanager.heartbeat.interval-ms":                                        "1000", "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",
-		"yarn.resourcemanager.scheduler.class":                             "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler",
-		"yarn.nodemanager.container-localizer.java.opts":                   "-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-		"yarn.nodemanager.container-monitor.interval-ms":                   "1000",
-		"yarn.node-attribute.fs-store.root-dir":                            "file://" + c.yarnDir("attributes"),
-		"yarn.nodemanager.recovery.enabled":                                "true",
-		"yarn.nodemanager.recovery.dir":                                    c.yarnDir("recovery"),
-		"yarn.resourcemanager.recovery.enabled":                            "true",
-		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.LeveldbRMStateStore",
-		"yarn.resourcemanager.leveldb-state-store.path":                    c.yarnDir("state"),
-		"yarn.resourcemanager.connect.retry-interval.ms":                   "1000",
-		"yarn.resourcemanager.am.max-attempts":                             "4", // the tests kill masters soon one after the other
+		"yarn.nodemanager.heartbeat.interval-ms":                                        "1000",
+		"yarn.resourcemanager.nodemanagers.heartbeat-interval-ms":                       "200",
+		"yarn.resourcemanager.scheduler.class":                                          "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler",
+		"yarn.nodemanager.container-localizer.java.opts": "-Xmx128m -XX:+UseSerialGC " +
+			"-XX:TieredStopAtLevel=1",
+		"yarn.nodemanager.container-monitor.interval-ms": "1000",
+		"yarn.node-attribute.fs-store.root-dir":          "file://" + c.yarnDir("attributes"),
+		"yarn.nodemanager.recovery.enabled":              "true",
+		"yarn.nodemanager.recovery.dir":                  c.yarnDir("recovery"),
+		"yarn.resourcemanager.recovery.enabled":          "true",
+		"yarn.resourcemanager.store.class":               "org.apache.hadoop.yarn.server.resourcemanager.recovery.LeveldbRMStateStore",
+		"yarn.resourcemanager.leveldb-state-store.path":  c.yarnDir("state"),
+		"yarn.resourcemanager.connect.retry-interval.ms": "1000",
+		// the tests kill masters soon one after the other
+		"yarn.resourcemanager.am.max-attempts":                             "4",
 		"yarn.timeline-service.enabled":                                    "false",
 		"yarn.webapp.ui2.enable":                                           "false",
 		"yarn.acl.enable":                                                  "false",
@@ -167,11 +174,12 @@ func (c *Cluster) mapredSite() map[string]string {
 		"mapreduce.map.java.opts": c.taskJava(), "mapreduce.reduce.java.opts": c.taskJava(),
 		"mapreduce.task.io.sort.mb": "32", "mapreduce.reduce.shuffle.parallelcopies": "2",
 		"mapreduce.map.speculative": "false", "mapreduce.reduce.speculative": "false",
-		"yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": "200", "mapreduce.client.progressmonitor.pollinterval": "200",
-		"mapreduce.client.completion.pollinterval": "200",
-		"mapreduce.jobtracker.staging.root.dir":    filepath.Join(c.dir, "tmp", "staging"),
-		"mapreduce.cluster.local.dir":              filepath.Join(c.dir, "tmp", "mapred"),
-		"mapreduce.jvm.add-opens-as-default":       "false",
+		"yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": "200",
+		"mapreduce.client.progressmonitor.pollinterval":         "200",
+		"mapreduce.client.completion.pollinterval":              "200",
+		"mapreduce.jobtracker.staging.root.dir":                 filepath.Join(c.dir, "tmp", "staging"),
+		"mapreduce.cluster.local.dir":                           filepath.Join(c.dir, "tmp", "mapred"),
+		"mapreduce.jvm.add-opens-as-default":                    "false",
 	}
 	maps.Copy(p, c.options.MapRed)
 	return p
@@ -215,7 +223,8 @@ func (c *Cluster) compileLoopback(ctx context.Context) error {
 	if err := os.WriteFile(source, loopback, 0o666); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "cc", "-O1", "-shared", "-fPIC", "-o", c.yarnDir("loopback.so"), source, "-ldl").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "cc", "-O1", "-shared", "-fPIC", "-o", c.yarnDir("loopback.so"), source,
+		"-ldl").CombinedOutput(); err != nil {
 		return fmt.Errorf("YARN on loopback needs a C compiler: %w: %.500s", err, out)
 	}
 	return nil
@@ -388,7 +397,8 @@ func (c *Cluster) CloseServiceAPI(ctx context.Context) error {
 // runs the same class, for `yarn --config DIR app ...`.
 func (c *Cluster) WriteCommand(path string) error {
 	flags := append(c.javaFlags(), "-Dservice.libdir="+c.yarnDir("service-lib"))
-	script := "#!/bin/sh\nconf=$2; shift 2\nexec java -Xmx256m '" + strings.Join(flags, "' '") + "' -cp \"$conf:" + filepath.Join(c.lib, "*") +
+	script := "#!/bin/sh\nconf=$2; shift 2\nexec java -Xmx256m '" + strings.Join(flags, "' '") + "' -cp \"$conf:" +
+		filepath.Join(c.lib, "*") +
 		"\" org.apache.hadoop.yarn.client.cli.ApplicationCLI \"$@\"\n"
 	return os.WriteFile(path, []byte(script), 0o777)
 }

@@ -38,7 +38,8 @@ func newYarnCase(t *testing.T, nodeMB int) *yarnCase {
 
 // placed are the arguments of a small cluster.
 func placed(name string, more ...string) []string {
-	args := []string{"yarn", "up", "--name", name, "--coordinator-memory", "256MiB", "--lease", "3s", "--snapshot-every", "2", "--snapshot-pause", "2s", "--json"}
+	args := []string{"yarn", "up", "--name", name, "--coordinator-memory", "256MiB", "--lease", "3s", "--snapshot-every",
+		"2", "--snapshot-pause", "2s", "--json"}
 	for _, flag := range []string{"--worker-memory", "--store-memory"} {
 		if !slices.Contains(more, flag) { // a flag given twice is warned of
 			args = append(args, flag, "512MiB")
@@ -159,7 +160,8 @@ func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
 	t.Helper()
 	var s yarnStatus
 	for range 900 {
-		if s = y.status(t, name); s.Answers && s.Workers == workers && s.Stores == stores && len(s.Containers) == 1+workers+stores {
+		if s = y.status(t, name); s.Answers && s.Workers == workers && s.Stores == stores &&
+			len(s.Containers) == 1+workers+stores {
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -203,7 +205,8 @@ func TestYARN(t *testing.T) {
 	gen, set := y.c.URL("/gen"), y.c.URL("/set")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
 	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
-	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"} // enough for all that happens to it
+	// enough for all that happens to it
+	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"}
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum, export := y.embedded(t)
 	elsewhere := y.c.URL("/elsewhere/gw") // the other verbs ask YARN for it
@@ -303,7 +306,8 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	y.settle(t, "gw", 1, 2) // status by the command
 	wantRefused(t, y.taxon, "which is room for", "yarn", "scale", "--name", "gw", "--workers", "4000")
-	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"}, replaced(y.job, set, y.c.URL("/other"))...)...)
+	wantRefused(t, y.taxon, "outside the data roots", append([]string{"submit", "--in-place"},
+		replaced(y.job, set, y.c.URL("/other"))...)...)
 	y.taxon.run(t, 0, append([]string{"submit", "--id", "second", "--in-place"}, y.job...)...)
 	y.reach(t, "second", 4)
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--yes")
@@ -317,7 +321,8 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	if got := y.done(t, "second", 12*time.Minute); got != sum {
 		t.Errorf("weights %s, embedded %s", got, sum)
 	}
-	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge", "--yes", "--dir", y.c.URL("/gen"))
+	wantRefused(t, y.taxon, "is no cluster's folder, so nothing was ended", "yarn", "down", "--name", "gw", "--purge",
+		"--yes", "--dir", y.c.URL("/gen"))
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
 	if fs.Exists(dir) {
 		t.Error("--purge left the folder")
@@ -371,7 +376,8 @@ func testYarnInput(t *testing.T, y *yarnCase) {
 	y.c.admin(t, "-safemode", "enter")
 	wantRefused(t, y.taxon, "safe mode", placed("bad")...)
 	y.c.admin(t, "-safemode", "leave")
-	if left, err := y.c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "-R", "/"); err != nil || strings.Contains(left, "bad") {
+	if left, err := y.c.Run(t.Context(), "org.apache.hadoop.fs.FsShell", "-ls", "-R", "/"); err != nil ||
+		strings.Contains(left, "bad") {
 		t.Errorf("left behind: %s (%v)", left, err)
 	}
 }
@@ -379,7 +385,8 @@ func testYarnInput(t *testing.T, y *yarnCase) {
 func wantRefused(t *testing.T, taxon cli, want string, args ...string) {
 	t.Helper()
 	_, errs := taxon.run(t, 2, args...)
-	if strings.Count(strings.TrimSpace(errs), "\n") != 0 || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs, want) {
+	if strings.Count(strings.TrimSpace(errs), "\n") != 0 || !strings.HasPrefix(errs, "taxon: ") || !strings.Contains(errs,
+		want) {
 		t.Errorf("taxon %s: %q is not one line that says %q", strings.Join(args, " "), errs, want)
 	}
 }

@@ -128,7 +128,8 @@ func document(r *rand.Rand, class uint32, classes, cols int) (idx []uint32, val 
 
 // newSet lays rows out as dataset.Open would, but for the columns' order.
 func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, classes int) *dataset.Set {
-	s := &dataset.Set{Matrix: sparse.FromRows(cols, index, value), FeatureRows: make([]uint32, cols), LabelBegin: []uint64{0}, PosBegin: []uint64{0}}
+	s := &dataset.Set{Matrix: sparse.FromRows(cols, index, value), FeatureRows: make([]uint32, cols),
+		LabelBegin: []uint64{0}, PosBegin: []uint64{0}}
 	h := fnv.New128a()
 	positive := make([][]uint32, classes)
 	for i, row := range index {

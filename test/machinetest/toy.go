@@ -83,8 +83,9 @@ func Spec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
 		add(0, fmt.Sprintf("c%d", c), true)
 	}
 	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: maxSweeps, Seed: 7},
-		Data:    d,
+		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3,
+			MaxSweeps: maxSweeps, Seed: 7},
+		Data: d,
 	}
 	if schedule != "flat" {
 		spec.Structure = st

@@ -61,7 +61,8 @@ func fewExamples(ctx context.Context, r *runner, data, file string) error {
 					return err
 				}
 				var report struct{ Test measures }
-				args := append([]string{"train", "--out", filepath.Join(folder, "model"), "--force", "--json", "--quiet", "--threads", "1", "--data", some, "--hierarchy", tree, "--test", test}, strings.Fields(f)...)
+				args := append([]string{"train", "--out", filepath.Join(folder, "model"), "--force", "--json", "--quiet",
+					"--threads", "1", "--data", some, "--hierarchy", tree, "--test", test}, strings.Fields(f)...)
 				if err := r.call(ctx, args, &report); err != nil {
 					return err
 				}
@@ -82,7 +83,8 @@ func fewExamples(ctx context.Context, r *runner, data, file string) error {
 		if err := plotutil.AddLinePoints(p[i], all...); err != nil {
 			return err
 		}
-		if err := p[i].Save(12*vg.Centimeter, 9*vg.Centimeter, strings.Replace(file, ".svg", []string{"-micro.svg", "-macro.svg"}[i], 1)); err != nil {
+		if err := p[i].Save(12*vg.Centimeter, 9*vg.Centimeter, strings.Replace(file, ".svg", []string{"-micro.svg",
+			"-macro.svg"}[i], 1)); err != nil {
 			return err
 		}
 	}
@@ -120,7 +122,8 @@ func learningCurve(ctx context.Context, r *runner, data, file string) error {
 			CPU       float64 `json:"cpu_seconds"`
 			StoppedBy string  `json:"stopped_by"`
 		}
-		if err := r.call(ctx, []string{"train", "--method", "hm3", "--gap", "1e-5", "--max-sweeps", fmt.Sprint(sweeps), "--out", folder, "--force", "--json", "--quiet", "--threads", "1",
+		if err := r.call(ctx, []string{"train", "--method", "hm3", "--gap", "1e-5", "--max-sweeps", fmt.Sprint(sweeps),
+			"--out", folder, "--force", "--json", "--quiet", "--threads", "1",
 			"--data", train, "--hierarchy", tree}, &report); err != nil {
 			return err
 		}
@@ -132,7 +135,8 @@ func learningCurve(ctx context.Context, r *runner, data, file string) error {
 			}
 			curves[name] = append(curves[name], plotter.XY{X: report.CPU, Y: m.Value["sym_diff"]})
 		}
-		fmt.Fprintf(r.log, "papers: H-M3, %d sweeps, %.1f CPU s: dual %.6g, gap %.2g\n", sweeps, report.CPU, report.Dual, report.Gap)
+		fmt.Fprintf(r.log, "papers: H-M3, %d sweeps, %.1f CPU s: dual %.6g, gap %.2g\n", sweeps, report.CPU, report.Dual,
+			report.Gap)
 		if report.StoppedBy != "max_sweeps" {
 			break
 		}
@@ -142,7 +146,8 @@ func learningCurve(ctx context.Context, r *runner, data, file string) error {
 	}
 	for k, names := range [][]string{{"dual"}, {"training loss", "test loss"}} {
 		p := plot.New()
-		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "H-M3 on "+data, "CPU seconds", []string{"dual, % of its last value", "symmetric difference a row"}[k]
+		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "H-M3 on "+data, "CPU seconds", []string{"dual, % of its last value",
+			"symmetric difference a row"}[k]
 		p.Legend.Top = true
 		var all []any
 		for _, n := range names {
@@ -152,7 +157,8 @@ func learningCurve(ctx context.Context, r *runner, data, file string) error {
 			return err
 		}
 		p.Y.Max += 0.2 * (p.Y.Max - p.Y.Min) // room for the legend
-		if err := p.Save(12*vg.Centimeter, 9*vg.Centimeter, strings.Replace(file, ".svg", []string{"-objective.svg", "-loss.svg"}[k], 1)); err != nil {
+		if err := p.Save(12*vg.Centimeter, 9*vg.Centimeter, strings.Replace(file, ".svg", []string{"-objective.svg",
+			"-loss.svg"}[k], 1)); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,8 @@ func (r *runner) run(ctx context.Context, paper, name string) error {
 		headings = append(headings, f.heading())
 	}
 	if !slices.ContainsFunc(headings, func(h string) bool { return wanted(h, h) }) {
-		return fmt.Errorf("no table or figure is of -paper %q and -table %q; there are:\n%s", paper, name, strings.Join(headings, "\n"))
+		return fmt.Errorf("no table or figure is of -paper %q and -table %q; there are:\n%s", paper, name,
+			strings.Join(headings, "\n"))
 	}
 	scratch, err := os.MkdirTemp("", "papers-")
 	if err != nil {

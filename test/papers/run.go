@@ -105,7 +105,8 @@ func (r *runner) train(ctx context.Context, t *table, flags string, structured b
 	if err != nil {
 		return nil, err
 	}
-	return out, r.call(ctx, []string{"eval", "--model", out.model, "--data", test, "--hierarchy", tree, "--json", "--quiet"}, &out.test)
+	return out, r.call(ctx, []string{"eval", "--model", out.model, "--data", test, "--hierarchy", tree, "--json",
+		"--quiet"}, &out.test)
 }
 
 // fit trains, with C by cross-validation where that is asked for and the flags name none.
@@ -138,7 +139,8 @@ func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []
 		CPU       float64 `json:"cpu_seconds"`
 		StoppedBy string  `json:"stopped_by"`
 	}
-	args = append([]string{"train", "--out", out.model, "--json", "--quiet", "--threads", "1", "--max-time", fmt.Sprint(r.seconds)}, args...)
+	args = append([]string{"train", "--out", out.model, "--json", "--quiet", "--threads", "1", "--max-time",
+		fmt.Sprint(r.seconds)}, args...)
 	kept := out.model + ".json" // of a training that is done, whatever its cap was
 	raw, err := os.ReadFile(kept)
 	if err != nil {
@@ -160,7 +162,8 @@ func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []
 func (r *runner) compare(ctx context.Context, data string, a, b *trained) (sign, wilcoxon float64, err error) {
 	_, test, tree := r.set(data)
 	var m measures
-	err = r.call(ctx, []string{"eval", "--model", a.model, "--compare", b.model, "--data", test, "--hierarchy", tree, "--json", "--quiet"}, &m)
+	err = r.call(ctx, []string{"eval", "--model", a.model, "--compare", b.model, "--data", test, "--hierarchy", tree,
+		"--json", "--quiet"}, &m)
 	return m.Sign.P, m.Wilcoxon.P, err
 }
 
@@ -192,7 +195,8 @@ func (r *runner) tuned(ctx context.Context, folder, goal string, args []string, 
 		if r.tuneFlags != nil {
 			grid = r.tuneFlags
 		}
-		args = slices.Concat([]string{"tune", "--out", filepath.Join(folder, "tuned"), "--goal", goal, "--json", "--quiet", "--no-train", "--threads", "1",
+		args = slices.Concat([]string{"tune", "--out", filepath.Join(folder, "tuned"), "--goal", goal, "--json", "--quiet",
+			"--no-train", "--threads", "1",
 			"--folds", fmt.Sprint(r.folds), "--max-time", fmt.Sprint(r.seconds)}, grid, args)
 		var raw json.RawMessage
 		if err := r.call(ctx, args, &raw); err != nil {

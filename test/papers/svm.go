@@ -48,16 +48,21 @@ func (r *runner) perNode(ctx context.Context, t *table) (*trained, error) {
 	}
 	var out bytes.Buffer
 	for line := range strings.Lines(string(said)) {
-		out.WriteString(strings.Join(consistent(strings.FieldsFunc(line, func(c rune) bool { return c == ',' || c == '\n' || c == ' ' }), above), ",") + "\n")
+		out.WriteString(strings.Join(consistent(strings.FieldsFunc(line, func(c rune) bool {
+			return c == ',' || c == '\n' ||
+				c == ' '
+		}), above), ",") + "\n")
 	}
 	file := filepath.Join(folder, "predicted")
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
-	return m, r.call(ctx, []string{"eval", "--pred", file, "--data", test, "--hierarchy", tree, "--json", "--quiet"}, &m.test)
+	return m, r.call(ctx, []string{"eval", "--pred", file, "--data", test, "--hierarchy", tree, "--json", "--quiet"},
+		&m.test)
 }
 
-// consistent are the lowest of the labels all of whose ancestors are predicted, too; the root, which every row has, always is.
+// consistent are the lowest of the labels all of whose ancestors are predicted, too; the root,
+// which every row has, always is.
 func consistent(labels []string, above map[string]string) []string {
 	given, inner := map[string]bool{}, map[string]bool{}
 	for _, l := range labels {

@@ -45,12 +45,15 @@ func (r *runner) statistics(ctx context.Context, w io.Writer, t *table) error {
 	}
 	var of, tested document
 	for file, into := range map[string]*document{train: &of, test: &tested} {
-		if err := r.call(ctx, []string{"info", "--plan", "--data", file, "--hierarchy", tree, "--json", "--quiet"}, into); err != nil {
+		if err := r.call(ctx, []string{"info", "--plan", "--data", file, "--hierarchy", tree, "--json", "--quiet"},
+			into); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "| training rows | test rows | classes | levels | features | labels a row |\n|%s\n|", strings.Repeat(" --- |", 6))
-	for k, x := range []float64{of.Instances, tested.Instances, of.Tree.Terminals, of.Structure.Depth + 1, of.Features, of.Each} {
+	fmt.Fprintf(w, "| training rows | test rows | classes | levels | features | labels a row |\n|%s\n|",
+		strings.Repeat(" --- |", 6))
+	for k, x := range []float64{of.Instances, tested.Instances, of.Tree.Terminals, of.Structure.Depth + 1, of.Features,
+		of.Each} {
 		fmt.Fprintf(w, " %.7g (%.10g) |", x, t.rows[0].printed[k])
 	}
 	fmt.Fprintln(w)
@@ -148,7 +151,8 @@ func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 	if t.timed {
 		head = append(head, "CPU s", "p macro / micro against")
 	}
-	fmt.Fprintf(w, "| %s |\n|%s\n%s\n", strings.Join(head, " | "), strings.Repeat(" --- |", len(head)), strings.Join(lines, "\n"))
+	fmt.Fprintf(w, "| %s |\n|%s\n%s\n", strings.Join(head, " | "), strings.Repeat(" --- |", len(head)),
+		strings.Join(lines, "\n"))
 	return nil
 }
 
@@ -178,7 +182,8 @@ func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
 	if t.form == perSize {
 		title, classes = "training instances", "classes"
 	}
-	fmt.Fprintf(w, "| %s | %s | %s | gain %% (paper's) | %s |\n|%s\n", title, t.rows[0].label, t.rows[1].label, classes, strings.Repeat(" --- |", 5))
+	fmt.Fprintf(w, "| %s | %s | %s | gain %% (paper's) | %s |\n|%s\n", title, t.rows[0].label, t.rows[1].label, classes,
+		strings.Repeat(" --- |", 5))
 	line := func(name string, k, count int, a, b float64) {
 		gain := "-"
 		if a > 0 {
@@ -187,7 +192,8 @@ func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
 		if x, y := t.rows[0].printed, t.rows[1].printed; k < len(x) {
 			gain += fmt.Sprintf(" (%.2f)", 100*(y[k]/x[k]-1))
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %d |\n", name, cell(a, 100, t.rows[0].printed, k), cell(b, 100, t.rows[1].printed, k), gain, count)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %d |\n", name, cell(a, 100, t.rows[0].printed, k),
+			cell(b, 100, t.rows[1].printed, k), gain, count)
 	}
 	if t.form == perLevel {
 		for k, l := range m[0].test.Levels {

@@ -33,11 +33,12 @@ func openings() map[string][]byte {
 	hello := append([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}, noise[:600]...)
 	headers := []byte{0x83, 0x86, 0x44, 0x01, '/', 0x40, 0x02, 't', 'e', 0x08, 't', 'r', 'a', 'i', 'l', 'e', 'r', 's'}
 	out := map[string][]byte{
-		"nothing":            nil,
-		"noise":              noise,
-		"zeros":              make([]byte, 64<<10),
-		"HTTP/1":             []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-		"HTTP/1 upgrade":     []byte("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
+		"nothing": nil,
+		"noise":   noise,
+		"zeros":   make([]byte, 64<<10),
+		"HTTP/1":  []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+		"HTTP/1 upgrade": []byte("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: " +
+			"h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
 		"SSH":                []byte("SSH-2.0-OpenSSH_9.6\r\n"),
 		"TLS hello, garbled": hello,
 		"TLS record, long":   append([]byte{23, 3, 3, 255, 255}, noise...),
@@ -117,7 +118,8 @@ func TestScanTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.Issue(secure.Request{Hosts: []string{"127.0.0.1"}, Roles: []secure.Role{secure.Coordinator}, Valid: 48 * time.Hour}, time.Now())
+	c, err := a.Issue(secure.Request{Hosts: []string{"127.0.0.1"}, Roles: []secure.Role{secure.Coordinator},
+		Valid: 48 * time.Hour}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,8 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 
 // value is an extreme or a small value of a field's type.
 func value(r *rand.Rand, f protoreflect.FieldDescriptor) protoreflect.Value {
-	whole := []uint64{0, 1, 2, 3, 16, 17, 1000, 1 << 20, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32, math.MaxInt64, math.MaxUint64}[r.IntN(13)]
+	whole := []uint64{0, 1, 2, 3, 16, 17, 1000, 1 << 20, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32, math.MaxInt64,
+		math.MaxUint64}[r.IntN(13)]
 	float := []float64{0, 1, -1, 0.5, 1e-3, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, 3}[r.IntN(12)]
 	switch f.Kind() {
 	case protoreflect.BoolKind:
@@ -166,7 +167,8 @@ func TestTooLarge(t *testing.T) {
 	heapStays(t)
 	s := start(t, secure.Options{})
 	conn := dial(t, secure.Options{}, s.addr)
-	if got := call(t, conn, method{full: "/taxon.v1.Jobs/Submit"}, quick, make([]byte, secure.MaxMessageBytes+1)); got != codes.ResourceExhausted {
+	if got := call(t, conn, method{full: "/taxon.v1.Jobs/Submit"}, quick,
+		make([]byte, secure.MaxMessageBytes+1)); got != codes.ResourceExhausted {
 		t.Errorf("%v", got)
 	}
 	alive(t, conn)
@@ -175,7 +177,8 @@ func TestTooLarge(t *testing.T) {
 // spec is a job that is accepted.
 func spec() *taxonv1.JobSpec {
 	s := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: 3, Seed: 7},
+		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3,
+			MaxSweeps: 3, Seed: 7},
 		Data: &taxonv1.Data{Path: "store:" + strings.Repeat("ab", 32), Fingerprint: strings.Repeat("ab", 32),
 			Instances: 500, Features: 3000, Nonzeros: 60_000},
 		Structure: &taxonv1.Structure{Names: []string{"root"}},
@@ -269,7 +272,8 @@ func TestLyingWorker(t *testing.T) {
 		}
 		taken += lie(t, r, tasks, registered.Worker)
 	}
-	if taken < 5 { // some 20 are; on a busy machine most calls for a lease run out of time
+	if taken < 5 {
+		// some 20 are; on a busy machine most calls for a lease run out of time
 		t.Errorf("%d reports were taken: the lies are too crude to find anything", taken)
 	}
 	list, err := jobs.ListJobs(t.Context(), &taxonv1.ListJobsRequest{})

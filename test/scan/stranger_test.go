@@ -44,7 +44,8 @@ func TestStrangers(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("not-the-right-token-at-all"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	methods := append(slices.Clone(s.methods), method{full: "/taxon.v1.Jobs/Nothing"}, method{full: "/x.Y/Z"}, method{full: "/"})
+	methods := append(slices.Clone(s.methods), method{full: "/taxon.v1.Jobs/Nothing"}, method{full: "/x.Y/Z"},
+		method{full: "/"})
 	for who, o := range map[string]secure.Options{"without token": {}, "with a wrong token": {TokenFile: wrong}} {
 		conn := dial(t, o, s.addr)
 		open := 0
@@ -79,7 +80,8 @@ func TestRolesOverTheWire(t *testing.T) {
 			if strings.HasSuffix(m.full, "/Lease") || strings.HasSuffix(m.full, "/Watch") {
 				continue // they wait
 			}
-			may := (secure.Identity{Roles: []secure.Role{role}}).May(policy[m.full]) || slices.Contains(policy[m.full], secure.Anyone)
+			may := (secure.Identity{Roles: []secure.Role{role}}).May(policy[m.full]) || slices.Contains(policy[m.full],
+				secure.Anyone)
 			if got := call(t, conn, m, quick, nil); (got == codes.PermissionDenied) == may || got == codes.Unauthenticated {
 				t.Errorf("%s calls %s: %v, may: %v", role, m.full, got, may)
 			}

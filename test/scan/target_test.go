@@ -144,7 +144,8 @@ func call(t *testing.T, conn *grpc.ClientConn, m method, patience time.Duration,
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, m.full, grpc.ForceCodec(rawCodec{}))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, m.full,
+		grpc.ForceCodec(rawCodec{}))
 	if err != nil {
 		return status.Code(err)
 	}

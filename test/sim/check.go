@@ -84,7 +84,8 @@ func (c *checker) told(k *coord) {
 			continue
 		}
 		resumed := old.State == taxonv1.JobState_JOB_STATE_CANCELLED && k.w.faults.Users > 0
-		if st.Sweep < old.Sweep || st.State < old.State && !resumed || st.Rollbacks < old.Rollbacks || len(st.Trace) < len(old.Trace) {
+		if st.Sweep < old.Sweep || st.State < old.State && !resumed || st.Rollbacks < old.Rollbacks ||
+			len(st.Trace) < len(old.Trace) {
 			c.w.fail("job %s: told sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
 		}
 		if k.w.faults.Rot+k.w.faults.Wipe == 0 && st.Remade+st.Rollbacks > 0 {

@@ -19,7 +19,8 @@ type Faults struct {
 	Rot                                    machine.Tick // a stored value goes bad
 	Wipe                                   machine.Tick // a shard is replaced by an empty one
 	Archive                                bool         // checkpoints are kept elsewhere
-	Users                                  machine.Tick // jobs are cancelled and resumed, workers drained and stopped
+	// jobs are cancelled and resumed, workers drained and stopped
+	Users machine.Tick
 }
 
 // Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind is

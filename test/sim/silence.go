@@ -92,7 +92,8 @@ func (s *silence) decided(c *coord, r *machine.Record) {
 	}
 	silent, stops := s.since(who, c)
 	if silent+machine.Tick(stops)*c.limits.MaxSilenceStep < s.lease-50*ms {
-		s.w.fail("%s is lost, which could be heard for %.3f s since it was, or the coordinator was stopped %d times", who, silent.Seconds(), stops)
+		s.w.fail("%s is lost, which could be heard for %.3f s since it was, or the coordinator was stopped %d times", who,
+			silent.Seconds(), stops)
 	}
 	if s.open[who] {
 		s.w.fail("%s is lost while the journal keeps it from knowing of itself", who)

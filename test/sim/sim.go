@@ -74,15 +74,18 @@ func Run(seed uint64, o Options) (out Outcome) {
 func (c *cluster) build(o Options) {
 	proc := func(name string) process { return process{name: name, rate: c.rate()} }
 	for i := range o.Shards {
-		s := &shard{process: proc(fmt.Sprintf("s%d", i)), w: c.w, id: fmt.Sprintf("s%d", i), values: map[key]value{}, bug: o.Bug}
+		s := &shard{process: proc(fmt.Sprintf("s%d", i)), w: c.w, id: fmt.Sprintf("s%d", i), values: map[key]value{},
+			bug: o.Bug}
 		s.up = true
 		c.shards = append(c.shards, s)
 	}
 	store := func(p *process) *client {
 		return &client{w: c.w, self: p, shards: c.shards, replicas: max(o.Replicas, 1)}
 	}
-	c.coord = &coord{process: proc("coordinator"), w: c.w, bug: o.Bug, archive: map[string]checkpoint{}, check: newChecker(c.w),
-		limits: machine.Limits{Lease: second, MaxSilenceStep: second / 8, Backoff: 20 * ms, MaxBackoff: 200 * ms, MaxErrors: 1000, MaxLosses: 1000,
+	c.coord = &coord{process: proc("coordinator"), w: c.w, bug: o.Bug, archive: map[string]checkpoint{},
+		check: newChecker(c.w),
+		limits: machine.Limits{Lease: second, MaxSilenceStep: second / 8, Backoff: 20 * ms, MaxBackoff: 200 * ms,
+			MaxErrors: 1000, MaxLosses: 1000,
 			MaxOutage: 1000 * second, MaxRollbacks: 1000, Straggler: 300 * ms, KeepInputs: o.Faults.Rot+o.Faults.Wipe > 0,
 			Digests: true, Checkpoints: o.Faults.Archive, CheckpointEvery: 500 * ms}}
 	c.coord.store = store(&c.coord.process)
@@ -152,7 +155,8 @@ func (c *cluster) describe() string {
 // outcome reads what the jobs came to.
 func (c *cluster) outcome(o Options) Outcome {
 	k := c.coord
-	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Batches: k.batches, Replayed: k.check.replayed}
+	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Batches: k.batches,
+		Replayed: k.check.replayed}
 	if k.machine == nil {
 		return out
 	}

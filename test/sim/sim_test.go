@@ -15,7 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
@@ -88,7 +89,8 @@ func undisturbed(name string, spec *taxonv1.JobSpec) Outcome {
 // play runs a seed and returns what did not hold.
 func play(seed uint64, bug string) (Outcome, []string) {
 	specs, names := jobsOf(seed)
-	out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed), Bug: bug})
+	out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3),
+		Replicas: 1 + replicas(seed), Bug: bug})
 	broken := out.Broken
 	if len(broken) > 0 {
 		return out, broken
@@ -200,9 +202,13 @@ func TestSimulation(t *testing.T) {
 		total.Seconds += out.Seconds
 		return true
 	})
-	t.Logf("%d runs, %.0f simulated seconds: %d kills, %d restarts of the coordinator, %d journals shortened, %d replayed, %d second attempts, %d retries, %d workers lost, %d values made again, %d rollbacks, %d jobs resumed, %d leases of several tasks",
-		to-from, total.Seconds, total.Kills, total.Restarts, total.Compacts, total.Replayed, total.Speculated, total.Retried, total.WorkersLost, total.Remade, total.Rollbacks, total.Resumed, total.Batches)
-	if !t.Failed() && to-from >= 100 && (total.Restarts == 0 || total.Compacts == 0 || total.Speculated == 0 || total.Remade == 0 || total.Rollbacks == 0 || total.Resumed == 0 || total.WorkersLost == 0 || total.Batches == 0) {
+	t.Logf("%d runs, %.0f simulated seconds: %d kills, %d restarts of the coordinator, %d journals shortened, %d "+
+		"replayed, %d second attempts, %d retries, %d workers lost, %d values made again, %d rollbacks, %d jobs resumed, "+
+		"%d leases of several tasks",
+		to-from, total.Seconds, total.Kills, total.Restarts, total.Compacts, total.Replayed, total.Speculated, total.Retried,
+		total.WorkersLost, total.Remade, total.Rollbacks, total.Resumed, total.Batches)
+	if !t.Failed() && to-from >= 100 && (total.Restarts == 0 || total.Compacts == 0 || total.Speculated == 0 ||
+		total.Remade == 0 || total.Rollbacks == 0 || total.Resumed == 0 || total.WorkersLost == 0 || total.Batches == 0) {
 		t.Error("some kind of harm was never done: the simulation shows less than it says")
 	}
 }

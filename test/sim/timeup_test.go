@@ -18,11 +18,13 @@ func TestTimeUp(t *testing.T) {
 			s.Options.Gap = 1e-9
 			s.Options.MaxSeconds = 0.05 + 0.21*float64(seed%29) + float64(i)
 		}
-		return Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3), Replicas: 1 + replicas(seed)})
+		return Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3),
+			Replicas: 1 + replicas(seed)})
 	}
 	inParallel(from, to, run, func(seed uint64, out Outcome) bool {
 		if len(out.Broken) > 0 {
-			t.Errorf("seed %d: %s\nwhat happened last:\n%s", seed, strings.Join(out.Broken, "\n"), strings.Join(out.History, "\n"))
+			t.Errorf("seed %d: %s\nwhat happened last:\n%s", seed, strings.Join(out.Broken, "\n"), strings.Join(out.History,
+				"\n"))
 			return false
 		}
 		for i, reason := range out.StoppedBy {
@@ -30,7 +32,8 @@ func TestTimeUp(t *testing.T) {
 				capped++
 			}
 			if len(out.Weights[i]) == 0 || !(out.Objectives[i] > 0) {
-				t.Errorf("seed %d: job %d stopped by %s with %d weights and objective %g", seed, i, reason, len(out.Weights[i]), out.Objectives[i])
+				t.Errorf("seed %d: job %d stopped by %s with %d weights and objective %g", seed, i, reason, len(out.Weights[i]),
+					out.Objectives[i])
 			}
 		}
 		remade += out.Remade

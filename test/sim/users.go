@@ -48,8 +48,10 @@ func (c *cluster) ask(e machine.Event) {
 		case !ok:
 			c.ask(e)
 		case a.err == nil:
-		case errors.Is(a.err, machine.ErrUnknownMember), errors.Is(a.err, machine.ErrBadMember): // killed, or killed and back under its name
-		case errors.Is(a.err, machine.ErrUnknownJob), errors.Is(a.err, machine.ErrNotResumable): // not there yet, or done by now
+		case errors.Is(a.err, machine.ErrUnknownMember), errors.Is(a.err, machine.ErrBadMember):
+			// killed, or killed and back under its name
+		case errors.Is(a.err, machine.ErrUnknownJob), errors.Is(a.err, machine.ErrNotResumable):
+			// not there yet, or done by now
 		default:
 			c.w.fail("%T %+v is refused: %v", e, e, a.err)
 		}

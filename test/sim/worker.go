@@ -24,9 +24,10 @@ type worker struct {
 	coord *coord
 	store *client
 
-	id         string // registration; empty: none
-	held       map[uint64]*work
-	delivering int       // batches that are written and reported while their slots go on; at most slots
+	id   string // registration; empty: none
+	held map[uint64]*work
+	// batches that are written and reported while their slots go on; at most slots
+	delivering int
 	ahead      [][]*work // batches that came while all slots worked
 }
 
@@ -144,7 +145,8 @@ func (k *worker) renew() {
 // is reported when it is done, so that messages are lost and processes killed between them.
 func (k *worker) batch(id string, leases []*taxonv1.Lease) (list []*work) {
 	for _, l := range leases {
-		t := &work{worker: id, lease: l, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}}
+		t := &work{worker: id, lease: l, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt,
+			Epoch: l.Epoch}}
 		k.held[l.Epoch] = t
 		list = append(list, t)
 	}

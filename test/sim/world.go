@@ -59,7 +59,8 @@ func (e *events) Pop() any {
 }
 
 func newWorld(seed uint64, f Faults) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 0x7a78)), faults: f, now: 1000 * second, cuts: map[[2]*process]machine.Tick{}}
+	return &world{rng: rand.New(rand.NewPCG(seed, 0x7a78)), faults: f, now: 1000 * second,
+		cuts: map[[2]*process]machine.Tick{}}
 }
 
 // at has something done at a time.
@@ -159,7 +160,8 @@ func (w *world) cut(a, b *process) bool {
 
 // call asks a process something. serve runs there and answers by its argument, at once or
 // later; done gets the answer once, or ok = false after the timeout.
-func call[A any](w *world, from, to *process, timeout machine.Tick, serve func(answer func(A)), done func(a A, ok bool)) {
+func call[A any](w *world, from, to *process, timeout machine.Tick, serve func(answer func(A)),
+	done func(a A, ok bool)) {
 	open, life := true, from.life
 	finish := func(a A, ok bool) {
 		if open && from.life == life && from.up {

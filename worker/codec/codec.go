@@ -18,7 +18,8 @@ import (
 // verified the checksum that the writer made, and processes of other protocols are refused when
 // they connect. So the fault is that of the worker which wrote it; the key names it by task and
 // attempt.
-var ErrBroken = errors.New("value is malformed, and its checksum is right: the worker that wrote it has faulty memory or a faulty program")
+var ErrBroken = errors.New("value is malformed, and its checksum is right: the worker that wrote it has faulty " +
+	"memory or a faulty program")
 
 // Encoder appends to the byte slice B.
 type Encoder struct{ B []byte }

@@ -15,7 +15,8 @@ func TestAscending(t *testing.T) {
 		differences []int
 		ok          bool
 	}{
-		{[]int{0, 1, 5}, true}, {[]int{0, 0}, false}, {[]int{3, 0, 1}, false}, {[]int{9}, true}, {[]int{10}, false}, {[]int{5, 5}, false},
+		{[]int{0, 1, 5}, true}, {[]int{0, 0}, false}, {[]int{3, 0, 1}, false}, {[]int{9}, true}, {[]int{10}, false},
+		{[]int{5, 5}, false},
 	} {
 		e := Encoder{}
 		for _, d := range c.differences {
@@ -33,7 +34,8 @@ func TestAscending(t *testing.T) {
 func TestAscendingTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.Uint32Range(0, 1<<20).Draw(t, "lo")
-		differences := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 127), rapid.Uint32Range(0, 300)), 0, 60).Draw(t, "differences")
+		differences := rapid.SliceOfN(rapid.OneOf(rapid.Uint32Range(1, 127), rapid.Uint32Range(0, 300)), 0, 60).Draw(t,
+			"differences")
 		e, sum := Encoder{}, uint64(lo)
 		for _, d := range differences {
 			e.Uvarint(int(d))

@@ -73,7 +73,8 @@ func Lookup(name string) (Method, error) {
 	if m := methods[name]; m != nil {
 		return m, nil
 	}
-	return nil, Unfit(fmt.Errorf("this worker does not know method %q: it is older than the coordinator; install the same version", name))
+	return nil, Unfit(fmt.Errorf("this worker does not know method %q: it is older than the coordinator; "+
+		"install the same version", name))
 }
 
 // Job is a training as its program sees it. Programs must not change it.

@@ -55,8 +55,10 @@ type Stats struct {
 // NewTask returns the task of a lease.
 func NewTask(l *taxonv1.Lease, v Values) *Task {
 	return &Task{
-		Op: l.GetOp(), List: int(l.GetItems()), Item: int(l.GetItem()), Params: l.GetParams(), Seed: l.GetSeed(), Sweep: l.GetSweep(), Emit: l.GetEmit(),
-		job: l.GetJob(), place: taxonv1.Place{Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}, inputs: l.GetInputs(), values: v,
+		Op: l.GetOp(), List: int(l.GetItems()), Item: int(l.GetItem()), Params: l.GetParams(), Seed: l.GetSeed(),
+		Sweep: l.GetSweep(), Emit: l.GetEmit(),
+		job: l.GetJob(), place: taxonv1.Place{Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()},
+		inputs: l.GetInputs(), values: v,
 	}
 }
 

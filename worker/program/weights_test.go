@@ -60,7 +60,8 @@ func TestGolden(t *testing.T) {
 	}
 	golden, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(golden, written) {
-		t.Errorf("weights have changed: give the layout a new format byte and keep the old reader\n%x\n%x, %v", golden, written, err)
+		t.Errorf("weights have changed: give the layout a new format byte and keep the old reader\n%x\n%x, %v", golden,
+			written, err)
 	}
 	words, err := DecodeWeights(golden)
 	if g, want := records(words), goldenWeights(); err != nil || !reflect.DeepEqual(g, []NodeWeights{want[2], want[0]}) {
@@ -71,8 +72,10 @@ func TestGolden(t *testing.T) {
 func TestWeightsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes []NodeWeights
-		for _, n := range rapid.SliceOfNDistinct(rapid.Uint32Range(0, math.MaxUint32-1), 0, 20, rapid.ID[uint32]).Draw(t, "nodes") {
-			w := NodeWeights{Node: n, Columns: rapid.SliceOfNDistinct(rapid.Uint32Range(0, math.MaxUint32-1), 1, 20, rapid.ID[uint32]).Draw(t, "columns")}
+		for _, n := range rapid.SliceOfNDistinct(rapid.Uint32Range(0, math.MaxUint32-1), 0, 20, rapid.ID[uint32]).Draw(t,
+			"nodes") {
+			w := NodeWeights{Node: n, Columns: rapid.SliceOfNDistinct(rapid.Uint32Range(0, math.MaxUint32-1), 1, 20,
+				rapid.ID[uint32]).Draw(t, "columns")}
 			slices.Sort(w.Columns)
 			w.Values = rapid.SliceOfN(rapid.Float32(), len(w.Columns), len(w.Columns)).Draw(t, "values")
 			nodes = append(nodes, w)

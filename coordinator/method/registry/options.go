@@ -154,7 +154,8 @@ func Fill(o *taxonv1.Options, said Values) error {
 	for _, p := range all {
 		name, value, with := strings.Cut(p.With, "=")
 		if _, ok := said[p.Name]; ok && with && o.Value(name) != value {
-			errs = append(errs, fmt.Errorf("‹%s› is for the %s %s: add ‹%s=%s›, or leave it out", p.Name, value, name, name, value))
+			errs = append(errs, fmt.Errorf("‹%s› is for the %s %s: add ‹%s=%s›, or leave it out", p.Name, value, name, name,
+				value))
 		}
 	}
 	for _, p := range Options() { // in this order
@@ -168,7 +169,8 @@ func Fill(o *taxonv1.Options, said Values) error {
 // Lacks returns the error for an option that a method does not have.
 func Lacks(name, option string) error {
 	if by := Taking(option); len(by) > 0 {
-		return fmt.Errorf("‹%s› means nothing to ‹method=%s›: leave it out, or use one of %s", option, name, strings.Join(by, ", "))
+		return fmt.Errorf("‹%s› means nothing to ‹method=%s›: leave it out, or use one of %s", option, name,
+			strings.Join(by, ", "))
 	}
 	return fmt.Errorf("‹%s›: no method of this version has an option of this name", option)
 }
@@ -181,7 +183,8 @@ func parse(p *method.Option, s, name string) (string, error) {
 		return text, nil
 	}
 	if by := Having(p.Name, s); len(by) > 0 {
-		return "", fmt.Errorf("‹%s=%s›: ‹method=%s› has %s: leave it out, or use ‹method=%s›", p.Name, s, name, either(p.Choices), either(by))
+		return "", fmt.Errorf("‹%s=%s›: ‹method=%s› has %s: leave it out, or use ‹method=%s›", p.Name, s, name,
+			either(p.Choices), either(by))
 	}
 	return "", fmt.Errorf("‹%s=%s›: %w", p.Name, s, err)
 }

@@ -136,7 +136,8 @@ func NoGap(spec *taxonv1.JobSpec) error {
 func unlearned(spec *taxonv1.JobSpec) error {
 	for _, p := range Of(spec.GetOptions().GetMethod()) {
 		if p.Learns && p.Of(spec.GetOptions()) != p.Default && spec.GetStructure() == nil {
-			return fmt.Errorf("‹%s=%s›: the job has no structure: learn one (taxon tree, or taxon submit ‹hierarchy=learned›)", p.Name, p.Of(spec.GetOptions()))
+			return fmt.Errorf("‹%s=%s›: the job has no structure: learn one (taxon tree, or taxon submit ‹hierarchy=learned›)",
+				p.Name, p.Of(spec.GetOptions()))
 		}
 	}
 	return nil

@@ -50,7 +50,8 @@ func TestFiles(t *testing.T) {
 	if !strings.Contains(notice, "Permission to use, copy, modify and distribute") {
 		t.Error("Princeton's notice is not complete")
 	}
-	if got, want := Credit(notice), "WordNet 3.0 Copyright 2006 by Princeton University.  All rights reserved."; got != want {
+	if got, want := Credit(notice), "WordNet 3.0 Copyright 2006 by Princeton University.  "+
+		"All rights reserved."; got != want {
 		t.Errorf("Credit = %q, want %q", got, want)
 	}
 }
@@ -107,7 +108,8 @@ func depth(t *testing.T, parent map[string]string) (deepest int) {
 
 // readDocuments checks each line and counts the documents of each class. No document
 // may be in seen, nor twice in text.
-func readDocuments(t *testing.T, text []byte, parent map[string]string, seen map[string]bool) (map[string]int, map[string]bool) {
+func readDocuments(t *testing.T, text []byte, parent map[string]string,
+	seen map[string]bool) (map[string]int, map[string]bool) {
 	t.Helper()
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		t.Error("the last line is cut")

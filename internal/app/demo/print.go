@@ -15,7 +15,8 @@ import (
 // PrintHead says what will be done, and whose text it is.
 func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("WordNet's nouns, sorted by their glosses: without a hierarchy, and with one"))
-	fmt.Fprintf(w, "  %s documents to learn from, %s to be tested on; %s classes of animals,\n  food and artifacts in a hierarchy of %d levels.\n",
+	fmt.Fprintf(w, "  %s documents to learn from, %s to be tested on; %s classes of animals,\n  food and artifacts in a "+
+		"hierarchy of %d levels.\n",
 		format.Count(int64(r.Training)), format.Count(int64(r.Test)), format.Count(int64(r.Classes)), r.Levels)
 	fmt.Fprintf(w, "  %s\n\n", s.Dim(r.Licence))
 }
@@ -31,7 +32,8 @@ func (r *Report) Print(w io.Writer, s console.Style) {
 
 func (r *Report) printScores(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Scores on the test documents, in percent"))
-	fmt.Fprintf(w, "  %-20s%9s%10s%8s%11s%9s%10s\n", "method", "micro-F1", "macro-F1", "P@1", "tree loss", "gap", "training")
+	fmt.Fprintf(w, "  %-20s%9s%10s%8s%11s%9s%10s\n", "method", "micro-F1", "macro-F1", "P@1", "tree loss", "gap",
+		"training")
 	about := map[string]string{flatMethod: "bsvm    (flat)", treeMethod: "rr-svm  (hierarchy)"}
 	for _, t := range r.Runs {
 		gap := "-"
@@ -42,7 +44,8 @@ func (r *Report) printScores(w io.Writer, s console.Style) {
 			100*t.Eval.P1, t.Eval.TreeLoss, gap, format.Seconds(t.Report.Seconds))
 	}
 	flat, tree := r.Runs[0].Eval, r.Runs[1].Eval
-	line := fmt.Sprintf("  %-20s%+9.1f%+10.1f%+8.1f%+11.2f", "gain", 100*(tree.MicroF1-flat.MicroF1), 100*(tree.MacroF1-flat.MacroF1),
+	line := fmt.Sprintf("  %-20s%+9.1f%+10.1f%+8.1f%+11.2f", "gain", 100*(tree.MicroF1-flat.MicroF1),
+		100*(tree.MacroF1-flat.MacroF1),
 		100*(tree.P1-flat.P1), tree.TreeLoss-flat.TreeLoss)
 	fmt.Fprintf(w, "%s\n\n", s.Bold(line))
 	fmt.Fprintf(w, "  %s\n\n", s.Dim("tree loss: half the steps in the hierarchy from the class given to the true.")+
@@ -72,15 +75,18 @@ func (r *Report) printSizes(w io.Writer, s console.Style) {
 		if bar != "" {
 			bar = "  " + bar
 		}
-		fmt.Fprintf(w, "  %-12s%8d%9.1f%9.1f%+8.1f%s\n", measure.Range(b.From, b.To), b.Classes, 100*b.Flat, 100*b.Tree, 100*gain, bar)
+		fmt.Fprintf(w, "  %-12s%8d%9.1f%9.1f%+8.1f%s\n", measure.Range(b.From, b.To), b.Classes, 100*b.Flat, 100*b.Tree,
+			100*gain, bar)
 	}
 	fmt.Fprintln(w)
 }
 
 func (r *Report) printAgreement(w io.Writer) {
 	a := r.Agreement
-	fmt.Fprintf(w, "  A true class first: both %s, rr-svm alone %s, bsvm alone %s, neither %s\n  (sign test over all decisions: p = %.1g).\n\n",
-		format.Count(int64(a.Both)), format.Count(int64(a.Tree)), format.Count(int64(a.Flat)), format.Count(int64(a.Neither)), r.SignTest.P)
+	fmt.Fprintf(w, "  A true class first: both %s, rr-svm alone %s, bsvm alone %s, neither %s\n  (sign test over all "+
+		"decisions: p = %.1g).\n\n",
+		format.Count(int64(a.Both)), format.Count(int64(a.Tree)), format.Count(int64(a.Flat)), format.Count(int64(a.Neither)),
+		r.SignTest.P)
 }
 
 func (r *Report) printExamples(w io.Writer, s console.Style) {

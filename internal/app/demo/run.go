@@ -33,14 +33,16 @@ type Training struct {
 	Method    string
 	Data      string // labelled text
 	Hierarchy string
-	Out       string // where the model goes; an existing whole one with the same data and options is kept
-	Gap       float64
-	Threads   int // 0: all cores
+	// where the model goes; an existing whole one with the same data and options is kept
+	Out     string
+	Gap     float64
+	Threads int // 0: all cores
 }
 
 // Options say how the demo runs.
 type Options struct {
-	Keep    string // folder for texts, hierarchy and models; "": a temporary one
+	// folder for texts, hierarchy and models; "": a temporary one
+	Keep    string
 	Gap     float64
 	Threads int // 0: all cores
 	// Train trains as the verb train does.
@@ -60,7 +62,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		return nil, err
 	}
 	defer done()
-	if err := keepFiles(dir, []file{{trainFile, train}, {testFile, test}, {hierarchyFile, hierarchy}, {noticeFile, []byte(notice)}}); err != nil {
+	if err := keepFiles(dir, []file{{trainFile, train}, {testFile, test}, {hierarchyFile, hierarchy},
+		{noticeFile, []byte(notice)}}); err != nil {
 		return nil, err
 	}
 	r := &Report{Keep: o.Keep, Licence: Credit(notice)}

@@ -127,7 +127,8 @@ func (e *Engine) Discard(ctx context.Context, job string) error {
 
 // Begin starts a job at given weights, possibly of other data, C or structure. The method decides
 // what it takes from them (program.WarmStarter).
-func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set, from program.InitialWeights) error {
+func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set,
+	from program.InitialWeights) error {
 	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)
 	if err != nil {
 		return err

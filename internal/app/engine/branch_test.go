@@ -61,7 +61,8 @@ func TestBranch(t *testing.T) {
 				st := follow(t, e, id, nil)
 				weights(t, e, at(from.to), st)
 				p, q := st.GetCertificate(), cold[from.to].GetCertificate()
-				if st.GetStoppedBy() != "gap" || p.GetGap() > 1e-3 || p.GetObjective() < q.GetDual() || q.GetObjective() < p.GetDual() {
+				if st.GetStoppedBy() != "gap" || p.GetGap() > 1e-3 || p.GetObjective() < q.GetDual() ||
+					q.GetObjective() < p.GetDual() {
 					t.Errorf("from %s to C = %g: %s at %v, from nothing %v", from.id, from.to, st.GetStoppedBy(), p, q)
 				}
 				if id == "same" && st.GetSweep() > 3 {

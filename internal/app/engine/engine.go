@@ -131,7 +131,8 @@ func Start(c Config) (*Engine, error) {
 	e := &Engine{scratch: c.Scratch}
 	e.failed = func(err error) {
 		// Each task says that the store is full, and each checkpoint that the disk is.
-		again := errors.Is(err, store.ErrFull) && e.full.Swap(true) || errors.Is(err, coordinator.ErrOlderKept) && e.unsaved.Swap(true)
+		again := errors.Is(err, store.ErrFull) && e.full.Swap(true) || errors.Is(err, coordinator.ErrOlderKept) &&
+			e.unsaved.Swap(true)
 		if c.Failed != nil && !again {
 			c.Failed(err)
 		}
@@ -201,7 +202,8 @@ func (e *Engine) startAgent(c Config, tasks taxonv1.TasksClient) {
 	if c.Wrap != nil {
 		executor = c.Wrap(executor)
 	}
-	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Batch: batch, Tasks: tasks, Failed: e.failed, Executor: executor}
+	agent := &worker.Agent{Name: "embedded", Slots: max(c.Slots, 1), Batch: batch, Tasks: tasks, Failed: e.failed,
+		Executor: executor}
 	e.agent.Add(1)
 	go func() {
 		defer e.agent.Done()
@@ -231,7 +233,8 @@ func (e *Engine) Close() error {
 
 // StreamWeights yields the final weights of a finished job, node by node (see
 // worker.StreamWeights).
-func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobStatus, yield func(node int, columns []uint32, values []float32) error) error {
+func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobStatus,
+	yield func(node int, columns []uint32, values []float32) error) error {
 	if e.weights != nil {
 		return e.weights.Stream(ctx, nodes, st, yield)
 	}

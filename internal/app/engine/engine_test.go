@@ -25,7 +25,8 @@ import (
 
 // TestMain checks that Close leaves no goroutine behind, in any test.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	goleak.VerifyTestMain(m)
 }
 
@@ -134,7 +135,8 @@ func TestSameWeights(t *testing.T) {
 				if got != want {
 					t.Errorf("%d slots, %d shards: other weights", c.Slots, c.Shards)
 				}
-				if again.GetCertificate().GetObjective() != st.GetCertificate().GetObjective() || again.GetSweep() != st.GetSweep() {
+				if again.GetCertificate().GetObjective() != st.GetCertificate().GetObjective() ||
+					again.GetSweep() != st.GetSweep() {
 					t.Errorf("%d slots, %d shards: %v, want %v", c.Slots, c.Shards, again.GetCertificate(), st.GetCertificate())
 				}
 			}
@@ -177,7 +179,8 @@ func TestSeeds(t *testing.T) {
 func interrupted(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "checkpoint")
-	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: func(string) string { return dir }, CheckpointEvery: 1, Spent: func() float64 { return 12.5 }})
+	e := start(t, j, Config{Slots: 2, Shards: 3, Checkpoints: func(string) string { return dir }, CheckpointEvery: 1,
+		Spent: func() float64 { return 12.5 }})
 	submit(t, e, spec)
 	cancelled := false
 	st := follow(t, e, "j", func(st *taxonv1.JobStatus) {
@@ -226,7 +229,8 @@ func TestResume(t *testing.T) {
 		t.Error("a resumed training gives other weights")
 	}
 	if st.GetSweep() != whole.GetSweep() || st.GetCertificate().GetDual() != whole.GetCertificate().GetDual() {
-		t.Errorf("resumed: sweep %d, %v; whole: sweep %d, %v", st.GetSweep(), st.GetCertificate(), whole.GetSweep(), whole.GetCertificate())
+		t.Errorf("resumed: sweep %d, %v; whole: sweep %d, %v", st.GetSweep(), st.GetCertificate(), whole.GetSweep(),
+			whole.GetCertificate())
 	}
 }
 
@@ -242,11 +246,16 @@ func TestDamagedCheckpoint(t *testing.T) {
 		file   string
 		damage func([]byte) []byte
 	}{
-		"state flipped": {stateFile, flip}, "state cut": {stateFile, cut}, "state empty": {stateFile, func([]byte) []byte { return nil }},
-		"state spent":    {stateFile, func(b []byte) []byte { return bytes.Replace(b, []byte(" 12.500\n"), []byte(" -12.5\n"), 1) }},
+		"state flipped": {stateFile, flip}, "state cut": {stateFile, cut}, "state empty": {stateFile,
+			func([]byte) []byte { return nil }},
+		"state spent": {stateFile, func(b []byte) []byte {
+			return bytes.Replace(b, []byte(" 12.500\n"), []byte(" -12.5\n"),
+				1)
+		}},
 		"state head":     {stateFile, func(b []byte) []byte { b[0]++; return b }},
 		"state longer":   {stateFile, func(b []byte) []byte { return append(b, 'x') }},
-		"values flipped": {valuesFile, flip}, "values cut": {valuesFile, cut}, "values empty": {valuesFile, func([]byte) []byte { return nil }},
+		"values flipped": {valuesFile, flip}, "values cut": {valuesFile, cut}, "values empty": {valuesFile,
+			func([]byte) []byte { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := filepath.Join(t.TempDir(), "checkpoint")
@@ -278,7 +287,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(t, j, Config{}).Resume(context.Background(), cp); err == nil || !strings.Contains(err.Error(), valuesFile) {
+	if _, err := start(t, j, Config{}).Resume(context.Background(), cp); err == nil || !strings.Contains(err.Error(),
+		valuesFile) {
 		t.Errorf("no values: %v", err)
 	}
 }
@@ -329,7 +339,8 @@ type failing struct {
 	fail func(n int64) error
 }
 
-func (f *failing) Run(ctx context.Context, j *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (f *failing) Run(ctx context.Context, j *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	if err := f.fail(f.n.Add(1)); err != nil {
 		return nil, worker.Stats{}, err
 	}
@@ -375,7 +386,10 @@ func TestShardFull(t *testing.T) {
 	}
 	t.Parallel()
 	j := jobs.Small(7, 300, 40)
-	e, err := Start(Config{ShardBytes: 5000, Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
+	e, err := Start(Config{ShardBytes: 5000, Open: func(context.Context, *taxonv1.Data) (*dataset.Set,
+		error) {
+		return j.Set, nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

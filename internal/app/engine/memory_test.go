@@ -22,7 +22,8 @@ type measuring struct {
 	most, live uint64
 }
 
-func (m *measuring) Run(ctx context.Context, r *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (m *measuring) Run(ctx context.Context, r *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	sums, stats, err := m.Executor.Run(ctx, r, l)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,10 +75,12 @@ func TestSmoothMemory(t *testing.T) {
 			if st := follow(t, en, "j", nil); st.GetState() != taxonv1.JobState_JOB_STATE_DONE {
 				t.Fatalf("the job ended %v: %s", st.GetState(), st.GetError())
 			}
-			if m.most > e.StoreLocal || m.most < e.StoreLocal*2/5 { // a flat training may end in its first sweep, which has no values before it
+			if m.most > e.StoreLocal || m.most < e.StoreLocal*2/5 {
+				// a flat training may end in its first sweep, which has no values before it
 				t.Errorf("the store held %d bytes, planned were %d", m.most, e.StoreLocal)
 			}
-			if live, planned := m.live-min(before, m.live), e.Worker(1)+e.StoreLocal+e.Coordinator; live > planned || live < planned/3 {
+			if live, planned := m.live-min(before, m.live), e.Worker(1)+e.StoreLocal+e.Coordinator; live > planned ||
+				live < planned/3 {
 				t.Errorf("%d bytes were live, planned were %d", live, planned)
 			}
 			t.Logf("store %.1f of %.1f MB, live %.1f of %.1f MB", float64(m.most)/1e6, float64(e.StoreLocal)/1e6,

@@ -22,14 +22,17 @@ const taskSeconds = 300e-6
 
 // Assumptions about a cluster, not measurements.
 const (
-	linkBytes       = 1.25e9 // bytes a second of each worker's and each store's link (10 Gbit/s)
-	stepSeconds     = 0.01   // between the last commit of a step and the first task of the next
+	// bytes a second of each worker's and each store's link (10 Gbit/s)
+	linkBytes = 1.25e9
+	// between the last commit of a step and the first task of the next
+	stepSeconds     = 0.01
 	coordinatorTask = 100e-6 // coordinator's seconds a task; there is one coordinator
 )
 
 // Cluster is the cluster on which the training will run.
 type Cluster struct {
-	Workers int   // processes; 0: as many as needed for the cores, with Slots each
+	// processes; 0: as many as needed for the cores, with Slots each
+	Workers int
 	Slots   int   // tasks that a worker runs at a time
 	Stores  int   // shards of the store
 	Memory  int64 // bytes of a worker; 0: not known
@@ -76,7 +79,8 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	plan, e := j.Plan, j.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
 	i := &Info{
-		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, Until: Until(j), BytesSweep: int64(e.TrafficSweep), StoredSweep: int64(e.StoreSweep),
+		Terminals: plan.Terminals, Nodes: plan.Nodes, Sweeps: e.Sweeps, Until: Until(j), BytesSweep: int64(e.TrafficSweep),
+		StoredSweep: int64(e.StoreSweep),
 	}
 	for _, list := range plan.Items {
 		switch list.Kind {

@@ -34,7 +34,8 @@ func lwiki(t *testing.T, scale float64, c Cluster) *Info {
 
 func TestOfGeneratedShape(t *testing.T) {
 	small, large := lwiki(t, 0.001, Cluster{}), lwiki(t, 0.01, Cluster{Stores: 64, Memory: 1 << 20})
-	if small.Terminals != 325 || small.Blocks != 21 || small.TasksSweep != small.Blocks+small.Ranges || small.Nodes != 478 {
+	if small.Terminals != 325 || small.Blocks != 21 || small.TasksSweep != small.Blocks+small.Ranges ||
+		small.Nodes != 478 {
 		t.Errorf("%+v", small)
 	}
 	// Visits are instances times classes: a hundred times as many.
@@ -71,7 +72,8 @@ func TestOneStoreIsABottleneck(t *testing.T) {
 func TestFewWorkers(t *testing.T) {
 	if i := lwiki(t, 0.003, Cluster{Workers: 2, Slots: 4}); i.Speedup[3].Speedup > 8 {
 		t.Errorf("512 cores, but 8 slots: %+v", i.Speedup[3])
-	} else if s := i.Speedup; strings.Contains(s[1].Bottleneck, "slots") || !strings.Contains(s[3].Bottleneck, "slots, 8 in all") {
+	} else if s := i.Speedup; strings.Contains(s[1].Bottleneck, "slots") || !strings.Contains(s[3].Bottleneck,
+		"slots, 8 in all") {
 		t.Errorf("8 slots are what limits 512 cores, and not 8: %+v", s)
 	}
 }

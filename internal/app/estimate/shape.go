@@ -12,7 +12,8 @@ import (
 // Spec describes a training on generated data, without generating them. Class sizes and tree are
 // those that generate.Write would make; everything else is a mean of the shape.
 func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
-	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features), Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}
+	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features),
+		Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}
 	if s.Labels > 1 {
 		d.SeveralLabels = max(1, uint64(float64(s.Instances)*min(s.Labels-1, 1)))
 	}

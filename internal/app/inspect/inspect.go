@@ -145,13 +145,16 @@ func modelInfo(path string) (*Info, error) {
 	}
 	defer m.Close()
 	man := m.Manifest
-	i := &Info{Kind: "model", Path: path, Version: man.Version, Pruned: man.Pruned, Options: &man.Options, Counts: &man.Counts, Report: &man.Report}
+	i := &Info{Kind: "model", Path: path, Version: man.Version, Pruned: man.Pruned, Options: &man.Options,
+		Counts: &man.Counts, Report: &man.Report}
 	for _, f := range man.Files {
 		i.Bytes += f.Bytes
 	}
 	features, nonzeros := int64(len(m.Feature)), m.Data.Nonzeros
-	i.Data = &Data{Fingerprint: m.Data.Fingerprint, Instances: int64(m.Data.Instances), Weights: m.Data.InstanceWeights, Features: &features, Nonzeros: &nonzeros,
-		Labels: int64(len(m.Labels)), LabelEntries: m.Data.Positives, LabelsPerInstance: m.LabelsPerInstance(), ClassSizes: describeSizes(m.LabelCounts)}
+	i.Data = &Data{Fingerprint: m.Data.Fingerprint, Instances: int64(m.Data.Instances), Weights: m.Data.InstanceWeights,
+		Features: &features, Nonzeros: &nonzeros,
+		Labels: int64(len(m.Labels)), LabelEntries: m.Data.Positives, LabelsPerInstance: m.LabelsPerInstance(),
+		ClassSizes: describeSizes(m.LabelCounts)}
 	if m.Data.Text {
 		i.Form = "text"
 	}
@@ -184,8 +187,10 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	if flags := set.Source.Strings; flags != "" {
 		form = "strings " + flags
 	}
-	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns, Nonzeros: &st.Nonzeros,
-		Labels: st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows), MaxLabels: st.MaxLabels, ClassSizes: describeSizes(d.LabelInstances)}
+	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns,
+		Nonzeros: &st.Nonzeros,
+		Labels:   st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows),
+		MaxLabels: st.MaxLabels, ClassSizes: describeSizes(d.LabelInstances)}
 	return i, fs.Compute(ctx, func() error { return l.training(ctx, i, d) })
 }
 
@@ -216,7 +221,8 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 		})
 	}
 	if form := new(dataset.ReaderOptions).Table.FormatOf(l.o.Path, l.o.Text); form != "" {
-		return nil, fs.Inputf(l.o.Path, 0, "is a table or a matrix (%s), which info does not read: `taxon ingest` makes a folder of it, and info tells of that", form)
+		return nil, fs.Inputf(l.o.Path, 0, "is a table or a matrix (%s), which info does not read: `taxon ingest` makes a "+
+			"folder of it, and info tells of that", form)
 	}
 	i.Kind = "data"
 	d, err := l.countRows(ctx, i, f, all)
@@ -335,7 +341,8 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 		}
 		d.Weights = weights.Sum()
 	}
-	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances), describeSizes(counted.LabelInstances)
+	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances),
+		describeSizes(counted.LabelInstances)
 	counted.Instances, counted.Features, counted.Nonzeros = uint64(d.Instances), uint64(features.count), uint64(nonzeros)
 	counted.FeatureCountsLog = program.FeatureCounts(features.ranked())
 	if !l.o.Text {
@@ -343,7 +350,8 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	}
 	i.Notes = dataset.Stats{Counts: r.Counts()}.Warnings()
 	if l.o.Text {
-		i.Notes = append(i.Notes, "the vocabulary is counted by ingest: `taxon ingest ‹text›`, then info tells features and memory")
+		i.Notes = append(i.Notes, "the vocabulary is counted by ingest: `taxon ingest ‹text›`, then info tells "+
+			"features and memory")
 	}
 	return counted, nil
 }
@@ -446,7 +454,8 @@ func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonom
 	shape := s.Shape(names)
 	i.Structure = &shape
 	if s.IsDAG() {
-		i.Notes = append(i.Notes, "some nodes have several parents: train reads that as a graph, which takes more time and memory than the tree that follows (‹dag=first-parent›)")
+		i.Notes = append(i.Notes, "some nodes have several parents: train reads that as a graph, which takes more time and "+
+			"memory than the tree that follows (‹dag=first-parent›)")
 		s = s.FirstParent()
 	}
 	return s, nil
@@ -459,7 +468,8 @@ func Shape(s generate.Shape, o Options) (*Info, error) {
 	features, nonzeros := int64(d.GetFeatures()), int64(d.GetNonzeros())
 	i := &Info{Kind: "shape", Path: fmt.Sprintf("%s at scale %g", s.Like, s.Scale)}
 	i.Data = &Data{Instances: int64(s.Instances), Features: &features, Nonzeros: &nonzeros, Labels: int64(s.Classes),
-		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels, ClassSizes: describeSizes(d.GetLabelInstances())}
+		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels,
+		ClassSizes: describeSizes(d.GetLabelInstances())}
 	j, err := o.job(spec)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func TestLookCounts(t *testing.T) {
 	}
 	file := lookAt(t, Options{Path: path, Plan: &Plan{Cluster: estimate.Cluster{Workers: 2, Slots: 1, Stores: 1}}})
 	d := file.Data
-	if file.Kind != "data" || file.Bytes != int64(len(rows)) || d.Instances != 4 || *d.Features != 3 || *d.Nonzeros != 5 || d.Labels != 4 || d.LabelEntries != 6 ||
+	if file.Kind != "data" || file.Bytes != int64(len(rows)) || d.Instances != 4 || *d.Features != 3 || *d.Nonzeros != 5 ||
+		d.Labels != 4 || d.LabelEntries != 6 ||
 		d.LabelsPerInstance != 1.5 || d.MaxLabels != 3 || file.Plan == nil || file.Memory == nil || len(file.Notes) != 2 {
 		t.Errorf("file: %+v %+v", file, d)
 	}
@@ -74,10 +75,12 @@ func TestLookCounts(t *testing.T) {
 
 func TestLookModel(t *testing.T) {
 	i := lookAt(t, Options{Path: modeltest.Animals(t, 10)})
-	if want := (&Tree{Nodes: 6, Terminals: 4, Internals: 2, Spawned: 1, Virtual: true, Depth: 2}); i.Kind != "model" || !reflect.DeepEqual(i.Tree, want) {
+	if want := (&Tree{Nodes: 6, Terminals: 4, Internals: 2, Spawned: 1, Virtual: true, Depth: 2}); i.Kind != "model" ||
+		!reflect.DeepEqual(i.Tree, want) {
 		t.Errorf("%s, tree %+v, want %+v", i.Kind, i.Tree, want)
 	}
-	if i.Instances != 10 || *i.Features != 3 || i.Labels != 4 || i.Structure == nil || i.Bytes == 0 || i.Options.Loss != "hinge" {
+	if i.Instances != 10 || *i.Features != 3 || i.Labels != 4 || i.Structure == nil || i.Bytes == 0 ||
+		i.Options.Loss != "hinge" {
 		t.Errorf("%+v", i)
 	}
 }
@@ -88,14 +91,16 @@ func TestLookStructure(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	i := lookAt(t, Options{Path: write(t, rows), Hierarchy: graph})
-	if i.Structure == nil || i.Tree.Internals != 2 || len(i.Notes) == 0 || !strings.Contains(i.Notes[len(i.Notes)-1], "several parents") {
+	if i.Structure == nil || i.Tree.Internals != 2 || len(i.Notes) == 0 || !strings.Contains(i.Notes[len(i.Notes)-1],
+		"several parents") {
 		t.Errorf("%+v, tree %+v", i, i.Tree)
 	}
 }
 
 func TestLookText(t *testing.T) {
 	i := lookAt(t, Options{Path: write(t, "a\tone two\nb\ttwo\n"), Text: true})
-	if i.Form != "text" || i.Features != nil || i.Memory != nil || !strings.Contains(strings.Join(i.Notes, "\n"), "vocabulary") {
+	if i.Form != "text" || i.Features != nil || i.Memory != nil || !strings.Contains(strings.Join(i.Notes, "\n"),
+		"vocabulary") {
 		t.Errorf("%+v %+v", i, i.Data)
 	}
 }
@@ -113,14 +118,16 @@ func TestLookErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Look(ctx, Options{Path: write(t, rows), Method: "rr-svm"}, progress.Discard{}); !errors.Is(err, context.Canceled) {
+	if _, err := Look(ctx, Options{Path: write(t, rows), Method: "rr-svm"}, progress.Discard{}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
 
 func TestLooksLikeStructure(t *testing.T) {
 	for text, want := range map[string]bool{
-		"": false, "a b": true, "# c\n\na b # c\n": true, "a 1:2\n": false, "a b\na b c\n": false, "a x:2\n": true, "1 2\n": true, "1:2 3:4": false,
+		"": false, "a b": true, "# c\n\na b # c\n": true, "a 1:2\n": false, "a b\na b c\n": false, "a x:2\n": true,
+		"1 2\n": true, "1:2 3:4": false,
 		strings.Repeat("a b\n", sniffBytes/4-1) + "a b ": true, // the last line is cut off
 	} {
 		if got := looksLikeStructure([]byte(text)); got != want {
@@ -149,7 +156,8 @@ func TestEstimateOfFileAndSet(t *testing.T) {
 	if _, err := dataset.Ingest(t.Context(), dataset.Options{Paths: []string{path}, Out: set}); err != nil {
 		t.Fatal(err)
 	}
-	file, ingested := lookAt(t, Options{Path: path, Hierarchy: tree, Threads: 1}), lookAt(t, Options{Path: set, Hierarchy: tree, Threads: 1})
+	file, ingested := lookAt(t, Options{Path: path, Hierarchy: tree, Threads: 1}),
+		lookAt(t, Options{Path: set, Hierarchy: tree, Threads: 1})
 	if file.Tree.Internals == 0 || !reflect.DeepEqual(file.Memory, ingested.Memory) || file.Seconds != ingested.Seconds {
 		t.Errorf("file: %+v, %g s; data set: %+v, %g s", file.Memory, file.Seconds, ingested.Memory, ingested.Seconds)
 	}
@@ -180,7 +188,8 @@ func TestDescribeSizes(t *testing.T) {
 	for _, b := range s.Bins {
 		bins += fmt.Sprint(b.From, " ", b.To == nil, " ", b.Classes, "; ")
 	}
-	if want := "1 false 3; 6 false 1; 101 true 1; "; s.Min != 0 || s.Median != 5 || s.Max != 101 || s.Mean != 22.6 || bins != want {
+	if want := "1 false 3; 6 false 1; 101 true 1; "; s.Min != 0 || s.Median != 5 || s.Max != 101 || s.Mean != 22.6 ||
+		bins != want {
 		t.Errorf("%+v, bins %s", s, bins)
 	}
 }
@@ -190,8 +199,10 @@ func TestShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := Shape(s, Options{Method: "rr-svm", Plan: &Plan{estimate.Cluster{Workers: 2, Slots: 1, Stores: 1}, []int{1, 2}}})
-	if err != nil || i.Kind != "shape" || i.Instances != int64(s.Instances) || i.Labels != int64(s.Classes) || i.Plan == nil {
+	i, err := Shape(s, Options{Method: "rr-svm", Plan: &Plan{estimate.Cluster{Workers: 2, Slots: 1, Stores: 1},
+		[]int{1, 2}}})
+	if err != nil || i.Kind != "shape" || i.Instances != int64(s.Instances) || i.Labels != int64(s.Classes) ||
+		i.Plan == nil {
 		t.Errorf("%+v %v", i, err)
 	}
 	if _, err := Shape(s, Options{Method: "none"}); err == nil {

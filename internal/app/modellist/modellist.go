@@ -22,15 +22,16 @@ import (
 
 // Run is a model that was found.
 type Run struct {
-	Dir       string    `json:"dir"` // below the folder
-	Method    string    `json:"method"`
-	Options   string    `json:"options"` // as people read them
-	Data      string    `json:"data"`    // the fingerprint
-	Instances int       `json:"instances"`
-	Classes   int       `json:"classes"`
-	Gap       *float64  `json:"gap"`
-	Objective float64   `json:"objective"`
-	MicroF1   *float64  `json:"micro_f1"` // last one in the trace; null: not measured during the training
+	Dir       string   `json:"dir"` // below the folder
+	Method    string   `json:"method"`
+	Options   string   `json:"options"` // as people read them
+	Data      string   `json:"data"`    // the fingerprint
+	Instances int      `json:"instances"`
+	Classes   int      `json:"classes"`
+	Gap       *float64 `json:"gap"`
+	Objective float64  `json:"objective"`
+	// last one in the trace; null: not measured during the training
+	MicroF1   *float64  `json:"micro_f1"`
 	MacroF1   *float64  `json:"macro_f1"`
 	Sweeps    int       `json:"sweeps"`
 	StoppedBy string    `json:"stopped_by"`
@@ -121,7 +122,8 @@ func read(base, path string) (*Run, error) {
 		return nil, err
 	}
 	r := &m.Report
-	out := &Run{Dir: below(base, path), Method: r.Method, Options: registry.Words(r.Method, r.Own), Data: m.Data.Fingerprint, Instances: r.Instances, Classes: r.Terminals,
+	out := &Run{Dir: below(base, path), Method: r.Method, Options: registry.Words(r.Method, r.Own),
+		Data: m.Data.Fingerprint, Instances: r.Instances, Classes: r.Terminals,
 		Gap: r.Gap, Objective: r.Objective, Sweeps: r.Sweeps, StoppedBy: r.StoppedBy, Seconds: r.Seconds, CPU: r.CPUSeconds}
 	for _, f := range m.Files {
 		name := filepath.Join(path, f.Name)
@@ -199,7 +201,8 @@ func WriteTraces(w io.Writer, all []Run) error {
 	_ = c.Write([]string{"dir", "sweep", "phase", "seconds", "objective", "dual", "gap", "bound", "micro_f1", "macro_f1"})
 	for _, r := range all { // w.Error has write errors
 		for _, t := range r.trace {
-			_ = c.Write([]string{r.Dir, strconv.Itoa(t.Sweep), t.Phase, number(t.Seconds), maybe(t.Objective), maybe(t.Dual), maybe(t.Gap), maybe(t.Bound), maybe(t.MicroF1), maybe(t.MacroF1)})
+			_ = c.Write([]string{r.Dir, strconv.Itoa(t.Sweep), t.Phase, number(t.Seconds), maybe(t.Objective), maybe(t.Dual),
+				maybe(t.Gap), maybe(t.Bound), maybe(t.MicroF1), maybe(t.MacroF1)})
 		}
 	}
 	c.Flush()
@@ -209,10 +212,13 @@ func WriteTraces(w io.Writer, all []Run) error {
 // WriteCSV writes a table whose header has the keys of the JSON.
 func WriteCSV(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1", "macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made", "error"})
+	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1",
+		"macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made", "error"})
 	for _, r := range all { // w.Error has write errors
-		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes), maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
-			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10), r.Made.Format(time.RFC3339), r.Error})
+		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes),
+			maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
+			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10),
+			r.Made.Format(time.RFC3339), r.Error})
 	}
 	c.Flush()
 	return c.Error()

@@ -30,11 +30,14 @@ func TestFind(t *testing.T) {
 	data := filepath.Join(dir, "data.svm")
 	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\nc 3:1\nc 1:0.2 3:1\n"), 0o600))
 	must(t, os.MkdirAll(filepath.Join(dir, "deep", "er"), 0o700))
-	for name, o := range map[string]*taxonv1.Options{"x": {Method: "bsvm", Gap: 0.5}, "deep/er/y": {Method: "blr", Gap: 1e-6}} {
-		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, progress.Discard{})
+	for name, o := range map[string]*taxonv1.Options{"x": {Method: "bsvm", Gap: 0.5}, "deep/er/y": {Method: "blr",
+		Gap: 1e-6}} {
+		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir,
+			name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, progress.Discard{})
 		must(t, err)
 	}
-	for by, first := range map[string]string{"dir": "deep/er/y", "gap": "deep/er/y", "method": "deep/er/y", "macro_f1": "deep/er/y", "made": ""} {
+	for by, first := range map[string]string{"dir": "deep/er/y", "gap": "deep/er/y", "method": "deep/er/y",
+		"macro_f1": "deep/er/y", "made": ""} {
 		all, err := Find(dir, by)
 		must(t, err)
 		if len(all) != 2 || first != "" && all[0].Dir != first {
@@ -55,7 +58,8 @@ func TestFind(t *testing.T) {
 	}
 	b.Reset()
 	must(t, WriteTraces(&b, all))
-	if rows, err = csv.NewReader(&b).ReadAll(); err != nil || len(rows) < 3 || rows[1][0] != "deep/er/y" || rows[len(rows)-1][0] != "x" || rows[1][6] == "" || len(rows[0]) != len(rows[1]) {
+	if rows, err = csv.NewReader(&b).ReadAll(); err != nil || len(rows) < 3 || rows[1][0] != "deep/er/y" ||
+		rows[len(rows)-1][0] != "x" || rows[1][6] == "" || len(rows[0]) != len(rows[1]) {
 		t.Errorf("%v, %v", rows, err)
 	}
 	for _, bad := range [][2]string{{dir, "size"}, {filepath.Join(dir, "none"), "dir"}, {data, "dir"}} {
@@ -71,7 +75,9 @@ func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data.svm")
 	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\n"), 0o600))
-	_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, "whole"), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "bsvm"}}, progress.Discard{})
+	_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir,
+		"whole"), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{},
+		Job: &taxonv1.Options{Method: "bsvm"}}, progress.Discard{})
 	must(t, err)
 	weights, err := filepath.Glob(filepath.Join(dir, "whole", "weights-*"))
 	must(t, err)
@@ -81,7 +87,8 @@ func TestBroken(t *testing.T) {
 		"gone":  func(at string) error { return os.Remove(filepath.Join(at, "manifest.json")) },
 		"short": func(at string) error { return os.Truncate(filepath.Join(at, filepath.Base(weights[0])), 5) },
 		"folder": func(at string) error {
-			return errors.Join(os.Remove(filepath.Join(at, "manifest.json")), os.Mkdir(filepath.Join(at, "manifest.json"), 0o700))
+			return errors.Join(os.Remove(filepath.Join(at, "manifest.json")), os.Mkdir(filepath.Join(at, "manifest.json"),
+				0o700))
 		},
 	}
 	for name, do := range harm {

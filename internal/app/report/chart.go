@@ -63,7 +63,8 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 	for k := 0; k < len(lines) && len(lines) > 1; k++ {
 		fmt.Fprintf(&b, ` <span class="key k%d">%s</span>`, k%4, html.EscapeString(lines[k].name))
 	}
-	fmt.Fprintf(&b, `</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(title+": "+describeLines(lines, logY)))
+	fmt.Fprintf(&b, `</figcaption><svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight,
+		html.EscapeString(title+": "+describeLines(lines, logY)))
 	for _, y := range ticks(loY, hiY, logY) {
 		label := strconv.FormatFloat(y, 'g', 4, 64)
 		if logY {
@@ -72,9 +73,11 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartLeft, chartWidth-chartRight, py(y), py(y), chartLeft-6, py(y)+4, label)
 	}
 	for _, x := range ticks(loX, hiX, xName == "sweep") {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, px(x), chartHeight-chartBottom+16, strconv.FormatFloat(x, 'g', 4, 64))
+		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, px(x), chartHeight-chartBottom+16,
+			strconv.FormatFloat(x, 'g', 4, 64))
 	}
-	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text><text x="4" y="10">%s</text>`, chartWidth-chartRight, chartHeight-4, html.EscapeString(xName), html.EscapeString(yName))
+	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text><text x="4" y="10">%s</text>`,
+		chartWidth-chartRight, chartHeight-4, html.EscapeString(xName), html.EscapeString(yName))
 	for k, s := range lines {
 		var points []string
 		for i := range s.x {

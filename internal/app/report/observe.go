@@ -17,10 +17,11 @@ type observed struct {
 	classes map[string]*class
 	leaf    map[string]int32 // label -> its terminal
 	below   []int64          // node -> instances whose true class lies below it or is it
-	parted  []int64          // node+1 -> mistakes whose paths part below this node; 0: above the roots
-	pairs   []map[[2]int32]int64
-	worst   []misclassified
-	rows    int64
+	// node+1 -> mistakes whose paths part below this node; 0: above the roots
+	parted []int64
+	pairs  []map[[2]int32]int64
+	worst  []misclassified
+	rows   int64
 }
 
 // class counts the outcomes of one class.

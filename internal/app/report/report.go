@@ -197,7 +197,8 @@ func (c *counter) Write(b []byte) (int, error) {
 // describe shows the contents of the model's own folder.
 func describe(m *model.Model, name string) *view {
 	r := &m.Manifest.Report
-	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification", Hierarchical: m.Structure != nil}
+	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification",
+		Hierarchical: m.Structure != nil}
 	if m.Data.Text {
 		v.Task = "text-classification"
 	}
@@ -207,10 +208,12 @@ func describe(m *model.Model, name string) *view {
 	add("Method", "%s", v.Method)
 	add("Instances", "%s, %.2f labels each", format.Count(int64(r.Instances)), m.LabelsPerInstance())
 	add("Features", "%s", format.Count(int64(r.Features)))
-	add("Classes", "%s, in a structure of %s", format.Count(int64(r.Terminals)), format.Counted(int64(r.Nodes), "node", "nodes"))
+	add("Classes", "%s, in a structure of %s", format.Count(int64(r.Terminals)), format.Counted(int64(r.Nodes), "node",
+		"nodes"))
 	add("Stopped by", "%s, after %s", r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"))
 	if c := r.Calibration; c != nil {
-		add("Probabilities", "by %s, fitted on %s held out", c.Kind, format.Counted(int64(m.Calibration.HeldOut.Instances), "instance", "instances"))
+		add("Probabilities", "by %s, fitted on %s held out", c.Kind, format.Counted(int64(m.Calibration.HeldOut.Instances),
+			"instance", "instances"))
 	}
 	add("Time", "%s, %s of CPU", format.Seconds(r.Seconds), format.Seconds(r.CPUSeconds))
 	if r.PeakRSSBytes > 0 { // that of many processes is not known
@@ -220,11 +223,14 @@ func describe(m *model.Model, name string) *view {
 	add("Weights SHA-256", "%s", r.WeightsSHA256)
 	switch {
 	case r.Gap != nil:
-		v.Certificate = fmt.Sprintf("The objective is %.8g, and no weights whatever reach less than %.8g: it could be lower by at most %.2g of its value.", r.Objective, *r.Dual, *r.Gap)
+		v.Certificate = fmt.Sprintf("The objective is %.8g, and no weights whatever reach less than %.8g: it could be "+
+			"lower by at most %.2g of its value.", r.Objective, *r.Dual, *r.Gap)
 	case r.Own["tolerance_reached"] != nil:
-		v.Certificate = fmt.Sprintf("The iteration is at a fixed point to %s: further rounds would change no precision and no mean by more. The objective is %.8g.", r.Own["tolerance_reached"], r.Objective)
+		v.Certificate = fmt.Sprintf("The iteration is at a fixed point to %s: further rounds would change no precision and "+
+			"no mean by more. The objective is %.8g.", r.Own["tolerance_reached"], r.Objective)
 	default:
-		v.Certificate = fmt.Sprintf("The objective is %.8g. This method gives no bound on what could be reached.", r.Objective)
+		v.Certificate = fmt.Sprintf("The objective is %.8g. This method gives no bound on what could be reached.",
+			r.Objective)
 	}
 	v.Charts = curves(m.Trace)
 	return v
@@ -285,7 +291,8 @@ func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress
 				right.x, right.y = append(right.x, *b.Confidence), append(right.y, *b.Accuracy)
 			}
 		}
-		v.Reliability = lineChart("Calibration: probability given, and share that came true", "probability", "share", false, conf, right)
+		v.Reliability = lineChart("Calibration: probability given, and share that came true", "probability", "share", false,
+			conf, right)
 	}
 	for _, name := range o.Compare {
 		ev := ev
@@ -309,22 +316,32 @@ func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress
 // measures lists the figures that there are.
 func measures(r *measure.Result) []figure {
 	out := []figure{
-		{"Micro-F1", fmt.Sprintf("%.1f", 100*r.MicroF1), "Harmonic mean of precision and recall over all decisions about a class for an instance; frequent classes weigh most."},
-		{"Macro-F1", fmt.Sprintf("%.1f", 100*r.MacroF1), fmt.Sprintf("Mean of the F1 of each of %s classes; each weighs the same.", format.Count(int64(r.Classes)))},
-		{"Exactly right", fmt.Sprintf("%.1f", 100*(1-r.ZeroOne)), "Share of instances whose set of labels is right, all of it."},
+		{"Micro-F1", fmt.Sprintf("%.1f", 100*r.MicroF1), "Harmonic mean of precision and recall over all decisions about a " +
+			"class for an instance; frequent classes weigh most."},
+		{"Macro-F1", fmt.Sprintf("%.1f", 100*r.MacroF1), fmt.Sprintf("Mean of the F1 of each of %s classes; "+
+			"each weighs the same.", format.Count(int64(r.Classes)))},
+		{"Exactly right", fmt.Sprintf("%.1f", 100*(1-r.ZeroOne)), "Share of instances whose set of labels " +
+			"is right, all of it."},
 	}
 	if k := r.Ranking; k != nil {
-		out = append(out, figure{"P@1", fmt.Sprintf("%.1f", 100*k.P1), "Share of instances whose best class is one of their own."},
-			figure{"nDCG@5", fmt.Sprintf("%.1f", 100*k.NDCG5), "How high the true classes stand among the best five; 100: first of all."})
+		out = append(out, figure{"P@1", fmt.Sprintf("%.1f", 100*k.P1), "Share of instances whose best class " +
+			"is one of their own."},
+			figure{"nDCG@5", fmt.Sprintf("%.1f", 100*k.NDCG5), "How high the true classes stand among the best " +
+				"five; 100: first of all."})
 	}
 	if h := r.Hierarchy; h != nil {
-		out = append(out, figure{"Hierarchical F1", fmt.Sprintf("%.1f", 100*h.F1), "F1 over classes and all above them: a near miss counts in part."},
-			figure{"Tree loss", fmt.Sprintf("%.2f", h.TreeLoss), "Half the steps in the hierarchy from the class given to the true one; 0: right."})
+		out = append(out, figure{"Hierarchical F1", fmt.Sprintf("%.1f", 100*h.F1), "F1 over classes and all above them: a " +
+			"near miss counts in part."},
+			figure{"Tree loss", fmt.Sprintf("%.2f", h.TreeLoss), "Half the steps in the hierarchy from the class given to the " +
+				"true one; 0: right."})
 	}
 	if p := r.Probability; p != nil {
-		out = append(out, figure{"Log-loss", fmt.Sprintf("%.3f", p.LogLoss), "Mean of -ln of the probability given to what was true; lower is better."},
-			figure{"Brier score", fmt.Sprintf("%.3f", p.Brier), "Mean squared distance of the probabilities from what was true; lower is better."},
-			figure{"Calibration error", fmt.Sprintf("%.3f", p.ECE), "How far probabilities are from the shares that came true; 0: probabilities can be taken at their word."})
+		out = append(out, figure{"Log-loss", fmt.Sprintf("%.3f", p.LogLoss), "Mean of -ln of the probability given to what " +
+			"was true; lower is better."},
+			figure{"Brier score", fmt.Sprintf("%.3f", p.Brier), "Mean squared distance of the probabilities from what was " +
+				"true; lower is better."},
+			figure{"Calibration error", fmt.Sprintf("%.3f", p.ECE), "How far probabilities are from the shares that came " +
+				"true; 0: probabilities can be taken at their word."})
 	}
 	return out
 }
@@ -367,7 +384,8 @@ const maxPlaces = 2000
 // confusion is the hierarchy with its mistakes, the nodes with most mistakes first.
 func (o *observed) confusion() []*place {
 	t := o.m.Tree
-	root := &place{Name: "the whole hierarchy", Instances: o.rows, Parts: o.parted[0], Inside: o.parted[0], Pairs: o.pairWords(0)}
+	root := &place{Name: "the whole hierarchy", Instances: o.rows, Parts: o.parted[0], Inside: o.parted[0],
+		Pairs: o.pairWords(0)}
 	all := make([]*place, t.Len())
 	for n := t.Len() - 1; n >= 0; n-- { // children come behind their parents
 		if p := all[n]; p != nil || o.parted[n+1] > 0 {
@@ -404,7 +422,10 @@ func (o *observed) confusion() []*place {
 }
 
 func (p *place) sort(left *int) {
-	slices.SortStableFunc(p.Below, func(a, b *place) int { return cmp.Or(cmp.Compare(b.Inside, a.Inside), strings.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(p.Below, func(a, b *place) int {
+		return cmp.Or(cmp.Compare(b.Inside, a.Inside),
+			strings.Compare(a.Name, b.Name))
+	})
 	p.Below = p.Below[:min(len(p.Below), max(0, *left))]
 	*left -= len(p.Below)
 	for _, c := range p.Below {
@@ -457,7 +478,10 @@ func features(e *explain.Explanation) string {
 			gain[cmp.Or(t.Word, fmt.Sprint(t.Feature))] += t.Gain
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(gain), func(a, b string) int { return cmp.Or(cmp.Compare(gain[b], gain[a]), strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(gain), func(a, b string) int {
+		return cmp.Or(cmp.Compare(gain[b], gain[a]),
+			strings.Compare(a, b))
+	})
 	var parts []string
 	for _, n := range names[:min(len(names), 6)] {
 		parts = append(parts, fmt.Sprintf("%s %+.2g", n, gain[n]))

@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	learned = "cat\tthe small cat\ncat\ta cat sleeps\ndog\tthe dog barked\ndog\ta dog and a cat\noak\tan old oak\noak\toak leaves fall\npine\ta tall pine\npine\tthe pine <b>\n"
-	asked   = "cat\ta small cat\ndog\tcat cat cat\noak\ta dog barked\npine\tpine\nelm\tan elm\n\tno label\n"
-	edges   = "animal cat\nanimal dog\nplant oak\nplant pine\nlife animal\nlife plant\n"
+	learned = "cat\tthe small cat\ncat\ta cat sleeps\ndog\tthe dog barked\ndog\ta dog and a cat\noak\tan old " +
+		"oak\noak\toak leaves fall\npine\ta tall pine\npine\tthe pine <b>\n"
+	asked = "cat\ta small cat\ndog\tcat cat cat\noak\ta dog barked\npine\tpine\nelm\tan elm\n\tno label\n"
+	edges = "animal cat\nanimal dog\nplant oak\nplant pine\nlife animal\nlife plant\n"
 )
 
 func must(t *testing.T, err error) {
@@ -42,16 +43,19 @@ func written(t *testing.T) (string, []byte) {
 		must(t, os.WriteFile(at(name), []byte(text), 0o600))
 	}
 	for name, method := range map[string]string{"m": "rr-lr", "flat": "bsvm"} {
-		o := train.Options{Data: []string{at("train")}, Text: true, Hierarchy: at("tree"), DAG: "graph", Out: at(name), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10,
+		o := train.Options{Data: []string{at("train")}, Text: true, Hierarchy: at("tree"), DAG: "graph", Out: at(name),
+			Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10,
 			Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
 		_, err := train.Run(context.Background(), &o, progress.Discard{})
 		must(t, err)
 	}
-	for _, card := range []Options{{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Out: at("card.md")}, {Model: at("flat"), Out: at("bare.md")}} {
+	for _, card := range []Options{{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}},
+		Out: at("card.md")}, {Model: at("flat"), Out: at("bare.md")}} {
 		_, err := Write(context.Background(), card, progress.Discard{})
 		must(t, err)
 	}
-	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}}, Compare: []string{at("flat")}, Out: at("r.html")}, progress.Discard{})
+	s, err := Write(context.Background(), Options{Model: at("m"), Data: predict.Input{Path: at("test"), Files: fs.Local{}},
+		Compare: []string{at("flat")}, Out: at("r.html")}, progress.Discard{})
 	must(t, err)
 	page, err := os.ReadFile(at("r.html"))
 	must(t, err)
@@ -86,9 +90,12 @@ func TestPage(t *testing.T) {
 func TestModelCard(t *testing.T) {
 	page, _ := written(t)
 	for name, want := range map[string][]string{
-		"card.md": {"pipeline_tag: text-classification\n", "tags: [taxon, hierarchical-classification, linear-model, rr-lr]\n", "model-index:\n- name: \"m\"\n  results:\n",
-			`dataset: {name: "test", type: "test"}`, `    - {type: "Micro-F1", name: "Micro-F1", value: `, "# m\n", "that stand in a hierarchy", "no weights whatever reach less",
-			"taxon predict --model MODEL --data TEXTS --text", "| Instances | 8, 1.00 labels each |", "## Results on test\n", "| Macro-F1 | ", "--hierarchy HIERARCHY --text"},
+		"card.md": {"pipeline_tag: text-classification\n", "tags: [taxon, hierarchical-classification, " +
+			"linear-model, rr-lr]\n", "model-index:\n- name: \"m\"\n  results:\n",
+			`dataset: {name: "test", type: "test"}`, `    - {type: "Micro-F1", name: "Micro-F1", value: `, "# m\n",
+			"that stand in a hierarchy", "no weights whatever reach less",
+			"taxon predict --model MODEL --data TEXTS --text", "| Instances | 8, 1.00 labels each |", "## Results on test\n",
+			"| Macro-F1 | ", "--hierarchy HIERARCHY --text"},
 		"bare.md": {"hierarchical-classification, linear-model, bsvm]\n---\n", "# flat\n"},
 	} {
 		card, err := os.ReadFile(filepath.Join(filepath.Dir(page), name))
@@ -98,7 +105,8 @@ func TestModelCard(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", name, w, card)
 			}
 		}
-		if bytes.Contains(card, []byte(filepath.Dir(page))) || bytes.Contains(card, []byte("%!")) || bytes.Contains(card, []byte("\n\n\n")) {
+		if bytes.Contains(card, []byte(filepath.Dir(page))) || bytes.Contains(card, []byte("%!")) ||
+			bytes.Contains(card, []byte("\n\n\n")) {
 			t.Errorf("%s names a path, or has a broken figure:\n%s", name, card)
 		}
 	}
@@ -111,12 +119,14 @@ func TestInBrowser(t *testing.T) {
 	file, page := written(t)
 	take := func(flags ...string) {
 		t.Helper()
-		text, err := exec.Command(chromium, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2400", "file://"+file)...).CombinedOutput()
+		text, err := exec.Command(chromium, append(flags, "--headless", "--no-sandbox", "--disable-gpu",
+			"--window-size=1200,2400", "file://"+file)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
 	}
-	light, dark, paper := filepath.Join(t.ArtifactDir(), "report-light.png"), filepath.Join(t.ArtifactDir(), "report-dark.png"), filepath.Join(t.ArtifactDir(), "report.pdf")
+	light, dark, paper := filepath.Join(t.ArtifactDir(), "report-light.png"), filepath.Join(t.ArtifactDir(),
+		"report-dark.png"), filepath.Join(t.ArtifactDir(), "report.pdf")
 	take("--screenshot=" + light)
 	take("--screenshot="+dark, "--blink-settings=preferredColorScheme=0")
 	take("--print-to-pdf=" + paper)
@@ -135,7 +145,8 @@ const shown = [...document.querySelectorAll("#table tbody tr")].filter(r => !r.h
 document.body.dataset.probe = [Number(first) >= Number(second), first !== second, shown].join(" ");
 </script></body>`
 	must(t, os.WriteFile(file, bytes.Replace(page, []byte("</body>"), []byte(probe), 1), 0o600))
-	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom", "file://"+file).CombinedOutput()
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+		"--dump-dom", "file://"+file).CombinedOutput()
 	must(t, err)
 	if !strings.Contains(string(out), `data-probe="true true dog"`) {
 		t.Errorf("the table does not sort or filter: %s", regexp.MustCompile(`data-probe="[^"]*"`).Find(out))
@@ -176,8 +187,10 @@ func TestTicks(t *testing.T) {
 
 // Lines have names outside the picture, and axes no -0.
 func TestChart(t *testing.T) {
-	c := string(lineChart("Calibration", "probability", "share", false, series{"as it should be", []float64{0, 1}, []float64{0, 1}}, series{"came true", []float64{0, 1}, []float64{0.1, 0.9}}))
-	if before, _, _ := strings.Cut(c, "<svg"); !strings.Contains(before, `k1">came true`) || strings.Contains(c, ">-0<") || strings.Count(c, ">0<") != 2 {
+	c := string(lineChart("Calibration", "probability", "share", false, series{"as it should be", []float64{0, 1},
+		[]float64{0, 1}}, series{"came true", []float64{0, 1}, []float64{0.1, 0.9}}))
+	if before, _, _ := strings.Cut(c, "<svg"); !strings.Contains(before, `k1">came true`) || strings.Contains(c, ">-0<") ||
+		strings.Count(c, ">0<") != 2 {
 		t.Error(c)
 	}
 }

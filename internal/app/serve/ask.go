@@ -223,7 +223,8 @@ func or(p *int, otherwise int) int {
 func (s *Server) each(visit func(modelInfo)) {
 	for _, name := range s.names() {
 		l := s.models[name].take()
-		info := modelInfo{Name: name, Classes: l.m.Terminals(), Features: len(l.m.Feature), Text: l.m.Text != nil, Scores: "margins", Report: &l.m.Manifest.Report}
+		info := modelInfo{Name: name, Classes: l.m.Terminals(), Features: len(l.m.Feature), Text: l.m.Text != nil,
+			Scores: "margins", Report: &l.m.Manifest.Report}
 		if l.m.HasProbabilities() {
 			info.Scores = "probabilities"
 		}

@@ -55,7 +55,8 @@ func TestTooLargeIsAnswered(t *testing.T) {
 			t.Fatalf("%s: no answer: %v", name, err)
 		}
 		text, err := io.ReadAll(r.Body)
-		if must(t, err); r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), "larger than 65536 bytes") {
+		if must(t, err); r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text),
+			"larger than 65536 bytes") {
 			t.Errorf("%s: %d %s", name, r.StatusCode, text)
 		}
 		must(t, conn.Close())
@@ -65,13 +66,15 @@ func TestTooLargeIsAnswered(t *testing.T) {
 // Bodies that arrive at the same time share the memory that the server was given. It is whole again when
 // their callers are gone.
 func TestBodiesShareMemory(t *testing.T) {
-	s, web := serving(t, Options{MaxBytes: 1 << 20, MaxRows: 10, Queue: 100, Memory: 4 << 20}, trained(t, texts, true, "bsvm"))
+	s, web := serving(t, Options{MaxBytes: 1 << 20, MaxRows: 10, Queue: 100, Memory: 4 << 20}, trained(t, texts, true,
+		"bsvm"))
 	var conns []net.Conn
 	for range 20 { // each keeps its last byte back
 		conn, err := net.Dial("tcp", web.Listener.Addr().String())
 		must(t, err)
 		conns = append(conns, conn)
-		_, err = fmt.Fprintf(conn, "POST /v1/models/m:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 999999))
+		_, err = fmt.Fprintf(conn, "POST /v1/models/m:predict HTTP/1.1\r\nHost: "+
+			"localhost\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 999999))
 		must(t, err)
 	}
 	refused := make(chan int, len(conns))
@@ -148,7 +151,8 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 	one := `{"features": {"7": 1}}`
 	_, out := post(t, web, "m:predict", `{"instances": [`+one+`], "top": 200}`)
 	alone := strings.TrimSuffix(strings.TrimPrefix(string(out["predictions"]), "["), "]")
-	r, err := http.Post(web.URL+"/v1/models/m:predict", "", strings.NewReader(`{"instances": [`+strings.Repeat(one+",", rows-1)+one+`], "top": 200}`))
+	r, err := http.Post(web.URL+"/v1/models/m:predict", "", strings.NewReader(`{"instances": [`+strings.Repeat(one+",",
+		rows-1)+one+`], "top": 200}`))
 	must(t, err)
 	defer r.Body.Close()
 	var got struct{ Predictions []json.RawMessage }
@@ -178,7 +182,9 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 // Labels beyond the memory of requests are refused before any is written.
 func TestAnswerBeyondMemory(t *testing.T) {
 	s, web := serving(t, Options{MaxBytes: 1 << 10, MaxRows: 10, Queue: 10, Memory: 6 << 10}, trainedMany(t, 500))
-	if code, out := post(t, web, "m:predict", `{"instances": [{"features": {"7": 1}}], "top": 500}`); code != http.StatusBadRequest || !strings.Contains(string(out["error"]), "fewer labels") {
+	if code, out := post(t, web, "m:predict",
+		`{"instances": [{"features": {"7": 1}}], "top": 500}`); code != http.StatusBadRequest ||
+		!strings.Contains(string(out["error"]), "fewer labels") {
 		t.Errorf("%d %s", code, out["error"])
 	}
 	if code, _ := post(t, web, "m:predict", `{"instances": [{"features": {"7": 1}}], "top": 5}`); code != http.StatusOK {
@@ -214,11 +220,13 @@ func cutShort(t *testing.T, lacking int64) {
 	}
 	body := `{"instances": [{"text": "a dog"}]}`
 	for _, call := range []string{"cut:explain", "cut:explain", "cut:predict"} {
-		if code, out := post(t, web, call, body); code != http.StatusServiceUnavailable || !strings.Contains(string(out["error"]), "weights") {
+		if code, out := post(t, web, call, body); code != http.StatusServiceUnavailable ||
+			!strings.Contains(string(out["error"]), "weights") {
 			t.Errorf("%s: %d %s", call, code, out["error"])
 		}
 	}
-	_, err = rpc.Explain(context.Background(), &taxonv1.ExplainRequest{Model: "cut", Instances: []*taxonv1.Instance{textOf("a dog")}})
+	_, err = rpc.Explain(context.Background(), &taxonv1.ExplainRequest{Model: "cut",
+		Instances: []*taxonv1.Instance{textOf("a dog")}})
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("over gRPC: %v", err)
 	}

@@ -39,7 +39,8 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 	options = append(options, grpc.MaxRecvMsgSize(int(s.o.MaxBytes)), grpc.NumStreamWorkers(uint32(cap(s.slots))),
 		grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connWindow))
 	g := grpc.NewServer(options...)
-	g.RegisterService(modelsService(), grpcModels{s: s, receiving: make(chan struct{}, max(1, s.room.all/2/max(1, s.o.MaxBytes)))})
+	g.RegisterService(modelsService(), grpcModels{s: s, receiving: make(chan struct{},
+		max(1, s.room.all/2/max(1, s.o.MaxBytes)))})
 	secure.Register(g, taxonv1.Models_ServiceDesc.ServiceName)
 	return g, nil
 }
@@ -49,7 +50,8 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 // as many at a time as callers send.
 func modelsService() *grpc.ServiceDesc {
 	d := taxonv1.Models_ServiceDesc
-	d.Methods = slices.DeleteFunc(slices.Clone(d.Methods), func(m grpc.MethodDesc) bool { return m.MethodName != "ListModels" })
+	d.Methods = slices.DeleteFunc(slices.Clone(d.Methods),
+		func(m grpc.MethodDesc) bool { return m.MethodName != "ListModels" })
 	d.Streams = []grpc.StreamDesc{
 		{StreamName: "Predict", ClientStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
 			return srv.(grpcModels).predict(stream)
@@ -64,8 +66,9 @@ func modelsService() *grpc.ServiceDesc {
 // grpcModels is the service taxon.v1.Models.
 type grpcModels struct {
 	taxonv1.UnimplementedModelsServer
-	s         *Server
-	receiving chan struct{} // one for each message that is being received: they may all be of the largest size
+	s *Server
+	// one for each message that is being received: they may all be of the largest size
+	receiving chan struct{}
 }
 
 // receiveTime bounds how long a message may take to arrive.
@@ -103,7 +106,8 @@ func (g grpcModels) receive(stream grpc.ServerStream, in proto.Message) (done fu
 }
 
 // ask is Server.ask with gRPC errors.
-func (g grpcModels) ask(ctx context.Context, name, what string, q *question, k kind, emit func(*loaded, *answers) error) error {
+func (g grpcModels) ask(ctx context.Context, name, what string, q *question, k kind,
+	emit func(*loaded, *answers) error) error {
 	return refused(g.s.timed(name, what, func() error {
 		m, err := g.s.find(name)
 		if err == nil {
@@ -150,7 +154,8 @@ type reply struct {
 // add counts a part of the answer.
 func (r *reply) add(bytes int) error {
 	if r.bytes+int64(bytes) > r.most {
-		return refuse(http.StatusBadRequest, "the answer is larger than %d bytes: ask for fewer labels or send fewer instances at a time", r.most)
+		return refuse(http.StatusBadRequest, "the answer is larger than %d bytes: ask for fewer labels or send fewer "+
+			"instances at a time", r.most)
 	}
 	err := r.room.take(int64(bytes))
 	if err == nil {
@@ -250,7 +255,8 @@ func (g grpcModels) explain(stream grpc.ServerStream) error {
 func (g grpcModels) ListModels(context.Context, *taxonv1.ListModelsRequest) (*taxonv1.ListModelsResult, error) {
 	out := &taxonv1.ListModelsResult{}
 	g.s.each(func(m modelInfo) {
-		out.Models = append(out.Models, &taxonv1.ServedModel{Name: m.Name, Classes: uint32(m.Classes), Features: uint32(m.Features), Text: m.Text,
+		out.Models = append(out.Models, &taxonv1.ServedModel{Name: m.Name, Classes: uint32(m.Classes),
+			Features: uint32(m.Features), Text: m.Text,
 			Probabilities: m.Scores == "probabilities", Method: m.Report.Method, WeightsSha256: m.Report.WeightsSHA256})
 	})
 	return out, nil

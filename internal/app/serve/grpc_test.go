@@ -91,7 +91,8 @@ func TestGRPCAnswersAsHTTP(t *testing.T) {
 
 	list, err := rpc.ListModels(ctx, &taxonv1.ListModelsRequest{})
 	must(t, err)
-	if m := list.Models[0]; m.Name != "life" || m.Classes != 2 || !m.Text || !m.Probabilities || m.Method != "rr-lr" || len(m.WeightsSha256) != 64 {
+	if m := list.Models[0]; m.Name != "life" || m.Classes != 2 || !m.Text || !m.Probabilities || m.Method != "rr-lr" ||
+		len(m.WeightsSha256) != 64 {
 		t.Errorf("listed %v", m)
 	}
 }
@@ -125,7 +126,8 @@ func TestGRPCVectors(t *testing.T) {
 		{textOf("dog"), "vectors"},
 		{nil, "either"},
 	} {
-		got, err := rpc.Predict(context.Background(), &taxonv1.PredictRequest{Model: "m", Instances: []*taxonv1.Instance{c.in}})
+		got, err := rpc.Predict(context.Background(), &taxonv1.PredictRequest{Model: "m",
+			Instances: []*taxonv1.Instance{c.in}})
 		if err != nil || !strings.Contains(strings.ReplaceAll(fmt.Sprint(got), "  ", " "), c.want) {
 			t.Errorf("%v: %v, %v; want %s", c.in, got, err, c.want)
 		}
@@ -183,13 +185,15 @@ func TestRunGRPC(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	type addrs struct{ web, rpc string }
 	at, ended := make(chan addrs, 1), make(chan error, 1)
-	o := Options{Models: []string{trained(t, texts, true, "bsvm")}, Listen: "127.0.0.1:0", GRPC: "127.0.0.1:0", MaxBytes: 1 << 16, MaxRows: 10, Queue: 10, Reload: 1 << 40, Drain: 1 << 40,
+	o := Options{Models: []string{trained(t, texts, true, "bsvm")}, Listen: "127.0.0.1:0", GRPC: "127.0.0.1:0",
+		MaxBytes: 1 << 16, MaxRows: 10, Queue: 10, Reload: 1 << 40, Drain: 1 << 40,
 		Log: func(error) {}, Ready: func(web, rpc string) { at <- addrs{web, rpc} }}
 	go func() { ended <- Run(ctx, o) }()
 	a := <-at
 	conn, err := grpc.NewClient(a.rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
-	if _, err := taxonv1.NewModelsClient(conn).Predict(ctx, &taxonv1.PredictRequest{Model: "m", Instances: []*taxonv1.Instance{textOf("a dog")}}); err != nil {
+	if _, err := taxonv1.NewModelsClient(conn).Predict(ctx, &taxonv1.PredictRequest{Model: "m",
+		Instances: []*taxonv1.Instance{textOf("a dog")}}); err != nil {
 		t.Error(err)
 	}
 	must(t, conn.Close())
@@ -210,21 +214,25 @@ func TestGRPCIdentities(t *testing.T) {
 	const reader, worker = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	must(t, os.WriteFile(tokens, []byte("read-only "+reader+"\nworker "+worker+"\n"), 0o600))
-	s, _ := serving(t, Options{Security: secure.Options{TokenFile: tokens, RequireToken: true}}, trained(t, texts, true, "bsvm"))
+	s, _ := serving(t, Options{Security: secure.Options{TokenFile: tokens, RequireToken: true}}, trained(t, texts, true,
+		"bsvm"))
 	rpc := client(t, s)
 	web, err := s.o.Security.HTTPServer("", s.handler(metrics.NewProcess("serve", "test")), policy)
 	must(t, err)
 	for token, want := range map[string]struct {
 		rpc codes.Code
 		web int
-	}{"": {codes.Unauthenticated, http.StatusUnauthorized}, reader: {codes.OK, http.StatusOK}, worker: {codes.PermissionDenied, http.StatusForbidden}} {
+	}{"": {codes.Unauthenticated, http.StatusUnauthorized}, reader: {codes.OK, http.StatusOK},
+		worker: {codes.PermissionDenied, http.StatusForbidden}} {
 		ctx := metadata.AppendToOutgoingContext(context.Background(), "taxon-release", "another v0")
-		r := httptest.NewRequest(http.MethodPost, "/v1/models/m:predict", strings.NewReader(`{"instances": [{"text": "a dog"}]}`))
+		r := httptest.NewRequest(http.MethodPost, "/v1/models/m:predict",
+			strings.NewReader(`{"instances": [{"text": "a dog"}]}`))
 		if token != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		if _, err := rpc.Predict(ctx, &taxonv1.PredictRequest{Model: "m", Instances: []*taxonv1.Instance{textOf("a dog")}}); status.Code(err) != want.rpc {
+		if _, err := rpc.Predict(ctx, &taxonv1.PredictRequest{Model: "m",
+			Instances: []*taxonv1.Instance{textOf("a dog")}}); status.Code(err) != want.rpc {
 			t.Errorf("token %q over gRPC: %v, want %v", token, err, want.rpc)
 		}
 		w := httptest.NewRecorder()

@@ -59,7 +59,8 @@ const firstBytes = 4 << 10
 // receive reads a body of at most this many bytes. It takes memory for what has arrived, not for what
 // is announced.
 func (q *request) receive(body io.Reader, announced, most int64) error {
-	large := refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time", most)
+	large := refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time",
+		most)
 	if announced > most {
 		return large
 	}

@@ -16,7 +16,8 @@ import (
 
 // What is written reads back as what encoding/json writes, whatever the names are.
 func TestPredictionsReadBack(t *testing.T) {
-	want := []Prediction{{Labels: []Label{{"a \"b\"\\\n\u2028<é", 1e-7, "x > y"}, {"b", -1e300, ""}}}, {Error: "a \"row\""}, {Labels: []Label{{"\xff", math.Pi, "c"}}}, {}}
+	want := []Prediction{{Labels: []Label{{"a \"b\"\\\n\u2028<é", 1e-7, "x > y"}, {"b", -1e300, ""}}},
+		{Error: "a \"row\""}, {Labels: []Label{{"\xff", math.Pi, "c"}}}, {}}
 	w := httptest.NewRecorder()
 	out := &output{w: w, text: []byte(`{"predictions":[`)}
 	for _, p := range want {
@@ -44,8 +45,11 @@ func TestPredictionsReadBack(t *testing.T) {
 
 // FuzzRequest: a body is taken where encoding/json takes it for the same thing, and refused else.
 func FuzzRequest(f *testing.F) {
-	for _, s := range []string{`{"instances": [{"text": "a"}], "top": 2}`, `{"instances": [1, "a", {"b": [{}]}], "label": "\u00e9\n", "words": null}`, `{"instances": []} x`, `[`, `{"instances": {}}`,
-		`{"instances": [{"features": {"7": 0.5, "8": -1e9}}]}`, "{\"label\": \"\xff\", \"instances\": [[]]}", `{"top": 1.5}`, `{"top": 1e2, "instances": [0]}`, ``, `null`, `{"instances": null}`} {
+	for _, s := range []string{`{"instances": [{"text": "a"}], "top": 2}`,
+		`{"instances": [1, "a", {"b": [{}]}], "label": "\u00e9\n", "words": null}`, `{"instances": []} x`, `[`,
+		`{"instances": {}}`,
+		`{"instances": [{"features": {"7": 0.5, "8": -1e9}}]}`, "{\"label\": \"\xff\", \"instances\": [[]]}", `{"top": 1.5}`,
+		`{"top": 1e2, "instances": [0]}`, ``, `null`, `{"instances": null}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -68,8 +72,10 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if wrong != nil || len(want.Instances) != q.rows.len() || want.Label != q.label || !reflect.DeepEqual(want.Top, q.top) || !reflect.DeepEqual(want.Words, q.words) {
-			t.Fatalf("%q is taken for %d rows, top %v, label %q; encoding/json says %v, %+v", body, q.rows.len(), q.top, q.label, wrong, want)
+		if wrong != nil || len(want.Instances) != q.rows.len() || want.Label != q.label || !reflect.DeepEqual(want.Top,
+			q.top) || !reflect.DeepEqual(want.Words, q.words) {
+			t.Fatalf("%q is taken for %d rows, top %v, label %q; encoding/json says %v, %+v", body, q.rows.len(), q.top, q.label,
+				wrong, want)
 		}
 		for i, raw := range want.Instances {
 			if !bytes.Equal(raw, q.rows[i]) {
@@ -82,9 +88,11 @@ func FuzzRequest(f *testing.F) {
 // What is wrong with a column of a table is said by its name.
 func TestNamedColumn(t *testing.T) {
 	schema := &table.Schema{Columns: table.Columns{Features: []string{"price"}}, Widths: []int{0}}
-	for value, want := range map[string]string{`"x"`: `feature "price": its value must be a number`, "1e60": `feature "price": 1e60 is not finite in float32`} {
+	for value, want := range map[string]string{`"x"`: `feature "price": its value must be a number`,
+		"1e60": `feature "price": 1e60 is not finite in float32`} {
 		var v vector
-		if err := v.feature(open(&v.json, &v.in, []byte(value)), []byte(`"price"`), schema); err == nil || err.Error() != want {
+		if err := v.feature(open(&v.json, &v.in, []byte(value)), []byte(`"price"`), schema); err == nil ||
+			err.Error() != want {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
@@ -92,7 +100,8 @@ func TestNamedColumn(t *testing.T) {
 
 // A large number keeps what is left of it without its mean.
 func TestLargeNumber(t *testing.T) {
-	schema := &table.Schema{Columns: table.Columns{Features: []string{"t"}}, Widths: []int{0}, Mean: []float64{1.6e9}, Scale: []float64{16}}
+	schema := &table.Schema{Columns: table.Columns{Features: []string{"t"}}, Widths: []int{0}, Mean: []float64{1.6e9},
+		Scale: []float64{16}}
 	var v vector
 	if err := v.feature(open(&v.json, &v.in, []byte("1600000008")), []byte(`"t"`), schema); err != nil {
 		t.Fatal(err)

@@ -33,9 +33,11 @@ func (r *room) take(bytes int64) error {
 	}
 	r.give(bytes)
 	if bytes > r.all {
-		return refuse(http.StatusBadRequest, "the answer for one instance would take %s of memory, and requests have %s in all: ask for fewer labels", format.Bytes(bytes), format.Bytes(r.all))
+		return refuse(http.StatusBadRequest, "the answer for one instance would take %s of memory, and requests have %s in "+
+			"all: ask for fewer labels", format.Bytes(bytes), format.Bytes(r.all))
 	}
-	return refuse(http.StatusTooManyRequests, "requests under way take all the memory that they have (%s): try again in a second", format.Bytes(r.all))
+	return refuse(http.StatusTooManyRequests, "requests under way take all the memory that they have (%s): "+
+		"try again in a second", format.Bytes(r.all))
 }
 
 func (r *room) give(bytes int64) {

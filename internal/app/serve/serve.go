@@ -33,14 +33,15 @@ type Options struct {
 	Security secure.Options
 	Version  string
 
-	MaxBytes int64         // of a request's body, and of an answer over gRPC
-	Memory   int64         // bytes that requests under way take at a time; 0: DefaultMemory
-	MaxRows  int           // instances of a request
-	Queue    int           // requests that may wait for a free core
-	Rate     float64       // requests a second; 0: no bound
-	Threads  int           // requests that are scored at a time; 0: all cores
-	Reload   time.Duration // how often folders are looked at
-	Drain    time.Duration // how long requests under way may take at the end
+	MaxBytes int64 // of a request's body, and of an answer over gRPC
+	// bytes that requests under way take at a time; 0: DefaultMemory
+	Memory  int64
+	MaxRows int           // instances of a request
+	Queue   int           // requests that may wait for a free core
+	Rate    float64       // requests a second; 0: no bound
+	Threads int           // requests that are scored at a time; 0: all cores
+	Reload  time.Duration // how often folders are looked at
+	Drain   time.Duration // how long requests under way may take at the end
 
 	Log   func(error)             // told of models that could not be replaced
 	Ready func(addr, grpc string) // called once the server answers
@@ -86,7 +87,8 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 		figures: p.Serving(), room: newRoom(cmp.Or(o.Memory, DefaultMemory)),
 	}
 	if s.room.all < o.MaxBytes {
-		return nil, option.Errorf("serve: ‹memory=%s› is less than ‹max-body=%s›: give more memory, or take smaller requests", format.Bytes(s.room.all), format.Bytes(o.MaxBytes))
+		return nil, option.Errorf("serve: ‹memory=%s› is less than ‹max-body=%s›: give more memory, or take smaller requests",
+			format.Bytes(s.room.all), format.Bytes(o.MaxBytes))
 	}
 	if o.Rate > 0 {
 		s.limit = rate.NewLimiter(rate.Limit(o.Rate), max(1, int(o.Rate)))

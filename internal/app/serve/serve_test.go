@@ -21,7 +21,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-const texts = "animal\tthe small dog barked\nanimal\ta cat and a dog\nanimal\ta cat sleeps\nplant\tan oak tree\nplant\tthe pine tree\nplant\toak and pine\n"
+const texts = "animal\tthe small dog barked\nanimal\ta cat and a dog\nanimal\ta cat sleeps\nplant\tan oak " +
+	"tree\nplant\tthe pine tree\nplant\toak and pine\n"
 
 // trained is the folder of a model.
 func trained(t *testing.T, data string, text bool, method string) string {
@@ -37,7 +38,8 @@ func trainedOn(t *testing.T, data, tree string, text bool, method string) string
 	dir := t.TempDir()
 	in := filepath.Join(dir, "train")
 	must(t, os.WriteFile(in, []byte(data), 0o600))
-	o := train.Options{Data: []string{in}, Text: text, Hierarchy: tree, DAG: "graph", Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto",
+	o := train.Options{Data: []string{in}, Text: text, Hierarchy: tree, DAG: "graph", Out: filepath.Join(dir, "m"),
+		Stores: 1, Store: "memory", Cutoff: "auto",
 		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
 	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	must(t, err)
@@ -89,7 +91,8 @@ func post(t *testing.T, web *httptest.Server, call, body string) (int, map[strin
 func TestAnswersAsPredict(t *testing.T) {
 	dir := trained(t, texts, true, "rr-lr")
 	_, web := serving(t, Options{}, "life="+dir)
-	code, out := post(t, web, "life:predict", `{"instances": [{"text": "a dog"}, {"text": "a pine"}, {"text": ""}, {"txt": 1}], "top": 2}`)
+	code, out := post(t, web, "life:predict",
+		`{"instances": [{"text": "a dog"}, {"text": "a pine"}, {"text": ""}, {"txt": 1}], "top": 2}`)
 	if code != http.StatusOK {
 		t.Fatal(code, out)
 	}
@@ -99,7 +102,8 @@ func TestAnswersAsPredict(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new")
 	must(t, os.WriteFile(file, []byte("\ta dog\n\ta pine\n\t\n"), 0o600))
 	var want bytes.Buffer
-	_, err := predict.Run(context.Background(), predict.Options{Model: dir, Input: predict.Input{Path: file, Text: true}, Out: fs.Stdin, Stdout: &want, Top: 2, Scores: true}, progress.Discard{})
+	_, err := predict.Run(context.Background(), predict.Options{Model: dir, Input: predict.Input{Path: file, Text: true},
+		Out: fs.Stdin, Stdout: &want, Top: 2, Scores: true}, progress.Discard{})
 	must(t, err)
 	for i, line := range strings.Split(strings.TrimSpace(want.String()), "\n") {
 		for k, field := range strings.Split(line, ",") {
@@ -115,13 +119,16 @@ func TestAnswersAsPredict(t *testing.T) {
 	if got[3].Labels != nil || !strings.Contains(got[3].Error, "txt") {
 		t.Errorf("a broken instance gives %+v", got[3])
 	}
-	if code, out = post(t, web, "life:explain", `{"instances": [{"text": "a dog"}], "label": "animal"}`); code != http.StatusOK || !bytes.Contains(out["explanations"], []byte(`"dog"`)) {
+	if code, out = post(t, web, "life:explain",
+		`{"instances": [{"text": "a dog"}], "label": "animal"}`); code != http.StatusOK ||
+		!bytes.Contains(out["explanations"], []byte(`"dog"`)) {
 		t.Errorf("explain: %d, %s", code, out["explanations"])
 	}
 }
 
 func TestVectors(t *testing.T) {
-	_, web := serving(t, Options{}, trained(t, "animal 1:1 3:0.5\nanimal 1:2\nplant 2:1\nplant 2:2 3:1\n", false, "rr-svm"))
+	_, web := serving(t, Options{}, trained(t, "animal 1:1 3:0.5\nanimal 1:2\nplant 2:1\nplant 2:2 3:1\n", false,
+		"rr-svm"))
 	for body, want := range map[string]string{
 		`{"features": {"1": 1}}`:             `"animal"`,
 		`{"features": {"2": 3, "99": 1}}`:    `"plant"`,
@@ -135,7 +142,8 @@ func TestVectors(t *testing.T) {
 		`{"features": {"1": 1}, "label": 1}`: "label",
 		`7`:                                  "an instance is",
 	} {
-		if code, out := post(t, web, "m:predict", `{"instances": [`+body+`]}`); code != http.StatusOK || !strings.Contains(string(out["predictions"]), want) {
+		if code, out := post(t, web, "m:predict", `{"instances": [`+body+`]}`); code != http.StatusOK ||
+			!strings.Contains(string(out["predictions"]), want) {
 			t.Errorf("%s: %d, %s; want %s", body, code, out["predictions"], want)
 		}
 	}
@@ -161,7 +169,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", body, code, out["error"], want)
 		}
 	}
-	for call, want := range map[string]int{"x:predict": http.StatusNotFound, "m:delete": http.StatusNotFound, "m": http.StatusNotFound} {
+	for call, want := range map[string]int{"x:predict": http.StatusNotFound, "m:delete": http.StatusNotFound,
+		"m": http.StatusNotFound} {
 		if code, _ := post(t, web, call, one); code != want {
 			t.Errorf("%s: %d, want %d", call, code, want)
 		}
@@ -310,11 +319,13 @@ func TestRun(t *testing.T) {
 	ended := make(chan error, 1)
 	dir := trained(t, texts, true, "bsvm")
 	go func() {
-		ended <- Run(ctx, Options{Models: []string{dir}, Listen: "127.0.0.1:0", MaxBytes: 1 << 16, MaxRows: 10, Queue: 10, Reload: time.Hour, Drain: time.Minute,
+		ended <- Run(ctx, Options{Models: []string{dir}, Listen: "127.0.0.1:0", MaxBytes: 1 << 16, MaxRows: 10, Queue: 10,
+			Reload: time.Hour, Drain: time.Minute,
 			Log: func(error) {}, Ready: func(a, _ string) { addr <- a }})
 	}()
 	base := "http://" + <-addr
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/metrics": 200, "/v1/models": 200, "/other": 404, "/v1/models/m:predict": 405} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/metrics": 200,
+		"/v1/models": 200, "/other": 404, "/v1/models/m:predict": 405} {
 		r, err := http.Get(base + path)
 		must(t, err)
 		r.Body.Close()
@@ -322,7 +333,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("GET %s: %d, want %d", path, r.StatusCode, want)
 		}
 	}
-	r, err := http.Post(base+"/v1/models/m:predict", "application/json", strings.NewReader(`{"instances": [{"text": "a dog"}]}`))
+	r, err := http.Post(base+"/v1/models/m:predict", "application/json",
+		strings.NewReader(`{"instances": [{"text": "a dog"}]}`))
 	must(t, err)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
@@ -336,10 +348,12 @@ func TestRun(t *testing.T) {
 // text beside them; over gRPC by their indices. Scores are those of predict.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
-	csv := "text,price,size,label\n" + strings.Repeat("small dog,1,7,a\ncat and dog,2.5,8,a\nsmall cat,40,9,b\ndog and cat,42,10,b\n", 3)
+	csv := "text,price,size,label\n" + strings.Repeat("small dog,1,7,a\ncat and dog,2.5,8,a\nsmall "+
+		"cat,40,9,b\ndog and cat,42,10,b\n", 3)
 	in, out := filepath.Join(dir, "x.csv"), filepath.Join(dir, "scores")
 	must(t, os.WriteFile(in, []byte(csv), 0o600))
-	o := train.Options{Data: []string{in}, Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-svm"}}
+	o := train.Options{Data: []string{in}, Out: filepath.Join(dir, "m"), Stores: 1, Store: "memory", Cutoff: "auto",
+		Pause: 10, Files: fs.Local{}, Job: &taxonv1.Options{Method: "rr-svm"}}
 	o.Table.Text, o.Table.Features, o.Table.Label = []string{"text"}, []string{"price", "size"}, "label"
 	_, err := train.Run(context.Background(), &o, progress.Discard{})
 	must(t, err)
@@ -371,7 +385,8 @@ func TestTables(t *testing.T) {
 	l := s.models["m"].take()
 	defer l.users.Done()
 	var v vector
-	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2}, Value: []float64{1, 7}}}}
+	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2},
+		Value: []float64{1, 7}}}}
 	must(t, rows.vector(l, 0, &v))
 	if len(v.Index) != 4 {
 		t.Errorf("over gRPC %v %v: want two words and two numbers", v.Index, v.Value)

@@ -30,7 +30,8 @@ func (t *Training) lacksCalibration(have *calibration.Calibration) bool {
 }
 
 // fitRest fits what the model in dir still lacks.
-func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report, have model.Meta) (_ *model.Report, err error) {
+func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report,
+	have model.Meta) (_ *model.Report, err error) {
 	if t.lacksCutoffs(have.Cutoffs) {
 		if report, err = t.fitCutoffs(ctx, dir, report); err != nil {
 			return nil, err
@@ -53,7 +54,8 @@ func (t *Training) calibrate(ctx context.Context, dir string, report *model.Repo
 	}
 	c, err := h.calibration(ctx)
 	if ctx.Err() != nil {
-		return nil, jobs.Interruptedf("interrupted during the calibration: the training is done and kept; to calibrate: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted during the calibration: the training is done and kept; to calibrate: %s",
+			t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)

@@ -29,14 +29,17 @@ func TestCalibrate(t *testing.T) {
 			if threads == 1 && !strings.Contains(strings.Join(ui.notes, "\n"), "a calibration ("+kind+") was added") {
 				t.Errorf("%s: nothing said: %q", kind, ui.notes)
 			}
-			if err != nil || r.WeightsSHA256 != plain.WeightsSHA256 || r.Calibration == nil || r.Calibration.Kind != kind || (threads == 1 && r.Seconds != plain.Seconds && kind == "temperature") {
+			if err != nil || r.WeightsSHA256 != plain.WeightsSHA256 || r.Calibration == nil || r.Calibration.Kind != kind ||
+				(threads == 1 && r.Seconds != plain.Seconds && kind == "temperature") {
 				t.Fatalf("%s: %+v, %v; without: %+v", kind, r, err, plain)
 			}
 			m, err := model.Open(o.Out)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !m.HasProbabilities() || m.Calibration.HeldOut.Instances != 300 || !m.Calibration.Joint || m.Calibration.HeldOut.LogLoss > 1.8 { // ln 6 = 1.79
+			if !m.HasProbabilities() || m.Calibration.HeldOut.Instances != 300 || !m.Calibration.Joint ||
+				m.Calibration.HeldOut.LogLoss > 1.8 {
+				// ln 6 = 1.79
 				t.Errorf("%s: %+v", kind, m.Calibration)
 			}
 			if got := probabilitySum(t, m); math.Abs(got-1) > 1e-12 {

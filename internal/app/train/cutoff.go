@@ -73,7 +73,8 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	}
 	c, err := h.fit(ctx)
 	if ctx.Err() != nil {
-		return nil, jobs.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and kept; to fit it: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted while the label sets' cut-off was fitted: the training is done and "+
+			"kept; to fit it: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fit the label sets' cut-off: %w", err)
@@ -106,7 +107,8 @@ func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error
 }
 
 // score adds to p the profiles of rows, by the model in dir, and returns p. It makes p if p is nil.
-func (h *holdOut) score(ctx context.Context, dir string, rows []uint32, p *labelset.Profiles) (*labelset.Profiles, error) {
+func (h *holdOut) score(ctx context.Context, dir string, rows []uint32,
+	p *labelset.Profiles) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
 	if err != nil {
 		return nil, err
@@ -197,7 +199,8 @@ func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row u
 // Rank calls each with the depth best terminals of every row by m, in order, from one goroutine.
 // The last argument is the set that m itself predicts, if it predicts sets, else the best
 // terminals again. Slices are valid during the call.
-func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int, each func(i int, best, own []scoring.Scored) error) error {
+func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int,
+	each func(i int, best, own []scoring.Scored) error) error {
 	rule := scoring.TopK
 	if m.Form.Sets() {
 		rule = scoring.Own
@@ -261,7 +264,8 @@ func (t *Training) shifted(write nodeWriter) nodeWriter {
 	if shift == nil {
 		return write
 	}
-	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols), bias: make([]float32, t.Tree.Len())}
+	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols),
+		bias: make([]float32, t.Tree.Len())}
 	return s.node
 }
 

@@ -260,7 +260,8 @@ func (t *Training) knownLabels() map[string]bool {
 // checkLabelled refuses instances for an early stop that no label can be right of.
 func (t *Training) checkLabelled(path string, met bool) error {
 	if path == t.o.EarlyStop && !met {
-		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure for ‹early-stop›")
+		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure "+
+			"for ‹early-stop›")
 	}
 	return nil
 }
@@ -274,13 +275,15 @@ func (t *Training) checkEarlyStop() error {
 	case m.Hierarchical && t.Structure == nil:
 		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs a class structure: add ‹hierarchy=FILE›", t.o.Goal)
 	case m.Probable && registry.Form(t.Spec.GetOptions()).Link == form.Identity:
-		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs probabilities, and scores by %s are none: use another goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
+		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs probabilities, and scores by %s are none: use another "+
+			"goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
 	}
 	return nil
 }
 
 // WriteModel assembles the weights named by a status and publishes them as dir.
-func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus,
+	trace []model.TraceRow) (*model.Report, error) {
 	w, err := model.NewWriter(dir, t.Meta())
 	if err != nil {
 		return nil, err

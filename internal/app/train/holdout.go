@@ -46,10 +46,12 @@ const (
 	freeShare    = 0.2    // see FreeSeconds
 	maxScored    = 100000 // most rows that are scored
 	minTrainRows = 4      // rows that a class keeps when the training rows are cut
-	treeShare    = 4      // a shortened training makes this share of the training's sweeps (one in so many),
-	minTree      = 2      // at least so many
-	maxTree      = 4      // and at most so many
-	minScored    = 1000   // after a shortened training at least so many rows may be scored
+	// a shortened training makes this share of the training's sweeps (one in so many),
+	treeShare = 4
+	minTree   = 2 // at least so many
+	maxTree   = 4 // and at most so many
+	// after a shortened training at least so many rows may be scored
+	minScored = 1000
 )
 
 // FreeSeconds is the default of --cutoff-time, in seconds of one core, or freeShare of the training's

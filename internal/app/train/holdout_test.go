@@ -36,7 +36,8 @@ func TestHoldOutWithinItsTime(t *testing.T) {
 				seen[r] += 10
 			}
 		}
-		if len(h.parts) != parts || h.sweeps != 20 || slices.Min(seen) < parts || slices.Max(seen) != parts+10 || parts > 1 && slices.Min(seen) != parts+10 {
+		if len(h.parts) != parts || h.sweeps != 20 || slices.Min(seen) < parts || slices.Max(seen) != parts+10 || parts > 1 &&
+			slices.Min(seen) != parts+10 {
 			t.Errorf("%g times the training: %d parts of %d sweeps, seen %v", times, len(h.parts), h.sweeps, seen)
 		}
 	}
@@ -54,7 +55,8 @@ func TestHoldOutWithinItsTime(t *testing.T) {
 	}
 	o.CutoffTime = 0
 	a, b := plan(0.08), plan(0.08)
-	if b.o.Threads = 7; !slices.Equal(a.parts[0].rest, b.parts[0].rest) || !slices.Equal(a.parts[0].held, b.parts[0].held) {
+	if b.o.Threads = 7; !slices.Equal(a.parts[0].rest, b.parts[0].rest) || !slices.Equal(a.parts[0].held,
+		b.parts[0].held) {
 		t.Error("equal trainings have other hold-outs")
 	}
 }

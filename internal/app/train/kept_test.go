@@ -29,13 +29,18 @@ func TestKept(t *testing.T) {
 		want               string
 		wrong, interrupted bool
 	}{
-		{"failed", running, true, errors.New("no room"), "no room; nothing is kept: the same command begins anew", false, false},
+		{"failed", running, true, errors.New("no room"), "no room; nothing is kept: the same command begins anew", false,
+			false},
 		{"failed before it began", running, false, errors.New("no room"), "no room", false, false},
 		{"wrong option", running, true, option.Errorf("wrong"), "wrong", true, false},
-		{"interrupted", stopped, true, context.Canceled, "interrupted; nothing is kept: the same command begins anew", false, true},
-		{"interrupted in a service", stopped, true, service, "interrupted; nothing is kept: the same command begins anew", false, true},
-		{"interrupted before it began", stopped, false, context.Canceled, "interrupted; nothing is kept: the same command begins anew", false, true},
-		{"has said so", stopped, true, jobs.Interruptedf("interrupted after sweep 3"), "interrupted after sweep 3", false, true},
+		{"interrupted", stopped, true, context.Canceled, "interrupted; nothing is kept: the same command begins anew", false,
+			true},
+		{"interrupted in a service", stopped, true, service, "interrupted; nothing is kept: the same command begins anew",
+			false, true},
+		{"interrupted before it began", stopped, false, context.Canceled, "interrupted; nothing is kept: the same " +
+			"command begins anew", false, true},
+		{"has said so", stopped, true, jobs.Interruptedf("interrupted after sweep 3"), "interrupted after sweep 3", false,
+			true},
 	} {
 		w := &Work{Keep: filepath.Join(t.TempDir(), "m.train"), begun: c.begun}
 		err := w.kept(c.ctx, c.err)
@@ -44,7 +49,8 @@ func TestKept(t *testing.T) {
 			t.Errorf("%s: %q, wrong %t, interrupted %t", c.name, err, wrong, interrupted)
 		}
 	}
-	if err := engine.StripStatus(status.Error(codes.NotFound, "no such job")); err.Error() != "no such job" || engine.StripStatus(nil) != nil {
+	if err := engine.StripStatus(status.Error(codes.NotFound, "no such job")); err.Error() != "no such job" ||
+		engine.StripStatus(nil) != nil {
 		t.Error(err)
 	}
 }

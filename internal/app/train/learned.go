@@ -28,7 +28,8 @@ func (o *Options) takeLearned() error {
 	given := o.Hierarchy != "" && o.Hierarchy != Learned || o.Graph != ""
 	if o.Hierarchy == Learned {
 		if !registry.Has(o.Job.Method, method.Families.Name) {
-			return fmt.Errorf("‹hierarchy=%s›: ‹method=%s› trains without one: leave it out, or use another method", Learned, o.Job.Method)
+			return fmt.Errorf("‹hierarchy=%s›: ‹method=%s› trains without one: leave it out, or use another method", Learned,
+				o.Job.Method)
 		}
 		if families, said := o.Said[method.Families.Name]; !said {
 			o.Said[method.Families.Name] = "auto"
@@ -41,7 +42,8 @@ func (o *Options) takeLearned() error {
 		o.Hierarchy = ""
 	}
 	if families := o.Said[method.Families.Name]; given && families != "" && families != method.Families.Default {
-		return fmt.Errorf("‹families=%s›: a hierarchy is learned where none is given: leave it out, or ‹hierarchy› and ‹graph›", families)
+		return fmt.Errorf("‹families=%s›: a hierarchy is learned where none is given: leave it out, or "+
+			"‹hierarchy› and ‹graph›", families)
 	}
 	return nil
 }
@@ -83,14 +85,16 @@ func (t *Training) learn(ctx context.Context) (err error) {
 }
 
 // learn learns a hierarchy over a data set's labels.
-func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int, ui progress.Reporter) (*taxonomy.Structure, error) {
+func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int,
+	ui progress.Reporter) (*taxonomy.Structure, error) {
 	n, _ := strconv.Atoi(families) // auto: 0
 	if classes := len(set.Labels); n > classes {
 		return nil, option.Errorf("‹families=%d›: there are %d classes: give a smaller number, or auto", n, classes)
 	}
 	line := ui.Start("learn a hierarchy", 0)
 	defer line.Done()
-	tree, err := hiercluster.Learn(ctx, &hiercluster.Data{Rows: set.Matrix, Weight: set.Weight, Begin: set.PosBegin, Of: set.PosRows},
+	tree, err := hiercluster.Learn(ctx, &hiercluster.Data{Rows: set.Matrix, Weight: set.Weight, Begin: set.PosBegin,
+		Of: set.PosRows},
 		hiercluster.Options{Families: n, Seed: seed, Threads: threads, Progress: func(done, all int) {
 			line.Total(int64(all))
 			line.Set(int64(done))

@@ -57,7 +57,8 @@ func (t *Training) Fit(most int) (int, error) {
 	if t.o.slots() > 1 {
 		less += "fewer ‹threads›, "
 	}
-	return 0, option.Errorf("train: about %s would be needed, %s is %s: use %sa machine with more memory, or raise ‹memory› if you know better",
+	return 0, option.Errorf("train: about %s would be needed, %s is %s: use %sa machine with more memory, or raise "+
+		"‹memory› if you know better",
 		format.Bytes(t.needs(e, 1, least)), source, format.Bytes(limit), less)
 }
 
@@ -66,9 +67,11 @@ func (t *Training) tellThrift() {
 	would := format.Bytes(t.Needs(1))
 	switch t.thrift {
 	case method.Frugal:
-		t.ui.Note("memory is short (about %s would be taken): values are decoded anew each time, the weights are the same", would)
+		t.ui.Note("memory is short (about %s would be taken): values are decoded anew each time, the weights are the same",
+			would)
 	case method.OnDisk:
-		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would, t.work.Path)
+		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would,
+			t.work.Path)
 	}
 }
 

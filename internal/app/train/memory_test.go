@@ -68,7 +68,8 @@ func TestThrift(t *testing.T) {
 	defer work.Close()
 	tr := &Training{o: noisy(t, tree), work: work, usage: new(usage)}
 	for tr.thrift = method.Roomy; tr.thrift <= method.OnDisk; tr.thrift++ {
-		if c := tr.engineConfig(); c.NoCache != (tr.thrift >= method.Frugal) || (c.BadgerDir != "") != (tr.thrift == method.OnDisk) {
+		if c := tr.engineConfig(); c.NoCache != (tr.thrift >= method.Frugal) ||
+			(c.BadgerDir != "") != (tr.thrift == method.OnDisk) {
 			t.Errorf("thrift %d: nothing kept %v, files in %q", tr.thrift, c.NoCache, c.BadgerDir)
 		}
 	}

@@ -24,7 +24,8 @@ import (
 func (t *Training) modelOptions() model.Options {
 	o := t.Spec.GetOptions()
 	m := model.Options{
-		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum, PriorShift: t.o.Shift, EarlyStop: t.earlySum,
+		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum,
+		PriorShift: t.o.Shift, EarlyStop: t.earlySum,
 		Own: registry.Manifest(t.Spec),
 	}
 	delete(m.Own, "loss")
@@ -71,7 +72,8 @@ func sumOf(path string) (string, error) {
 // those that say when the training ends.
 func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
-	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG}, {"early-stop", a.EarlyStop, b.EarlyStop}} {
+	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG},
+		{"early-stop", a.EarlyStop, b.EarlyStop}} {
 		if o[1] != o[2] {
 			diffs = append(diffs, fmt.Sprintf("%s %s, not %s", o[0], cmp.Or(o[1], "none"), cmp.Or(o[2], "none")))
 		}
@@ -81,7 +83,8 @@ func optionsDiffer(a, b model.Options, caps bool) string {
 
 // stored are options as a manifest has them.
 func stored(o model.Options) map[string]json.RawMessage {
-	out := map[string]json.RawMessage{"bias": method.Encode(o.Bias), "loss": method.Encode(o.Loss), "prior_shift": method.Encode(o.PriorShift), "warm_start": method.Encode(o.WarmStart)}
+	out := map[string]json.RawMessage{"bias": method.Encode(o.Bias), "loss": method.Encode(o.Loss),
+		"prior_shift": method.Encode(o.PriorShift), "warm_start": method.Encode(o.WarmStart)}
 	maps.Copy(out, o.Own)
 	return out
 }
@@ -119,11 +122,13 @@ func (t *Training) Identity() Identity {
 func (t *Training) Meta() model.Meta {
 	s := t.Set
 	m := model.Meta{
-		Options: t.modelOptions(), Form: registry.Form(t.Spec.GetOptions()), Tree: t.Tree, Structure: t.Structure, Labels: s.Labels,
+		Options: t.modelOptions(), Form: registry.Form(t.Spec.GetOptions()), Tree: t.Tree, Structure: t.Structure,
+		Labels:      s.Labels,
 		LabelCounts: t.Spec.GetData().GetLabelInstances(), Feature: s.Feature,
 		Data: model.DataInfo{
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
-			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text, Strings: s.Source.Strings,
+			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			Strings:         s.Source.Strings,
 			InstanceWeights: s.Stats.Weight, Table: s.Table,
 		},
 	}
@@ -139,7 +144,8 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 		Instances: t.Set.Matrix.Rows, Features: t.Set.Matrix.Cols, Nonzeros: t.Set.Matrix.NNZ,
 		Nodes: t.Tree.Len(), Terminals: len(t.Tree.Terminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(), Seconds: st.GetSeconds(),
-		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st), Own: jobs.OwnKeys(st),
+		CPUSeconds: t.usage.cpuSeconds, PeakRSSBytes: PeakRSS(), CapsBefore: jobs.CapsBefore(st), Better: jobs.BetterOf(st),
+		Own: jobs.OwnKeys(st),
 	}
 	t.Complete(&r)
 	jobs.Certify(&r, st.GetCertificate())

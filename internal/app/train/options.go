@@ -181,7 +181,8 @@ func (o *Options) Validate(verb string) error {
 	for _, p := range registry.Of(o.Job.Method) {
 		_, said := o.Said[p.Name]
 		none := o.Graph == "" && o.Hierarchy == "" // a learned structure is a tree
-		check(said && p.With == "" && p.On == method.Graphs && none, "‹%s› is for class graphs: add ‹graph=FILE›, or leave it out", p.Name)
+		check(said && p.With == "" && p.On == method.Graphs && none, "‹%s› is for class graphs: add "+
+			"‹graph=FILE›, or leave it out", p.Name)
 	}
 	set, stdin := ingested(o.Data), 0
 	for _, path := range append([]string{o.Hierarchy, o.Graph, o.Test}, o.Data...) {
@@ -189,17 +190,20 @@ func (o *Options) Validate(verb string) error {
 			stdin++
 		}
 	}
-	check(stdin > 1, "standard input can be read but once: name files for all but one of ‹data›, ‹hierarchy›, ‹graph› and ‹test›")
+	check(stdin > 1, "standard input can be read but once: name files for all but one of ‹data›, ‹hierarchy›, "+
+		"‹graph› and ‹test›")
 	check(slices.Contains(o.Data, ""), "‹data=\"\"›: name a file, or - for standard input")
 	check(len(o.Data) > 1 && set != "", "a folder made by ingest can't be joined with other ‹data›")
 	check(set != "" && o.Text, "‹text›: %s is ingested already: leave it out", set)
 	check(set != "" && o.ZeroBased, "‹zero-based›: %s is ingested already: leave it out", set)
 	words := o.Words.Check(o.Text || len(o.Table.Text) > 0 || set != "")
 	check(words != nil, "%v", words)
-	check(set != "" && len(o.Words.Flags()) > 0, "‹%s›: %s is ingested already: give it to `taxon ingest`", slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)
+	check(set != "" && len(o.Words.Flags()) > 0, "‹%s›: %s is ingested already: give it to `taxon ingest`",
+		slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)
 	check(o.Weights == fs.Stdin, "‹instance-weights=-›: give a file")
 	check(set != "" && o.Weights != "", "‹instance-weights›: %s is ingested already: give them to `taxon ingest`", set)
-	check(set != "" && (o.Table.Given() || o.Table.SkipBroken > 0), "%s is ingested already: give columns and ‹skip-broken› to `taxon ingest`", set)
+	check(set != "" && (o.Table.Given() || o.Table.SkipBroken > 0), "%s is ingested already: give columns and "+
+		"‹skip-broken› to `taxon ingest`", set)
 	if err := o.Table.Check(); err != nil {
 		check(true, "%w", err)
 	}
@@ -210,13 +214,16 @@ func (o *Options) Validate(verb string) error {
 	if o.Graph != "" {
 		wrongs(registry.NeedTree(o.Job))
 	}
-	check(o.Shift > 0 && o.Job.Bias == 0, "‹prior-shift› goes into the weights of the bias feature: leave out ‹bias=0›, or the shift")
+	check(o.Shift > 0 && o.Job.Bias == 0, "‹prior-shift› goes into the weights of the bias feature: leave out "+
+		"‹bias=0›, or the shift")
 	check(o.ModelSize > 0 && o.Threshold > 0, "‹model-size› finds a threshold by itself: leave out ‹threshold›")
 	wrong(KnownGoal(o.Goal))
 	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "‹eval-every› needs ‹test=FILE› or ‹early-stop=FILE›")
-	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: give ‹test› a file instead of standard input")
+	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: "+
+		"give ‹test› a file instead of standard input")
 	check(o.EarlyStop == fs.Stdin, "‹early-stop› reads the data many times: give a file")
-	check(o.EarlyStop != "" && !registry.Has(o.Job.Method, method.EvalEvery.Name), "‹early-stop›: a training of ‹method=%s› ends by itself after one pass: leave it out", o.Job.Method)
+	check(o.EarlyStop != "" && !registry.Has(o.Job.Method, method.EvalEvery.Name), "‹early-stop›: a training of "+
+		"‹method=%s› ends by itself after one pass: leave it out", o.Job.Method)
 	if o.EarlyStop != "" && o.Job.EvalEvery == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
 		o.Job.EvalEvery = earlyEvery
 	}
@@ -346,6 +353,7 @@ func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	case t.o.Warm != "" || m.Pruned != nil || !registry.Has(t.o.Job.Method, "warm-start"):
 		how = "choose another ‹out›"
 	}
-	return option.Errorf("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use ‹force› to train anew",
+	return option.Errorf("%s: holds this training, finished with another cap (%s; stopped by %s): %s, or use "+
+		"‹force› to train anew",
 		t.o.Out, diff, m.Report.StoppedBy, how)
 }

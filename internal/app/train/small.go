@@ -37,7 +37,8 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	s := &shrink{Training: t, whole: m}
 	o, err := s.options(ctx, report.Sweeps)
 	if ctx.Err() != nil {
-		return nil, jobs.Interruptedf("interrupted while the model was made small: the training is done and kept; to go on: %s", t.o.Again)
+		return nil, jobs.Interruptedf("interrupted while the model was made small: the training is done "+
+			"and kept; to go on: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("‹model-size›: %w", err)
@@ -134,8 +135,10 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best pruning.Options,
 		}
 	}
 	s.cost = reached
-	s.ui.Warn("‹model-size=%s› would cost %s points of micro F1 on instances held out: the model takes %s, where it costs %s; to have it smaller all the same: taxon export ‹format=taxon› ‹model=%s› ‹threshold=%.3g› ‹values=%s›",
-		format.Bytes(s.o.ModelSize), asked.Lost(), format.Bytes(least), s.cost.Lost(), format.ShellWord(s.o.Out), ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
+	s.ui.Warn("‹model-size=%s› would cost %s points of micro F1 on instances held out: the model takes %s, where it "+
+		"costs %s; to have it smaller all the same: taxon export ‹format=taxon› ‹model=%s› ‹threshold=%.3g› ‹values=%s›",
+		format.Bytes(s.o.ModelSize), asked.Lost(), format.Bytes(least), s.cost.Lost(), format.ShellWord(s.o.Out),
+		ways[len(ways)-1].Threshold, ways[len(ways)-1].Values)
 	return best, nil
 }
 
@@ -296,7 +299,8 @@ func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 	}
 	switch small := m.Pruned == nil && t.o.ModelSize > 0 && (dir != t.o.Out || fs.FolderBytes(dir) <= t.o.ModelSize); {
 	case asked != t.o.ModelSize && !small:
-		return option.Errorf("%s: holds a model for which ‹model-size› was %s, not %s: choose another ‹out›, or use ‹force› to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
+		return option.Errorf("%s: holds a model for which ‹model-size› was %s, not %s: choose another ‹out›, or use "+
+			"‹force› to replace it", t.o.Out, sizeWord(asked), sizeWord(t.o.ModelSize))
 	case asked > 0 || small:
 		return nil
 	}
@@ -305,7 +309,8 @@ func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 		have = m.Pruned.Threshold
 	}
 	if have != t.o.Threshold {
-		return option.Errorf("%s: holds a model of threshold %g, not %g: choose another ‹out›, or use ‹force› to replace it", t.o.Out, have, t.o.Threshold)
+		return option.Errorf("%s: holds a model of threshold %g, not %g: choose another ‹out›, or use ‹force› to replace it",
+			t.o.Out, have, t.o.Threshold)
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func TestModelSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := small.Pruned
-	if got := fs.FolderBytes(o.Out); c == nil || got > o.ModelSize || c.Instances < MinHeld || !c.HeldOut || c.Asked != o.ModelSize || c.MicroF1-c.Pruned+c.StandardError > 0.001 || small.WeightsSHA256 != whole.WeightsSHA256 {
+	if got := fs.FolderBytes(o.Out); c == nil || got > o.ModelSize || c.Instances < MinHeld || !c.HeldOut ||
+		c.Asked != o.ModelSize || c.MicroF1-c.Pruned+c.StandardError > 0.001 || small.WeightsSHA256 != whole.WeightsSHA256 {
 		t.Errorf("%d bytes of %d, %+v", got, o.ModelSize, c)
 	}
 	m, err := model.Open(o.Out)
@@ -78,7 +79,8 @@ func TestModelSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned+c.StandardError > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize || !strings.Contains(strings.Join(h.warnings, "\n"), "‹model-size=12KiB› would cost") {
+	if c = r.Pruned; c == nil || c.MicroF1-c.Pruned+c.StandardError > 0.001 || fs.FolderBytes(o.Out) <= o.ModelSize ||
+		!strings.Contains(strings.Join(h.warnings, "\n"), "‹model-size=12KiB› would cost") {
 		t.Errorf("%+v, %d bytes, told %q", c, fs.FolderBytes(o.Out), h.warnings)
 	}
 	o.Threshold = 0.1
@@ -106,7 +108,8 @@ func TestModelSizeInterrupted(t *testing.T) {
 	o := wide(t, 5)
 	o.ModelSize = 30 << 10
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Run(ctx, o, &until{words: "without the held-out", end: cancel}); err == nil || !strings.Contains(err.Error(), "the training is done and kept") {
+	if _, err := Run(ctx, o, &until{words: "without the held-out", end: cancel}); err == nil ||
+		!strings.Contains(err.Error(), "the training is done and kept") {
 		t.Fatalf("interrupted: %v", err)
 	}
 	if r, err := Run(t.Context(), o, progress.Discard{}); err != nil || r.Pruned == nil {

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -124,10 +123,12 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 // without instances among the rows stays, with negatives only. With alone, and always if the
 // method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
 // rows.
-func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set, alone bool) (_ *Training, err error) {
+func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set,
+	alone bool) (_ *Training, err error) {
 	o := *t.o
 	o.Job = job
-	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure, Edges: t.Edges, learned: t.learned}
+	on := &Training{ui: ui, o: &o, usage: new(usage), scratch: t.scratch, Set: rows, Structure: t.Structure,
+		Edges: t.Edges, learned: t.learned}
 	if err := on.learn(context.Background()); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,8 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 	defer t.Close()
 	t.work = work
 	if o.Calibrate == calibration.Levels && (!t.joint() || t.Tree.MaxDepth() < 1) {
-		return nil, option.Errorf("train: ‹calibrate=levels› needs a hierarchy that the method uses, and one label an instance: choose temperature or isotonic")
+		return nil, option.Errorf("train: ‹calibrate=levels› needs a hierarchy that the method uses, and one label an " +
+			"instance: choose temperature or isotonic")
 	}
 	for _, path := range []string{o.Test, o.EarlyStop} {
 		if err := t.checkTest(ctx, path); err != nil {
@@ -259,7 +261,8 @@ func (t *Training) openData(ctx context.Context) (err error) {
 		t.Close()
 		return err
 	}
-	if t.Set.Stats.LabelEntries > 0 { // else an error follows that says everything the warnings would
+	if t.Set.Stats.LabelEntries > 0 {
+		// else an error follows that says everything the warnings would
 		for _, w := range t.Set.Warnings {
 			t.ui.Warn("%s", w)
 		}
@@ -278,7 +281,8 @@ func (t *Training) structureOfLabels() (err error) {
 	}
 	switch {
 	case t.o.Hierarchy == FromLabels && separator == "":
-		return option.Errorf("train: ‹hierarchy=%s› needs ‹path-separator›: say what stands between the parts of a label, as in ‹path-separator=' > '›", FromLabels)
+		return option.Errorf("train: ‹hierarchy=%s› needs ‹path-separator›: say what stands between the parts of a label, "+
+			"as in ‹path-separator=' > '›", FromLabels)
 	case t.o.Hierarchy != FromLabels && (separator == "" || t.o.Hierarchy != "" || t.o.Graph != ""):
 		return nil
 	}
@@ -294,7 +298,8 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	progress, end := IngestLines(t.ui)
 	defer end()
 	o := dataset.Options{
-		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased, Weights: t.o.Weights, Table: t.o.Table,
+		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased,
+		Weights: t.o.Weights, Table: t.o.Table,
 		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
 	}
 	if t.o.Memory > 0 {
@@ -338,7 +343,8 @@ func (t *Training) specify() error {
 		return option.Errorf("%w", err)
 	}
 	if (t.o.Threshold > 0 || t.o.ModelSize > 0) && registry.Form(t.Spec.GetOptions()).Draws > 0 {
-		return option.Errorf("train: ‹threshold› and ‹model-size›: a model of method %s averages draws, which have to be whole: leave them out", t.o.Job.Method)
+		return option.Errorf("train: ‹threshold› and ‹model-size›: a model of method %s averages draws, which have to be "+
+			"whole: leave them out", t.o.Job.Method)
 	}
 	for _, p := range registry.Of(t.o.Job.Method) {
 		if _, said := t.o.Said[p.Name]; said && p.With == "" && p.On == method.Graphs && !tree.IsGraph() {
@@ -374,15 +380,19 @@ func (t *Training) specifyStructure() error {
 	case t.o.DAG == "first-parent":
 		s = s.FirstParent()
 	case t.o.DAG != "graph":
-		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add ‹dag=first-parent› to keep the first parent of each, or ‹dag=graph›")
+		return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: add ‹dag=first-parent› to keep the first "+
+			"parent of each, or ‹dag=graph›")
 	default:
 		if err := registry.NeedTree(t.o.Job); err != nil {
-			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: %w, or add ‹dag=first-parent›", method.Violations(err))
+			return fs.Inputf(t.o.Hierarchy, 0, "some classes have several parents: %w, or add ‹dag=first-parent›",
+				method.Violations(err))
 		}
 		if s.IsReversed() {
-			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two columns seem to be swapped", t.o.Hierarchy)
+			t.ui.Warn("%s: classes have several parents, but none has several children: lines are PARENT CHILD, and the two "+
+				"columns seem to be swapped", t.o.Hierarchy)
 		}
-		t.ui.Note("%s: some classes have several parents: read as a graph (‹dag=first-parent› makes it a tree)", t.o.Hierarchy)
+		t.ui.Note("%s: some classes have several parents: read as a graph (‹dag=first-parent› makes it a tree)",
+			t.o.Hierarchy)
 		graph = true
 	}
 	t.Spec.Structure = &taxonv1.Structure{Names: s.Names, Parents: s.Parents, Children: s.Children, Graph: graph}
@@ -406,16 +416,19 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 		return nil, fmt.Errorf("%w: use ‹force› to train anew", err)
 	}
 	if m.Data.Fingerprint != t.Set.Fingerprint {
-		return nil, option.Errorf("%s: holds a model of other data: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of other data: choose another ‹out›, or use ‹force› to replace it",
+			t.o.Out)
 	}
 	if m.Options.Graph != t.graphSum() {
-		return nil, option.Errorf("%s: holds a model of another graph: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of another graph: choose another ‹out›, or use ‹force› to replace it",
+			t.o.Out)
 	}
 	if err := t.otherCaps(m, dir); err != nil {
 		return nil, err
 	}
 	if diff := optionsDiffer(m.Options, t.modelOptions(), true); diff != "" {
-		return nil, option.Errorf("%s: holds a model trained with other options (%s): choose another ‹out›, or use ‹force› to replace it", t.o.Out, diff)
+		return nil, option.Errorf("%s: holds a model trained with other options (%s): choose another ‹out›, or use "+
+			"‹force› to replace it", t.o.Out, diff)
 	}
 	if err := t.prunedAlike(m, dir); err != nil {
 		return nil, err
@@ -426,13 +439,16 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	defer full.Close()
 	if !sameStructure(full.Structure, t.Structure) {
-		return nil, option.Errorf("%s: holds a model of another hierarchy: choose another ‹out›, or use ‹force› to replace it", t.o.Out)
+		return nil, option.Errorf("%s: holds a model of another hierarchy: choose another ‹out›, or use "+
+			"‹force› to replace it", t.o.Out)
 	}
 	r := &m.Report
 	switch missing := t.lacksCutoffs(full.Cutoffs) || t.lacksCalibration(full.Calibration); {
 	case missing && dir == t.o.Out:
-		if r, err = t.fitRest(ctx, dir, r, full.Meta); err == nil && t.lacksCalibration(full.Calibration) && r.Calibration != nil && r.Calibration.Kind == t.o.Calibrate {
-			t.ui.Note("%s was finished: a calibration (%s) was added to it, its weights are as they were", dir, r.Calibration.Kind)
+		if r, err = t.fitRest(ctx, dir, r, full.Meta); err == nil && t.lacksCalibration(full.Calibration) &&
+			r.Calibration != nil && r.Calibration.Kind == t.o.Calibrate {
+			t.ui.Note("%s was finished: a calibration (%s) was added to it, its weights are as they were", dir,
+				r.Calibration.Kind)
 		}
 	case missing:
 		r, err = t.complete(ctx, r, full.Meta)
@@ -446,40 +462,6 @@ func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	}
 	t.work.Remove()
 	return r, nil
-}
-
-// longRows is the C ||x||^2 from which inner solves converge slowly.
-const longRows = 100
-
-// maxSquaredLength is the largest squared length with which float32 sums of products do not
-// overflow.
-const maxSquaredLength = 1e36
-
-// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
-func (t *Training) CheckLengths() error {
-	longest := 0.0
-	for i := range t.Set.Matrix.Rows {
-		_, values := t.Set.Matrix.Row(i)
-		n := t.o.Job.Bias * t.o.Job.Bias
-		for _, v := range values {
-			n += float64(v) * float64(v)
-		}
-		if n > maxSquaredLength {
-			return fs.Inputf(t.o.Data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data", i+1, math.Sqrt(n))
-		}
-		if t.Set.Weight != nil {
-			n *= t.Set.Weight[i]
-		}
-		longest = max(longest, n)
-	}
-	if t.o.Job.C*longest > longRows {
-		of := "the squared length of an instance"
-		if t.Set.Weight != nil {
-			of = "the weight and the squared length of an instance"
-		}
-		t.ui.Warn("C times %s is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", of, t.o.Job.C*longest)
-	}
-	return nil
 }
 
 // train runs the job on an engine in this process and writes the model.
@@ -500,7 +482,8 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.scores.engine = e
 	preparing := false // a job, which nothing interrupts
 	defer func() {
-		t.scores.engine = nil // else its store would stay in memory while cut-offs are fitted
+		// else its store would stay in memory while cut-offs are fitted
+		t.scores.engine = nil
 		if preparing && ctx.Err() != nil {
 			t.left = true
 			go func() { _ = e.Close() }() // the process ends first
@@ -548,7 +531,8 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch, Checkpoints: func(string) string { return t.work.checkpoint() },
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch,
+		Checkpoints:     func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
 		Failed: func(err error) { t.ui.Warn("%v", err) },
@@ -570,7 +554,8 @@ func (t *Training) engineConfig() engine.Config {
 
 // publish writes the model, pruned if --threshold is given. It goes to its place, or to the
 // working folder while something must still be fitted on held-out rows.
-func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus, trace []model.TraceRow) (*model.Report, error) {
+func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus,
+	trace []model.TraceRow) (*model.Report, error) {
 	to := t.o.Out
 	if t.wantsMore() {
 		to = t.work.finished()

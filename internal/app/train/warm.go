@@ -48,9 +48,11 @@ func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) err
 	if err != nil {
 		return err
 	}
-	t.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.Warm, c.known, format.Counted(int64(t.Tree.Len()), "node", "nodes"), c.moved)
+	t.ui.Note("begins at the weights of %s: it has %d of %s, %d of them under another parent", t.o.Warm, c.known,
+		format.Counted(int64(t.Tree.Len()), "node", "nodes"), c.moved)
 	if lost := lostClasses(m, t); len(lost) > 0 {
-		t.ui.Warn("%s of %s (%q, ...) have no instance in the data, and the new model will not know them: a warm start takes weights, not instances, so give the old data too, to keep them",
+		t.ui.Warn("%s of %s (%q, ...) have no instance in the data, and the new model will not know them: a warm start "+
+			"takes weights, not instances, so give the old data too, to keep them",
 			format.Counted(int64(len(lost)), "class", "classes"), t.o.Warm, lost[0])
 	}
 	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
@@ -87,13 +89,15 @@ const dropped = ^uint32(0)
 // newWarmMapping reads from m, which the caller must close once the job has begun.
 func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
-		return nil, option.Errorf("%s: ‹warm-start›: a model of text can't start a training on feature vectors, nor the other way round", m.Dir)
+		return nil, option.Errorf("%s: ‹warm-start›: a model of text can't start a training on feature vectors, nor "+
+			"the other way round", m.Dir)
 	}
 	if m.Manifest.Pruned != nil {
 		return nil, option.Errorf("%s: ‹warm-start›: a pruned model lacks weights: give the whole one", m.Dir)
 	}
 	if m.Form.Predictor != form.Linear {
-		return nil, option.Errorf("%s: ‹warm-start›: a model of method %s holds no weights that a training could begin at", m.Dir, m.Options.Method)
+		return nil, option.Errorf("%s: ‹warm-start›: a model of method %s holds no weights that a training could begin at",
+			m.Dir, m.Options.Method)
 	}
 	c := &warmMapping{m: m, tree: t.Tree, width: t.Set.Matrix.Cols}
 	c.mapColumns(t)
@@ -187,7 +191,8 @@ func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 
 // mapped renumbers columns.
 func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
-	all := make([]uint64, 0, len(columns)) // column, then the value's bits, so that they sort as numbers
+	// column, then the value's bits, so that they sort as numbers
+	all := make([]uint64, 0, len(columns))
 	for i, k := range columns {
 		if to := c.column[k]; to != dropped {
 			all = append(all, uint64(to)<<32|uint64(math.Float32bits(values[i])))

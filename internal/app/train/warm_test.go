@@ -43,9 +43,11 @@ func noisy(t *testing.T, edges string) *Options {
 		}
 	}
 	return &Options{
-		Job: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty", Stiffness: "support",
-			Momentum: "fista", CheckpointSweeps: 4, InternalWeight: 1, PositiveWeight: "1"},
-		Data: []string{filepath.Join(dir, "train.svm")}, Hierarchy: filepath.Join(dir, "tree.txt"), DAG: "graph", Out: filepath.Join(dir, "model"),
+		Job: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
+			Stiffness: "support",
+			Momentum:  "fista", CheckpointSweeps: 4, InternalWeight: 1, PositiveWeight: "1"},
+		Data: []string{filepath.Join(dir, "train.svm")}, Hierarchy: filepath.Join(dir, "tree.txt"), DAG: "graph",
+		Out:    filepath.Join(dir, "model"),
 		Cutoff: "auto", Stores: 1, Store: "memory", Pause: 10,
 	}
 }
@@ -59,7 +61,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	again, err := Run(t.Context(), o, h)
-	if err != nil || again.WeightsSHA256 != first.WeightsSHA256 || len(h.notes) == 0 || !strings.Contains(h.notes[len(h.notes)-1], "nothing to do") {
+	if err != nil || again.WeightsSHA256 != first.WeightsSHA256 || len(h.notes) == 0 ||
+		!strings.Contains(h.notes[len(h.notes)-1], "nothing to do") {
 		t.Errorf("%+v, %v, told %q", again, err, h.notes)
 	}
 	o.Job.C = 2

@@ -27,7 +27,8 @@ import (
 type Work struct {
 	out  string
 	Path string // on this machine
-	Keep string // folder of the checkpoint: Path, or next to a model in a Hadoop file system
+	// folder of the checkpoint: Path, or next to a model in a Hadoop file system
+	Keep string
 	lock *os.File
 	// begun says that sweeps have begun, so that a failure may lose some.
 	begun bool
@@ -68,7 +69,8 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.Close()
 		return nil, option.Errorf("%s: another process is training it (%s): wait for it or choose another ‹out›", out, w.Path)
 	}
-	if !w.lockIsCurrent() { // between our open and our lock, its owner ended and removed it
+	if !w.lockIsCurrent() {
+		// between our open and our lock, its owner ended and removed it
 		w.Close()
 		return OpenWork(out, force)
 	}
@@ -103,7 +105,8 @@ func (w *Work) keepClaimable() error {
 	}
 	other, err := otherThan(w.Keep, "job.json", "checkpoint", "mapreduce")
 	if err == nil && other != "" {
-		err = option.Errorf("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose another ‹out›, or move it away", w.Keep, other)
+		err = option.Errorf("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose "+
+			"another ‹out›, or move it away", w.Keep, other)
 	}
 	return err
 }
@@ -182,7 +185,8 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = option.Errorf("train: ‹state=%s›: holds %q, which is no part of a training's state: give a folder of its own", dir, other)
+		err = option.Errorf("train: ‹state=%s›: holds %q, which is no part of a training's state: give a folder of its own",
+			dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
@@ -204,10 +208,12 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 			return nil, option.Errorf("%s: holds a damaged checkpoint: use ‹force› to train anew", w.Keep)
 		}
 		if diff := optionsDiffer(old.Options, id.Options, false); diff != "" {
-			return nil, option.Errorf("%s: holds the checkpoint of a training with other options (%s): use the same, another ‹out›, or ‹force› to train anew", w.Keep, diff)
+			return nil, option.Errorf("%s: holds the checkpoint of a training with other options (%s): use the same, another "+
+				"‹out›, or ‹force› to train anew", w.Keep, diff)
 		}
 		if old.Data != id.Data || old.Structure != id.Structure {
-			return nil, option.Errorf("%s: holds the checkpoint of a training on other data: use the same, another ‹out›, or ‹force› to train anew", w.Keep)
+			return nil, option.Errorf("%s: holds the checkpoint of a training on other data: use the same, another ‹out›, or "+
+				"‹force› to train anew", w.Keep)
 		}
 		if err := w.describe(id); err != nil {
 			return nil, err

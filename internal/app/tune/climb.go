@@ -37,12 +37,13 @@ type climb struct {
 
 // family is a method with one of its losses.
 type family struct {
-	start    Point   // its first point
-	flat     *family // the same loss without the structure; nil: there is none
-	best     *trial  // in the present stage; nil: not tried
-	failed   string  // why it can't be trained
-	lost     []Point // whose trainings failed
-	estimate float64 // CPU seconds of a training on all rows, within a factor of three,
+	start  Point   // its first point
+	flat   *family // the same loss without the structure; nil: there is none
+	best   *trial  // in the present stage; nil: not tried
+	failed string  // why it can't be trained
+	lost   []Point // whose trainings failed
+	// CPU seconds of a training on all rows, within a factor of three,
+	estimate float64
 	sampled  float64 // and on the sample
 }
 
@@ -93,7 +94,8 @@ const (
 // The share of the time left that one training may take: at a family's first point, on its way
 // along C, and along the other options. The search goes to the next line when everything that was
 // cheap enough has been tried.
-var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4}, {1, 1, 1}}
+var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4},
+	{1, 1, 1}}
 
 func newClimb(s *search) *climb {
 	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
@@ -150,7 +152,8 @@ func (c *climb) run(ctx context.Context) error {
 	if last := c.final(ctx); last != nil || err == nil || c.stage.to > folds {
 		return cmp.Or(last, err)
 	}
-	err = c.ascend(ctx) // nothing is near the best, so the time kept for comparing it is left
+	// nothing is near the best, so the time kept for comparing it is left
+	err = c.ascend(ctx)
 	c.rungs = c.stage.rungs
 	return err
 }
@@ -356,7 +359,8 @@ func (c *climb) refine(ctx context.Context) error {
 	var options []method.Option
 	for _, f := range lead {
 		for _, o := range c.o.Grid.tunable(f.start.Method) {
-			if o.Name != method.Cost.Name && !o.Carried && !slices.ContainsFunc(options, func(p method.Option) bool { return p.Name == o.Name }) {
+			if o.Name != method.Cost.Name && !o.Carried && !slices.ContainsFunc(options,
+				func(p method.Option) bool { return p.Name == o.Name }) {
 				options = append(options, o)
 			}
 		}
@@ -480,7 +484,8 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*trial
 	for _, base := range bases {
-		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs, func(r *trial) bool { return r.base.Equal(base) }) {
+		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs,
+			func(r *trial) bool { return r.base.Equal(base) }) {
 			continue
 		}
 		if _, err := c.features(ctx, base); err != nil {
@@ -568,7 +573,8 @@ func (c *climb) ladder(f *family, option string) *ladder {
 	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
 		return nil
 	}
-	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice && o.Group != groupText}
+	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice &&
+		o.Group != groupText}
 	if o.Offset != 0 {
 		l.cost = c.ladder(f, method.Cost.Name)
 	}

@@ -22,7 +22,6 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
-	"taxon/internal/model/scoring"
 	"taxon/internal/ui/progress"
 )
 
@@ -43,7 +42,8 @@ func TestClimb(t *testing.T) {
 	o.NoTrain = false
 	r, again := run(t, o, ""), run(t, o, "-again")
 	if len(r.Points) != len(again.Points) || !r.Options.Equal(again.Options) {
-		t.Fatalf("%d points, %s chosen; then %d, %s", len(r.Points), r.Options.Name(), len(again.Points), again.Options.Name())
+		t.Fatalf("%d points, %s chosen; then %d, %s", len(r.Points), r.Options.Name(), len(again.Points),
+			again.Options.Name())
 	}
 	for i, p := range r.Points {
 		if q := again.Points[i]; !p.Equal(q.Point) || p.Value != q.Value || p.Tried != q.Tried {
@@ -66,7 +66,8 @@ func TestClimb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Close(); r.Model != filepath.Join(o.Train.Out, "model") || m.Options.Method != "bsvm" || r.Report.StoppedBy != "gap" || *r.Report.Gap > 0.01 {
+	if m.Close(); r.Model != filepath.Join(o.Train.Out, "model") || m.Options.Method != "bsvm" ||
+		r.Report.StoppedBy != "gap" || *r.Report.Gap > 0.01 {
 		t.Errorf("the model %s, %+v, %+v", r.Model, m.Options, r.Report)
 	}
 	before, err := os.Stat(filepath.Join(r.Model, "manifest.json"))
@@ -74,7 +75,8 @@ func TestClimb(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := run(t, o, "")
-	if after, err := os.Stat(filepath.Join(r.Model, "manifest.json")); err != nil || !after.ModTime().Equal(before.ModTime()) {
+	if after, err := os.Stat(filepath.Join(r.Model, "manifest.json")); err != nil ||
+		!after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the finished model was made anew (%v)", err)
 	}
 	if a, b := r.Points, third.Points; !reflect.DeepEqual(a, b) || third.Model != r.Model {
@@ -105,12 +107,14 @@ func TestClimbGoesOn(t *testing.T) {
 	if !errors.Is(err, jobs.ErrInterrupted) {
 		t.Fatalf("it ended with %v", err)
 	}
-	if job, err := os.ReadFile(filepath.Join(o.Train.Out, "job.yaml")); err != nil || !strings.Contains(string(job), "the best so far") || !strings.Contains(string(job), " of 600 instances") {
+	if job, err := os.ReadFile(filepath.Join(o.Train.Out, "job.yaml")); err != nil || !strings.Contains(string(job),
+		"the best so far") || !strings.Contains(string(job), " of 600 instances") {
 		t.Errorf("the job file: %s (%v)", job, err)
 	}
 	r := run(t, o, "")
 	if len(r.Points) != len(whole.Points) || !r.Options.Equal(whole.Options) {
-		t.Fatalf("%d points, %s chosen; undisturbed %d, %s", len(r.Points), r.Options.Name(), len(whole.Points), whole.Options.Name())
+		t.Fatalf("%d points, %s chosen; undisturbed %d, %s", len(r.Points), r.Options.Name(), len(whole.Points),
+			whole.Options.Name())
 	}
 	for i, p := range r.Points {
 		if w := whole.Points[i]; p.Value != w.Value || !p.Equal(w.Point) {
@@ -207,7 +211,8 @@ func TestRefined(t *testing.T) {
 	if !slices.Contains(order, withCost) || !slices.Contains(order, fine) {
 		t.Errorf("the options' orders are %v", order)
 	}
-	c := &climb{search: &search{o: &Options{NoTrain: true}, goal: &measure.Measure{Key: "micro_f1"}, clock: newClock(0)}, stage: &stage{to: 1}}
+	c := &climb{search: &search{o: &Options{NoTrain: true}, goal: &measure.Measure{Key: "micro_f1"}, clock: newClock(0)},
+		stage: &stage{to: 1}}
 	for i, v := range []float64{0.5, 0.9, 0.6, 0.4} {
 		f, p := &family{start: Point{"bsvm", registry.Values{}}}, &candidate{jack: &Jackknife{}}
 		for k := range p.jack {
@@ -276,7 +281,8 @@ func TestAgain(t *testing.T) {
 	}
 	long := f.best.lead.results[0].outcome
 	// A quick machine may have come to where float32 ends before the time did: the gap then stands still.
-	if long.Sweeps <= short.Sweeps || long.CPUSeconds <= short.CPUSeconds || long.Gap > max(1.1*short.Gap, 1e-7) || long.From != nil {
+	if long.Sweeps <= short.Sweeps || long.CPUSeconds <= short.CPUSeconds || long.Gap > max(1.1*short.Gap, 1e-7) ||
+		long.From != nil {
 		t.Errorf("cut short %+v, then %+v", short, long)
 	}
 	if len(states()) != 0 {
@@ -296,7 +302,8 @@ func validated(t *testing.T, o *Options) *Options {
 // out and named, with the reason; one that is named alone is an error.
 func TestMethodsThatFit(t *testing.T) {
 	o := climbing(t)
-	if err := o.Validate(); err != nil || slices.Contains(o.Grid.Methods, "msvm") || !slices.Contains(o.Grid.Methods, "hblr-m3") {
+	if err := o.Validate(); err != nil || slices.Contains(o.Grid.Methods, "msvm") || !slices.Contains(o.Grid.Methods,
+		"hblr-m3") {
 		t.Errorf("searched are %v, %v", o.Grid.Methods, err)
 	}
 	o = climbing(t, "bsvm", "mlr")
@@ -308,13 +315,15 @@ func TestMethodsThatFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, o, "")
-	if at := slices.IndexFunc(r.Untried, func(u Untried) bool { return u.Method == "mlr" }); at < 0 || !strings.Contains(r.Untried[at].Why, "exactly one label") {
+	if at := slices.IndexFunc(r.Untried, func(u Untried) bool { return u.Method == "mlr" }); at < 0 ||
+		!strings.Contains(r.Untried[at].Why, "exactly one label") {
 		t.Errorf("not tried: %+v", r.Untried)
 	}
 	data := o.Train.Data
 	o = climbing(t, "mlr")
 	o.Train.Data = data
-	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "exactly one label") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(),
+		"exactly one label") {
 		t.Errorf("mlr on label sets: %v", err)
 	}
 }
@@ -323,7 +332,8 @@ func TestMethodsThatFit(t *testing.T) {
 // many, is the same in every run, and its folds are parts of the folds.
 func TestSample(t *testing.T) {
 	set := func(rows, classes int) *dataset.Set {
-		s := &dataset.Set{Matrix: &sparse.Matrix{Rows: rows}, LabelBegin: []uint64{0}, PosBegin: []uint64{0}, Labels: make([]string, classes)}
+		s := &dataset.Set{Matrix: &sparse.Matrix{Rows: rows}, LabelBegin: []uint64{0}, PosBegin: []uint64{0},
+			Labels: make([]string, classes)}
 		s.Stats.LabelEntries = int64(rows)
 		for r := range rows {
 			s.LabelIndex, s.LabelBegin = append(s.LabelIndex, uint32(r%classes)), append(s.LabelBegin, uint64(r+1))
@@ -355,11 +365,13 @@ func TestSample(t *testing.T) {
 				seen[s.LabelIndex[r]]++
 			}
 		}
-		if whole := len(seen) < c.classes; n != -rows || whole != c.whole || whole && seen[s.LabelIndex[slices.Index(p.in, true)]] != 20000/c.classes {
+		if whole := len(seen) < c.classes; n != -rows || whole != c.whole || whole &&
+			seen[s.LabelIndex[slices.Index(p.in, true)]] != 20000/c.classes {
 			t.Errorf("%+v: %d rows of %d classes", c, rows, len(seen))
 		}
 		train, held := p.split(n)
-		if len(train)+len(held) != rows || p.rows(n, n+1) != len(held) || len(held)*5 < rows*9/10 || slices.ContainsFunc(held, func(r uint32) bool { return p.fold[r] != 0 || !p.in[r] }) {
+		if len(train)+len(held) != rows || p.rows(n, n+1) != len(held) || len(held)*5 < rows*9/10 || slices.ContainsFunc(held,
+			func(r uint32) bool { return p.fold[r] != 0 || !p.in[r] }) {
 			t.Errorf("%+v: %d to train on, %d held out", c, len(train), len(held))
 		}
 	}
@@ -389,7 +401,8 @@ func TestSampleInTree(t *testing.T) {
 		inTree = append(inTree, l)
 	}
 	out := shuffled(r, 2000, inTree)
-	if sorted := slices.Sorted(slices.Values(out)); len(out) != 1000 || sorted[0] != 0 || sorted[999] != 999 || slices.IsSortedFunc(out, func(a, b int) int { return b - a }) {
+	if sorted := slices.Sorted(slices.Values(out)); len(out) != 1000 || sorted[0] != 0 || sorted[999] != 999 ||
+		slices.IsSortedFunc(out, func(a, b int) int { return b - a }) {
 		t.Fatalf("%d labels, of 1000 in the tree", len(out))
 	}
 	breaks := 0
@@ -413,7 +426,8 @@ func TestStarts(t *testing.T) {
 		on           method.Structure
 		given        string
 		anchor, cost string
-	}{{method.Graphs, "", "1", "degree"}, {method.Graphs, "0.1", "0.1", "degree"}, {method.Structured, "", "0.01", "class"}} {
+	}{{method.Graphs, "", "1", "degree"}, {method.Graphs, "0.1", "0.1", "degree"}, {method.Structured, "", "0.01",
+		"class"}} {
 		g := &Grid{Methods: []string{"rr-lr"}, Values: map[string][]string{}}
 		if c.given != "" {
 			g.Values["anchor"] = []string{c.given}
@@ -427,10 +441,12 @@ func TestStarts(t *testing.T) {
 // TestChosen: of points that are as good the one that trains far quicker is taken, not one that is
 // worse; by the one-standard-error rule the smallest C of the best one's path within the error.
 func TestChosen(t *testing.T) {
-	c := &climb{search: &search{o: &Options{NoTrain: true}, clock: &clock{}, goal: &measure.Measure{Key: "micro_f1"}}, stage: &stage{to: 1}}
+	c := &climb{search: &search{o: &Options{NoTrain: true}, clock: &clock{}, goal: &measure.Measure{Key: "micro_f1"}},
+		stage: &stage{to: 1}}
 	table := &Table{Folds: 1}
 	add := func(cost, bias string, value, cpu float64) {
-		p := &candidate{point: Point{"bsvm", registry.Values{"C": cost, "bias": bias}}, jack: &Jackknife{}, results: []*result{{}}}
+		p := &candidate{point: Point{"bsvm", registry.Values{"C": cost, "bias": bias}}, jack: &Jackknife{},
+			results: []*result{{}}}
 		for i := range p.jack {
 			p.jack[i] = value + 0.02*float64(i%2)
 		}
@@ -444,7 +460,8 @@ func TestChosen(t *testing.T) {
 	add("0.3", "9", 0.89, 1)
 	add("0.1", "9", 0.7, 1)
 	c.rungs = c.stage.rungs
-	if !c.choose(table) || table.Chosen != 1 || table.Best != 0 || table.Rule != "quickest" || !table.Options.Equal(c.rungs[1].base) {
+	if !c.choose(table) || table.Chosen != 1 || table.Best != 0 || table.Rule != "quickest" ||
+		!table.Options.Equal(c.rungs[1].base) {
 		t.Errorf("%d chosen, %d best, by %s", table.Chosen, table.Best, table.Rule)
 	}
 	c.o.OneSE = true
@@ -481,7 +498,8 @@ func TestLadder(t *testing.T) {
 	w := of("positive-weight")
 	w.cost = of("C")
 	got := w.step(at("positive-weight", "1"), 2)
-	if len(got) != 2 || got[0].Values["positive-weight"] != "4" || got[0].Values["C"] != "1" || got[1].Values["C"] != "0.3" {
+	if len(got) != 2 || got[0].Values["positive-weight"] != "4" || got[0].Values["C"] != "1" ||
+		got[1].Values["C"] != "0.3" {
 		t.Errorf("positives weighted more: %v", got)
 	}
 	from := at("positive-weight", "1")
@@ -491,7 +509,8 @@ func TestLadder(t *testing.T) {
 	}
 	a := of("anchor")
 	a.cost = of("C")
-	if got = a.step(at("anchor", "0.01"), 2); len(got) != 2 || got[0].Values["anchor"] != "1" || got[1].Values["C"] != "10" {
+	if got = a.step(at("anchor", "0.01"), 2); len(got) != 2 || got[0].Values["anchor"] != "1" ||
+		got[1].Values["C"] != "10" {
 		t.Errorf("a larger anchor: %v", got)
 	}
 	if got = a.step(at("anchor", "0.0001"), -1); len(got) != 2 || got[1].Values["C"] != "0.3" {
@@ -521,74 +540,4 @@ func TestCosts(t *testing.T) {
 	if s := c.seconds(0); math.Abs(s-1.5) > 0.1 {
 		t.Errorf("measuring alone is foretold %g s", s)
 	}
-}
-
-// TestLogLoss: a search for the least log-loss values a point as eval does a model trained on the
-// other rows, and leaves out methods without probabilities.
-func TestLogLoss(t *testing.T) {
-	for _, several := range []bool{false, true} {
-		o := climbing(t, "bsvm", "blr")
-		o.Grid.Values = map[string][]string{"C": {"1"}, "bias": {"1"}, "positive-weight": {"1"}}
-		o.Goal = "log_loss"
-		if several {
-			data, err := os.ReadFile(o.Train.Data[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(o.Train.Data[0], []byte(strings.ReplaceAll(string(data), "c1 ", "c1,c2 ")), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s, err := open(t.Context(), validated(t, o), progress.Discard{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := s.search(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Points) != 1 || !r.Low || r.Options.Method != "blr" || r.Folds != 2 {
-			t.Fatalf("%+v", r)
-		}
-		if at := slices.IndexFunc(r.Untried, func(u Untried) bool { return u.Method == "bsvm" }); at < 0 || !strings.Contains(r.Untried[at].Why, "no probabilities") {
-			t.Errorf("not tried: %+v", r.Untried)
-		}
-		if s, err = open(t.Context(), o, progress.Discard{}); err != nil { // the search has closed its data
-			t.Fatal(err)
-		}
-		// The twin: predicted probabilities of models of the other rows, by eval's accumulator.
-		acc, err := measure.NewAccumulator(measure.Options{Classes: s.whole.Set.Labels})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for f := range 2 {
-			twinLosses(t, o, r.Options, s, f, acc)
-		}
-		if err := s.close(); err != nil {
-			t.Fatal(err)
-		}
-		if want := acc.Result().Probability.LogLoss; math.Abs(r.Points[0].Value-want) > 1e-7 { // the twin numbers features anew, so sums round in another order
-			t.Errorf("several labels %t: log-loss %g, eval has %g", several, r.Points[0].Value, want)
-		}
-	}
-}
-
-func twinLosses(t *testing.T, o *Options, p Point, s *search, fold int, acc *measure.Accumulator) {
-	t.Helper()
-	on := o.Train
-	on.Job, on.Said, on.Cutoff, on.Store, on.Pause = o.trial(p, math.Inf(1)), registry.Values{}, "none", "memory", 10
-	_, held := labelset.Split(s.folds.fold, fold)
-	m := trainedWithout(t, &on, held)
-	defer m.Close()
-	predictHeld(t, m, s.whole.Set, held, scoring.Options{Rule: scoring.TopK, Top: m.Terminals()}, func(i int, best []scoring.Scored) {
-		var names, truth []string
-		var probabilities []float64
-		for _, b := range best {
-			names, probabilities = append(names, m.Tree.Name[b.Node]), append(probabilities, 1/(1+math.Exp(-b.Score)))
-		}
-		for _, l := range s.whole.Set.LabelsOf(held[i]) {
-			truth = append(truth, s.whole.Set.Labels[l])
-		}
-		acc.AddProbabilities(acc.IDs(nil, truth), acc.IDs(nil, names), probabilities)
-	})
 }

@@ -26,7 +26,8 @@ type Cluster interface {
 	Slots(ctx context.Context) (int, error)
 	// Train submits a job on the data in a folder, or finds it already there, and follows it
 	// until it ends. If ctx ends first, the job goes on.
-	Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
+	Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string,
+		see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
 	// Fetch writes the model of a job that is done into the folder dir.
 	Fetch(ctx context.Context, ui progress.Reporter, job, dir string) (*model.Report, error)
 	// Held lists the jobs that have values and whose ids begin with prefix.
@@ -39,7 +40,8 @@ type Cluster interface {
 // them names the rows. Every training begins at zero. One that ran out of time is begun again.
 type remote struct {
 	Cluster
-	search string // what the jobs' ids begin with: another search's jobs are not ours
+	// what the jobs' ids begin with: another search's jobs are not ours
+	search string
 }
 
 // openRemote finds the cluster's slots, and the search's name in its folder.
@@ -65,7 +67,8 @@ func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
 	return fmt.Sprintf("%s-%.12x", m.search, sha256.Sum256(text)), err
 }
 
-func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _ string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
+func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _ string,
+	watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	t.GiveStructure()
 	data := t.Spec.GetData()
 	data.Fingerprint, data.Rows = h.whole.Set.Fingerprint, dataset.Bitmap(h.trained, h.whole.Set.Matrix.Rows)
@@ -79,7 +82,8 @@ func (m *remote) write(ctx context.Context, _ *train.Training, job string, _ *ta
 
 func (m *remote) discard(ctx context.Context, job string) error { return m.Discard(ctx, job) }
 
-func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Training, dir string, watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
+func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Training, dir string,
+	watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
 	if job, err = m.id(t.Spec); err != nil {
 		return "", nil, err
 	}
@@ -92,7 +96,8 @@ func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Trainin
 		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are of no use
 		return "", nil, context.Cause(ctx)
 	case ctx.Err() != nil:
-		return "", nil, jobs.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there", job)
+		return "", nil, jobs.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there",
+			job)
 	case err != nil:
 		return "", nil, err
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:

@@ -206,7 +206,8 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 		return true
 	}
 	cpu, known := c.predictCost(f, p)
-	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes), c.clock.left(0)
+	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes),
+		c.clock.left(0)
 	if c.vectorsOf(p) == nil {
 		need, last = need+c.reading*bigramSize, last+c.reading*(bigramSize-1) // read here, and for the model
 	}
@@ -220,7 +221,8 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	case need > may:
 		why = fmt.Sprintf("about %s, where one training may take %s", format.Seconds(need), format.Seconds(max(c.cap(), 0)))
 	case need+last > left:
-		why = fmt.Sprintf("its model would take about %s, where %s are left", format.Seconds(last), format.Seconds(max(c.clock.left(0)-need, 0)))
+		why = fmt.Sprintf("its model would take about %s, where %s are left", format.Seconds(last),
+			format.Seconds(max(c.clock.left(0)-need, 0)))
 	default:
 		return true
 	}
@@ -278,7 +280,8 @@ func (c *climb) ending(f *family) float64 {
 			continue
 		}
 		times := float64(c.o.Folds) / float64(c.o.Folds-1)
-		if r.lead.results[0].Fold < 0 { // work grows with rows and classes, a model with the classes
+		if r.lead.results[0].Fold < 0 {
+			// work grows with rows and classes, a model with the classes
 			times = math.Sqrt(f.estimate / f.sampled)
 		}
 		size = float64(r.bytes) * times

@@ -59,7 +59,8 @@ func (r *Table) Explanation() (lines []string) {
 		say("border", "%s %s is the %s value that was tried: others beyond may be better", b.Option, b.Value, b.End)
 	}
 	if u := r.Runner; u != nil {
-		say("runner-up", "%s: %s; its training takes %.2g of the time, its model %.2g of the bytes", u.Point.Name(), u.Words(r.Measure), 1/u.Times, 1/u.Smaller)
+		say("runner-up", "%s: %s; its training takes %.2g of the time, its model %.2g of the bytes", u.Point.Name(),
+			u.Words(r.Measure), 1/u.Times, 1/u.Smaller)
 	}
 	methods, points := map[string]bool{}, 0
 	for _, p := range r.Points {
@@ -73,7 +74,8 @@ func (r *Table) Explanation() (lines []string) {
 		say("not tried", "%s: %s", u.Name(), u.Why)
 	}
 	if points > 0 {
-		say("not tried", "%s of methods that were, for want of time: see table.json", format.Counted(int64(points), "point", "points"))
+		say("not tried", "%s of methods that were, for want of time: see table.json", format.Counted(int64(points), "point",
+			"points"))
 	}
 	if r.Sample {
 		say("measured", "on a sample alone: the time did not last for more")
@@ -133,7 +135,8 @@ func (c *climb) explain(t *Table) {
 
 // explainOption adds the effects of an option's neighbouring values, and whether the chosen one
 // is the last.
-func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string, jack *Jackknife) Effect) {
+func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string,
+	jack *Jackknife) Effect) {
 	if o.Carried {
 		for _, p := range chosen.points {
 			if p.first != nil && p.point.Values[o.Name] != chosen.lead.point.Values[o.Name] {

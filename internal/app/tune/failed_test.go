@@ -34,17 +34,19 @@ func TestBrokenOff(t *testing.T) {
 	began := time.Now()
 	s.clock.now, s.clock.secondsRatio = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
-	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 || !strings.Contains(c.families[0].failed, "nothing came of it") {
+	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 ||
+		!strings.Contains(c.families[0].failed, "nothing came of it") {
 		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)
 	}
 	h := c.folds.take(c.whole, 0)
 	defer c.folds.release(h)
 	within, stop := context.WithCancel(t.Context())
-	if _, _, err := c.trainer.trial(within, h, s.starts[0], s.starts[:1], trialOptions{seconds: 1e9, alone: true, watch: func(st *taxonv1.JobStatus) {
-		if st.GetSweep() > 0 {
-			stop()
-		}
-	}}); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.trainer.trial(within, h, s.starts[0], s.starts[:1], trialOptions{seconds: 1e9, alone: true,
+		watch: func(st *taxonv1.JobStatus) {
+			if st.GetSweep() > 0 {
+				stop()
+			}
+		}}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("broken off in its sweeps: %v", err)
 	}
 	results, _, err := c.trainer.trial(t.Context(), h, s.starts[0], s.starts[:1], trialOptions{seconds: 0.05, alone: true})

@@ -78,8 +78,10 @@ func (c *climb) save() error {
 	if best == nil {
 		return nil
 	}
-	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
-		"# %s (standard error unknown until it has ended) on %s", format.Counted(int64(len(c.sampled)+len(c.stage.rungs)), "training", "trainings"),
+	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and "+
+		"the same command goes on with it\n"+
+		"# %s (standard error unknown until it has ended) on %s", format.Counted(int64(len(c.sampled)+len(c.stage.rungs)),
+		"training", "trainings"),
 		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
 }
 
@@ -101,9 +103,11 @@ func (c *climb) choose(t *Table) bool {
 		}
 		behind := difference(best.jack, r.lead.jack)
 		switch loss := math.Abs(behind[0]); {
-		case c.o.OneSE && r.lead.point.Path() == best.point.Path() && r.lead.point.C() < chosen.lead.point.C() && loss <= best.jack.error():
+		case c.o.OneSE && r.lead.point.Path() == best.point.Path() && r.lead.point.C() < chosen.lead.point.C() &&
+			loss <= best.jack.error():
 			chosen, t.Rule = r, "one-se"
-		case !c.o.OneSE && chosen.cpu > minPreferSeconds && r.cpu*preferredSpeedup < chosen.cpu && loss <= noise*behind.error():
+		case !c.o.OneSE && chosen.cpu > minPreferSeconds && r.cpu*preferredSpeedup < chosen.cpu &&
+			loss <= noise*behind.error():
 			chosen, t.Rule = r, "quickest"
 		}
 	}

@@ -34,10 +34,11 @@ type partition struct {
 	fold  []int // row -> fold
 	// A sample of the rows stands for all rows under a negative fold number; its first fold is
 	// held out.
-	sample int     // the number; 0: there is none
-	in     []bool  // row: in the sample
-	work   float64 // work of a training on the sample, as a share of one on all rows
-	share  float64 // of a class's rows that the sample has
+	sample int    // the number; 0: there is none
+	in     []bool // row: in the sample
+	// work of a training on the sample, as a share of one on all rows
+	work  float64
+	share float64 // of a class's rows that the sample has
 
 	mu    sync.Mutex
 	taken map[foldOf]*heldFold
@@ -119,7 +120,8 @@ func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) 
 	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
 		parts := max(int(1/work), 1)
 		// seed: other folds than those of the search
-		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1), ^seed) {
+		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1),
+			^seed) {
 			if p.in[row] = part == 0; part == 0 {
 				count++
 			}

@@ -131,8 +131,9 @@ func Canonical(o *method.Option, values []string) (out []string) {
 
 // Rung is a value of C on a path: one training, and the points that it serves.
 type Rung struct {
-	Base   Point   // what is trained
-	Points []Point // Base with each value of the options that only the trainer uses
+	Base Point // what is trained
+	// Base with each value of the options that only the trainer uses
+	Points []Point
 }
 
 // Paths lists the grid's points path by path. Along a path C ascends, and all other options are

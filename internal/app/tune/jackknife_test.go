@@ -142,7 +142,8 @@ func TestLimit(t *testing.T) {
 			}
 		}
 	}
-	for f := 1; f < folds; f++ { // 1 - Phi(3.35) = 0.04 %; Student's t of 19 degrees has 0.17 %
+	for f := 1; f < folds; f++ {
+		// 1 - Phi(3.35) = 0.04 %; Student's t of 19 degrees has 0.17 %
 		if share := float64(out[f]) / times; share > 8e-4 || share < 1e-4 {
 			t.Errorf("after %d folds: %.5f", f, share)
 		}

@@ -31,7 +31,8 @@ func TestKilled(t *testing.T) {
 	}
 	o.Train.Said = registry.Values{"gap": "1e-13", "max-sweeps": "100000", "checkpoint-every": "1"}
 	o.Train.Pause = 1e-9
-	exact := func() *search { // trainings end at the gap asked for, so that they take a while
+	exact := func() *search {
+		// trainings end at the gap asked for, so that they take a while
 		s, err := open(t.Context(), validated(t, o), progress.Discard{})
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +48,8 @@ func TestKilled(t *testing.T) {
 		return r
 	}
 	if dir := os.Getenv("TAXON_TEST_KILLED"); dir != "" {
-		o.Train.Data, o.Train.Hierarchy, o.Train.Out = []string{filepath.Join(dir, "train.svm")}, filepath.Join(dir, "tree.txt"), filepath.Join(dir, "tuned")
+		o.Train.Data, o.Train.Hierarchy, o.Train.Out = []string{filepath.Join(dir, "train.svm")},
+			filepath.Join(dir, "tree.txt"), filepath.Join(dir, "tuned")
 		whole()
 		return
 	}
@@ -55,7 +57,8 @@ func TestKilled(t *testing.T) {
 	left := func() uint32 { // the least sweep that is kept of both folds
 		dirs, _ := filepath.Glob(filepath.Join(o.Train.Out, statesDir, "tune-*"))
 		var sweeps [2]uint32
-		for i, dir := range slices.DeleteFunc(dirs, func(dir string) bool { return len(filepath.Base(dir)) != len("tune-")+32 }) {
+		for i, dir := range slices.DeleteFunc(dirs,
+			func(dir string) bool { return len(filepath.Base(dir)) != len("tune-")+32 }) {
 			if c, err := engine.LoadCheckpoint(dir); err == nil && c != nil {
 				if state, err := machine.ReadState(c.State); err == nil {
 					sweeps[i] = state.Sweep
@@ -64,7 +67,8 @@ func TestKilled(t *testing.T) {
 		}
 		return min(sweeps[0], sweeps[1])
 	}
-	for killed := false; !killed; killed = left() >= reached { // but for a kill while a checkpoint takes the place of the last
+	for killed := false; !killed; killed = left() >= reached {
+		// but for a kill while a checkpoint takes the place of the last
 		child := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "TAXON_TEST_KILLED="+filepath.Dir(o.Train.Out))
 		if err := child.Start(); err != nil {
@@ -84,10 +88,11 @@ func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := uint32(math.MaxUint32)
 	p := s.starts[0]
-	_, old, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), p, []Point{p}, trialOptions{seconds: math.Inf(1), alone: true, watch: func(st *taxonv1.JobStatus) {
-		began = min(began, st.GetSweep())
-		cancel()
-	}})
+	_, old, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), p, []Point{p}, trialOptions{seconds: math.Inf(1),
+		alone: true, watch: func(st *taxonv1.JobStatus) {
+			began = min(began, st.GetSweep())
+			cancel()
+		}})
 	if old || began < reached {
 		t.Errorf("the training begins at sweep %d, %d had been kept (%t, %v)", began, reached, old, err)
 	}

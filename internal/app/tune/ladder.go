@@ -88,8 +88,9 @@ func (p Point) with(option, value string) Point {
 type ladder struct {
 	option *method.Option
 	values []string
-	open   bool    // it goes on beyond its ends
-	cost   *ladder // ladder of C, for an option that is varied together with C; or nil
+	open   bool // it goes on beyond its ends
+	// ladder of C, for an option that is varied together with C; or nil
+	cost *ladder
 }
 
 // at is a point's index on the ladder; -1: it is not on it.

@@ -19,15 +19,16 @@ import (
 
 // meter measures trainings on the rows that were held out of them.
 type meter struct {
-	goal    *measure.Measure
-	record  record
-	whole   *train.Training // class set and labels are those of all the data
-	folds   *partition
-	all     measure.Options // for all measures
-	light   measure.Options // for the goal only
-	depth   int             // least number of best classes to rank: shifts bring some of them forward
-	work    *train.Work     // folder for models that exist briefly
-	rough   bool            // fit cut-offs in a fraction of the time, nearly as well
+	goal   *measure.Measure
+	record record
+	whole  *train.Training // class set and labels are those of all the data
+	folds  *partition
+	all    measure.Options // for all measures
+	light  measure.Options // for the goal only
+	// least number of best classes to rank: shifts bring some of them forward
+	depth   int
+	work    *train.Work // folder for models that exist briefly
+	rough   bool        // fit cut-offs in a fraction of the time, nearly as well
 	threads int
 }
 
@@ -35,7 +36,8 @@ type meter struct {
 const shiftDepth = 64
 
 func newMeter(s *search) (*meter, error) {
-	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(), threads: s.threads(), rough: s.o.climbs()}
+	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(),
+		threads: s.threads(), rough: s.o.climbs()}
 	m.all = measure.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further()}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
@@ -63,7 +65,8 @@ func newMeter(s *search) (*meter, error) {
 
 // measure predicts a fold's rows with a training's weights, which write puts into a folder. It
 // records the predictions, and puts the measures into the results, each with its point's shift.
-func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold, results []*result) error {
+func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold,
+	results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
 	defer os.RemoveAll(dir)
 	if err := write(dir); err != nil {
@@ -128,7 +131,8 @@ func shifted(rows [][]scoring.Scored, shift []float64) [][]scoring.Scored {
 
 // predict records a point's predictions of a fold: for each row its labels, as cut gives them or
 // as the model's own sets, and the best classes.
-func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]scoring.Scored, losses []logLoss) error {
+func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]scoring.Scored,
+	losses []logLoss) error {
 	places, err := m.cut(trained, h, rows)
 	if err != nil {
 		return err
@@ -188,12 +192,14 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) 
 	if m.rough {
 		parts = roughParts
 	}
-	return labelset.CrossFit(p, parts, labelset.Options{Goal: labelset.GoalOf(m.goal.Key), Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
+	return labelset.CrossFit(p, parts, labelset.Options{Goal: labelset.GoalOf(m.goal.Key),
+		Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 
 // replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class
 // set has id i. Slices are valid until the next row.
-func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth, predicted, ranked []int32)) error {
+func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth,
+	predicted, ranked []int32)) error {
 	_, rows := m.folds.split(fold)
 	var truth, predicted, ranked []int32
 	return m.record.predictions(ctx, p, fold, len(rows), func(i int, labels, best []string) {
@@ -222,7 +228,10 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r measure.Resu
 		return r, err
 	}
 	for f := from; f < to; f++ {
-		err := m.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) { acc.Add(truth, predicted, ranked) })
+		err := m.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) {
+			acc.Add(truth, predicted,
+				ranked)
+		})
 		if err != nil {
 			return r, err
 		}

@@ -44,20 +44,24 @@ type Options struct {
 	Train train.Options
 	Grid  Grid
 
-	Folds      int    // of the cross-validation
-	FirstFolds int    // number of folds on which points are tried; 0: all
-	Goal       string // measure to choose by: micro, macro, or a key of eval.Measures
-	OneSE      bool   // choose by OneStandardError
-	Patience   int    // a path ends once so many values of C in a row are far behind; 0: never
-	Exhaustive bool   // train all points on all folds
+	Folds      int // of the cross-validation
+	FirstFolds int // number of folds on which points are tried; 0: all
+	// measure to choose by: micro, macro, or a key of eval.Measures
+	Goal  string
+	OneSE bool // choose by OneStandardError
+	// a path ends once so many values of C in a row are far behind; 0: never
+	Patience   int
+	Exhaustive bool // train all points on all folds
 
 	// Methods are those to search, or AllMethods; nil: all that fit, or with a grid the first.
 	Methods []string
-	Time    time.Duration // of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
-	NoTrain bool          // only search: train no model
-	Cluster Cluster       // runs the trainings; nil: this process does
+	// of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
+	Time    time.Duration
+	NoTrain bool    // only search: train no model
+	Cluster Cluster // runs the trainings; nil: this process does
 
-	rough registry.Values // options that the search's trainings have in place of the last one's
+	// options that the search's trainings have in place of the last one's
+	rough registry.Values
 }
 
 // SomeTime stands for the time of a search without --time: DefaultTime, or with a grid unlimited.
@@ -157,15 +161,18 @@ func (o *Options) Validate() error {
 	}
 	check(o.Time < 0, "‹time=%s›: must be 0 or more", o.Time)
 	check(o.Folds < 2, "‹folds=%d›: must be 2 or more", o.Folds)
-	check(slices.Contains(o.Train.Data, fs.Stdin), "‹data=-›: a search that is gone on with reads the data again: give a file")
+	check(slices.Contains(o.Train.Data, fs.Stdin), "‹data=-›: a search that is gone on with reads the "+
+		"data again: give a file")
 	check(o.Train.Out == "", "‹out=%q›: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
 	o.Train.Goal = string(labelset.GoalOf(o.Goal))
 	shift, bias := g.Values[method.PriorShift.Name], g.Values[method.Bias.Name]
 	shifts := slices.ContainsFunc(shift, func(s string) bool { return s != "0" })
-	check(shifts && slices.Contains(bias, "0"), "‹prior-shift› goes into the weights of the bias feature: leave 0 out of ‹bias›, or the shifts")
-	check(o.FirstFolds > o.Folds, "‹first-folds=%d›: there are %d folds: lower it, or raise ‹folds›", o.FirstFolds, o.Folds)
+	check(shifts && slices.Contains(bias, "0"), "‹prior-shift› goes into the weights of the bias feature: leave 0 out "+
+		"of ‹bias›, or the shifts")
+	check(o.FirstFolds > o.Folds, "‹first-folds=%d›: there are %d folds: lower it, or raise ‹folds›", o.FirstFolds,
+		o.Folds)
 	check(o.FirstFolds == 1 && o.OneSE, "‹one-se› needs the spread of two folds or more: raise ‹first-folds›")
 	if err := o.checkText(); err != nil {
 		wrong = append(wrong, err)
@@ -215,7 +222,10 @@ func goalOf(name string) (*measure.Measure, error) {
 	if m != nil && (!m.Probable || m.Key == "log_loss") {
 		return m, nil
 	}
-	keys = append([]string{"micro", "macro"}, slices.DeleteFunc(keys, func(key string) bool { return key == "brier" || key == "ece" || key == name })...)
+	keys = append([]string{"micro", "macro"}, slices.DeleteFunc(keys, func(key string) bool {
+		return key == "brier" ||
+			key == "ece" || key == name
+	})...)
 	if near := format.Nearest(name, keys); near != "" {
 		return nil, fmt.Errorf("‹goal=%s›: did you mean %s?", format.QuoteIfNeeded(name), near)
 	}
@@ -258,7 +268,8 @@ func (o *Options) trial(p Point, seconds float64) *taxonv1.Options {
 		rough.Train.Said = registry.Values{}
 	}
 	maps.Copy(rough.Train.Said, o.rough)
-	if said, err := strconv.ParseFloat(o.Train.Said["max-time"], 64); !math.IsInf(seconds, 1) && (err != nil || said == 0 || said > seconds) {
+	if said, err := strconv.ParseFloat(o.Train.Said["max-time"], 64); !math.IsInf(seconds, 1) &&
+		(err != nil || said == 0 || said > seconds) {
 		rough.Train.Said["max-time"] = strconv.FormatFloat(round(max(seconds, leastSeconds)), 'g', -1, 64)
 	}
 	return rough.job(p)

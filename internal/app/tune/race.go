@@ -23,8 +23,9 @@ type race struct {
 	group   []int // row -> group of the jackknife
 	counter *counter
 
-	measured int        // folds on which all points in the race are measured
-	saving   sync.Mutex // guards jacks and the job file while paths run side by side
+	measured int // folds on which all points in the race are measured
+	// guards jacks and the job file while paths run side by side
+	saving sync.Mutex
 }
 
 // raceEntry is a rung in the race.
@@ -36,8 +37,9 @@ type raceEntry struct {
 // candidate is a point in the race.
 type candidate struct {
 	point   Point
-	results []*result  // on the folds so far
-	jack    *Jackknife // on the first folds, as many as race.measured; nil: not measured yet
+	results []*result // on the folds so far
+	// on the first folds, as many as race.measured; nil: not measured yet
+	jack    *Jackknife
 	first   *Jackknife // on a climb's stage
 	dropped bool       // it was far behind the best
 	skipped bool       // never tried, as its path had passed its best
@@ -186,7 +188,8 @@ func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 		for k, p := range in {
 			points[k] = p.point
 		}
-		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(rungs), seconds: math.Inf(1)})
+		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(rungs),
+			seconds: math.Inf(1)})
 		if err != nil {
 			return err
 		}
@@ -261,7 +264,8 @@ func (r *race) drop(ctx context.Context, folds int) (err error) {
 	}
 	after, _ := r.left()
 	r.counter.spare((before - after) * (r.o.tried() - folds))
-	r.counter.show(fmt.Sprintf("%s still in the race after %s", format.Counted(int64(stay), "point", "points"), format.Counted(int64(folds), "fold", "folds")))
+	r.counter.show(fmt.Sprintf("%s still in the race after %s", format.Counted(int64(stay), "point", "points"),
+		format.Counted(int64(folds), "fold", "folds")))
 	return nil
 }
 
@@ -282,8 +286,10 @@ func (r *race) save() error {
 		}
 	}
 	best := Leader(jacks, r.goal.Low)
-	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the same command goes on with it\n"+
-		"# %s on %s", format.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]), r.measuredOn(0, r.measured)))
+	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the "+
+		"same command goes on with it\n"+
+		"# %s on %s", format.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]),
+		r.measuredOn(0, r.measured)))
 }
 
 // counter counts trainings on the progress line.

@@ -35,8 +35,10 @@ const (
 	jobFile    = "job.yaml"
 	madeFile   = "made.json" // what the model is trained with
 	jobsFile   = "jobs.json" // prefix of the ids of a cluster's jobs
-	pointsDir  = "points"    // a result and predictions for each finished training and point
-	statesDir  = "states"    // final states from which other trainings begin, and checkpoints
+	// a result and predictions for each finished training and point
+	pointsDir = "points"
+	// final states from which other trainings begin, and checkpoints
+	statesDir = "states"
 )
 
 func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
@@ -87,7 +89,8 @@ type identity struct {
 const searchFormat = "taxon-search-2"
 
 func (id identity) same(other identity) bool {
-	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) && id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
+	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) &&
+		id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
 }
 
 // begin makes the folder, or checks that it holds the same search.
@@ -99,9 +102,11 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	case there && !force && err != nil:
 		return option.Errorf("%s: is damaged: use ‹force› to search anew", path)
 	case there && !force && old.Format != id.Format:
-		return option.Errorf("%s: holds a search of another version of taxon: choose another ‹out›, or use ‹force› to search anew", r.dir)
+		return option.Errorf("%s: holds a search of another version of taxon: choose another ‹out›, or use "+
+			"‹force› to search anew", r.dir)
 	case there && !force && !old.same(id):
-		return option.Errorf("%s: holds a search on other data or with other options: choose another ‹out›, or use ‹force› to search anew", r.dir)
+		return option.Errorf("%s: holds a search on other data or with other options: choose another ‹out›, or use "+
+			"‹force› to search anew", r.dir)
 	case there && !force:
 		return r.makeFolders()
 	case !there && err != nil:
@@ -135,15 +140,16 @@ type result struct {
 
 // outcome is the part of a result that is not the point.
 type outcome struct {
-	Fold       int             `json:"fold"`
-	Measures   *measure.Result `json:"measures"`
-	Sweeps     int             `json:"sweeps"` // 0 if the point shares another's training; then both times are 0, too
-	Gap        float64         `json:"gap"`
-	StoppedBy  string          `json:"stopped_by"`
-	CPUSeconds float64         `json:"cpu_seconds"`
-	Seconds    float64         `json:"seconds"`
-	Bytes      int64           `json:"model_bytes"`
-	From       *float64        `json:"from_C,omitempty"` // the C at whose result it began; unset: at zero
+	Fold     int             `json:"fold"`
+	Measures *measure.Result `json:"measures"`
+	// 0 if the point shares another's training; then both times are 0, too
+	Sweeps     int      `json:"sweeps"`
+	Gap        float64  `json:"gap"`
+	StoppedBy  string   `json:"stopped_by"`
+	CPUSeconds float64  `json:"cpu_seconds"`
+	Seconds    float64  `json:"seconds"`
+	Bytes      int64    `json:"model_bytes"`
+	From       *float64 `json:"from_C,omitempty"` // the C at whose result it began; unset: at zero
 }
 
 // MarshalJSON writes both as one object.
@@ -187,7 +193,8 @@ func (r record) finished() (n int) {
 
 // writePredictions writes a line for each row of a fold: its labels, a tab, its best classes, and
 // the two numbers of its log-loss if there are losses.
-func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels, ranked []string)) error {
+func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels,
+	ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	file, err := fs.CreateFile(path)
 	if err != nil {
@@ -210,7 +217,8 @@ func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of f
 }
 
 // predictions reads what writePredictions wrote, row by row.
-func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels, ranked []string)) error {
+func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels,
+	ranked []string)) error {
 	path := r.file(p, fold, ".pred")
 	data, err := fs.ReadFile(ctx, path)
 	if err != nil {
@@ -241,7 +249,8 @@ func names(s string) (out []string) {
 
 // writeJob writes a point as lines `flag: value`, for train and submit, below a comment that says
 // where it comes from. on is the structure that is trained on.
-func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure, origin string) error {
+func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure,
+	origin string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\ndata:\n", origin)
 	for _, d := range t.Data {

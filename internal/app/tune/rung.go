@@ -69,13 +69,14 @@ func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *b
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
 	defer cancel()
-	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.secondsRatio, alone: true, watch: func(st *taxonv1.JobStatus) {
-		gap := ""
-		if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
-			gap = fmt.Sprintf(", gap %.2g", g.GetGap())
-		}
-		c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
-	}})
+	results, old, err := c.trainer.trial(within, h, r.base, points, trialOptions{seconds: may * c.clock.secondsRatio,
+		alone: true, watch: func(st *taxonv1.JobStatus) {
+			gap := ""
+			if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
+				gap = fmt.Sprintf(", gap %.2g", g.GetGap())
+			}
+			c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
+		}})
 	if err != nil {
 		if ctx.Err() == nil && !fs.IsDiskFull(err) {
 			if errors.Is(c.clock.ended(ctx, within, err), errTimeUp) {

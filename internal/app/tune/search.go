@@ -127,7 +127,8 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	if least, after := s.lastTime(ctx, r); s.clock.limit > 0 {
 		left := s.clock.left(s.reading + after)
 		if s.whole.Meta().Data.MultiLabel() {
-			left /= 2 // the other half is for the trainings on which cut-offs are fitted
+			// the other half is for the trainings on which cut-offs are fitted
+			left /= 2
 			if most := max(left*float64(s.threads()), 1); most < cmp.Or(o.CutoffTime, train.FreeSeconds) {
 				o.CutoffTime = most
 			}
@@ -140,7 +141,8 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	}
 	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
 	switch {
-	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped && old.Report.StoppedBy == method.StoppedByMaxTime:
+	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped &&
+		old.Report.StoppedBy == method.StoppedByMaxTime:
 		o.Force = true
 	case old.Report != nil: // it is finished, and the same cap finds it so
 		made.MaxTime, made.Capped = old.MaxTime, old.Capped
@@ -166,7 +168,8 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	}
 	r.Model, r.Report, made.Report = o.Out, report, report
 	if made.Capped && report.StoppedBy == method.StoppedByMaxTime {
-		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says what to train with more time", o.Out, s.record.join(jobFile))
+		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says "+
+			"what to train with more time", o.Out, s.record.join(jobFile))
 	}
 	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
 }
@@ -216,13 +219,14 @@ func madeOf(ctx context.Context, r record) *made {
 
 // search is one run.
 type search struct {
-	o        *Options
-	ui       progress.Reporter
-	goal     *measure.Measure
-	clock    *clock
-	work     *train.Work // scratch
-	record   record
-	whole    *train.Training                   // the data, and its tree as a training on all of it would have
+	o      *Options
+	ui     progress.Reporter
+	goal   *measure.Measure
+	clock  *clock
+	work   *train.Work // scratch
+	record record
+	// the data, and its tree as a training on all of it would have
+	whole    *train.Training
 	vectors  map[dataset.Words]*train.Training // of texts: with the features of other words, too
 	largest  *train.Training                   // the one that takes the most memory,
 	together int                               // and how many of it fit side by side
@@ -274,7 +278,8 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 		Goal string `json:"goal"`
 	}
 	if there, err := readJSON(ctx, s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
-		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
+		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file "+
+			"and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
 	}
 	s.trainer = &trainer{o: o, record: s.record, meter: s.meter}
 	if o.Cluster != nil {
@@ -315,9 +320,11 @@ func (s *search) read(ctx context.Context) (err error) {
 		return err
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
-	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex, len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex,
+		len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
 	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
-		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without an instance of them",
+		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without "+
+			"an instance of them",
 			format.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)
 	}
 	return nil
@@ -408,7 +415,8 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	if err != nil {
 		return nil, option.Errorf("tune: %w", err)
 	}
-	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (f.Link == form.Identity || f.Predictor != form.Linear) {
+	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (f.Link == form.Identity ||
+		f.Predictor != form.Linear) {
 		return nil, option.Errorf("tune: ‹goal=%s›: scores by %s are no probabilities", s.o.Goal, p.Method)
 	}
 	if err := method.Violations(m.Check(&method.Problem{Spec: t.Spec, Tree: t.Tree})); err != nil {
@@ -433,7 +441,8 @@ func (s *search) close() (err error) {
 // run runs the strategy, and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
 	if s.o.settled() {
-		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
+		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+			Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
 			Options: s.starts[0], Points: []*TablePoint{}, JobFile: s.record.join(jobFile), Measure: s.goal}
 		return r, s.writeJob(r.Options, "from taxon tune, which had nothing to search")
 	}
@@ -447,7 +456,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	}
 	from, to := way.on()
 	folds := to - from
-	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(), TimeUp: err != nil || s.short, Sample: from < 0,
+	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+		TimeUp: err != nil || s.short, Sample: from < 0,
 		Instances: len(s.folds.fold), Measured: s.folds.rows(from, to), Measure: s.goal}
 	for c := range way.candidates() {
 		if at := slices.Index(c.results, nil); at >= 0 { // time was up
@@ -467,7 +477,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		if len(s.untried) > 0 && !s.short && !errors.Is(err, errTimeUp) {
 			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
-		return nil, option.Errorf("tune: ‹time=%s› was not enough for one training: raise it, lower ‹folds›, or name a quicker ‹method›", s.o.Time)
+		return nil, option.Errorf("tune: ‹time=%s› was not enough for one training: raise it, lower ‹folds›, or name a "+
+			"quicker ‹method›", s.o.Time)
 	}
 	way.explain(r)
 	for _, u := range s.untried { // except those that were tried later
@@ -475,7 +486,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 			r.Untried = append(r.Untried, u)
 		}
 	}
-	chosen, rule := r.Points[r.Chosen], map[string]string{"best": "the best value", "one-se": "the smallest C within one standard error of the best value",
+	chosen, rule := r.Points[r.Chosen], map[string]string{"best": "the best value", "one-se": "the smallest C within " +
+		"one standard error of the best value",
 		"quickest": "the quickest to train of those that are as good but for chance"}[r.Rule]
 	r.JobFile = s.record.join(jobFile)
 	return r, s.writeJob(chosen.Point, fmt.Sprintf("chosen by taxon tune, %s: %s (standard error %s) on %s",
@@ -523,7 +535,8 @@ func (s *search) measuredOn(from, to int) string {
 	if from < 0 {
 		on = "a sample"
 	}
-	return fmt.Sprintf("%s, %s of %s", on, format.Count(int64(s.folds.rows(from, to))), format.Counted(int64(len(s.folds.fold)), "instance", "instances"))
+	return fmt.Sprintf("%s, %s of %s", on, format.Count(int64(s.folds.rows(from, to))),
+		format.Counted(int64(len(s.folds.fold)), "instance", "instances"))
 }
 
 // writeJob writes a point as a job file.
@@ -546,7 +559,8 @@ func (s *search) structure() method.Structure {
 
 // identity is what another run must have in common to continue this search.
 func (s *search) identity() identity {
-	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough, Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
+	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough,
+		Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
 	if n := s.goal.Places(); n > measure.RankedPlaces {
 		id.Places = n
 	}
@@ -575,5 +589,6 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 	if s.o.Cluster != nil {
 		best += "; jobs that were under way go on in the cluster, and are found there"
 	}
-	return jobs.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
+	return jobs.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()),
+		"training", "trainings"), best, s.o.Train.Again)
 }

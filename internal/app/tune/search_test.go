@@ -115,7 +115,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	o.Folds = 3
-	if _, err := Run(t.Context(), o, progress.Discard{}); !option.Is(err) || !strings.Contains(err.Error(), "with other options") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); !option.Is(err) || !strings.Contains(err.Error(),
+		"with other options") {
 		t.Errorf("other folds: %v", err)
 	}
 }
@@ -147,7 +148,8 @@ func TestRace(t *testing.T) {
 	if p := r.Points[r.Chosen]; p.Tried != 1 || p.StandardError != nil {
 		t.Errorf("one fold: tried on %d, standard error %v", p.Tried, p.StandardError)
 	}
-	if job, err := os.ReadFile(r.JobFile); err != nil || !strings.Contains(string(job), "(standard error unknown: one fold has none) on 1 of 4 folds, 150 of 600 instances") {
+	if job, err := os.ReadFile(r.JobFile); err != nil || !strings.Contains(string(job), "(standard error unknown: one "+
+		"fold has none) on 1 of 4 folds, 150 of 600 instances") {
 		t.Errorf("the job file of one fold: %s (%v)", job, err)
 	}
 }
@@ -177,7 +179,8 @@ func TestShift(t *testing.T) {
 		}
 	}
 	if r.Points[0].MicroF1 != plain.Points[0].MicroF1 || r.Points[4].MicroF1 > 0.5 {
-		t.Errorf("micro F1 %v without a shift, %v with one that hides the largest class", r.Points[0].MicroF1, r.Points[4].MicroF1)
+		t.Errorf("micro F1 %v without a shift, %v with one that hides the largest class", r.Points[0].MicroF1,
+			r.Points[4].MicroF1)
 	}
 }
 
@@ -190,7 +193,8 @@ func TestMethods(t *testing.T) {
 		points := 2
 		if m, err := registry.Lookup(name); err != nil {
 			t.Fatal(err)
-		} else if !registry.Has(name, "C") { // its own options' values, if there are any; else a point, which is measured
+		} else if !registry.Has(name, "C") {
+			// its own options' values, if there are any; else a point, which is measured
 			o.Grid, points = Grid{Methods: o.Grid.Methods}, 1
 			if registry.Has(name, "iterations") { // a tenth of the draws will do
 				o.Train.Said = registry.Values{"iterations": "200", "burn-in": "80"}
@@ -264,7 +268,8 @@ func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model 
 }
 
 // predictHeld predicts rows of a set by a model whose features stand in an order of its own.
-func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o scoring.Options, each func(i int, best []scoring.Scored)) {
+func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o scoring.Options,
+	each func(i int, best []scoring.Scored)) {
 	t.Helper()
 	project, err := dataset.NewProjection(m.Feature, nil, nil, nil)
 	if err != nil {
@@ -318,7 +323,8 @@ func TestStopsWithinATraining(t *testing.T) {
 	}
 	trial := func(ctx context.Context, s *search) {
 		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points, trialOptions{seconds: math.Inf(1)}); err != nil && !errors.Is(err, context.Canceled) {
+		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points,
+			trialOptions{seconds: math.Inf(1)}); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}
 		if err := s.close(); err != nil {
@@ -383,12 +389,14 @@ func TestValidate(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	o.Train.Data, o.Train.Out = []string{"-"}, ""
-	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"}, "prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false}
+	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"},
+		"prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false}
 	err := o.Validate()
 	if !option.Is(err) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"‹data=-›", "‹out", "did you mean micro?", "raise ‹folds›", "‹positive-weight=much›: must be a finite number, or balanced", "‹prior-shift› means nothing to ‹method=td›"} {
+	for _, want := range []string{"‹data=-›", "‹out", "did you mean micro?", "raise ‹folds›", "‹positive-weight=much›: " +
+		"must be a finite number, or balanced", "‹prior-shift› means nothing to ‹method=td›"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -434,7 +442,8 @@ func TestLastTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		least, got := s.lastTime(t.Context(), r)
-		if threads := float64(s.threads()); math.Abs(least-grown*10/threads) > 1e-9 || math.Abs(got-after) > 1e-9 && threads == 2 {
+		if threads := float64(s.threads()); math.Abs(least-grown*10/threads) > 1e-9 || math.Abs(got-after) > 1e-9 &&
+			threads == 2 {
 			t.Errorf("%d sweeps: at least %g s, %g s after the end", sweeps, least, got)
 		}
 	}
@@ -442,7 +451,8 @@ func TestLastTime(t *testing.T) {
 	if err := s.train(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if made := madeOf(t.Context(), s.record); made.MaxTime != strconv.FormatFloat(math.Ceil(grown*10/float64(s.threads())), 'g', -1, 64) {
+	if made := madeOf(t.Context(), s.record); made.MaxTime != strconv.FormatFloat(math.Ceil(grown*10/float64(s.threads())),
+		'g', -1, 64) {
 		t.Errorf("with no time left the last training may take %s s", made.MaxTime)
 	}
 }
@@ -478,7 +488,8 @@ func TestShortTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Time = 1
-	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "was not enough for one training") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(),
+		"was not enough for one training") {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,30 +12,31 @@ import (
 
 // Table is the outcome of a search: table.json, and the output of `taxon tune --json`.
 type Table struct {
-	Goal      string        `json:"goal"` // key of eval --json
-	Low       bool          `json:"lower_is_better"`
-	Folds     int           `json:"folds"`    // on which points are tried
-	OfFolds   int           `json:"of_folds"` // of the cross-validation
-	Gap       float64       `json:"gap"`
-	Instances int           `json:"instances"` // of the data
-	Measured  int           `json:"measured"`  // instances in the folds tried; each is measured once
-	Rule      string        `json:"rule"`      // best, one-se, quickest; only: there was nothing to search, and nothing is measured
-	Best      int           `json:"best"`      // index in points of the best value; -1: none
-	Chosen    int           `json:"chosen"`
-	Options   Point         `json:"options"` // the point chosen
-	Points    []*TablePoint `json:"points"`
-	Skipped   int           `json:"skipped"`     // points of paths that ended early
-	CPU       float64       `json:"cpu_seconds"` // of the trainings behind the table, without measuring
-	JobFile   string        `json:"job_file"`
-	Plots     []string      `json:"plots,omitempty"`
-	TimeUp    bool          `json:"time_up,omitempty"` // the time ended the search
-	Sample    bool          `json:"sample,omitempty"`  // everything was measured on a sample, for lack of time
-	Untried   []Untried     `json:"untried,omitempty"`
-	Effects   []Effect      `json:"effects,omitempty"`
-	Borders   []Border      `json:"borders,omitempty"`
-	Runner    *Runner       `json:"runner_up,omitempty"`
-	Model     string        `json:"model,omitempty"`  // of the point chosen
-	Report    *model.Report `json:"report,omitempty"` // of its training
+	Goal      string  `json:"goal"` // key of eval --json
+	Low       bool    `json:"lower_is_better"`
+	Folds     int     `json:"folds"`    // on which points are tried
+	OfFolds   int     `json:"of_folds"` // of the cross-validation
+	Gap       float64 `json:"gap"`
+	Instances int     `json:"instances"` // of the data
+	Measured  int     `json:"measured"`  // instances in the folds tried; each is measured once
+	// best, one-se, quickest; only: there was nothing to search, and nothing is measured
+	Rule    string        `json:"rule"`
+	Best    int           `json:"best"` // index in points of the best value; -1: none
+	Chosen  int           `json:"chosen"`
+	Options Point         `json:"options"` // the point chosen
+	Points  []*TablePoint `json:"points"`
+	Skipped int           `json:"skipped"`     // points of paths that ended early
+	CPU     float64       `json:"cpu_seconds"` // of the trainings behind the table, without measuring
+	JobFile string        `json:"job_file"`
+	Plots   []string      `json:"plots,omitempty"`
+	TimeUp  bool          `json:"time_up,omitempty"` // the time ended the search
+	Sample  bool          `json:"sample,omitempty"`  // everything was measured on a sample, for lack of time
+	Untried []Untried     `json:"untried,omitempty"`
+	Effects []Effect      `json:"effects,omitempty"`
+	Borders []Border      `json:"borders,omitempty"`
+	Runner  *Runner       `json:"runner_up,omitempty"`
+	Model   string        `json:"model,omitempty"`  // of the point chosen
+	Report  *model.Report `json:"report,omitempty"` // of its training
 
 	Measure *measure.Measure `json:"-"` // of Goal
 }
@@ -45,7 +46,8 @@ type Untried struct {
 	Point
 	Why string `json:"why"`
 
-	late *stage // in which there was no time for it; nil: it was something else
+	// in which there was no time for it; nil: it was something else
+	late *stage
 }
 
 // MarshalJSON writes both as one object.
@@ -162,7 +164,8 @@ func (r *Table) lines() (lines []Line) {
 			lines = append(lines, Line{Name: p.Path()})
 		}
 		last, s := &lines[len(lines)-1], p.score()
-		last.Marks = append(last.Marks, Mark{C: p.C(), Score: Score{Value: r.Measure.Shown(s.Value), Spread: r.Measure.Shown(s.Spread)}})
+		last.Marks = append(last.Marks, Mark{C: p.C(), Score: Score{Value: r.Measure.Shown(s.Value),
+			Spread: r.Measure.Shown(s.Spread)}})
 	}
 	return lines
 }

@@ -29,7 +29,8 @@ type trainer struct {
 type runner interface {
 	// train runs a training without a fold to its end. end and begin are folders of states: see
 	// trainer.train.
-	train(ctx context.Context, t *train.Training, h *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error)
+	train(ctx context.Context, t *train.Training, h *heldFold, end, begin string,
+		watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error)
 	// write writes the model of a training that has ended.
 	write(ctx context.Context, t *train.Training, job string, st *taxonv1.JobStatus, dir string) error
 	discard(ctx context.Context, job string) error
@@ -38,7 +39,8 @@ type runner interface {
 // local is the engine of this process as a runner.
 type local struct{ *trainer }
 
-func (l local) train(ctx context.Context, t *train.Training, _ *heldFold, end, begin string, watch func(*taxonv1.JobStatus)) (string, *taxonv1.JobStatus, error) {
+func (l local) train(ctx context.Context, t *train.Training, _ *heldFold, end, begin string,
+	watch func(*taxonv1.JobStatus)) (string, *taxonv1.JobStatus, error) {
 	return l.trainer.train(ctx, t, end, begin, watch)
 }
 
@@ -53,7 +55,8 @@ func (l local) discard(ctx context.Context, job string) error {
 
 // trialOptions say how a rung is trained.
 type trialOptions struct {
-	before  *Point  // begin where the training of this point ended; nil: at zero
+	// begin where the training of this point ended; nil: at zero
+	before  *Point
 	next    bool    // keep the final state
 	seconds float64 // most seconds that it may take
 	// alone: train as if the other rows did not exist, so that classes without rows are left out.
@@ -65,15 +68,18 @@ type trialOptions struct {
 // trial returns the results of a rung's points on a fold. If they are not recorded yet it trains
 // the rung on the other rows, starting where the training of `before` ended on the same fold.
 // old: they were recorded, and had at least half of the time that is allowed now.
-func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point, o trialOptions) (results []*result, old bool, err error) {
+func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point,
+	o trialOptions) (results []*result, old bool, err error) {
 	results, err = t.record.results(ctx, points, h.number)
-	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime || results[0].Seconds > o.seconds/2) {
+	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime ||
+		results[0].Seconds > o.seconds/2) {
 		return results, true, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	training, err := h.whole.On(progress.Discard{}, t.o.trial(base, o.seconds), h.rest, o.alone) // the whole data has given all warnings
+	// the whole data has given all warnings
+	training, err := h.whole.On(progress.Discard{}, t.o.trial(base, o.seconds), h.rest, o.alone)
 	if err != nil {
 		return nil, false, err
 	}
@@ -98,7 +104,8 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 			r.From = &c
 		}
 		if i == 0 || o.alone {
-			r.Sweeps, r.CPUSeconds, r.Seconds = short.Sweeps+int(st.GetSweep()), short.CPUSeconds+st.GetCpuSeconds(), short.Seconds+st.GetSeconds()
+			r.Sweeps, r.CPUSeconds, r.Seconds = short.Sweeps+int(st.GetSweep()), short.CPUSeconds+st.GetCpuSeconds(),
+				short.Seconds+st.GetSeconds()
 		}
 		results = append(results, r)
 	}
@@ -130,7 +137,8 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 // train runs a training to its end, from zero or from the state in the folder begin. If an
 // earlier run of the search was stopped in it, it continues from its checkpoint. The job's id is
 // made from the names of the folders end and begin, so it is the same in every run.
-func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string, watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
+func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string,
+	watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
 	if err := t.start(ctx, training.Spec, job, begin); err != nil {
 		return "", nil, engine.StripStatus(err)
@@ -159,9 +167,11 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 // start submits a training, or continues one that this search has broken off, or an earlier run's
 // from its checkpoint.
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
-	if st, err := t.engine.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job}); err == nil && st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED {
+	if st, err := t.engine.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job}); err == nil &&
+		st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED {
 		o := spec.GetOptions()
-		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: &o.Gap, MaxSweeps: &o.MaxSweeps, MaxSeconds: &o.MaxSeconds})
+		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: &o.Gap, MaxSweeps: &o.MaxSweeps,
+			MaxSeconds: &o.MaxSeconds})
 		return err
 	}
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))

@@ -17,7 +17,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
@@ -28,10 +29,12 @@ func TestThin(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	g := Grid{Methods: []string{"rr-svm", "bsvm", "rr-lr"}, Values: map[string][]string{"loss": {"hinge"}, "bias": {"0", "1"}, "positive-weight": {"1", "1.0"},
+	g := Grid{Methods: []string{"rr-svm", "bsvm", "rr-lr"}, Values: map[string][]string{"loss": {"hinge"},
+		"bias": {"0", "1"}, "positive-weight": {"1", "1.0"},
 		"internal-weight": {"1", "3"}, "C": {"10", "1", "1"}}}
 	paths := g.Paths(method.Structured)
-	if len(paths) != 4+2+4 { // the weight of internal edges means nothing to bsvm, 1.0 is 1
+	if len(paths) != 4+2+4 {
+		// the weight of internal edges means nothing to bsvm, 1.0 is 1
 		t.Fatalf("%d paths", len(paths))
 	}
 	if flat := g.Paths(method.Anything); len(flat) != 6+2+6 { // a learned hierarchy has internal edges, none has not
@@ -48,13 +51,15 @@ func TestPaths(t *testing.T) {
 		t.Errorf("names %v", names)
 	}
 	// A point has no option that its method lacks.
-	g.Methods, g.Values["positive-weight"], g.Values["prior-shift"] = []string{"td", "mlr"}, []string{"1", "2"}, []string{"0", "0.5"}
+	g.Methods, g.Values["positive-weight"], g.Values["prior-shift"] = []string{"td", "mlr"}, []string{"1", "2"},
+		[]string{"0", "0.5"}
 	if n := len(g.Paths(method.Structured)); n != 4+2 {
 		t.Errorf("%d paths", n)
 	}
 	for _, p := range g.Paths(method.Structured) {
 		b := p[0].Base
-		if b.Values["internal-weight"] != "" || b.Method == "mlr" && (b.Values["positive-weight"] != "" || b.Values["loss"] != "softmax") {
+		if b.Values["internal-weight"] != "" || b.Method == "mlr" && (b.Values["positive-weight"] != "" ||
+			b.Values["loss"] != "softmax") {
 			t.Errorf("%+v", b)
 		}
 		if want := map[string]int{"td": 1, "mlr": 2}[b.Method]; len(p[0].Points) != want || b.Shift() != 0 {
@@ -66,7 +71,8 @@ func TestPaths(t *testing.T) {
 // TestPointAsJSON: a point's keys are those of manifests, its values of their types, and they
 // read back.
 func TestPointAsJSON(t *testing.T) {
-	g := Grid{Methods: []string{"rr-svm"}, Values: map[string][]string{"C": {"0.1"}, "anchor": {"0.5", "2"}, "positive-weight": {"balanced"}}}
+	g := Grid{Methods: []string{"rr-svm"}, Values: map[string][]string{"C": {"0.1"}, "anchor": {"0.5", "2"},
+		"positive-weight": {"balanced"}}}
 	paths := g.Paths(method.Graphs)
 	if len(paths) != 2 {
 		t.Fatalf("%d paths of two anchors", len(paths))
@@ -109,7 +115,8 @@ func TestChoice(t *testing.T) {
 func TestSketch(t *testing.T) {
 	text := Sketch([]Mark{{0.01, Score{0.5, 0.01}}, {1, Score{0.7, 0.02}}, {100, Score{0.6, 0}}}, "micro_f1", 1)
 	lines := strings.Split(text, "\n")
-	if len(lines) != sketchHeight+3 || strings.Count(text, "*") != 1 || strings.Count(text, "o") < 2 || !strings.Contains(lines[sketchHeight+1], "0.01") {
+	if len(lines) != sketchHeight+3 || strings.Count(text, "*") != 1 || strings.Count(text, "o") < 2 ||
+		!strings.Contains(lines[sketchHeight+1], "0.01") {
 		t.Errorf("\n%s", text)
 	}
 	Sketch([]Mark{{1, Score{0.5, 0}}}, "x", 1) // one value alone has no range
@@ -152,7 +159,8 @@ func TestDraw(t *testing.T) {
 			t.Errorf("no text %q in %s", want, b.String())
 		}
 	}
-	if err := Draw(&b, "micro_f1", []Line{{"one", []Mark{{1, Score{0.5, 0}}}}}, at); err != nil || strings.Contains(b.String(), "NaN") {
+	if err := Draw(&b, "micro_f1", []Line{{"one", []Mark{{1, Score{0.5, 0}}}}}, at); err != nil ||
+		strings.Contains(b.String(), "NaN") {
 		t.Errorf("one point: %v, %s", err, b.String())
 	}
 }

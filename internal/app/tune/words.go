@@ -25,14 +25,18 @@ const groupText = "Text"
 // rows. A document frequency of 1 or more is a number of rows, below that a share; max-df of 1 is
 // all of them.
 var textOptions = []method.Option{
-	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: dataset.MaxNgrams}, Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
+	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: dataset.MaxNgrams},
+		Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
 		Help: "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams"},
-	{Name: "stop-words", Kind: method.Choice, Default: dataset.None, Choices: []string{dataset.None, dataset.English}, Group: groupText, Grid: []string{dataset.None},
+	{Name: "stop-words", Kind: method.Choice, Default: dataset.None, Choices: []string{dataset.None, dataset.English},
+		Group: groupText, Grid: []string{dataset.None},
 		Help: "text: words that make no feature: english, none, both, or those in a FILE"},
-	{Name: "min-df", Kind: method.Float, Default: "2", Range: method.Above0, Group: groupText, Grid: []string{"2"}, Ladder: []string{"1", "3", "5"},
-		Help: "text: features stand in so many instances at least: a `NUMBER`, or a share below 1"},
-	{Name: "max-df", Kind: method.Float, Default: "1", Range: method.Above0, Group: groupText, Grid: []string{"1"}, Ladder: []string{"0.1", "0.3"},
-		Help: "text: features stand in so many instances at most: a `NUMBER` from 2, or a share up to 1"},
+	{Name: "min-df", Kind: method.Float, Default: "2", Range: method.Above0, Group: groupText, Grid: []string{"2"},
+		Ladder: []string{"1", "3", "5"},
+		Help:   "text: features stand in so many instances at least: a `NUMBER`, or a share below 1"},
+	{Name: "max-df", Kind: method.Float, Default: "1", Range: method.Above0, Group: groupText, Grid: []string{"1"},
+		Ladder: []string{"0.1", "0.3"},
+		Help:   "text: features stand in so many instances at most: a `NUMBER` from 2, or a share up to 1"},
 }
 
 // TextOptions are the options of texts that a search may try values of.
@@ -73,7 +77,8 @@ func (o *Options) checkText() error {
 	for _, t := range textOptions {
 		values := o.Grid.Values[t.Name]
 		if len(values) > 0 && train.Ingested(o.Train.Data) {
-			return option.Errorf("tune: ‹%s›: the data are ingested already: give the text itself, for the search to try other words", t.Name)
+			return option.Errorf("tune: ‹%s›: the data are ingested already: give the text itself, for the "+
+				"search to try other words", t.Name)
 		}
 		if len(values) > 0 && !o.readsText() {
 			return option.Errorf("tune: ‹%s› is for ‹text›: add that, or leave it out", t.Name)
@@ -95,7 +100,8 @@ func (o *Options) words(p Point) dataset.Words {
 	w := o.Train.Words
 	bound := func(b *dataset.Bound, option string, share func(x float64) bool) {
 		x := p.number(option, 0)
-		if t := textOptions[slices.IndexFunc(textOptions, func(t method.Option) bool { return t.Name == option })]; x == 0 || p.Values[option] == t.Default {
+		if t := textOptions[slices.IndexFunc(textOptions, func(t method.Option) bool { return t.Name == option })]; x == 0 ||
+			p.Values[option] == t.Default {
 			return
 		}
 		text := strconv.FormatFloat(x, 'f', -1, 64)

@@ -42,7 +42,8 @@ func pairs(t *testing.T) *Options {
 func TestWords(t *testing.T) {
 	o := pairs(t)
 	o.Time = 2 * time.Minute
-	for name, only := range map[string]string{"C": "1", "loss": "hinge", "bias": "1", "positive-weight": "1", "prior-shift": "0", "families": "none"} {
+	for name, only := range map[string]string{"C": "1", "loss": "hinge", "bias": "1", "positive-weight": "1",
+		"prior-shift": "0", "families": "none"} {
 		o.Grid.Values[name] = []string{only} // but for the options of texts
 	}
 	r := run(t, o, "")
@@ -50,7 +51,8 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Options.Values["ngrams"] != "2" || r.Points[r.Best].Value < 0.95 || !strings.Contains(string(job), "\nngrams: 2\n") {
+	if r.Options.Values["ngrams"] != "2" || r.Points[r.Best].Value < 0.95 || !strings.Contains(string(job),
+		"\nngrams: 2\n") {
 		t.Errorf("chosen: %s, %+v\n%s", r.Options.Name(), r.Points[r.Best].Figures, job)
 	}
 	m, err := model.Open(r.Model)
@@ -63,7 +65,8 @@ func TestWords(t *testing.T) {
 	}
 	again := run(t, o, "")
 	if len(again.Points) != len(r.Points) || !again.Options.Equal(r.Options) {
-		t.Errorf("run again: %s of %d points, before %s of %d", again.Options.Name(), len(again.Points), r.Options.Name(), len(r.Points))
+		t.Errorf("run again: %s of %d points, before %s of %d", again.Options.Name(), len(again.Points), r.Options.Name(),
+			len(r.Points))
 	}
 	o.Grid.Values["ngrams"], o.NoTrain = []string{"1"}, true
 	for _, p := range run(t, o, "-words").Points {
@@ -87,7 +90,8 @@ func TestWords(t *testing.T) {
 func TestWordsElsewhere(t *testing.T) {
 	o := uneven(t, "1")
 	o.Grid.Values["ngrams"] = []string{"2"}
-	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹ngrams› is for ‹text›") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(),
+		"‹ngrams› is for ‹text›") {
 		t.Error(err)
 	}
 	o = pairs(t)

@@ -25,8 +25,9 @@ import (
 
 // Options say which cluster is called and how.
 type Options struct {
-	Verb        string // prefix of errors
-	Coordinator string // HOST:PORT, or the file in which the coordinator says where it is
+	Verb string // prefix of errors
+	// HOST:PORT, or the file in which the coordinator says where it is
+	Coordinator string
 	Security    secure.Options
 	Patience    time.Duration // how long a silent coordinator is called
 	Tell        progress.Reporter
@@ -42,7 +43,8 @@ type Client struct {
 	Jobs   taxonv1.JobsClient
 	Shards *cluster.Shards
 	dialer *cluster.Dialer
-	forget func() // removes what was copied to this machine for the connection
+	// removes what was copied to this machine for the connection
+	forget func()
 }
 
 // Dial prepares the connection; the first call makes it.
@@ -86,7 +88,8 @@ func (c *Client) Fail(err error) error {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return option.Errorf("%s: %w", c.Verb, cluster.Explain(c.Coordinator, err))
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give another ‹coordinator›", c.Verb, cluster.Explain(c.Coordinator, err))}
+		return &awayError{fmt.Errorf("%s: %w: see whether it runs there (`taxon cluster status`, its log), or give "+
+			"another ‹coordinator›", c.Verb, cluster.Explain(c.Coordinator, err))}
 	}
 	return fmt.Errorf("%s: %w", c.Verb, errors.New(s.Message()))
 }
@@ -174,7 +177,8 @@ func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 	}
 	switch _, err := cluster.ReadPlace(ctx, o.Coordinator); {
 	case errors.Is(err, iofs.ErrNotExist):
-		return nil, option.Errorf("%s: %s: no coordinator has said there where it is: give the file that `taxon coordinator ‹announce›` or `taxon yarn up` writes", o.Verb, o.Coordinator)
+		return nil, option.Errorf("%s: %s: no coordinator has said there where it is: give the file that `taxon "+
+			"coordinator ‹announce›` or `taxon yarn up` writes", o.Verb, o.Coordinator)
 	case err != nil:
 		return nil, err
 	}
@@ -188,7 +192,8 @@ func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 		return nil, err
 	}
 	from := fs.Join(fs.Dir(o.Coordinator), Folder)
-	for name, to := range map[string]*string{CAFile: &s.CACert, CertName + ".crt": &s.Cert, CertName + ".key": &s.Key, TokenFile: &s.TokenFile} {
+	for name, to := range map[string]*string{CAFile: &s.CACert, CertName + ".crt": &s.Cert, CertName + ".key": &s.Key,
+		TokenFile: &s.TokenFile} {
 		data, err := fs.ReadFile(ctx, fs.Join(from, name))
 		if errors.Is(err, iofs.ErrNotExist) {
 			continue

@@ -41,7 +41,8 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	case st.GetState().Ended() && report == nil:
 		return nil, option.Errorf("%s: job %s has no weights: it is %s", c.Verb, job, jobs.StateName(st.GetState()))
 	case report == nil:
-		return nil, option.Errorf("%s: job %s is %s: wait for its end, `taxon status %s ‹watch›` shows it", c.Verb, job, jobs.StateName(st.GetState()), job)
+		return nil, option.Errorf("%s: job %s is %s: wait for its end, `taxon status %s ‹watch›` shows it", c.Verb, job,
+			jobs.StateName(st.GetState()), job)
 	case len(r.GetPlan().GetItems()) == 0:
 		return nil, option.Errorf("%s: job %s has no weights (any more): it was discarded", c.Verb, job)
 	case report.WeightsSHA256 == "" || st.GetResumable(): // its weights are lost
@@ -74,7 +75,8 @@ type Describe func(spec *taxonv1.JobSpec, names *dataset.Set) (meta model.Meta, 
 
 // gather fetches what belongs to a job's model, as its status names it, and writes it next to
 // dir. Memory does not grow with the weights: see worker.StreamWeights.
-func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string, values *values) (g *gathered, err error) {
+func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.JobStatus, dir string,
+	values *values) (g *gathered, err error) {
 	names, err := c.fetchNames(ctx, r.GetSpec().GetData())
 	if err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 		return nil, errors.Join(err, names.Close())
 	}
 	g = &gathered{names, w, report}
-	spool := "" // "": next to dir; a model for another file system is assembled in a temporary folder
+	// "": next to dir; a model for another file system is assembled in a temporary folder
+	spool := ""
 	if !fs.IsRemote(dir) {
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
@@ -109,7 +112,8 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 func (g *gathered) publish(st *taxonv1.JobStatus, report model.Report) (*model.Report, error) {
 	g.report(&report)
 	if sum, err := g.w.Sum(); err != nil || sum != report.WeightsSHA256 {
-		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s", st.GetJob(), sum, report.WeightsSHA256))
+		return nil, errors.Join(err, fmt.Errorf("job %s: the weights that came have digest %.12s, the job says %.12s",
+			st.GetJob(), sum, report.WeightsSHA256))
 	}
 	report, err := g.w.Close(report, jobs.TraceOf(st))
 	if err != nil {
@@ -129,7 +133,8 @@ func lostOf(job string, err error) error {
 	if err == nil || !errors.Is(err, cluster.ErrNotThere) && store.Lost(err) == nil {
 		return err
 	}
-	return fmt.Errorf("job %s: the store has lost what belongs to it: `taxon resume %s` makes it again, `taxon restore` goes on from a snapshot: %w", job, job, err)
+	return fmt.Errorf("job %s: the store has lost what belongs to it: `taxon resume %s` makes it again, `taxon restore` "+
+		"goes on from a snapshot: %w", job, job, err)
 }
 
 // values is the store of a job's weights. It shows how many were read.

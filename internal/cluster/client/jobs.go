@@ -32,7 +32,8 @@ func (c *Client) Status(ctx context.Context, job string) (*taxonv1.JobStatus, er
 
 // Cancel cancels a job. With discard it also drops its values; before it drops the weights of a
 // finished job it asks. what describes the result.
-func (c *Client) Cancel(ctx context.Context, job string, discard bool, ask Confirm) (st *taxonv1.JobStatus, what string, err error) {
+func (c *Client) Cancel(ctx context.Context, job string, discard bool,
+	ask Confirm) (st *taxonv1.JobStatus, what string, err error) {
 	if discard {
 		st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job})
 		if err == nil && hasWeights(st) {
@@ -61,7 +62,8 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 	case discard:
 		return state + "; its values are dropped"
 	case !st.GetState().Ended():
-		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` shows when it is there", st.GetSweep(), st.GetJob())
+		return fmt.Sprintf("is being cancelled after sweep %d: its checkpoint is being written, `taxon status %s` "+
+			"shows when it is there", st.GetSweep(), st.GetJob())
 	case st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED:
 		return state + ": there was nothing to cancel"
 	}
@@ -106,7 +108,8 @@ func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxo
 	i := slices.IndexFunc(shards, func(s *taxonv1.Shard) bool { return s.GetId() == id })
 	force := i >= 0 && shards[i].GetState() == taxonv1.MemberState_MEMBER_STATE_DOWN && len(shards[i].GetJobs()) > 0
 	if force {
-		if err := ask(fmt.Sprintf("stores forget: jobs have values on store %s: %s", id, strings.Join(shards[i].GetJobs(), ", ")), "Forget it?"); err != nil {
+		if err := ask(fmt.Sprintf("stores forget: jobs have values on store %s: %s", id, strings.Join(shards[i].GetJobs(),
+			", ")), "Forget it?"); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +131,8 @@ func (c *Client) Strays(ctx context.Context, drop bool, named []string, ask Conf
 	if len(named) == 0 {
 		return nil, nil
 	}
-	if err := ask(fmt.Sprintf("stores strays: the values of %s are dropped for good; values that a restore has just put look like them", strings.Join(named, ", ")), "Drop them?"); err != nil {
+	if err := ask(fmt.Sprintf("stores strays: the values of %s are dropped for good; values that a restore has "+
+		"just put look like them", strings.Join(named, ", ")), "Drop them?"); err != nil {
 		return nil, err
 	}
 	list, err = c.Jobs.Strays(ctx, &taxonv1.StraysRequest{Drop: named})
@@ -137,7 +141,8 @@ func (c *Client) Strays(ctx context.Context, drop bool, named []string, ask Conf
 
 // Watch calls show for each change of a job until the job has ended, and returns its last status
 // with the whole trace. If the coordinator goes away it is called again.
-func (c *Client) Watch(ctx context.Context, job string, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
+func (c *Client) Watch(ctx context.Context, job string,
+	show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	st, err := jobs.Watch(ctx, c.Jobs, job, c.Patience, show)
 	return st, c.Fail(err)
 }

@@ -37,8 +37,10 @@ func (*line) Done()                          {}
 
 func TestProgressReads(t *testing.T) {
 	var l line
-	showProgress(&l, &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, EtaLowSeconds: 30000, EtaHighSeconds: 41000, Certificate: &taxonv1.Certificate{Gap: 1234}})
-	if got := strings.Join(l.extra, "|"); !strings.Contains(got, "gap 1,234 of ") || !strings.HasSuffix(got, "ETA 8 to 12 h") {
+	showProgress(&l, &taxonv1.JobStatus{Job: "j1", EtaSeconds: 37962, EtaLowSeconds: 30000, EtaHighSeconds: 41000,
+		Certificate: &taxonv1.Certificate{Gap: 1234}})
+	if got := strings.Join(l.extra, "|"); !strings.Contains(got, "gap 1,234 of ") || !strings.HasSuffix(got,
+		"ETA 8 to 12 h") {
 		t.Errorf("%q", got)
 	}
 }

@@ -104,7 +104,8 @@ func (c *Client) wantRestored(ctx context.Context, job string) error {
 	case st.GetState() == taxonv1.JobState_JOB_STATE_DONE: // it was discarded
 		return nil
 	case !st.GetState().Ended():
-		return option.Errorf("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go back to its snapshot", job, jobs.StateName(st.GetState()), job)
+		return option.Errorf("restore: job %s is %s on this cluster: `taxon cancel %s` first, if it shall go "+
+			"back to its snapshot", job, jobs.StateName(st.GetState()), job)
 	}
 	return nil
 }
@@ -125,7 +126,8 @@ func (c *Client) upShards(ctx context.Context, replicas int) (ids []string, ends
 		}
 	}
 	if len(ids) < replicas {
-		return nil, nil, option.Errorf("restore: %d copies of each value need as many shards, %s up: start more, or ask for fewer ‹replicas›",
+		return nil, nil, option.Errorf("restore: %d copies of each value need as many shards, %s up: start more, or ask "+
+			"for fewer ‹replicas›",
 			replicas, format.Counted(int64(len(ids)), "is", "are"))
 	}
 	return ids, ends, nil

@@ -22,13 +22,15 @@ import (
 
 // Submission is a job to submit.
 type Submission struct {
-	Spec     *taxonv1.JobSpec // without the place of its data
-	Data     string           // the folder of the data set
-	InPlace  bool             // workers see the folder themselves, so only names are uploaded
-	ID       string           // empty: one is made up
+	Spec *taxonv1.JobSpec // without the place of its data
+	Data string           // the folder of the data set
+	// workers see the folder themselves, so only names are uploaded
+	InPlace  bool
+	ID       string // empty: one is made up
 	Name     string
 	Replicas int
-	Trial    bool // its values will be discarded soon, so it pushes out nobody's
+	// its values will be discarded soon, so it pushes out nobody's
+	Trial bool
 }
 
 // CheckID refuses an invalid job id.
@@ -59,7 +61,8 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (string, error) {
 		}
 	}
 	if few := r.GetDisplaced(); err == nil && len(few) > 0 && !s.Trial {
-		c.Tell.Warn("when job %s has finished, the weights of %s are dropped, as the coordinator keeps no more finished jobs: export them before", r.GetJob(), strings.Join(few, ", "))
+		c.Tell.Warn("when job %s has finished, the weights of %s are dropped, as the coordinator keeps no more finished "+
+			"jobs: export them before", r.GetJob(), strings.Join(few, ", "))
 	}
 	return r.GetJob(), c.Fail(err)
 }
@@ -117,10 +120,12 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	st, err := c.follow(ctx, job, func(st *taxonv1.JobStatus) { early.see(ctx, st) })
 	if err != nil {
 		if jobs.IsCancelled(err) && errors.Is(context.Cause(ctx), jobs.ErrInterrupted) {
-			return nil, jobs.Interruptedf("job %s goes on; `taxon status %s ‹watch›` follows it, `taxon cancel %s` ends it", job, job, job)
+			return nil, jobs.Interruptedf("job %s goes on; `taxon status %s ‹watch›` follows it, `taxon cancel %s` ends it", job,
+				job, job)
 		}
 		if errors.As(err, new(*awayError)) {
-			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s ‹watch›` follows it then", err, job, job)
+			return nil, fmt.Errorf("%w; job %s goes on with the coordinator, and `taxon status %s ‹watch›` follows it then", err,
+				job, job)
 		}
 		return nil, err
 	}
@@ -137,7 +142,8 @@ func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, err
 	if out != "" {
 		if report, err = c.fetchModel(ctx, job, out, early); err != nil { // its error says more than the status
 			if store.Lost(err) == nil && !errors.Is(err, cluster.ErrNotThere) {
-				err = fmt.Errorf("%w (job %s is done: `taxon export ‹job=%s› ‹format=model› ‹out=DIR›` fetches its model)", err, job, job)
+				err = fmt.Errorf("%w (job %s is done: `taxon export ‹job=%s› ‹format=model› ‹out=DIR›` fetches its model)", err,
+					job, job)
 			}
 			return nil, err
 		}

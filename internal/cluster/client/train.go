@@ -36,7 +36,8 @@ func (c *Client) Slots(ctx context.Context) (n int, err error) {
 
 // Train submits a job on the data in a folder, or finds it by its id, and follows it to its end.
 // If ctx ends first, the job goes on.
-func (c *Client) Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string, see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
+func (c *Client) Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string,
+	see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error) {
 	c = c.telling(ui)
 	if _, err := c.Submit(ctx, &Submission{Spec: spec, Data: data, ID: job, Replicas: 1, Trial: true}); err != nil {
 		return nil, err

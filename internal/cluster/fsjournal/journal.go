@@ -157,7 +157,8 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 			continue
 		}
 		if n != j.segment+1 {
-			return nil, nil, fmt.Errorf("%s: %w: file %d follows file %d", j.folder(j.generation), journal.ErrDamaged, n, j.segment)
+			return nil, nil, fmt.Errorf("%s: %w: file %d follows file %d", j.folder(j.generation), journal.ErrDamaged, n,
+				j.segment)
 		}
 		_, more, err := j.readFile(ctx, name)
 		if err != nil {

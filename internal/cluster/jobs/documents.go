@@ -73,13 +73,17 @@ type Tasks struct {
 func StatusOf(st *taxonv1.JobStatus) Status {
 	t := st.GetTasks()
 	d := Status{
-		Job: st.GetJob(), Owner: st.GetOwner(), Name: st.GetName(), State: Doing(st), Phase: st.GetPhase(), Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
+		Job: st.GetJob(), Owner: st.GetOwner(), Name: st.GetName(), State: Doing(st), Phase: st.GetPhase(),
+		Sweep: st.GetSweep(), Gap: gapOf(st.GetCertificate()),
 		Tasks:       Tasks{t.GetDone(), t.GetRunning(), t.GetWaiting(), t.GetRetried()},
-		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(), Replicas: st.GetReplicas(),
-		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(), Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
+		WorkersLost: st.GetWorkersLost(), Recomputed: st.GetRemade(), Duplicates: st.GetSpeculated(),
+		Replicas:  st.GetReplicas(),
+		BytesRead: st.GetBytesRead(), BytesWritten: st.GetBytesWritten(), Seconds: st.GetSeconds(),
+		Rollbacks: st.GetRollbacks(), Error: st.GetError(), Report: ReportOf(st),
 		CapsBefore: CapsBefore(st), WaitsFor: st.GetWaitsFor(), ETASeconds: etaOf(st.GetEtaSeconds()),
 		ETALow: etaOf(st.GetEtaLowSeconds()), ETAHigh: etaOf(st.GetEtaHighSeconds()), IdleSeconds: st.GetIdleSeconds(),
-		Method: st.GetOptions().GetMethod(), Options: jsonOptions{st.GetOptions()}, StoppedBy: st.GetStoppedBy(), Weights: st.GetWeightsSha256(),
+		Method: st.GetOptions().GetMethod(), Options: jsonOptions{st.GetOptions()}, StoppedBy: st.GetStoppedBy(),
+		Weights:   st.GetWeightsSha256(),
 		Submitted: when(st.GetSubmittedUnixMs()), Started: when(st.GetStartedUnixMs()), Ended: when(st.GetEndedUnixMs()),
 	}
 	if st.GetState().Ended() {
@@ -137,10 +141,12 @@ type Line struct {
 
 // LineOf returns a job of a list as a document.
 func LineOf(j *taxonv1.JobInfo) Line {
-	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept(), j.GetWaits()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
+	l := Line{Job: j.GetJob(), Name: j.GetName(), Owner: j.GetOwner(), State: StateOf(j.GetState(), j.GetKept(),
+		j.GetWaits()), Phase: j.GetPhase(), Sweep: j.GetSweep(), Gap: gapOf(j.GetCertificate()),
 		Submitted: utc(j.GetSubmittedUnixMs(), time.RFC3339), ETASeconds: etaOf(j.GetEtaSeconds()),
 		ETALow: etaOf(j.GetEtaLowSeconds()), ETAHigh: etaOf(j.GetEtaHighSeconds()), Error: j.GetError(),
-		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept", Copies: j.GetCopies(), There: j.GetCopiesThere()}
+		Resumable: j.GetResumable(), Exportable: j.GetExportable(), Values: "kept", Copies: j.GetCopies(),
+		There: j.GetCopiesThere()}
 	switch k := j.GetKept(); {
 	case k.GetDropped():
 		l.Values = KeptText(k)
@@ -219,7 +225,8 @@ type Worker struct {
 
 // WorkerOf returns a worker as a document.
 func WorkerOf(w *taxonv1.WorkerInfo) Worker {
-	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(), Cores: w.GetCores(),
+	return Worker{Worker: w.GetWorker(), Name: w.GetName(), State: MemberState(w.GetState()), Slots: w.GetSlots(),
+		Cores:   w.GetCores(),
 		Running: w.GetRunning(), TasksDone: w.GetTasksDone(), Memory: w.GetMemoryBytes(), Version: w.GetVersion()}
 }
 
@@ -238,7 +245,8 @@ type LogLine struct {
 
 // LogLineOf returns a line of a job's log as a document.
 func LogLineOf(l *taxonv1.LogLine) LogLine {
-	return LogLine{Number: l.GetNumber(), Time: utc(l.GetUnixMs(), time.RFC3339Nano), Level: l.GetLevel(), Text: l.GetText(), Sweep: l.GetSweep(),
+	return LogLine{Number: l.GetNumber(), Time: utc(l.GetUnixMs(), time.RFC3339Nano), Level: l.GetLevel(),
+		Text: l.GetText(), Sweep: l.GetSweep(),
 		Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt(), Worker: l.GetWorker()}
 }
 
@@ -250,8 +258,9 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	r := model.Report{
 		Method:    st.GetOptions().GetMethod(),
 		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
-		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()), StoppedBy: st.GetStoppedBy(),
-		Seconds: st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), WeightsSHA256: st.GetWeightsSha256(),
+		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()),
+		StoppedBy: st.GetStoppedBy(),
+		Seconds:   st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), WeightsSHA256: st.GetWeightsSha256(),
 		CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
 	}
 	Certify(&r, st.GetCertificate())
@@ -276,7 +285,8 @@ func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
 // CapsBefore returns the caps that a job had earlier, oldest first.
 func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	for _, c := range st.GetCapsBefore() {
-		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()), MaxSeconds: c.GetMaxSeconds()})
+		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()),
+			MaxSeconds: c.GetMaxSeconds()})
 	}
 	return out
 }

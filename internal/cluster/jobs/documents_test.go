@@ -22,7 +22,8 @@ func TestDocuments(t *testing.T) {
 	}{
 		{"before the first certificate", taxonv1.JobState_JOB_STATE_RUNNING, nil, 0, false, false},
 		{"under way", taxonv1.JobState_JOB_STATE_RUNNING, gap, 12, true, true},
-		{"without a bound", taxonv1.JobState_JOB_STATE_RUNNING, &taxonv1.Certificate{PrimalOnly: true, Gap: 1}, math.Inf(1), false, false},
+		{"without a bound", taxonv1.JobState_JOB_STATE_RUNNING, &taxonv1.Certificate{PrimalOnly: true, Gap: 1}, math.Inf(1),
+			false, false},
 		{"over", taxonv1.JobState_JOB_STATE_DONE, gap, 0, true, true},
 	} {
 		d := StatusOf(&taxonv1.JobStatus{State: c.state, Certificate: c.certificate, EtaSeconds: c.eta})
@@ -40,11 +41,13 @@ func TestDocuments(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	running := taxonv1.JobState_JOB_STATE_RUNNING
 	st := &taxonv1.JobStatus{State: running, EtaSeconds: 20, EtaLowSeconds: 15, EtaHighSeconds: 30}
-	if d := StatusOf(st); d.State != "running" || *d.ETASeconds != 20 || *d.ETALow != 15 || *d.ETAHigh != 30 || !strings.HasSuffix(StatusLine(st), "ETA 15 to 30 s") {
+	if d := StatusOf(st); d.State != "running" || *d.ETASeconds != 20 || *d.ETALow != 15 || *d.ETAHigh != 30 ||
+		!strings.HasSuffix(StatusLine(st), "ETA 15 to 30 s") {
 		t.Errorf("%+v, %s", d, StatusLine(st))
 	}
 	st = &taxonv1.JobStatus{State: running, WaitsFor: "a worker: none is up", IdleSeconds: 7}
-	if d := StatusOf(st); d.State != "waiting" || d.ETASeconds != nil || d.ETALow != nil || d.IdleSeconds != 7 || strings.Contains(StatusLine(st), "ETA") {
+	if d := StatusOf(st); d.State != "waiting" || d.ETASeconds != nil || d.ETALow != nil || d.IdleSeconds != 7 ||
+		strings.Contains(StatusLine(st), "ETA") {
 		t.Errorf("%+v, %s", d, StatusLine(st))
 	}
 	if l := LineOf(&taxonv1.JobInfo{State: running, Waits: true}); l.State != "waiting" || l.ETASeconds != nil {
@@ -61,12 +64,14 @@ func TestKept(t *testing.T) {
 	}{
 		{nil, "kept", "done", "kept", "", 0},
 		{&taxonv1.Kept{UntilUnixMs: until, Jobs: 100}, "until 2026-11-23", "done", "kept", "2026-11-23T12:00:00Z", 100},
-		{&taxonv1.Kept{UntilUnixMs: until, Jobs: 1}, "until 2026-11-23, or 1 more job", "done", "kept", "2026-11-23T12:00:00Z", 1},
+		{&taxonv1.Kept{UntilUnixMs: until, Jobs: 1}, "until 2026-11-23, or 1 more job", "done", "kept",
+			"2026-11-23T12:00:00Z", 1},
 		{&taxonv1.Kept{Dropped: true}, "dropped", "done", "dropped", "", 0},
 		{&taxonv1.Kept{Dropped: true, Discarded: true}, "discarded", "discarded", "discarded", "", 0},
 	} {
 		l := LineOf(&taxonv1.JobInfo{State: taxonv1.JobState_JOB_STATE_DONE, Kept: c.kept})
-		if KeptText(c.kept) != c.text || l.State != c.state || l.Values != c.values || l.Until != c.goes || l.After != c.after {
+		if KeptText(c.kept) != c.text || l.State != c.state || l.Values != c.values || l.Until != c.goes ||
+			l.After != c.after {
 			t.Errorf("%v: %q, %+v", c.kept, KeptText(c.kept), l)
 		}
 	}
@@ -83,9 +88,11 @@ func TestReportTellsItsCertificate(t *testing.T) {
 		{&taxonv1.Certificate{Objective: 2, PrimalOnly: true, Kind: "stationarity"}, "stationarity", false},
 		{&taxonv1.Certificate{Objective: 2, Gap: 0.25}, "", true},
 	} {
-		r := ReportOf(&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Certificate: c.certificate, Options: &taxonv1.Options{}})
+		r := ReportOf(&taxonv1.JobStatus{State: taxonv1.JobState_JOB_STATE_DONE, Certificate: c.certificate,
+			Options: &taxonv1.Options{}})
 		b, err := json.Marshal(r)
-		if err != nil || r.Certificate != c.kind || r.Objective != 2 || (r.Gap != nil) != c.gap || strings.Contains(string(b), `"certificate"`) != (c.kind != "") {
+		if err != nil || r.Certificate != c.kind || r.Objective != 2 || (r.Gap != nil) != c.gap || strings.Contains(string(b),
+			`"certificate"`) != (c.kind != "") {
 			t.Errorf("%v: %s, %v", c.certificate, b, err)
 		}
 	}

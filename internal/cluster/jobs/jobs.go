@@ -23,7 +23,8 @@ import (
 // Watch calls show for each change of a job until the job has ended, and returns its last status
 // with the whole trace. If the coordinator goes away it retries for as long as patience, counted
 // from the last change; zero means not at all. It returns an error of show.
-func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration, show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
+func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration,
+	show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	var last *taxonv1.JobStatus
 	var trace []*taxonv1.SweepRecord
 	var shown error
@@ -156,7 +157,8 @@ func MethodText(st *taxonv1.JobStatus) string {
 
 // FailedAt says at which task a job failed, by the classes of that task.
 func FailedAt(f *taxonv1.FailedTask) string {
-	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(), f.GetAttempt())
+	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(),
+		f.GetAttempt())
 	if f.GetWorker() != "" {
 		at += " on worker " + f.GetWorker()
 	}

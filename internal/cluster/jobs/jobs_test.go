@@ -26,7 +26,8 @@ type stream struct {
 	brings []any
 }
 
-func (s *script) Watch(context.Context, *taxonv1.StatusRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[taxonv1.JobStatus], error) {
+func (s *script) Watch(context.Context, *taxonv1.StatusRequest,
+	...grpc.CallOption) (grpc.ServerStreamingClient[taxonv1.JobStatus], error) {
 	if len(s.calls) == 0 {
 		return nil, status.Error(codes.Unavailable, "nobody there")
 	}
@@ -66,12 +67,14 @@ func TestWatch(t *testing.T) {
 		shown    int
 		want     error
 	}{
-		"to its end":             {calls: [][]any{{at(running, 1), at(done, 2, 3)}}, shown: 2},
-		"a coordinator replaced": {calls: [][]any{{at(running, 1, 2), away}, {away}, {at(running, 1, 2)}, {at(done, 1, 2, 3)}}, patience: time.Minute, shown: 3},
-		"no patience":            {calls: [][]any{{at(running, 1), away}, {at(done, 1)}}, shown: 1, want: away},
-		"too little patience":    {calls: [][]any{{at(running, 1)}}, patience: time.Millisecond, shown: 1, want: away},
-		"another error":          {calls: [][]any{{at(running), status.Error(codes.NotFound, "no such job")}}, patience: time.Minute, shown: 1, want: status.Error(codes.NotFound, "")},
-		"an error of show":       {calls: [][]any{{at(running)}}, patience: time.Minute, full: true, shown: 1, want: full},
+		"to its end": {calls: [][]any{{at(running, 1), at(done, 2, 3)}}, shown: 2},
+		"a coordinator replaced": {calls: [][]any{{at(running, 1, 2), away}, {away}, {at(running, 1, 2)},
+			{at(done, 1, 2, 3)}}, patience: time.Minute, shown: 3},
+		"no patience":         {calls: [][]any{{at(running, 1), away}, {at(done, 1)}}, shown: 1, want: away},
+		"too little patience": {calls: [][]any{{at(running, 1)}}, patience: time.Millisecond, shown: 1, want: away},
+		"another error": {calls: [][]any{{at(running), status.Error(codes.NotFound, "no such job")}},
+			patience: time.Minute, shown: 1, want: status.Error(codes.NotFound, "")},
+		"an error of show": {calls: [][]any{{at(running)}}, patience: time.Minute, full: true, shown: 1, want: full},
 	} {
 		shown := 0
 		st, err := Watch(t.Context(), &script{calls: c.calls}, "j", c.patience, func(*taxonv1.JobStatus) error {
@@ -81,7 +84,8 @@ func TestWatch(t *testing.T) {
 			}
 			return nil
 		})
-		if shown != c.shown || (err == nil) != (c.want == nil) || status.Code(err) != status.Code(c.want) || c.full && !errors.Is(err, full) {
+		if shown != c.shown || (err == nil) != (c.want == nil) || status.Code(err) != status.Code(c.want) || c.full &&
+			!errors.Is(err, full) {
 			t.Errorf("%s: shown %d times, %v; want %d, %v", name, shown, err, c.shown, c.want)
 		}
 		if err != nil {

@@ -24,7 +24,8 @@ func TestDownOfDyingSupervisor(t *testing.T) {
 		return cmd
 	}
 	supervisor, worker := start(), start()
-	state := State{Supervisor: supervisor.Process.Pid, Processes: []Process{{Role: Worker, ID: "worker-0", PID: worker.Process.Pid, Started: startOf(worker.Process.Pid)}}}
+	state := State{Supervisor: supervisor.Process.Pid, Processes: []Process{{Role: Worker, ID: "worker-0",
+		PID: worker.Process.Pid, Started: startOf(worker.Process.Pid)}}}
 	if err := WriteWanted(dir, &Wanted{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}

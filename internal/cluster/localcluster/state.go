@@ -214,7 +214,8 @@ func (o *Settings) wanted() (*Wanted, error) {
 				return nil, err
 			}
 		}
-		w.Coordinator = append(w.Coordinator, "--snapshots", at, "--snapshot-every", fmt.Sprint(o.SnapshotEvery), "--snapshot-pause", o.SnapshotPause.String())
+		w.Coordinator = append(w.Coordinator, "--snapshots", at, "--snapshot-every", fmt.Sprint(o.SnapshotEvery),
+			"--snapshot-pause", o.SnapshotPause.String())
 	}
 	if o.Metrics != "" {
 		w.Coordinator = append(w.Coordinator, "--metrics", o.Metrics)
@@ -252,7 +253,8 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 	case !given("stores"):
 		o.Stores = w.Stores
 	case o.Stores < w.Stores:
-		return option.Errorf("cluster up: ‹stores=%d›: the cluster in %s has %d, and what its jobs have lies on all of them: leave ‹stores› out, or start a new cluster in another folder", o.Stores, dir, w.Stores)
+		return option.Errorf("cluster up: ‹stores=%d›: the cluster in %s has %d, and what its jobs have lies on all of "+
+			"them: leave ‹stores› out, or start a new cluster in another folder", o.Stores, dir, w.Stores)
 	}
 	if !given("memory-stores") {
 		o.MemoryStores = len(w.Store) > 0
@@ -278,7 +280,8 @@ func (o *Settings) keep(dir string, given func(flag string) bool) error {
 		}
 	}
 	if err != nil {
-		return option.Errorf("cluster up: %s: cluster.json is damaged: %w: remove it, and give the flags that the cluster had", dir, err)
+		return option.Errorf("cluster up: %s: cluster.json is damaged: %w: remove it, and give the flags "+
+			"that the cluster had", dir, err)
 	}
 	return nil
 }

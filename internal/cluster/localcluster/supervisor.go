@@ -252,7 +252,8 @@ func (s *Supervisor) arguments(c *child) []string {
 	case Store:
 		return append(append(args, "--coordinator", s.coord.view.Addr), s.wanted.Store...)
 	default: // the workers of a machine share a cache
-		return append(append(args, "--coordinator", s.coord.view.Addr, "--dir", filepath.Join(s.Dir, "cache")), s.wanted.Worker...)
+		return append(append(args, "--coordinator", s.coord.view.Addr, "--dir", filepath.Join(s.Dir, "cache")),
+			s.wanted.Worker...)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // Up starts a cluster in dir, with a supervisor in a session of its own, and returns when
 // everything is ready. It gives up after wait. In the folder of an earlier cluster, settings that
 // were not given stay as they were; given takes the names of `taxon cluster up`'s flags.
-func Up(ctx context.Context, dir string, o Settings, given func(flag string) bool, wait time.Duration, ui progress.Reporter) (*State, error) {
+func Up(ctx context.Context, dir string, o Settings, given func(flag string) bool, wait time.Duration,
+	ui progress.Reporter) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,8 @@ func started(dir, verb string) (string, error) {
 		return "", err
 	}
 	if _, err := ReadWanted(dir); errors.Is(err, os.ErrNotExist) {
-		return "", option.Errorf("cluster %s: %s: no cluster was ever started here: `taxon cluster up ‹dir=%s›` starts one", verb, dir, dir)
+		return "", option.Errorf("cluster %s: %s: no cluster was ever started here: `taxon cluster up ‹dir=%s›` starts one",
+			verb, dir, dir)
 	}
 	return dir, nil
 }
@@ -167,7 +169,8 @@ func started(dir, verb string) (string, error) {
 func running(dir, verb string) (string, error) {
 	dir, err := started(dir, verb)
 	if err == nil && !Running(dir) {
-		err = fmt.Errorf("cluster %s: %s: the cluster does not run: `taxon cluster up ‹dir=%s›` starts it again", verb, dir, dir)
+		err = fmt.Errorf("cluster %s: %s: the cluster does not run: `taxon cluster up ‹dir=%s›` starts it again", verb, dir,
+			dir)
 	}
 	return dir, err
 }
@@ -187,7 +190,8 @@ func takeFolder(ctx context.Context, dir string, ui progress.Reporter) error {
 		if s, err := ReadState(dir); err == nil {
 			where = " (coordinator at " + s.Coordinator + ")"
 		}
-		return option.Errorf("cluster up: a cluster runs in %s already%s: `taxon cluster status ‹dir=%s›` shows it, `taxon cluster down ‹dir=%s›` ends it", dir, where, dir, dir)
+		return option.Errorf("cluster up: a cluster runs in %s already%s: `taxon cluster status ‹dir=%s›` shows it, `taxon "+
+			"cluster down ‹dir=%s›` ends it", dir, where, dir, dir)
 	}
 	if err != nil {
 		return err
@@ -205,7 +209,8 @@ const stateEvery = 20 * time.Millisecond
 
 // await waits until the cluster has reached what is wanted and everything is ready. ended
 // receives the supervisor's end; may be nil.
-func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error, ui progress.Reporter) (*State, error) {
+func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error,
+	ui progress.Reporter) (*State, error) {
 	line := ui.Start("cluster: processes ready", 0)
 	defer line.Done()
 	for deadline := time.Now().Add(wait); ; {

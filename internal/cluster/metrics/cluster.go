@@ -90,15 +90,18 @@ func newCluster(read func() ClusterState) *cluster {
 	c.speculated = desc("taxon_tasks_speculated_total", "Second copies of tasks that took too long.")
 	c.rollbacks = desc("taxon_rollbacks_total", "Times that a job went back to an earlier sweep.")
 	c.sweeps = desc("taxon_sweeps_total", "Sweeps committed, of all jobs.")
-	c.bytes = desc("taxon_task_bytes_total", "Bytes that tasks moved, by direction: read from the store, written to it.", "direction")
+	c.bytes = desc("taxon_task_bytes_total", "Bytes that tasks moved, by direction: read from the store, written to it.",
+		"direction")
 	c.journal = desc("taxon_journal_bytes", "Size of the journal.")
 	c.sweep = desc("taxon_job_sweep", "Highest committed sweep of a running job.", "job")
 	c.gap = desc("taxon_job_gap", "Relative certified gap of a running job.", "job")
 	c.eta = desc("taxon_job_eta_seconds", "Time that a running job will take yet; 0: not known.", "job")
 	c.copies = desc("taxon_jobs_short_of_copies", "Jobs some of whose values lie on a shard that does not answer.")
 	c.ended = desc("taxon_jobs_ended_total", "Jobs that have ended, by how.", "state")
-	c.progress = desc("taxon_job_progress_timestamp_seconds", "When a task of a running job ended last, in Unix time.", "job")
-	c.saved = desc("taxon_job_snapshot_timestamp_seconds", "When the last snapshot of a running job was taken, or the job was started, in Unix time.", "job")
+	c.progress = desc("taxon_job_progress_timestamp_seconds", "When a task of a running job ended last, in Unix time.",
+		"job")
+	c.saved = desc("taxon_job_snapshot_timestamp_seconds", "When the last snapshot of a running job was taken, or the "+
+		"job was started, in Unix time.", "job")
 	return c
 }
 

@@ -23,10 +23,13 @@ func (p *Process) Executor(e worker.Executor, slots int) worker.Executor {
 			Name: "taxon_worker_task_cpu_seconds_total", Help: "CPU time of tasks that were done, by kind.",
 		}, kinds),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_worker_tasks_total", Help: "Tasks that have ended, by how: done, failed (the error would come again), retry, stopped.",
+			Name: "taxon_worker_tasks_total", Help: "Tasks that have ended, by how: done, failed (the error would come " +
+				"again), retry, stopped.",
 		}, []string{"result"}),
-		read:    prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_read_bytes_total", Help: "Bytes of values read from the store."}),
-		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_written_bytes_total", Help: "Bytes of values written to the store."}),
+		read: prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_read_bytes_total",
+			Help: "Bytes of values read from the store."}),
+		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "taxon_worker_written_bytes_total",
+			Help: "Bytes of values written to the store."}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "taxon_worker_running_tasks", Help: "Tasks under way."}),
 	}
 	for _, result := range results {
@@ -57,7 +60,8 @@ type executor struct {
 	running       prometheus.Gauge
 }
 
-func (m *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (m *executor) Run(ctx context.Context, job *taxonv1.JobResult,
+	lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	m.running.Inc()
 	defer m.running.Dec()
 	start := time.Now()

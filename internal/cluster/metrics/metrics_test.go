@@ -124,8 +124,10 @@ func TestFiguresCount(t *testing.T) {
 		`taxon_worker_tasks_total{result="retry"} 1`,
 		"taxon_worker_read_bytes_total 30", "taxon_worker_slots 2",
 		`taxon_jobs{state="running"} 2`, "taxon_workers_lost_total 5", `taxon_job_sweep{job="a"} 6`,
-		`taxon_grpc_refused_total{code="Unauthenticated"} 1`, `taxon_grpc_refused_total{code="ResourceExhausted"} 0`, `taxon_store_errors_total{op="drop"} 0`,
-		`taxon_worker_tasks_total{result="stopped"} 0`, `taxon_jobs_ended_total{state="failed"} 0`, `taxon_job_snapshot_timestamp_seconds{job="a"} 8`,
+		`taxon_grpc_refused_total{code="Unauthenticated"} 1`, `taxon_grpc_refused_total{code="ResourceExhausted"} 0`,
+		`taxon_store_errors_total{op="drop"} 0`,
+		`taxon_worker_tasks_total{result="stopped"} 0`, `taxon_jobs_ended_total{state="failed"} 0`,
+		`taxon_job_snapshot_timestamp_seconds{job="a"} 8`,
 		"taxon_certificate_expiry_timestamp_seconds 9",
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
@@ -154,7 +156,8 @@ func TestShardIsAShard(t *testing.T) {
 
 func TestPageKeepsItsRules(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("read-only read-read-read-read-read\nworker work-work-work-work-work\n"), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte("read-only read-read-read-read-read\nworker work-work-work-work-work\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, _, _ := full()
@@ -259,7 +262,8 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Info("not shown")
-	log.With("job", "j", "step", 1, "task", 2, "attempt", 3).Warn("task lost", "token", "abc123", "Authorization", "Bearer abc123")
+	log.With("job", "j", "step", 1, "task", 2, "attempt", 3).Warn("task lost", "token", "abc123", "Authorization",
+		"Bearer abc123")
 	text := out.String()
 	for _, want := range []string{`"msg":"task lost"`, `"job":"j","step":1,"task":2,"attempt":3`, `"token":"[redacted]"`} {
 		if !strings.Contains(text, want) {
@@ -303,7 +307,8 @@ func TestLibrariesLogThere(t *testing.T) {
 	if _, err := fmt.Fprintln(grpcErrors{}, "ERROR: [transport] broken"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"level":"WARN","msg":"http: TLS handshake error from 10.0.0.7:1"`, `"level":"ERROR","msg":"grpc","error":"ERROR: [transport] broken"`} {
+	for _, want := range []string{`"level":"WARN","msg":"http: TLS handshake error from 10.0.0.7:1"`,
+		`"level":"ERROR","msg":"grpc","error":"ERROR: [transport] broken"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in %s", want, out.String())
 		}

@@ -27,7 +27,8 @@ func NewProcess(role, version string) *Process {
 	p := &Process{
 		registry: prometheus.NewRegistry(),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_grpc_refused_total", Help: "Calls refused, by gRPC code: no identity, not for the caller, beyond a limit.",
+			Name: "taxon_grpc_refused_total", Help: "Calls refused, by gRPC code: no identity, not for the " +
+				"caller, beyond a limit.",
 		}, []string{"code"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -51,7 +52,8 @@ func (p *Process) Gauge(name, help string, read func() float64) {
 // Certificate adds the time at which the process's own certificate expires. expires is called at
 // each scrape, and returns zero if that is not known.
 func (p *Process) Certificate(expires func() time.Time) {
-	p.Gauge("taxon_certificate_expiry_timestamp_seconds", "When the process's own certificate expires, in Unix time; 0: not known.", func() float64 {
+	p.Gauge("taxon_certificate_expiry_timestamp_seconds", "When the process's own certificate expires, in Unix "+
+		"time; 0: not known.", func() float64 {
 		if at := expires(); !at.IsZero() {
 			return float64(at.Unix())
 		}
@@ -103,10 +105,14 @@ type Serving struct {
 // Serving adds them.
 func (p *Process) Serving() *Serving {
 	s := &Serving{
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "taxon_serve_seconds", Help: "Time that requests took, by model, call and HTTP status.",
-			Buckets: []float64{0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1}}, []string{"model", "call", "code"}),
-		rows:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_instances_total", Help: "Instances that were answered, by model."}, []string{"model"}),
-		loads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_loads_total", Help: "Times a model was opened, by model and whether it could be."}, []string{"model", "ok"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "taxon_serve_seconds",
+			Help:    "Time that requests took, by model, call and HTTP status.",
+			Buckets: []float64{0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1}},
+			[]string{"model", "call", "code"}),
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_instances_total",
+			Help: "Instances that were answered, by model."}, []string{"model"}),
+		loads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taxon_serve_loads_total",
+			Help: "Times a model was opened, by model and whether it could be."}, []string{"model", "ok"}),
 	}
 	p.registry.MustRegister(s.took, s.rows, s.loads)
 	return s

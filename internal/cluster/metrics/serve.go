@@ -29,7 +29,8 @@ type Options struct {
 
 // AddFlags defines --metrics.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the figures /metrics, the probes /healthz and /readyz, and the coordinator's page / (default none)")
+	f.StringVar(&o.Addr, "metrics", o.Addr, "`ADDR` (host:port) of the figures /metrics, the probes /healthz and "+
+		"/readyz, and the coordinator's page / (default none)")
 }
 
 // Refused counts a refused call.
@@ -60,7 +61,8 @@ func (p *Process) Handler() http.Handler {
 // read. /healthz (the process answers) and /readyz (ready returns nil) are for everyone, because
 // probes have no credentials. A nil ready means always. Without an address Serve returns neither a
 // Page nor an error. Close ends it.
-func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error, more ...Extra) (*Page, error) {
+func (p *Process) Serve(ctx context.Context, o Options, sec secure.Options, ready func() error,
+	more ...Extra) (*Page, error) {
 	if o.Addr == "" {
 		return nil, nil
 	}

@@ -34,7 +34,8 @@ func (p *Process) Shard(s store.Shard) store.Shard {
 		dropped:    counter("taxon_store_dropped_values_total", "Values deleted with their steps."),
 		corrupt:    counter("taxon_store_corrupt_total", "Values whose bytes did not match their checksum."),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "taxon_store_errors_total", Help: "Requests that failed, by what was asked; ends of the caller's patience are not counted.",
+			Name: "taxon_store_errors_total", Help: "Requests that failed, by what was asked; ends of the caller's " +
+				"patience are not counted.",
 		}, []string{"op"}),
 	}
 	for _, op := range []string{"put", "get", "commit", "drop"} {

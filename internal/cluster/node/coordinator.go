@@ -116,13 +116,16 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	warn := metrics.Warner(p.log, "failed")
 	keeper := &cluster.StoreCleaner{Of: c.keptIn}
 	config := coordinator.Config{
-		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller, Notice: p.tellEvent,
-		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs, KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
+		Store: keeper, Journal: journal, Snapshot: snapshot, Records: records, Failed: warn, Caller: secure.Caller,
+		Notice: p.tellEvent,
+		Limits: machine.Limits{Lease: machine.Tick(o.Lease), MaxRunning: o.Running, KeepJobs: o.KeepJobs,
+			KeepFor: machine.Tick(o.KeepDays) * machine.Tick(24*time.Hour), NeedShards: true, KeepInputs: true,
 			CheckpointSweeps: uint32(o.Every), CheckpointEvery: machine.Tick(o.Pause)},
 	}
 	var saved func(job string) time.Time
 	if o.Snapshots != "" {
-		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: snapshotPatience}, DataOf: dataOfState,
+		s := &cluster.Snapshots{Dir: o.Snapshots, Cluster: identity, Data: &cluster.DataStore{Shards: c.stores.Shards,
+			Patience: snapshotPatience}, DataOf: dataOfState,
 			Store: func(job string) (backup.Placed, error) { return c.storeOf(job) }}
 		config.Checkpointer, keeper.Forget, saved = s, s.Forget, s.Taken
 	}
@@ -137,7 +140,8 @@ func (o *Coordinator) Run(ctx context.Context) (err error) {
 	close(c.started)
 	p.pages = []metrics.Extra{page.New(c.jobs()).Extra()}
 	collector := c.collector(o.Keep, p.log, warn)
-	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState, Submitting: collector.Submitting, Strays: collector.Strays}))
+	server.Register(cluster.Guard(p.server, cluster.Rules{Roots: roots, DataOf: dataOfState,
+		Submitting: collector.Submitting, Strays: collector.Strays}))
 	collecting, stop := context.WithCancel(ctx)
 	var rest sync.WaitGroup
 	rest.Go(func() { collector.Run(collecting) })
@@ -182,7 +186,8 @@ func (c *coordinatorProcess) jobs() taxonv1.JobsClient {
 
 // collector returns the collector of uploaded data sets.
 func (c *coordinatorProcess) collector(keep time.Duration, log *slog.Logger, warn func(error)) *cluster.Collector {
-	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep, Failed: warn,
+	return &cluster.Collector{Data: &cluster.DataStore{Shards: c.stores.Shards, Patience: collectPatience}, Keep: keep,
+		Failed:  warn,
 		Jobs:    c.jobs(),
 		Dropped: func(set string) { log.Info("dropped data that no job refers to", "set", set) }}
 }
@@ -226,7 +231,8 @@ func (c *coordinatorProcess) storeOf(job string) (*storerpc.Client, error) {
 }
 
 // openJournal opens the journal in its own folder, or in dir.
-func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
+func (o *Coordinator) openJournal(ctx context.Context,
+	dir string) (j journal.Journal, snapshot []byte, records [][]byte, err error) {
 	if o.Journal == "" {
 		return journal.Open(vfs.OS, dir)
 	}
@@ -236,7 +242,8 @@ func (o *Coordinator) openJournal(ctx context.Context, dir string) (j journal.Jo
 
 // announced announces the coordinator in its file, and runs work until that ends or another
 // coordinator takes over.
-func (o *Coordinator) announced(ctx context.Context, p *process, j journal.Journal, work func(context.Context) error) error {
+func (o *Coordinator) announced(ctx context.Context, p *process, j journal.Journal,
+	work func(context.Context) error) error {
 	if o.Announce == "" {
 		return work(ctx)
 	}

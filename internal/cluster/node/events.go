@@ -47,6 +47,7 @@ func (p *process) tellEvent(n machine.Notice) {
 // tellRefusal counts a refused call and logs it. Strangers may call again and again.
 func (p *process) tellRefusal(r secure.Refusal) {
 	p.figure.Refused(r.Code)
-	p.seldom.Warn(r.Code.String()+" "+r.Call+" "+r.By+" "+r.From, "call refused", slog.String("call", r.Call), slog.String("code", r.Code.String()),
+	p.seldom.Warn(r.Code.String()+" "+r.Call+" "+r.By+" "+r.From, "call refused", slog.String("call", r.Call),
+		slog.String("code", r.Code.String()),
 		slog.String("by", r.By), slog.String("from", r.From), slog.String("reason", r.Why))
 }

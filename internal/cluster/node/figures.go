@@ -64,12 +64,14 @@ func (c *clusterFigures) read() metrics.ClusterState {
 	defer cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := metrics.ClusterState{Jobs: map[string]int{}, Tasks: map[string]int{"waiting": 0, "running": 0, "done": 0}, JournalBytes: c.journal()}
+	s := metrics.ClusterState{Jobs: map[string]int{}, Tasks: map[string]int{"waiting": 0, "running": 0, "done": 0},
+		JournalBytes: c.journal()}
 	for _, state := range jobs.States() {
 		s.Jobs[state] = 0
 	}
 	s.Ended = map[string]uint64{}
-	for _, state := range []taxonv1.JobState{taxonv1.JobState_JOB_STATE_DONE, taxonv1.JobState_JOB_STATE_FAILED, taxonv1.JobState_JOB_STATE_CANCELLED} {
+	for _, state := range []taxonv1.JobState{taxonv1.JobState_JOB_STATE_DONE, taxonv1.JobState_JOB_STATE_FAILED,
+		taxonv1.JobState_JOB_STATE_CANCELLED} {
 		s.Ended[jobs.StateName(state)] = 0
 	}
 	if list, err := c.jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{}); err == nil {
@@ -113,7 +115,8 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 		if err != nil {
 			continue
 		}
-		now := jobCounts{uint64(st.Sweep), uint64(st.Tasks.GetRetried()), uint64(st.Speculated), uint64(st.Rollbacks), st.BytesRead, st.BytesWritten}
+		now := jobCounts{uint64(st.Sweep), uint64(st.Tasks.GetRetried()), uint64(st.Speculated), uint64(st.Rollbacks),
+			st.BytesRead, st.BytesWritten}
 		c.total.add(now, c.seen[j.Job])
 		c.seen[j.Job], c.ended[j.Job] = now, j.EndedUnixMs // if the job is resumed, counting continues
 		if j.State != taxonv1.JobState_JOB_STATE_RUNNING {
@@ -126,7 +129,8 @@ func (c *clusterFigures) readJobs(ctx context.Context, list []*taxonv1.JobInfo, 
 		if st.Certificate != nil && !st.Certificate.PrimalOnly {
 			gap = st.Certificate.Gap
 		}
-		r := metrics.RunningJob{Job: j.Job, Sweep: st.Sweep, Gap: gap, ETASeconds: st.EtaSeconds, Progress: float64(st.ProgressUnixMs) / 1000}
+		r := metrics.RunningJob{Job: j.Job, Sweep: st.Sweep, Gap: gap, ETASeconds: st.EtaSeconds,
+			Progress: float64(st.ProgressUnixMs) / 1000}
 		if c.saved != nil {
 			r.Saved = float64(st.StartedUnixMs) / 1000
 			if at := c.saved(j.Job); !at.IsZero() {

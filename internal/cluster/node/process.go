@@ -85,12 +85,14 @@ type process struct {
 
 // newProcess opens the process's log and listener. It serves nothing yet. more are further options
 // of the server.
-func newProcess(ctx context.Context, role string, o *Process, listens bool, more ...grpc.ServerOption) (*process, error) {
+func newProcess(ctx context.Context, role string, o *Process, listens bool,
+	more ...grpc.ServerOption) (*process, error) {
 	log, err := o.Log.Logger(o.LogTo)
 	if err != nil {
 		return nil, option.Errorf("%s: %w", role, err)
 	}
-	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)), figure: metrics.NewProcess(role, o.Version)}
+	p := &process{role: role, o: o, log: log.With(slog.String("process", role), slog.String("name", o.Name)),
+		figure: metrics.NewProcess(role, o.Version)}
 	if o.Security.Cert != "" {
 		p.figure.Certificate(o.Security.CertificateExpiry)
 	}
@@ -258,5 +260,6 @@ func sizeFrom(verb, flag string, bytes, least int64) error {
 	if bytes == 0 || bytes >= least {
 		return nil
 	}
-	return fmt.Errorf("%s: ‹%s=%d›: must be %s or more: a number without a unit is bytes, write 4GiB", verb, flag, bytes, format.Bytes(least))
+	return fmt.Errorf("%s: ‹%s=%d›: must be %s or more: a number without a unit is bytes, write 4GiB", verb, flag, bytes,
+		format.Bytes(least))
 }

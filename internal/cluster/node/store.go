@@ -77,8 +77,9 @@ func (o *Store) Run(ctx context.Context) (err error) {
 		return option.Errorf("store: %w", err)
 	}
 	warn := metrics.Warner(p.log, "failed")
-	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn), Capacity: uint64(max(o.Memory, 0)),
-		Failed: explained(warn, o.Coordinator), Away: make(chan struct{}, 1)}
+	m := &cluster.Member{ID: o.Name, Version: o.Version, Addr: o.Advertise, Members: taxonv1.NewMembersClient(conn),
+		Capacity: uint64(max(o.Memory, 0)),
+		Failed:   explained(warn, o.Coordinator), Away: make(chan struct{}, 1)}
 	m.Holding = &cluster.Holding{Shard: shard, Refused: service.Refused}
 	p.figure.Room(m.Holding.Room)
 	jobs := taxonv1.NewJobsClient(conn)
@@ -116,7 +117,8 @@ func reachable(addr string) string {
 
 // serveMember serves the shard, keeps it registered, and repairs it after it was away. The shard is
 // ready when the coordinator knows it.
-func (p *process) serveMember(ctx context.Context, coordinator string, m *cluster.Member, r *cluster.Repairer, healthy func() error) error {
+func (p *process) serveMember(ctx context.Context, coordinator string, m *cluster.Member, r *cluster.Repairer,
+	healthy func() error) error {
 	m.Joined = func() { p.ready(", shard " + m.ID) }
 	return p.serve(ctx, healthy, func(ctx context.Context) error {
 		repairing, stop := context.WithCancel(ctx)

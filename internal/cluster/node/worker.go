@@ -53,7 +53,8 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	if len(o.Name) > maxWorkerName {
 		return option.Errorf("worker: ‹name› has %d bytes: give at most %d", len(o.Name), maxWorkerName)
 	}
-	if err := errors.Join(sizeFrom("worker", "memory", o.Memory, 1<<20), sizeFrom("worker", "cache", o.Cache, 16<<10)); err != nil {
+	if err := errors.Join(sizeFrom("worker", "memory", o.Memory, 1<<20), sizeFrom("worker", "cache", o.Cache,
+		16<<10)); err != nil {
 		return option.Errorf("%w", err)
 	}
 	if err := cluster.WorkerFolder(o.Dir); err != nil {
@@ -90,11 +91,14 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 		defer done()
 		return jobs.Stores(call, &taxonv1.StoresRequest{})
 	}}
-	cache := &cluster.Cache{Dir: filepath.Join(o.Dir, "data"), Bytes: o.Cache, Roots: roots, Store: &cluster.DataStore{Shards: shards}}
+	cache := &cluster.Cache{Dir: filepath.Join(o.Dir, "data"), Bytes: o.Cache, Roots: roots,
+		Store: &cluster.DataStore{Shards: shards}}
 	trainer := o.trainer(cache, &cluster.JobStores{Shards: shards})
 	agent := &worker.Agent{
-		Name: o.Name, Version: o.Version, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory), Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
-		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator), Shards: shards.Replace,
+		Name: o.Name, Version: o.Version, Slots: slots, Batch: worker.Batch, Overlap: true, Memory: uint64(o.Memory),
+		Tasks: taxonv1.NewTasksClient(conn), Grace: o.Grace,
+		Executor: p.figure.Executor(trainer, slots), Failed: explained(metrics.Warner(p.log, "failed"), o.Coordinator),
+		Shards: shards.Replace,
 	}
 	workerName, err := cluster.ReserveName(o.Dir, o.Name)
 	if err != nil {

@@ -95,15 +95,16 @@ type WorkerPast struct {
 
 // Span is the time of a task on a worker, or of several tasks that it took together.
 type Span struct {
-	Job    string `json:"job"`
-	Sweep  uint32 `json:"sweep"`
-	Phase  string `json:"phase"`
-	Step   uint32 `json:"step"`
-	Task   uint32 `json:"task"` // the first one
-	Tasks  uint32 `json:"tasks"`
-	Begun  int64  `json:"begun"`  // milliseconds since 1970
-	Ended  int64  `json:"ended"`  // 0: it runs
-	Result string `json:"result"` // done, lost, failed, returned, revoked, missing, away; empty: it runs
+	Job   string `json:"job"`
+	Sweep uint32 `json:"sweep"`
+	Phase string `json:"phase"`
+	Step  uint32 `json:"step"`
+	Task  uint32 `json:"task"` // the first one
+	Tasks uint32 `json:"tasks"`
+	Begun int64  `json:"begun"` // milliseconds since 1970
+	Ended int64  `json:"ended"` // 0: it runs
+	// done, lost, failed, returned, revoked, missing, away; empty: it runs
+	Result string `json:"result"`
 }
 
 // New returns the page of a coordinator. With a nil client, Use names one later.
@@ -131,7 +132,8 @@ func (p *Page) jobs() (calls taxonv1.JobsClient, trace func(*taxonv1.JobStatus) 
 	return p.calls, trace, nil
 }
 
-var errIdle = status.Error(codes.Unavailable, "nothing is trained at the moment: the training has not begun, or is over")
+var errIdle = status.Error(codes.Unavailable, "nothing is trained at the moment: the training has "+
+	"not begun, or is over")
 
 // Extra returns the page's paths and who may call them.
 func (p *Page) Extra() metrics.Extra {
@@ -151,7 +153,8 @@ func (p *Page) Extra() metrics.Extra {
 			mux.HandleFunc("POST /api/v1/jobs/{call}", p.act)
 			mux.HandleFunc("GET /api/v1/events", p.events)
 		},
-		Policy: secure.Policy{"/": anyone, "/page.js": anyone, "/page.css": anyone, "/api/v1/jobs": read, "/api/v1/jobs/": read, "POST /api/v1/jobs/": write,
+		Policy: secure.Policy{"/": anyone, "/page.js": anyone, "/page.css": anyone, "/api/v1/jobs": read,
+			"/api/v1/jobs/": read, "POST /api/v1/jobs/": write,
 			"/api/v1/workers": read, "/api/v1/stores": read, "/api/v1/timeline": read, "/api/v1/events": read},
 	}
 }
@@ -160,8 +163,9 @@ func (p *Page) Extra() metrics.Extra {
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src " +
+				"data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 		} {
 			w.Header().Set(name, value)
 		}
@@ -201,8 +205,10 @@ func (p *Page) now(ctx context.Context) (*state, error) {
 		s.Workers = append(s.Workers, jobs.WorkerOf(w))
 	}
 	for _, k := range stores.GetShards() {
-		s.Stores = append(s.Stores, Store{Store: k.GetId(), Addr: k.GetAddr(), State: jobs.MemberState(k.GetState()), Values: k.GetValues(), Bytes: k.GetBytes(),
-			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity(), Jobs: append([]string{}, k.GetJobs()...), Version: k.GetVersion()})
+		s.Stores = append(s.Stores, Store{Store: k.GetId(), Addr: k.GetAddr(), State: jobs.MemberState(k.GetState()),
+			Values: k.GetValues(), Bytes: k.GetBytes(),
+			Free: k.GetFree(), Reserve: k.GetReserve(), Capacity: k.GetCapacity(), Jobs: append([]string{}, k.GetJobs()...),
+			Version: k.GetVersion()})
 	}
 	s.texts = map[string][]byte{}
 	for name, part := range map[string]any{"jobs": s.Jobs, "workers": s.Workers, "stores": s.Stores} {
@@ -254,7 +260,8 @@ func (p *Page) spans(ctx context.Context) ([]byte, error) {
 	for _, worker := range all.GetWorkers() {
 		line := WorkerPast{Worker: worker.GetWorker()}
 		for _, s := range worker.GetSpans() {
-			line.Spans = append(line.Spans, Span{Job: s.GetJob(), Sweep: s.GetSweep(), Phase: s.GetPhase(), Step: s.GetStep(), Task: s.GetTask(), Tasks: s.GetTasks(),
+			line.Spans = append(line.Spans, Span{Job: s.GetJob(), Sweep: s.GetSweep(), Phase: s.GetPhase(), Step: s.GetStep(),
+				Task: s.GetTask(), Tasks: s.GetTasks(),
 				Begun: s.GetBegunUnixMs(), Ended: s.GetEndedUnixMs(), Result: s.GetResult()})
 		}
 		out.Workers = append(out.Workers, line)
@@ -381,8 +388,9 @@ func answer(w http.ResponseWriter, v any) {
 
 // refuse answers with the error of a call.
 func refuse(w http.ResponseWriter, err error) {
-	code := map[codes.Code]int{codes.NotFound: http.StatusNotFound, codes.InvalidArgument: http.StatusBadRequest, codes.FailedPrecondition: http.StatusConflict,
-		codes.Unavailable: http.StatusServiceUnavailable}[status.Code(err)]
+	code := map[codes.Code]int{codes.NotFound: http.StatusNotFound, codes.InvalidArgument: http.StatusBadRequest,
+		codes.FailedPrecondition: http.StatusConflict,
+		codes.Unavailable:        http.StatusServiceUnavailable}[status.Code(err)]
 	if code == 0 {
 		code = http.StatusInternalServerError
 	}

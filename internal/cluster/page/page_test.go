@@ -42,15 +42,19 @@ func (c *cluster) did(what string) (*taxonv1.JobStatus, error) {
 	return &taxonv1.JobStatus{Job: "job-1", State: c.state}, nil
 }
 
-func (c *cluster) ListJobs(context.Context, *taxonv1.ListJobsRequest, ...grpc.CallOption) (*taxonv1.ListJobsResult, error) {
+func (c *cluster) ListJobs(context.Context, *taxonv1.ListJobsRequest,
+	...grpc.CallOption) (*taxonv1.ListJobsResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &taxonv1.ListJobsResult{Jobs: []*taxonv1.JobInfo{{Job: "job-1", State: c.state, Phase: "solve", Sweep: 3, Certificate: &taxonv1.Certificate{Gap: 0.25}},
+	return &taxonv1.ListJobsResult{Jobs: []*taxonv1.JobInfo{{Job: "job-1", State: c.state, Phase: "solve", Sweep: 3,
+		Certificate: &taxonv1.Certificate{Gap: 0.25}},
 		{Job: "job-2", Name: "<b>bold</b>", State: taxonv1.JobState_JOB_STATE_FAILED, Error: "it failed"}}}, nil
 }
 
-func (c *cluster) Workers(context.Context, *taxonv1.WorkersRequest, ...grpc.CallOption) (*taxonv1.WorkersResult, error) {
-	return &taxonv1.WorkersResult{Workers: []*taxonv1.WorkerInfo{{Worker: "w-0", Name: "node6", State: taxonv1.MemberState_MEMBER_STATE_LOST},
+func (c *cluster) Workers(context.Context, *taxonv1.WorkersRequest,
+	...grpc.CallOption) (*taxonv1.WorkersResult, error) {
+	return &taxonv1.WorkersResult{Workers: []*taxonv1.WorkerInfo{{Worker: "w-0", Name: "node6",
+		State: taxonv1.MemberState_MEMBER_STATE_LOST},
 		{Worker: "w-1", Name: "node7", Slots: 4, Running: 2}}}, nil
 }
 
@@ -58,30 +62,39 @@ func (c *cluster) Stores(context.Context, *taxonv1.StoresRequest, ...grpc.CallOp
 	return &taxonv1.StoresResult{Shards: []*taxonv1.Shard{{Id: "shard-9", Addr: "host:1"}}}, nil
 }
 
-func (c *cluster) Timeline(context.Context, *taxonv1.TimelineRequest, ...grpc.CallOption) (*taxonv1.TimelineResult, error) {
+func (c *cluster) Timeline(context.Context, *taxonv1.TimelineRequest,
+	...grpc.CallOption) (*taxonv1.TimelineResult, error) {
 	now := time.Now().UnixMilli()
-	return &taxonv1.TimelineResult{NowUnixMs: now, Workers: []*taxonv1.WorkerTimeline{{Worker: "w-1", Spans: []*taxonv1.Span{
-		{Job: "job-1", Sweep: 2, Phase: "solve", Step: 5, Task: 7, Tasks: 3, BegunUnixMs: now - 9000, EndedUnixMs: now - 5000, Result: "lost"},
-		{Job: "job-1", Sweep: 3, Phase: "reduce", Step: 6, Tasks: 1, BegunUnixMs: now - 4000}}}}}, nil
+	return &taxonv1.TimelineResult{NowUnixMs: now, Workers: []*taxonv1.WorkerTimeline{{Worker: "w-1",
+		Spans: []*taxonv1.Span{
+			{Job: "job-1", Sweep: 2, Phase: "solve", Step: 5, Task: 7, Tasks: 3, BegunUnixMs: now - 9000, EndedUnixMs: now - 5000,
+				Result: "lost"},
+			{Job: "job-1", Sweep: 3, Phase: "reduce", Step: 6, Tasks: 1, BegunUnixMs: now - 4000}}}}}, nil
 }
 
-func (c *cluster) Status(_ context.Context, r *taxonv1.StatusRequest, _ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
+func (c *cluster) Status(_ context.Context, r *taxonv1.StatusRequest,
+	_ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
 	if r.GetJob() != "job-1" {
 		return nil, status.Error(codes.NotFound, "no such job")
 	}
-	return &taxonv1.JobStatus{Job: "job-1", State: taxonv1.JobState_JOB_STATE_RUNNING, Sweep: 3, Tasks: &taxonv1.TaskCounts{Done: 5}, Options: &taxonv1.Options{Method: "bsvm", Gap: 0.01},
-		Trace: []*taxonv1.SweepRecord{{Sweep: 1, Certificate: &taxonv1.Certificate{Objective: 9, Dual: 1, Gap: 0.9}}, {Sweep: 3, Certificate: &taxonv1.Certificate{Objective: 8, Dual: 6, Gap: 0.25}}}}, nil
+	return &taxonv1.JobStatus{Job: "job-1", State: taxonv1.JobState_JOB_STATE_RUNNING, Sweep: 3,
+		Tasks: &taxonv1.TaskCounts{Done: 5}, Options: &taxonv1.Options{Method: "bsvm", Gap: 0.01},
+		Trace: []*taxonv1.SweepRecord{{Sweep: 1, Certificate: &taxonv1.Certificate{Objective: 9, Dual: 1, Gap: 0.9}},
+			{Sweep: 3, Certificate: &taxonv1.Certificate{Objective: 8, Dual: 6, Gap: 0.25}}}}, nil
 }
 
-func (c *cluster) Cancel(_ context.Context, r *taxonv1.CancelRequest, _ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
+func (c *cluster) Cancel(_ context.Context, r *taxonv1.CancelRequest,
+	_ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
 	return c.did("cancel " + r.GetJob())
 }
 
-func (c *cluster) Resume(_ context.Context, r *taxonv1.ResumeRequest, _ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
+func (c *cluster) Resume(_ context.Context, r *taxonv1.ResumeRequest,
+	_ ...grpc.CallOption) (*taxonv1.JobStatus, error) {
 	return c.did("resume " + r.GetJob())
 }
 
-func (c *cluster) Logs(context.Context, *taxonv1.LogsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[taxonv1.LogLines], error) {
+func (c *cluster) Logs(context.Context, *taxonv1.LogsRequest,
+	...grpc.CallOption) (grpc.ServerStreamingClient[taxonv1.LogLines], error) {
 	return &lines{}, nil
 }
 
@@ -125,7 +138,9 @@ func TestEndpoints(t *testing.T) {
 		must(t, err)
 		return r.StatusCode, string(b), r.Header
 	}
-	for path, want := range map[string]string{"/api/v1/jobs": `"gap":0.25`, "/api/v1/workers": `"name":"node7"`, "/api/v1/stores": `"store":"shard-9"`, "/api/v1/timeline": `"task":7,"tasks":3`, "/api/v1/jobs/job-1": `"text":"a worker was lost"`} {
+	for path, want := range map[string]string{"/api/v1/jobs": `"gap":0.25`, "/api/v1/workers": `"name":"node7"`,
+		"/api/v1/stores": `"store":"shard-9"`, "/api/v1/timeline": `"task":7,"tasks":3`,
+		"/api/v1/jobs/job-1": `"text":"a worker was lost"`} {
 		if code, body, _ := get(path); code != http.StatusOK || !json.Valid([]byte(body)) || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, %s; want %s", path, code, body, want)
 		}
@@ -133,7 +148,8 @@ func TestEndpoints(t *testing.T) {
 	if code, body, _ := get("/api/v1/jobs/job-7"); code != http.StatusNotFound || !strings.Contains(body, "no such job") {
 		t.Errorf("a job that is not there: %d, %s", code, body)
 	}
-	if _, body, head := get("/"); !strings.Contains(body, "<title>taxon") || !strings.Contains(head.Get("Content-Security-Policy"), "script-src 'self'") {
+	if _, body, head := get("/"); !strings.Contains(body, "<title>taxon") ||
+		!strings.Contains(head.Get("Content-Security-Policy"), "script-src 'self'") {
 		t.Errorf("the page: %v", head)
 	}
 	post := func(path, header string) int {
@@ -150,7 +166,9 @@ func TestEndpoints(t *testing.T) {
 	if code := post("/api/v1/jobs/job-1:cancel", ""); code != http.StatusForbidden || len(c.calls) > 0 {
 		t.Errorf("another site's page may cancel: %d, %v", code, c.calls)
 	}
-	if a, b, x := post("/api/v1/jobs/job-1:cancel", "X-Taxon"), post("/api/v1/jobs/job-1:resume", "X-Taxon"), post("/api/v1/jobs/job-1:burn", "X-Taxon"); a != 200 || b != 200 || x != 404 || strings.Join(c.calls, ",") != "cancel job-1,resume job-1" {
+	if a, b, x := post("/api/v1/jobs/job-1:cancel", "X-Taxon"), post("/api/v1/jobs/job-1:resume", "X-Taxon"),
+		post("/api/v1/jobs/job-1:burn", "X-Taxon"); a != 200 || b != 200 || x != 404 ||
+		strings.Join(c.calls, ",") != "cancel job-1,resume job-1" {
 		t.Errorf("%d %d %d, %v", a, b, x, c.calls)
 	}
 }
@@ -158,9 +176,11 @@ func TestEndpoints(t *testing.T) {
 // Everyone gets the page, which says nothing by itself; who may read gets the data, and who may submit cancels.
 func TestWhoMay(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	must(t, os.WriteFile(tokens, []byte("read-only read-read-read-read-read\nworker work-work-work-work-work\nsubmit send-send-send-send-send\n"), 0o600))
+	must(t, os.WriteFile(tokens, []byte("read-only read-read-read-read-read\nworker work-work-work-work-work\nsubmit "+
+		"send-send-send-send-send\n"), 0o600))
 	c := &cluster{state: taxonv1.JobState_JOB_STATE_RUNNING}
-	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"}, secure.Options{TokenFile: tokens}, nil, New(c).Extra())
+	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"},
+		secure.Options{TokenFile: tokens}, nil, New(c).Extra())
 	must(t, err)
 	defer func() { must(t, shown.Close()) }()
 	const read, cancel = "/api/v1/timeline", "/api/v1/jobs/job-1:cancel"
@@ -168,9 +188,12 @@ func TestWhoMay(t *testing.T) {
 		token, method, path string
 		want                int
 	}{
-		{"", http.MethodGet, "/", 200}, {"", http.MethodGet, "/page.js", 200}, {"", http.MethodGet, read, 401}, {"work-work-work-work-work", http.MethodGet, read, 403},
-		{"read-read-read-read-read", http.MethodGet, read, 200}, {"read-read-read-read-read", http.MethodGet, "/api/v1/jobs", 200},
-		{"read-read-read-read-read", http.MethodPost, cancel, 403}, {"", http.MethodPost, cancel, 401}, {"send-send-send-send-send", http.MethodPost, cancel, 200},
+		{"", http.MethodGet, "/", 200}, {"", http.MethodGet, "/page.js", 200}, {"", http.MethodGet, read, 401},
+		{"work-work-work-work-work", http.MethodGet, read, 403},
+		{"read-read-read-read-read", http.MethodGet, read, 200}, {"read-read-read-read-read", http.MethodGet, "/api/v1/jobs",
+			200},
+		{"read-read-read-read-read", http.MethodPost, cancel, 403}, {"", http.MethodPost, cancel, 401},
+		{"send-send-send-send-send", http.MethodPost, cancel, 200},
 	} {
 		q, err := http.NewRequest(r.method, "http://"+shown.Addr+r.path, nil)
 		must(t, err)
@@ -233,7 +256,8 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 setTimeout(() => document.title = document.querySelector("#jobs tbody td:last-child button").textContent, 3000);
 setTimeout(() => document.querySelector("#jobs tbody td:last-child button").click(), 3500);`)
 	})
-	mux.HandleFunc("/slow.css", func(w http.ResponseWriter, r *http.Request) { // the browser waits for it before it shows what there is
+	mux.HandleFunc("/slow.css", func(w http.ResponseWriter, r *http.Request) {
+		// the browser waits for it before it shows what there is
 		select {
 		case <-time.After(4500 * time.Millisecond):
 		case <-r.Context().Done():
@@ -247,12 +271,15 @@ setTimeout(() => document.querySelector("#jobs tbody td:last-child button").clic
 	}))
 	defer web.Close()
 	// go test -artifacts keeps the picture.
-	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=30000", "--dump-dom", "--window-size=1300,1500",
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+		"--timeout=30000", "--dump-dom", "--window-size=1300,1500",
 		"--screenshot="+filepath.Join(t.ArtifactDir(), "page.png"), web.URL).CombinedOutput()
 	must(t, err)
 	page := string(out)
-	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost", "<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more",
-		"<title>really cancel?</title>", `href="#job=job-1"`, "1 that left or were lost", "A store does not answer: shard-9", "A job has failed: job-2", `class="goal"`, "goal 0.0100", ">0.1</text>"} {
+	for _, want := range []string{">live<", "node7", "shard-9", "&lt;b&gt;bold", "it failed", "a worker was lost",
+		"<polyline", `class="k-bad"`, `class="k-runs"`, "job-1 reduce", "3 lost or failed", "7 and 2 more",
+		"<title>really cancel?</title>", `href="#job=job-1"`, "1 that left or were lost", "A store does not answer: shard-9",
+		"A job has failed: job-2", `class="goal"`, "goal 0.0100", ">0.1</text>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -285,11 +312,13 @@ setTimeout(() => { document.title = [document.documentElement, ...document.query
 		mux.ServeHTTP(plain{w}, r)
 	}))
 	defer web.Close()
-	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom", "--window-size=420,1800",
+	out, err := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+		"--virtual-time-budget=4000", "--dump-dom", "--window-size=420,1800",
 		"--screenshot="+filepath.Join(t.ArtifactDir(), "narrow.png"), web.URL+"/#job=job-1").CombinedOutput()
 	must(t, err)
 	title := regexp.MustCompile(`<title>(.*)</title>`).FindStringSubmatch(string(out))
-	if title == nil || !regexp.MustCompile(`^(0 )+(420|500)$`).MatchString(title[1]) { // Chromium's windows are 500 wide at least
+	if title == nil || !regexp.MustCompile(`^(0 )+(420|500)$`).MatchString(title[1]) {
+		// Chromium's windows are 500 wide at least
 		t.Errorf("beside the screen, and its width: %v", title)
 	}
 	if !strings.Contains(string(out), "a worker was lost") {
@@ -311,7 +340,8 @@ func (p plain) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 // another site's page reads or cancels anything.
 func TestReboundName(t *testing.T) {
 	c := &cluster{state: taxonv1.JobState_JOB_STATE_RUNNING}
-	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"}, secure.Options{}, nil, New(c).Extra())
+	shown, err := metrics.NewProcess("coordinator", "v0").Serve(t.Context(), metrics.Options{Addr: "127.0.0.1:0"},
+		secure.Options{}, nil, New(c).Extra())
 	must(t, err)
 	defer func() { must(t, shown.Close()) }()
 	for _, r := range []struct {

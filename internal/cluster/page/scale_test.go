@@ -27,7 +27,8 @@ import (
 // large is the page of a real coordinator with so many workers, and jobs of which half are cancelled.
 func large(tb testing.TB, workers, many int) (*Page, *httptest.Server) {
 	tb.Helper()
-	s, err := coordinator.NewServer(coordinator.Config{Store: nowhere{}, Limits: machine.Limits{MaxRunning: 8, MaxQueued: many, KeepJobs: many, Lease: machine.Tick(time.Hour)}})
+	s, err := coordinator.NewServer(coordinator.Config{Store: nowhere{}, Limits: machine.Limits{MaxRunning: 8,
+		MaxQueued: many, KeepJobs: many, Lease: machine.Tick(time.Hour)}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,14 +36,16 @@ func large(tb testing.TB, workers, many int) (*Page, *httptest.Server) {
 	s.Register(channel)
 	tasks, calls, ctx := taxonv1.NewTasksClient(channel), taxonv1.NewJobsClient(channel), context.Background()
 	for i := range workers {
-		if _, err := tasks.Register(ctx, &taxonv1.RegisterRequest{Name: fmt.Sprintf("node%03d.cluster.example", i), Slots: 8, MemoryBytes: 64 << 30, Version: "v1.2.3"}); err != nil {
+		if _, err := tasks.Register(ctx, &taxonv1.RegisterRequest{Name: fmt.Sprintf("node%03d.cluster.example", i), Slots: 8,
+			MemoryBytes: 64 << 30, Version: "v1.2.3"}); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	spec := jobs.Small(1, 40, 4).Spec(jobs.Defaults())
 	for i := range many {
 		id := fmt.Sprintf("job-%d", i+1)
-		if _, err := calls.Submit(ctx, &taxonv1.SubmitRequest{Job: id, Name: fmt.Sprintf("wikipedia, C = %d", i), Spec: spec}); err != nil {
+		if _, err := calls.Submit(ctx, &taxonv1.SubmitRequest{Job: id, Name: fmt.Sprintf("wikipedia, C = %d", i),
+			Spec: spec}); err != nil {
 			tb.Fatal(err)
 		}
 		if i%2 == 1 {
@@ -105,7 +108,8 @@ func TestLarge(t *testing.T) {
 // busy is a cluster whose workers have run tasks all the time, 16 each that are remembered.
 type busy struct{ taxonv1.JobsClient }
 
-func (b busy) Timeline(ctx context.Context, r *taxonv1.TimelineRequest, _ ...grpc.CallOption) (*taxonv1.TimelineResult, error) {
+func (b busy) Timeline(ctx context.Context, r *taxonv1.TimelineRequest,
+	_ ...grpc.CallOption) (*taxonv1.TimelineResult, error) {
 	list, err := b.Workers(ctx, &taxonv1.WorkersRequest{})
 	if err != nil {
 		return nil, err
@@ -115,7 +119,8 @@ func (b busy) Timeline(ctx context.Context, r *taxonv1.TimelineRequest, _ ...grp
 	for k, w := range list.GetWorkers() {
 		line := &taxonv1.WorkerTimeline{Worker: w.GetWorker()}
 		for i := range each {
-			s := &taxonv1.Span{Job: fmt.Sprintf("job-%d", 1+i%4), Sweep: uint32(i), Phase: "solve", Step: uint32(i), Task: uint32(k), Tasks: 1, BegunUnixMs: out.NowUnixMs - 5000*(each-i) + int64(k), Result: "done"}
+			s := &taxonv1.Span{Job: fmt.Sprintf("job-%d", 1+i%4), Sweep: uint32(i), Phase: "solve", Step: uint32(i),
+				Task: uint32(k), Tasks: 1, BegunUnixMs: out.NowUnixMs - 5000*(each-i) + int64(k), Result: "done"}
 			if i < each-1 {
 				s.EndedUnixMs = s.BegunUnixMs + 4000
 			}
@@ -173,7 +178,8 @@ func TestLargeInBrowser(t *testing.T) {
 	})
 	web := httptest.NewServer(outer)
 	defer web.Close()
-	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--enable-precise-memory-info", "--user-data-dir="+browser.Profile(t), web.URL)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+		"--enable-precise-memory-info", "--user-data-dir="+browser.Profile(t), web.URL)
 	must(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)

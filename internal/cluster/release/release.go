@@ -55,5 +55,6 @@ func Check(words string) error {
 	if words == "" || theirs == protocol {
 		return nil
 	}
-	return fmt.Errorf("it is taxon %s, which speaks cluster protocol %s, and the caller is taxon %.64s, which speaks %.16s: run releases of one protocol (`taxon version` tells)", Version(), protocol, version, theirs)
+	return fmt.Errorf("it is taxon %s, which speaks cluster protocol %s, and the caller is taxon %.64s, which speaks "+
+		"%.16s: run releases of one protocol (`taxon version` tells)", Version(), protocol, version, theirs)
 }

@@ -62,7 +62,8 @@ func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 		return makeAuthority(dir, now)
 	}
 	if errors.Is(keyErr, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no key beside %s: bring it back, or remove %s to begin anew", keyPath, caCertFile, caCertFile)
+		return nil, fmt.Errorf("%s: no key beside %s: bring it back, or remove %s to begin anew", keyPath, caCertFile,
+			caCertFile)
 	}
 	cert, err := readCertificate(certPath)
 	if err != nil {
@@ -78,7 +79,8 @@ func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 	case !cert.IsCA:
 		return nil, fmt.Errorf("%s is no authority's certificate", certPath)
 	case now.After(cert.NotAfter):
-		return nil, fmt.Errorf("%s expired on %s: move it and its key away to begin anew", certPath, cert.NotAfter.Format(time.DateOnly))
+		return nil, fmt.Errorf("%s expired on %s: move it and its key away to begin anew", certPath,
+			cert.NotAfter.Format(time.DateOnly))
 	}
 	return &Authority{dir: dir, cert: cert, key: key}, nil
 }
@@ -378,7 +380,8 @@ func writePair(base string, der []byte, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(base+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600); err != nil {
+	if err := writeFile(base+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+		0o600); err != nil {
 		return err
 	}
 	return writeFile(base+".crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)

@@ -57,7 +57,10 @@ func TestCaller(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/x", nil)
 	r.Header.Set("Authorization", "Bearer "+submitToken)
 	got := ""
-	g.serveHTTP(httptest.NewRecorder(), r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = Caller(r.Context()) }), nil)
+	g.serveHTTP(httptest.NewRecorder(), r, http.HandlerFunc(func(_ http.ResponseWriter,
+		r *http.Request) {
+		got = Caller(r.Context())
+	}), nil)
 	if got != "token:765c4471" {
 		t.Errorf("over HTTP: called by %q", got)
 	}

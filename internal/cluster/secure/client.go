@@ -37,7 +37,8 @@ func (o Options) DialOptions() ([]grpc.DialOption, error) {
 		}
 		opts = append(opts, grpc.WithTransportCredentials(&clientCreds{o: o, files: files}))
 	} else {
-		opts = append(opts, grpc.WithTransportCredentials(&plainCreds{TransportCredentials: insecure.NewCredentials(), anywhere: o.Insecure}))
+		opts = append(opts, grpc.WithTransportCredentials(&plainCreds{TransportCredentials: insecure.NewCredentials(),
+			anywhere: o.Insecure}))
 	}
 	opts = append(opts, denials()...)
 	opts = append(opts, grpc.WithPerRPCCredentials(releaseTold{}))
@@ -75,7 +76,8 @@ type plainCreds struct {
 	anywhere bool
 }
 
-func (c *plainCreds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *plainCreds) ClientHandshake(ctx context.Context, authority string,
+	conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if !c.anywhere && !isLoopback(conn.RemoteAddr()) {
 		return nil, nil, beyond(conn.RemoteAddr().String())
 	}

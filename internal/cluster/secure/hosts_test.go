@@ -33,9 +33,11 @@ func TestHosts(t *testing.T) {
 		return w.Code
 	}
 	for host, want := range map[string]int{
-		"localhost": 200, "LOCALHOST:9100": 200, "localhost.:1": 200, "page.localhost:9100": 200, "127.0.0.1:9100": 200, "[::1]:9100": 200, "10.0.0.7:9100": 200,
+		"localhost": 200, "LOCALHOST:9100": 200, "localhost.:1": 200, "page.localhost:9100": 200, "127.0.0.1:9100": 200,
+		"[::1]:9100": 200, "10.0.0.7:9100": 200,
 		"node7.example:9100": 200, "node7.example": 200, own: 200, "proxy.example": 200,
-		"evil.example": 403, "evil.example:9100": 403, "127.0.0.1.evil.example": 403, "localhost.evil.example": 403, "node7.example.evil": 403, "": 403,
+		"evil.example": 403, "evil.example:9100": 403, "127.0.0.1.evil.example": 403, "localhost.evil.example": 403,
+		"node7.example.evil": 403, "": 403,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			if code := ask(Options{Hosts: []string{"proxy.example"}}, method, "/data", host); code != want {
@@ -82,7 +84,8 @@ func TestSameOrigin(t *testing.T) {
 // A call for admins alone names the role once.
 func TestRoleErrorNamesEachRoleOnce(t *testing.T) {
 	for _, allowed := range [][]Role{{Admin}, {Submit, Admin}, {Submit}} {
-		if text := roleError("Drain", Identity{Name: "the token", Roles: []Role{ReadOnly}}, allowed).Error(); strings.Count(text, string(Admin)) != 1 {
+		if text := roleError("Drain", Identity{Name: "the token", Roles: []Role{ReadOnly}},
+			allowed).Error(); strings.Count(text, string(Admin)) != 1 {
 			t.Error(text)
 		}
 	}

@@ -35,7 +35,10 @@ func (o Options) HTTPServer(addr string, h http.Handler, p Policy) (*http.Server
 	}
 	named := newHosts(addr, o.Hosts)
 	s := &http.Server{
-		Handler:           lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveHTTP(w, r, h, named) })),
+		Handler: lingering(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g.serveHTTP(w, r, h,
+				named)
+		})),
 		ReadHeaderTimeout: handshakeTime,
 		ReadTimeout:       handshakeTime,
 		WriteTimeout:      time.Minute,
@@ -88,7 +91,8 @@ func lingering(h http.Handler) http.Handler {
 		}
 		w.Header().Set("Connection", "close")
 		control := http.NewResponseController(w)
-		if errors.Join(control.EnableFullDuplex(), control.Flush(), control.SetReadDeadline(time.Now().Add(lingerTime))) == nil {
+		if errors.Join(control.EnableFullDuplex(), control.Flush(),
+			control.SetReadDeadline(time.Now().Add(lingerTime))) == nil {
 			_, _ = io.Copy(io.Discard, body) // the answer is out
 		}
 	})
@@ -149,7 +153,8 @@ func (g *guard) serveHTTP(w http.ResponseWriter, r *http.Request, h http.Handler
 		return
 	}
 	if !g.identified && !open(allowed) && !named.allow(r.Host) {
-		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the name by ‹allow-host›", r.Host), http.StatusForbidden)
+		refuse(w, fmt.Sprintf("nothing is served here for the host %q: use an address or localhost, or let callers use the "+
+			"name by ‹allow-host›", r.Host), http.StatusForbidden)
 		return
 	}
 	if g.identified && !open(allowed) {

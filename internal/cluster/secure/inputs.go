@@ -42,9 +42,11 @@ func checkInputs(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle g
 func CheckRequest(req any) error {
 	switch r := req.(type) {
 	case *taxonv1.SubmitRequest:
-		return first(checkID("job", r.GetJob()), checkName("job name", r.GetName()), atMost("replicas", int(r.GetReplicas()), maxReplicas))
+		return first(checkID("job", r.GetJob()), checkName("job name", r.GetName()), atMost("replicas", int(r.GetReplicas()),
+			maxReplicas))
 	case *taxonv1.RegisterRequest:
-		return first(checkName("worker name", r.GetName()), checkVersion(r.GetVersion()), atMost("slots", int(r.GetSlots()), maxSlots))
+		return first(checkName("worker name", r.GetName()), checkVersion(r.GetVersion()), atMost("slots", int(r.GetSlots()),
+			maxSlots))
 	case *taxonv1.DrainRequest:
 		return checkName("worker", r.GetWorker())
 	case *taxonv1.LeaveRequest:
@@ -100,7 +102,8 @@ func checkID(what, id string) error {
 	if len(id) > maxIDBytes {
 		return fmt.Errorf("%s id of %d bytes: at most %d", what, len(id), maxIDBytes)
 	}
-	if id != "" && (strings.ContainsFunc(id, func(c rune) bool { return !nameRune(c) }) || strings.IndexByte("._-", id[0]) >= 0) {
+	if id != "" && (strings.ContainsFunc(id, func(c rune) bool { return !nameRune(c) }) || strings.IndexByte("._-",
+		id[0]) >= 0) {
 		return fmt.Errorf("%s id %q: only letters, digits, '.', '_', '-', and first a letter or digit", what, id)
 	}
 	return nil

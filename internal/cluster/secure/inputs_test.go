@@ -41,7 +41,8 @@ func TestCheckRequest(t *testing.T) {
 		{&taxonv1.RenewRequest{Worker: "w1", Leases: make([]*taxonv1.LeaseId, 1<<17)}, "leases"},
 		{&taxonv1.ReportRequest{Worker: "w1", Lease: &taxonv1.LeaseId{Job: "a/b"}}, "job id"},
 		{&taxonv1.ReportRequest{Worker: "w1", More: []*taxonv1.ReportRequest{{Lease: &taxonv1.LeaseId{Job: "a"}}}}, ""},
-		{&taxonv1.ReportRequest{Worker: "w1", More: []*taxonv1.ReportRequest{{Lease: &taxonv1.LeaseId{Job: "a/b"}}}}, "job id"},
+		{&taxonv1.ReportRequest{Worker: "w1", More: []*taxonv1.ReportRequest{{Lease: &taxonv1.LeaseId{Job: "a/b"}}}},
+			"job id"},
 		{&taxonv1.ReportRequest{Worker: "w1", More: make([]*taxonv1.ReportRequest, 1<<11)}, "reports"},
 		{&taxonv1.ReportRequest{Worker: "w1", Error: strings.Repeat("x", 2<<20)}, "bytes of error"},
 		{&taxonv1.JoinStoreRequest{Id: "s0", Addr: "taxon-store-0.taxon-store:7071"}, ""},
@@ -59,7 +60,8 @@ func TestCheckRequest(t *testing.T) {
 		{&taxonv1.ListJobsRequest{}, ""},
 	} {
 		err := CheckRequest(c.r)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000) {
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+			len(err.Error()) > 1000) {
 			t.Errorf("%T: %v, want %q", c.r, err, c.want)
 		}
 	}

@@ -57,7 +57,8 @@ func (o Options) beyondLoopback(host string) error {
 	case o.serverTLS():
 		return fmt.Errorf("%s callers must be known: give ‹tls-ca› or ‹token-file›, or ‹insecure› to do without", where)
 	}
-	return fmt.Errorf("%s TLS is needed: give ‹tls-ca›, ‹tls-cert› and ‹tls-key› (`taxon certs` makes them), or ‹insecure› to do without", where)
+	return fmt.Errorf("%s TLS is needed: give ‹tls-ca›, ‹tls-cert› and ‹tls-key› (`taxon certs` makes them), or "+
+		"‹insecure› to do without", where)
 }
 
 func addressProblem(err error) error {

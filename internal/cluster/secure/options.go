@@ -52,10 +52,13 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.CACert, "tls-ca", o.CACert, "certificate authority, PEM `FILE` (see `taxon certs`)")
 	f.StringVar(&o.Cert, "tls-cert", o.Cert, "own certificate, PEM `FILE`")
 	f.StringVar(&o.Key, "tls-key", o.Key, "own private key, PEM `FILE` that others can't read")
-	f.StringVar(&o.TokenFile, "token-file", o.TokenFile, "`FILE` with the token, for servers `role token` a line (see `taxon certs token`)")
+	f.StringVar(&o.TokenFile, "token-file", o.TokenFile, "`FILE` with the token, for servers `role token` a line (see "+
+		"`taxon certs token`)")
 	f.BoolVar(&o.RequireToken, "require-token", o.RequireToken, "refuse callers without a token, on loopback too")
 	f.BoolVar(&o.Insecure, "insecure", o.Insecure, "allow plaintext and unknown callers beyond loopback")
-	f.StringArrayVar(&o.Hosts, "allow-host", nil, "answer HTTP callers without identity also under the host `NAME`, such as a proxy's; repeated: several (default: addresses, localhost, this host's name and that of the address listened on)")
+	f.StringArrayVar(&o.Hosts, "allow-host", nil, "answer HTTP callers without identity also under the host `NAME`, "+
+		"such as a proxy's; repeated: several (default: addresses, localhost, this host's name and that of the "+
+		"address listened on)")
 }
 
 // AddClientFlags defines the flags of a verb that only makes calls.

@@ -15,15 +15,16 @@ import (
 func methodsOfTaxon(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	protoregistry.GlobalFiles.RangeFilesByPackage(protoreflect.FullName("taxon.v1"), func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Services().Len() {
-			s := f.Services().Get(i)
-			for j := range s.Methods().Len() {
-				out = append(out, "/"+string(s.FullName())+"/"+string(s.Methods().Get(j).Name()))
+	protoregistry.GlobalFiles.RangeFilesByPackage(protoreflect.FullName("taxon.v1"),
+		func(f protoreflect.FileDescriptor) bool {
+			for i := range f.Services().Len() {
+				s := f.Services().Get(i)
+				for j := range s.Methods().Len() {
+					out = append(out, "/"+string(s.FullName())+"/"+string(s.Methods().Get(j).Name()))
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	if len(out) < 15 {
 		t.Fatalf("found only %v", out)
 	}

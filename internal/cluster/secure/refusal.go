@@ -51,10 +51,12 @@ func denial(err error) error {
 // denials applies denial to all calls of a connection.
 func denials() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+			call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			return denial(call(ctx, method, req, reply, conn, options...))
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+			open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 			stream, err := open(ctx, desc, conn, method, options...)
 			return stream, denial(err)
 		}),
@@ -114,7 +116,8 @@ func (o Options) explainTLS(err error, own *tls.Certificate) error {
 	case errors.As(err, &alert) && alert.Op == "remote error" && own == nil:
 		return refusal(fmt.Sprintf("it ended the handshake (%v)", alert.Err))
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return refusal(fmt.Sprintf("it refuses the certificate %s (%v), which is issued by %s and valid %s: give one of its authority, renew it (`taxon certs`), or set the clocks",
+		return refusal(fmt.Sprintf("it refuses the certificate %s (%v), which is issued by %s and valid %s: give one of "+
+			"its authority, renew it (`taxon certs`), or set the clocks",
 			o.Cert, alert.Err, own.Leaf.Issuer.CommonName, validity(own.Leaf)))
 	}
 	if why := o.explainCertificate(err); why != "" {
@@ -131,11 +134,14 @@ func (o Options) explainCertificate(err error) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("is issued by %s, which is not in ‹tls-ca=%s›: give the ca.crt of its cluster", unknown.Cert.Issuer.CommonName, o.CACert)
+		return fmt.Sprintf("is issued by %s, which is not in ‹tls-ca=%s›: give the ca.crt of its cluster",
+			unknown.Cert.Issuer.CommonName, o.CACert)
 	case errors.As(err, &name):
-		return fmt.Sprintf("is for %s, not for %s: make one for that name too (`taxon certs ‹host›`), or use a name that it has", hostsOf(name.Certificate), name.Host)
+		return fmt.Sprintf("is for %s, not for %s: make one for that name too (`taxon certs ‹host›`), or "+
+			"use a name that it has", hostsOf(name.Certificate), name.Host)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Sprintf("is valid %s (%s): renew it (`taxon certs`), or set the clock", validity(invalid.Cert), invalid.Cert.Subject.CommonName)
+		return fmt.Sprintf("is valid %s (%s): renew it (`taxon certs`), or set the clock", validity(invalid.Cert),
+			invalid.Cert.Subject.CommonName)
 	case errors.As(err, &invalid):
 		return fmt.Sprintf("can't serve: %v", invalid)
 	}
@@ -144,7 +150,8 @@ func (o Options) explainCertificate(err error) string {
 
 // validity returns the time of a certificate, beside the clock's.
 func validity(c *x509.Certificate) string {
-	return fmt.Sprintf("from %s to %s (here it is %s)", c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
+	return fmt.Sprintf("from %s to %s (here it is %s)", c.NotBefore.UTC().Format(time.RFC3339),
+		c.NotAfter.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
 }
 
 // hostsOf lists the names and addresses of a certificate.
@@ -173,7 +180,8 @@ func explainPlain(err error, addr net.Addr) error {
 func speaksTLS(addr net.Addr) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	c, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}).DialContext(ctx, addr.Network(), addr.String())
+	c, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}).DialContext(ctx,
+		addr.Network(), addr.String())
 	if err == nil {
 		_ = c.Close() // nothing was written
 	}

@@ -45,13 +45,15 @@ func (g *guard) noteCall(ctx context.Context, err error, call string) {
 }
 
 // watchUnary and watchStream report what services refuse after admit has allowed the call.
-func (g *guard) watchUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (g *guard) watchUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	reply, err := handle(ctx, req)
 	g.noteCall(ctx, err, info.FullMethod)
 	return reply, err
 }
 
-func (g *guard) watchStream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (g *guard) watchStream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	err := handle(srv, s)
 	g.noteCall(s.Context(), err, info.FullMethod)
 	return err

@@ -9,7 +9,8 @@ import (
 // A host has a certificate a set of roles: their files must not replace each other.
 func TestRequests(t *testing.T) {
 	var got []string
-	for _, base := range []Request{{}, {Roles: []Role{Store}}, {Roles: []Role{Store, Worker}}, {Roles: []Role{Store}, Name: "mine"}} {
+	for _, base := range []Request{{}, {Roles: []Role{Store}}, {Roles: []Role{Store, Worker}}, {Roles: []Role{Store},
+		Name: "mine"}} {
 		for _, r := range Requests([]string{"node-1, 10.0.0.1", "node-2"}, base) {
 			got = append(got, r.FileName()+" "+strings.Join(r.Hosts, "+")+" "+strings.Join(RoleNames(r.Roles), "+"))
 		}
@@ -23,7 +24,8 @@ func TestRequests(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if r := Requests(nil, Request{Roles: []Role{Submit}}); len(r) != 1 || r[0].FileName() != "submit" || r[0].Hosts != nil {
+	if r := Requests(nil, Request{Roles: []Role{Submit}}); len(r) != 1 || r[0].FileName() != "submit" ||
+		r[0].Hosts != nil {
 		t.Errorf("a mere caller: %+v", r)
 	}
 }
@@ -32,7 +34,8 @@ func TestParseRoles(t *testing.T) {
 	if r, err := ParseRoles([]string{"submit", "store", "submit"}); err != nil || !slices.Equal(r, []Role{Submit, Store}) {
 		t.Errorf("%v, %v", r, err)
 	}
-	for name, want := range map[string]string{"sumbit": "‹role=sumbit›: did you mean submit?", "x": `‹role›: unknown role "x"`} {
+	for name, want := range map[string]string{"sumbit": "‹role=sumbit›: did you mean submit?",
+		"x": `‹role›: unknown role "x"`} {
 		if _, err := ParseRoles([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -85,7 +85,8 @@ func callContext(t *testing.T) context.Context {
 }
 
 func TestTokensGiveRoles(t *testing.T) {
-	addr := serve(t, Options{RequireToken: true, TokenFile: write(t, "tokens", "submit "+submitToken+"\nworker "+workerToken+"\n")})
+	addr := serve(t, Options{RequireToken: true, TokenFile: write(t, "tokens", "submit "+submitToken+"\nworker "+
+		workerToken+"\n")})
 	for _, c := range []struct {
 		name, token          string
 		submit, lease, store codes.Code

@@ -87,10 +87,14 @@ type guard struct {
 
 // newGuard returns the guard of a policy. own is the role of tokens without a role.
 func (o Options) newGuard(p Policy, own Role) (*guard, error) {
-	g := &guard{policy: p.clone(), identified: o.identified(), mutual: o.mutual(), requireToken: o.RequireToken, refused: o.Refused}
+	g := &guard{policy: p.clone(), identified: o.identified(), mutual: o.mutual(), requireToken: o.RequireToken,
+		refused: o.Refused}
 	if o.TokenFile != "" {
 		var err error
-		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) { return serverTokens(o.TokenFile, own) })
+		g.tokens, err = watch([]string{o.TokenFile}, o.warn, func() ([]tokenEntry, error) {
+			return serverTokens(o.TokenFile,
+				own)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +127,8 @@ func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, err
 // sameProtocol refuses a process or client whose release uses another protocol.
 func sameProtocol(info *tap.Info) error {
 	words := info.Header.Get(release.Key)
-	if len(words) == 0 || strings.HasPrefix(info.FullMethodName, "/taxon.v1.Models/") || !strings.HasPrefix(info.FullMethodName, "/taxon.") {
+	if len(words) == 0 || strings.HasPrefix(info.FullMethodName, "/taxon.v1.Models/") ||
+		!strings.HasPrefix(info.FullMethodName, "/taxon.") {
 		return nil
 	}
 	if err := release.Check(words[0]); err != nil {
@@ -153,7 +158,8 @@ func roleError(what string, id Identity, allowed []Role) error {
 	if !slices.Contains(allowed, Admin) {
 		allowed = append(slices.Clone(allowed), Admin)
 	}
-	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or token of a role that may",
+	return status.Errorf(codes.PermissionDenied, "%s needs role %s, and %s has role %s: give a certificate or "+
+		"token of a role that may",
 		what, strings.Join(RoleNames(allowed), " or "), id.Name, strings.Join(RoleNames(id.Roles), ", "))
 }
 
@@ -168,15 +174,18 @@ func (g *guard) known(authorization []string, tls credentials.TLSInfo) (Identity
 		if roles := lookUp(g.tokens.get(), token); strings.EqualFold(scheme, "bearer") && len(roles) > 0 {
 			return Identity{Name: "the token", Roles: roles, Caller: tokenCaller(token)}, nil
 		}
-		return unknown("the token is not known here: give a ROLE.token of this cluster, or its newest ROLE.tokens to the server (`taxon certs token`)")
+		return unknown("the token is not known here: give a ROLE.token of this cluster, or its newest ROLE.tokens to the " +
+			"server (`taxon certs token`)")
 	}
 	if chains := tls.State.VerifiedChains; len(chains) > 0 && !g.requireToken {
 		cert := chains[0][0]
 		roles := certificateRoles(cert)
 		if len(roles) == 0 {
-			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with `taxon certs ‹role›`", cert.Subject.CommonName)
+			return Identity{}, status.Errorf(codes.PermissionDenied, "the certificate %s has no role: make it with "+
+				"`taxon certs ‹role›`", cert.Subject.CommonName)
 		}
-		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles, Caller: cert.Subject.CommonName}, nil
+		return Identity{Name: "the certificate " + cert.Subject.CommonName, Roles: roles, Caller: cert.Subject.CommonName},
+			nil
 	}
 	switch {
 	case g.tokens != nil && g.mutual && !g.requireToken:

@@ -97,12 +97,13 @@ type clientCreds struct {
 
 // current returns the credentials from the present files.
 func (c *clientCreds) current(p pair) credentials.TransportCredentials {
-	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name, VerifyConnection: func(s tls.ConnectionState) error {
-		if why := wrongRole(s.PeerCertificates[0]); why != "" {
-			return refusal("its certificate " + why)
-		}
-		return nil
-	}}
+	t := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: p.pool, ServerName: c.name,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if why := wrongRole(s.PeerCertificates[0]); why != "" {
+				return refusal("its certificate " + why)
+			}
+			return nil
+		}}
 	if p.cert != nil {
 		t.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if err := r.SupportsCertificate(p.cert); err == nil {
@@ -111,13 +112,15 @@ func (c *clientCreds) current(p pair) credentials.TransportCredentials {
 			if c.o.TokenFile != "" { // the token may be enough
 				return new(tls.Certificate), nil
 			}
-			return nil, refusal(fmt.Sprintf("it takes certificates of another authority than %s, which has issued %s: give one of its cluster's (`taxon certs`)", p.cert.Leaf.Issuer.CommonName, c.o.Cert))
+			return nil, refusal(fmt.Sprintf("it takes certificates of another authority than %s, which has issued %s: give "+
+				"one of its cluster's (`taxon certs`)", p.cert.Leaf.Issuer.CommonName, c.o.Cert))
 		}
 	}
 	return credentials.NewTLS(t)
 }
 
-func (c *clientCreds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *clientCreds) ClientHandshake(ctx context.Context, authority string,
+	conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	p := c.files.get()
 	explain := func(err error) error { return c.o.explainTLS(err, p.cert) }
 	safe, info, err := c.current(p).ClientHandshake(ctx, authority, conn)
@@ -147,8 +150,12 @@ func (c *clientCreds) OverrideServerName(name string) error {
 // without roles, from another authority, is judged by its name.
 func wrongRole(cert *x509.Certificate) string {
 	have := certificateRoles(cert)
-	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool { return r == Coordinator || r == Store || r == Admin }) {
+	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool {
+		return r == Coordinator || r == Store ||
+			r == Admin
+	}) {
 		return ""
 	}
-	return fmt.Sprintf("is one of role %s, not of a coordinator or store: check the address, or make one by `taxon certs ‹role›`", have[0])
+	return fmt.Sprintf("is one of role %s, not of a coordinator or store: check the address, or make one by "+
+		"`taxon certs ‹role›`", have[0])
 }

@@ -46,7 +46,8 @@ func TestCertificatesGiveRoles(t *testing.T) {
 	addr := serve(t, coordinatorCert(t, ours))
 	submit := issue(t, ours, Request{Roles: []Role{Submit}})
 	stranger := issue(t, theirs, Request{Roles: []Role{Admin}})
-	stranger.CACert = ours.CertFile() // it trusts the server, which does not ask for its certificate
+	// it trusts the server, which does not ask for its certificate
+	stranger.CACert = ours.CertFile()
 	for _, c := range []struct {
 		name          string
 		o             Options
@@ -55,10 +56,12 @@ func TestCertificatesGiveRoles(t *testing.T) {
 	}{
 		{"submit", submit, codes.Unimplemented, codes.PermissionDenied, codes.OK},
 		{"worker", issue(t, ours, Request{Roles: []Role{Worker}}), codes.PermissionDenied, codes.Unimplemented, codes.OK},
-		{"both", issue(t, ours, Request{Name: "both", Roles: []Role{Worker, Submit}}), codes.Unimplemented, codes.Unimplemented, codes.OK},
+		{"both", issue(t, ours, Request{Name: "both", Roles: []Role{Worker, Submit}}), codes.Unimplemented,
+			codes.Unimplemented, codes.OK},
 		{"no certificate", Options{CACert: ours.CertFile()}, codes.Unauthenticated, codes.Unauthenticated, codes.OK},
 		{"certificate of another authority", stranger, codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
-		{"another authority's idea of the server", issue(t, theirs, Request{Roles: []Role{Submit}}), codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
+		{"another authority's idea of the server", issue(t, theirs, Request{Roles: []Role{Submit}}), codes.Unauthenticated,
+			codes.Unauthenticated, codes.Unauthenticated},
 		{"plaintext", Options{}, codes.Unauthenticated, codes.Unauthenticated, codes.Unauthenticated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +103,8 @@ func TestForcedCertificate(t *testing.T) {
 func TestAWorkerIsNoCoordinator(t *testing.T) {
 	a := authority(t)
 	addr := serve(t, issue(t, a, Request{Hosts: []string{"127.0.0.1"}, Roles: []Role{Worker}}))
-	_, err := healthpb.NewHealthClient(dial(t, issue(t, a, Request{Roles: []Role{Submit}}), addr)).Check(callContext(t), &healthpb.HealthCheckRequest{})
+	_, err := healthpb.NewHealthClient(dial(t, issue(t, a, Request{Roles: []Role{Submit}}), addr)).Check(callContext(t),
+		&healthpb.HealthCheckRequest{})
 	want(t, "health of a false coordinator", err, codes.Unauthenticated)
 	if err != nil && !strings.Contains(err.Error(), "of role worker") {
 		t.Error(err)
@@ -131,7 +135,8 @@ func TestTokenBesideCertificates(t *testing.T) {
 func TestOnlyTLS13(t *testing.T) {
 	a := authority(t)
 	addr := serve(t, coordinatorCert(t, a))
-	c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+	c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2"}})
 	if err == nil {
 		_ = c.Close()
 		t.Error("TLS 1.2 is spoken")
@@ -160,7 +165,8 @@ func TestListenBeyondLoopback(t *testing.T) {
 		if err == nil {
 			_ = l.Close()
 		}
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		if l, err = c.o.Listen(t.Context(), "localhost:0"); err != nil {
@@ -215,7 +221,8 @@ func TestRotation(t *testing.T) {
 	if err := writeFile(o.Key, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Issue(Request{Hosts: []string{"localhost", "127.0.0.1"}, Roles: []Role{Coordinator}, Valid: 30 * day, Renew: true}, time.Now()); err != nil {
+	if _, err := a.Issue(Request{Hosts: []string{"localhost", "127.0.0.1"}, Roles: []Role{Coordinator}, Valid: 30 * day,
+		Renew: true}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if soon().cert.Leaf.SerialNumber.Cmp(first) == 0 {
@@ -241,7 +248,8 @@ func TestAuthority(t *testing.T) {
 	}{
 		{"new", host, now, true},
 		{"again", host, now, false},
-		{"address written otherwise", Request{Hosts: []string{"10.0.0.1", "0:0::1", "h"}, Name: "h", Roles: host.Roles, Valid: host.Valid}, now, false},
+		{"address written otherwise", Request{Hosts: []string{"10.0.0.1", "0:0::1", "h"}, Name: "h", Roles: host.Roles,
+			Valid: host.Valid}, now, false},
 		{"after half its time", host, now.Add(15 * day), false},
 		{"near its end", host, now.Add(25 * day), true},
 		{"other role", Request{Hosts: host.Hosts, Roles: []Role{Worker, Store}, Valid: host.Valid}, now, true},
@@ -260,7 +268,8 @@ func TestAuthority(t *testing.T) {
 	if err != nil || again.Made || !again.cert.Equal(a.cert) {
 		t.Errorf("opened again: %v", err)
 	}
-	if _, err := OpenAuthority(a.dir, a.Expires().Add(time.Second)); err == nil || !strings.Contains(err.Error(), "expired") {
+	if _, err := OpenAuthority(a.dir, a.Expires().Add(time.Second)); err == nil || !strings.Contains(err.Error(),
+		"expired") {
 		t.Errorf("expired: %v", err)
 	}
 	if err := os.Chmod(filepath.Join(a.dir, caKeyFile), 0o644); err != nil {

@@ -76,7 +76,8 @@ func (e *tokenEntry) set(word string) error {
 		return nil
 	}
 	if len(word) < minTokenBytes {
-		return fmt.Errorf("the token has %d characters, at least %d are needed: make one with `taxon certs token`", len(word), minTokenBytes)
+		return fmt.Errorf("the token has %d characters, at least %d are needed: make one with `taxon certs token`", len(word),
+			minTokenBytes)
 	}
 	for _, c := range []byte(word) {
 		if c <= ' ' || c > '~' {

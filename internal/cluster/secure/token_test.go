@@ -73,14 +73,17 @@ func TestLooseSecretsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := serverTokens(path, "")
-		if (err == nil) != good || err != nil && (!strings.Contains(err.Error(), "chmod 600") || !strings.Contains(err.Error(), path)) {
+		if (err == nil) != good || err != nil && (!strings.Contains(err.Error(), "chmod 600") ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 	}
-	if _, err := (Options{TokenFile: t.TempDir()}).ServerOptions(DefaultPolicy()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := (Options{TokenFile: t.TempDir()}).ServerOptions(DefaultPolicy()); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, err := (Options{TokenFile: write(t, "big", strings.Repeat("# comment\n", maxFileBytes/10+1))}).DialOptions(); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := (Options{TokenFile: write(t, "big", strings.Repeat("# comment\n",
+		maxFileBytes/10+1))}).DialOptions(); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a huge file: %v", err)
 	}
 }
@@ -137,7 +140,10 @@ func TestTokenRotationWhileServing(t *testing.T) {
 // TestErrorsTellNoToken: what a refused caller and the server's watcher read.
 func TestErrorsTellNoToken(t *testing.T) {
 	var refused []Refusal
-	o := Options{TokenFile: write(t, "tokens", "submit "+submitToken), Refused: func(r Refusal) { refused = append(refused, r) }}
+	o := Options{TokenFile: write(t, "tokens", "submit "+submitToken), Refused: func(r Refusal) {
+		refused = append(refused,
+			r)
+	}}
 	addr := serve(t, o)
 	conn := dial(t, Options{TokenFile: write(t, "token", otherToken)}, addr)
 	_, err := taxonv1.NewJobsClient(conn).Submit(callContext(t), &taxonv1.SubmitRequest{})
@@ -145,7 +151,8 @@ func TestErrorsTellNoToken(t *testing.T) {
 	if strings.Contains(err.Error(), otherToken) || strings.Contains(err.Error(), submitToken) {
 		t.Error(err)
 	}
-	if len(refused) != 1 || refused[0].Code != codes.Unauthenticated || refused[0].Call != "/taxon.v1.Jobs/Submit" || refused[0].From != "127.0.0.1" ||
+	if len(refused) != 1 || refused[0].Code != codes.Unauthenticated || refused[0].Call != "/taxon.v1.Jobs/Submit" ||
+		refused[0].From != "127.0.0.1" ||
 		strings.Contains(refused[0].Why, otherToken) {
 		t.Errorf("told of %+v", refused)
 	}
@@ -162,11 +169,13 @@ func TestRefusalsTold(t *testing.T) {
 	if strings.Contains(err.Error(), "admin or admin") || !strings.Contains(err.Error(), "needs role admin,") {
 		t.Error(err)
 	}
-	if r := <-told; r.Call != "/taxon.v1.Jobs/Drain" || r.By != tokenCaller(submitToken) || r.Code != codes.PermissionDenied {
+	if r := <-told; r.Call != "/taxon.v1.Jobs/Drain" || r.By != tokenCaller(submitToken) ||
+		r.Code != codes.PermissionDenied {
 		t.Errorf("told of %+v", r)
 	}
 	g := &guard{refused: o.Refused}
-	_, err = g.watchUnary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(context.Context, any) (any, error) {
+	_, err = g.watchUnary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(context.Context, any) (any,
+		error) {
 		return nil, status.Error(codes.ResourceExhausted, "too many jobs")
 	})
 	want(t, "limit", err, codes.ResourceExhausted)

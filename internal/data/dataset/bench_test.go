@@ -56,7 +56,8 @@ func BenchmarkIngest(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Ingest(context.Background(), Options{Paths: []string{in}, Out: filepath.Join(dir, "set"), Replace: true}); err != nil {
+		if _, err := Ingest(context.Background(), Options{Paths: []string{in}, Out: filepath.Join(dir, "set"),
+			Replace: true}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,7 +20,8 @@ func TestIngestOnAnyDisk(t *testing.T) {
 				return err
 			}
 			defer dir.Abort()
-			o := Options{Paths: []string{"-"}, FS: fs.Local{In: strings.NewReader(lines)}, Out: "/sets/s", MemoryBytes: 1 << 20, Threads: 1}
+			o := Options{Paths: []string{"-"}, FS: fs.Local{In: strings.NewReader(lines)}, Out: "/sets/s", MemoryBytes: 1 << 20,
+				Threads: 1}
 			_, err = ingest(context.Background(), o.withDefaults(), dir)
 			return err
 		}

@@ -51,7 +51,8 @@ func fuzzReader(t *testing.T, in []byte, o ReaderOptions) {
 		for i, l := range row.Labels {
 			written := textio.AppendName(nil, string(l))
 			back, rest, err := textio.CutLabel(written)
-			if len(l) == 0 || err != nil || len(rest) > 0 || !bytes.Equal(back, l) || slices.ContainsFunc(row.Labels[:i], func(o []byte) bool { return bytes.Equal(o, l) }) {
+			if len(l) == 0 || err != nil || len(rest) > 0 || !bytes.Equal(back, l) || slices.ContainsFunc(row.Labels[:i],
+				func(o []byte) bool { return bytes.Equal(o, l) }) {
 				t.Fatalf("line %d: labels %q", row.Line, row.Labels)
 			}
 		}
@@ -59,14 +60,16 @@ func fuzzReader(t *testing.T, in []byte, o ReaderOptions) {
 }
 
 func FuzzLibsvm(f *testing.F) {
-	for _, s := range []string{"a,b 3:1 1:-2e3 # c\n 7:1\n\n", "1:2\r\n+1 2147483647:.5\n", "\xef\xbb\xbfa", "a 1:1.00000005960464477539 1:2", "\xff\xfea", " \n\t\r\n\n# c\n\ra", "\" \",\"a, b\" 1:1"} {
+	for _, s := range []string{"a,b 3:1 1:-2e3 # c\n 7:1\n\n", "1:2\r\n+1 2147483647:.5\n", "\xef\xbb\xbfa",
+		"a 1:1.00000005960464477539 1:2", "\xff\xfea", " \n\t\r\n\n# c\n\ra", "\" \",\"a, b\" 1:1"} {
 		f.Add([]byte(s), false)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, zeroBased bool) { fuzzReader(t, in, ReaderOptions{ZeroBased: zeroBased}) })
 }
 
 func FuzzXMC(f *testing.F) {
-	for _, s := range []string{"2 5 3\n0,2 0:1 4:2\n 3:1\n", "1 2147483648 1\n0 2147483647:1\n", "3 1 1\n\n0\n", "2 1 1\n\n0\n\n"} {
+	for _, s := range []string{"2 5 3\n0,2 0:1 4:2\n 3:1\n", "1 2147483648 1\n0 2147483647:1\n", "3 1 1\n\n0\n",
+		"2 1 1\n\n0\n\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) { fuzzReader(t, in, ReaderOptions{}) })

@@ -54,7 +54,8 @@ func TestGrammar(t *testing.T) {
 		{"one a line", "a 1:1\nb 2:2\n", ReaderOptions{}, "a|1:1;b|2:2"},
 		{"several labels", "b,a,c 1:1\n", ReaderOptions{}, "b,a,c|1:1"},
 		{"names hold any text", "a:b#c/é-\u00a0+1;\"x\" 1:1\n", ReaderOptions{}, "a:b#c/é-\u00a0+1;\"x\"|1:1"},
-		{"names as JSON strings", "\"a b\",c,\"d,e: #\\u00e9\\t\\\"\" 1:1\n\"1:1\"\n\"#\" 2:2\n", ReaderOptions{}, "a b,c,d,e: #é\t\"|1:1;1:1|;#|2:2"},
+		{"names as JSON strings", "\"a b\",c,\"d,e: #\\u00e9\\t\\\"\" 1:1\n\"1:1\"\n\"#\" 2:2\n", ReaderOptions{},
+			"a b,c,d,e: #é\t\"|1:1;1:1|;#|2:2"},
 		{"text with names as JSON strings", "\"a b\",c\tx \"y\n\"d\\te\"\tz\n", text, "a b,c|x \"y;d\te|z"},
 		{"numbers as names", "1,-1,+1,0 1:1\n", ReaderOptions{}, "1,-1,+1,0|1:1"},
 		{"zero-based", "a 0:1 5:2\n", zero, "a|1:1 6:2"},
@@ -77,7 +78,8 @@ func TestGrammar(t *testing.T) {
 		{"no last newline", "a 1:1\nb 2:2", ReaderOptions{}, "a|1:1;b|2:2"},
 		{"no last newline after CR", "a 1:1\r", ReaderOptions{}, "a|1:1"},
 		{"runs of blanks and tabs", "a \t 1:1\t\t2:2  \n", ReaderOptions{}, "a|1:1 2:2"},
-		{"signed and exponent numbers", "a 1:+1 2:-2.5 3:1e3 4:1E-3 5:+.5e+1 6:5.\n", ReaderOptions{}, "a|1:1 2:-2.5 3:1000 4:0.001 5:5 6:5"},
+		{"signed and exponent numbers", "a 1:+1 2:-2.5 3:1e3 4:1E-3 5:+.5e+1 6:5.\n", ReaderOptions{},
+			"a|1:1 2:-2.5 3:1000 4:0.001 5:5 6:5"},
 		{"signed index", "a +2:1 007:2\n", ReaderOptions{}, "a|2:1 7:2"},
 		{"underflow is zero", "a 1:1e-999 2:1\n", ReaderOptions{}, "a|2:1"},
 		{"explicit zero", "a 1:0 2:-0.0 3:1\n", ReaderOptions{}, "a|3:1"},
@@ -112,8 +114,10 @@ func TestGrammar(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	for in, want := range map[string]Counts{
-		"\n# c\na,a 1:0\n 2:1\n\n\n 3:1 4:0\nb\n \n":    {Rows: 5, EmptyLines: 3, Comments: 1, Unlabelled: 3, ZeroRows: 3, RepeatedLabels: 1, ExplicitZeros: 2},
-		"4 5 1\n\n# c\n0,0 1:0\n 2:1\n0 2:1\n\n\n# c\n": {Rows: 4, EmptyLines: 2, Comments: 2, Unlabelled: 2, ZeroRows: 2, RepeatedLabels: 1, ExplicitZeros: 1},
+		"\n# c\na,a 1:0\n 2:1\n\n\n 3:1 4:0\nb\n \n": {Rows: 5, EmptyLines: 3, Comments: 1, Unlabelled: 3, ZeroRows: 3,
+			RepeatedLabels: 1, ExplicitZeros: 2},
+		"4 5 1\n\n# c\n0,0 1:0\n 2:1\n0 2:1\n\n\n# c\n": {Rows: 4, EmptyLines: 2, Comments: 2, Unlabelled: 2, ZeroRows: 2,
+			RepeatedLabels: 1, ExplicitZeros: 1},
 	} {
 		_, c, err := readAll(in, ReaderOptions{})
 		if err != nil || c != want {
@@ -142,7 +146,8 @@ func TestBroken(t *testing.T) {
 		line     int64
 		want     string
 	}{
-		{"index 0", ok + "b 0:1\n", ReaderOptions{}, 2, "feature index 0: indices start at 1 (use ‹zero-based› for files that count from 0)"},
+		{"index 0", ok + "b 0:1\n", ReaderOptions{}, 2, "feature index 0: indices start at 1 (use ‹zero-based› for " +
+			"files that count from 0)"},
 		{"index 0 without label", "0:1 2:1\n", ReaderOptions{}, 1, "feature index 0"},
 		{"negative index", ok + "b -3:1\n", ReaderOptions{}, 2, "feature index -3: indices are not negative"},
 		{"negative zero", ok + "b -0:1\n", ReaderOptions{}, 2, "feature index 0"},
@@ -177,9 +182,12 @@ func TestBroken(t *testing.T) {
 		{"point alone", ok + "b 1:.\n", ReaderOptions{}, 2, "not a number"},
 		{"comment without blank", ok + "b 1:1#c\n", ReaderOptions{}, 2, "not a number"},
 		{"no colon", ok + "b 1:1 7\n", ReaderOptions{}, 2, `feature "7": want INDEX:VALUE`},
-		{"text with a colon", "a\tarticle: the dog\n", ReaderOptions{}, 1, `feature "article:": the index "article" is not an integer; if the lines are LABEL<TAB>text, add ‹text›`},
-		{"a pair behind a word", "a\tdog 3:1\n", ReaderOptions{}, 1, `feature "dog": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)`},
-		{"text", "a\tthe small dog\n", ReaderOptions{}, 1, `feature "the": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes); if the lines are LABEL<TAB>text, add ‹text›`},
+		{"text with a colon", "a\tarticle: the dog\n", ReaderOptions{}, 1,
+			`feature "article:": the index "article" is not an integer; if the lines are LABEL<TAB>text, add ‹text›`},
+		{"a pair behind a word", "a\tdog 3:1\n", ReaderOptions{}, 1,
+			`feature "dog": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)`},
+		{"text", "a\tthe small dog\n", ReaderOptions{}, 1,
+			`feature "the": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes); if the lines are LABEL<TAB>text, add ‹text›`},
 		{"blank in a label", ok + "my label 1:1\n", ReaderOptions{}, 2, `feature "label": want INDEX:VALUE`},
 		{"blank after a comma", ok + "a, b 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"label after a blank", ok + " a 1:1\n", ReaderOptions{}, 2, `feature "a"`},
@@ -232,7 +240,8 @@ func TestBroken(t *testing.T) {
 	} {
 		_, _, err := readAll(c.in, c.o)
 		var in *fs.InputError
-		if !errors.As(err, &in) || in.Line != c.line || in.Path != "f.svm" || !strings.Contains(in.Msg, c.want) || strings.ContainsAny(in.Msg, "\n\x00") {
+		if !errors.As(err, &in) || in.Line != c.line || in.Path != "f.svm" || !strings.Contains(in.Msg, c.want) ||
+			strings.ContainsAny(in.Msg, "\n\x00") {
 			t.Errorf("%s: %v; want line %d, %q", c.name, err, c.line, c.want)
 		}
 	}
@@ -271,7 +280,8 @@ func TestLongLine(t *testing.T) {
 	for _, c := range []struct {
 		in string
 		ok bool
-	}{{"12345678\n", true}, {"12345678\r\n", true}, {"12345678", true}, {"123456789\n", false}, {"123456789", false}, {"12345678\r\r\n", false}} {
+	}{{"12345678\n", true}, {"12345678\r\n", true}, {"12345678", true}, {"123456789\n", false}, {"123456789", false},
+		{"12345678\r\r\n", false}} {
 		if _, err := newSplitter(strings.NewReader(c.in), 8).next(); (err == nil) != c.ok {
 			t.Errorf("limit 8, %q: %v", c.in, err)
 		}

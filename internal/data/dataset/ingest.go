@@ -18,16 +18,18 @@ const DefaultMemoryBytes = 256 << 20
 
 // Options of an Ingest.
 type Options struct {
-	Paths     []string // inputs, read one after the other; "-" is standard input
-	Out       string   // folder to make
-	Replace   bool     // an existing data set or empty folder at Out is replaced
-	Text      bool     // label[,label...]<TAB>text
-	Words     Words    // of text
-	Strings   Strings  // label[,label...]<TAB>sequence, as features of a string kernel
-	ZeroBased bool     // libsvm indices count from 0
-	Weights   string   // a file of the instances' weights, a line each; "": all are 1
-	Table     table.Options
-	FS        fs.Source // nil: fs.Local{}
+	Paths   []string // inputs, read one after the other; "-" is standard input
+	Out     string   // folder to make
+	Replace bool     // an existing data set or empty folder at Out is replaced
+	Text    bool     // label[,label...]<TAB>text
+	Words   Words    // of text
+	// label[,label...]<TAB>sequence, as features of a string kernel
+	Strings   Strings
+	ZeroBased bool // libsvm indices count from 0
+	// a file of the instances' weights, a line each; "": all are 1
+	Weights string
+	Table   table.Options
+	FS      fs.Source // nil: fs.Local{}
 
 	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB). Not
 	// included are a few words for each feature, label and vocabulary word, the longest line, and

@@ -123,7 +123,8 @@ func looksLikeText(s []byte) bool {
 func oddIndex(token []byte) (uint64, int, error) {
 	colon := bytes.IndexByte(token, ':')
 	if colon < 0 {
-		return 0, 0, fmt.Errorf("feature %s: want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)", show(token))
+		return 0, 0, fmt.Errorf("feature %s: want INDEX:VALUE (labels stand first, separated by commas; one with a "+
+			"blank stands in quotes)", show(token))
 	}
 	if !isInteger(token[:colon]) {
 		return 0, 0, fmt.Errorf("feature %s: the index %s is not an integer", show(token), show(token[:colon]))
@@ -133,7 +134,8 @@ func oddIndex(token []byte) (uint64, int, error) {
 		return 0, 0, fmt.Errorf("feature index %s: indices are not negative", clip(token[:colon]))
 	}
 	if len(digits) > 10 {
-		return 0, 0, fmt.Errorf("feature index %s: indices go up to %d: number the features anew", clip(token[:colon]), maxIndex)
+		return 0, 0, fmt.Errorf("feature index %s: indices go up to %d: number the features anew", clip(token[:colon]),
+			maxIndex)
 	}
 	index := uint64(0)
 	for _, c := range digits {
@@ -213,7 +215,8 @@ func checkLabel(name []byte) error {
 		}
 	}
 	if bytes.HasPrefix(name, byteOrderMark) { // invisible, but part of the name
-		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began with one? remove it")
+		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began " +
+			"with one? remove it")
 	}
 	if !ascii && !utf8.Valid(name) {
 		return fmt.Errorf("label %s is not UTF-8: convert the file (iconv -t UTF-8)", show(name))

@@ -182,7 +182,8 @@ func (s Stats) Warnings() []string {
 	}{
 		{s.EmptyLines, "empty line skipped", "empty lines skipped"},
 		{s.Broken, "broken row left out", "broken rows left out"},
-		{s.Unlabelled, "instance has no label: it is negative for every class", "instances have no label: they are negative for every class"},
+		{s.Unlabelled, "instance has no label: it is negative for every class", "instances have no label: they are " +
+			"negative for every class"},
 		{s.ZeroRows, "instance has no features", "instances have no features"},
 		{s.RepeatedLabels, "repeated label within a line, taken once", "repeated labels within a line, taken once"},
 		{s.ExplicitZeros, "explicit zero value left out", "explicit zero values left out"},

@@ -108,7 +108,8 @@ func TestMatrices(t *testing.T) {
 	if err := os.WriteFile(ids, npyBytes("<i8", fmt.Sprintf("(%d,)", rows), le(numbers)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := ingestPath(t, "x.npy", string(npyBytes("<f8", fmt.Sprintf("(%d, %d)", rows, columns), le(dense))), Options{Table: table.Options{Labels: ids}})
+	got := ingestPath(t, "x.npy", string(npyBytes("<f8", fmt.Sprintf("(%d, %d)", rows, columns), le(dense))),
+		Options{Table: table.Options{Labels: ids}})
 	if !slices.Equal(got.Labels, []string{"-1", "0", "1"}) {
 		t.Errorf("labels %q", got.Labels)
 	}
@@ -118,13 +119,20 @@ func TestMatrixMistakes(t *testing.T) {
 	dir := t.TempDir()
 	array := npyBytes("<f4", "(2, 2)", le([]float32{1, 0, 2, 3}))
 	for name, content := range map[string]string{
-		"a.npy": string(array), "cut.npy": string(array[:len(array)-3]), "short.npy": string(array[:len(array)-8]), "entry.npy": string(array[:len(array)-4]), "none.npy": string(array[:len(array)-16]), "more.npy": string(array) + "x",
-		"y.npy": string(npyBytes("<i8", "(2,)", le([]int64{1, 2}))), "y1.npy": string(npyBytes("<i8", "(2,)", le([]int64{1}))), "y3.npy": string(npyBytes("<i8", "(2,)", le([]int64{1, 2, 3}))),
-		"cut.npz": npz(zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8", "(2,)", le([]int64{2, 2})), "indptr": npyBytes("<i4", "(3,)", le([]int32{0, 1, 2})),
+		"a.npy": string(array), "cut.npy": string(array[:len(array)-3]), "short.npy": string(array[:len(array)-8]),
+		"entry.npy": string(array[:len(array)-4]), "none.npy": string(array[:len(array)-16]), "more.npy": string(array) +
+			"x",
+		"y.npy":  string(npyBytes("<i8", "(2,)", le([]int64{1, 2}))),
+		"y1.npy": string(npyBytes("<i8", "(2,)", le([]int64{1}))),
+		"y3.npy": string(npyBytes("<i8", "(2,)", le([]int64{1, 2, 3}))),
+		"cut.npz": npz(zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8",
+			"(2,)", le([]int64{2, 2})), "indptr": npyBytes("<i4", "(3,)", le([]int32{0, 1, 2})),
 			"indices": npyBytes("<i4", "(2,)", le([]int32{0})), "data": npyBytes("<f4", "(2,)", le([]float32{1, 2}))}),
 		"nan.npy": string(npyBytes("<f4", "(2, 2)", le([]float32{1, 0, float32(math.NaN()), 3}))),
-		"f.npy":   strings.Replace(string(array), "False", "True ", 1), "o.npy": strings.Replace(string(array), "<f4", "|O8", 1), "big.npy": strings.Replace(string(array), "<f4", ">f4", 1),
-		"one.npy": string(npyBytes("<f4", "(4,)", le([]float32{1, 0, 2, 3}))), "x.npz": "PK\x03\x04", "l2": "a\nb\n", "l1": "a\n", "l3": "a\nb\nc\n", "bad": "a\n\"b\n",
+		"f.npy":   strings.Replace(string(array), "False", "True ", 1), "o.npy": strings.Replace(string(array), "<f4", "|O8",
+			1), "big.npy": strings.Replace(string(array), "<f4", ">f4", 1),
+		"one.npy": string(npyBytes("<f4", "(4,)", le([]float32{1, 0, 2, 3}))), "x.npz": "PK\x03\x04", "l2": "a\nb\n",
+		"l1": "a\n", "l3": "a\nb\nc\n", "bad": "a\n\"b\n",
 		"csc.npz": npz(zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csc"))}),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -132,19 +140,27 @@ func TestMatrixMistakes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ data, labels, want string }{
-		{"a.npy", "", "give its labels with ‹labels=FILE›"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"}, {"a.npy", "l3", "l3:3: a line more than the 2 rows"},
-		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, and the file holds 1"},
-		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"}, {"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"}, {"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
-		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"}, {"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"}, {"cut.npz", "l2", "cut.npz:2: is cut off"},
+		{"a.npy", "", "give its labels with ‹labels=FILE›"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"},
+		{"a.npy", "l3", "l3:3: a line more than the 2 rows"},
+		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, " +
+			"and the file holds 1"},
+		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"},
+		{"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"},
+		{"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
+		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"},
+		{"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"},
+		{"cut.npz", "l2", "cut.npz:2: is cut off"},
 		{"nan.npy", "l2", "nan.npy:2: column 1 holds a value that is not finite"},
-		{"f.npy", "l2", "np.ascontiguousarray"}, {"o.npy", "l2", "want float16"}, {"big.npy", "l2", "big-endian"}, {"one.npy", "l2", "want 2, rows and features"},
+		{"f.npy", "l2", "np.ascontiguousarray"}, {"o.npy", "l2", "want float16"}, {"big.npy", "l2", "big-endian"},
+		{"one.npy", "l2", "want 2, rows and features"},
 		{"x.npz", "l2", "is no .npz file"}, {"csc.npz", "l2", "X.tocsr()"}, {"a.npy", "y.npy", ""},
 	} {
 		o := Options{Paths: []string{filepath.Join(dir, c.data)}, Out: filepath.Join(dir, "set")}
 		if c.labels != "" {
 			o.Table.Labels = filepath.Join(dir, c.labels)
 		}
-		if _, err := Ingest(t.Context(), o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err := Ingest(t.Context(), o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(),
+			c.want) {
 			t.Errorf("%s, %s: %v, want %s", c.data, c.labels, err, c.want)
 		}
 	}
@@ -160,8 +176,10 @@ func TestSparseWidth(t *testing.T) {
 		for i := range values {
 			values[i] = 1
 		}
-		content := npz(zip.Store, map[string][]byte{"indices": npyBytes("<i4", n, le(index)), "indptr": npyBytes("<i4", "(2,)", le([]int32{0, int32(len(index))})),
-			"data": npyBytes("<f4", n, le(values)), "format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8", "(2,)", le([]int64{1, columns}))})
+		content := npz(zip.Store, map[string][]byte{"indices": npyBytes("<i4", n, le(index)), "indptr": npyBytes("<i4",
+			"(2,)", le([]int32{0, int32(len(index))})),
+			"data": npyBytes("<f4", n, le(values)), "format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8",
+				"(2,)", le([]int64{1, columns}))})
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +189,8 @@ func TestSparseWidth(t *testing.T) {
 	if err := os.WriteFile(labels, []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Paths: []string{of("three.npz", 3, 0, 2), of("five.npz", 5, 1, 3), of("two.npz", 2, 1)}, Out: filepath.Join(dir, "set"), Table: table.Options{Labels: labels}}
+	o := Options{Paths: []string{of("three.npz", 3, 0, 2), of("five.npz", 5, 1, 3), of("two.npz", 2, 1)},
+		Out: filepath.Join(dir, "set"), Table: table.Options{Labels: labels}}
 	if _, err := Ingest(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +203,15 @@ func TestSparseWidth(t *testing.T) {
 		t.Errorf("%d columns, want those of the widest", s.Table.Matrix)
 	}
 	for _, c := range []struct{ path, want string }{
-		{of("narrow.npz", 4, 3), ""}, {of("wide.npz", 9, 4), ""}, {of("beyond.npz", 9, 1, 5), "beyond.npz:1: column 6 holds a value, and the model's training data have 5 columns"},
+		{of("narrow.npz", 4, 3), ""}, {of("wide.npz", 9, 4), ""}, {of("beyond.npz", 9, 1, 5), "beyond.npz:1: column 6 " +
+			"holds a value, and the model's training data have 5 columns"},
 	} {
 		r, err := OpenReader(t.Context(), fs.Local{}, c.path, ReaderOptions{Use: table.Use{Features: true, Schema: s.Table}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = r.Read(); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)) {
+		if _, err = r.Read(); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.Contains(err.Error(),
+			c.want)) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 		r.Close()
@@ -212,8 +233,10 @@ func BenchmarkNpz(b *testing.B) {
 	}
 	n := fmt.Sprintf("(%d,)", len(index))
 	path := filepath.Join(b.TempDir(), "x.npz")
-	if err := os.WriteFile(path, []byte(npz(zip.Deflate, map[string][]byte{"indices": npyBytes("<i4", n, le(index)), "indptr": npyBytes("<i4", fmt.Sprintf("(%d,)", rows+1), le(begin)),
-		"data": npyBytes("<f4", n, le(value)), "format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8", "(2,)", le([]int64{rows, 28000}))})), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(npz(zip.Deflate, map[string][]byte{"indices": npyBytes("<i4", n, le(index)),
+		"indptr": npyBytes("<i4", fmt.Sprintf("(%d,)", rows+1), le(begin)),
+		"data":   npyBytes("<f4", n, le(value)), "format": npyBytes("|S3", "()", []byte("csr")), "shape": npyBytes("<i8",
+			"(2,)", le([]int64{rows, 28000}))})), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -71,12 +71,14 @@ func TestMemoryBound(t *testing.T) {
 	var report *Report
 	var err error
 	peak := watchHeap(func() {
-		report, err = Ingest(context.Background(), Options{Paths: []string{"-"}, FS: fs.Local{In: in}, Out: out, MemoryBytes: bound})
+		report, err = Ingest(context.Background(), Options{Paths: []string{"-"}, FS: fs.Local{In: in}, Out: out,
+			MemoryBytes: bound})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("bound %d, peak %d above %d, %d rows, %d nonzeros", bound, peak-base, base, report.Stats.Rows, report.Stats.Nonzeros)
+	t.Logf("bound %d, peak %d above %d, %d rows, %d nonzeros", bound, peak-base, base, report.Stats.Rows,
+		report.Stats.Nonzeros)
 	if stored := report.Stats.Nonzeros * 8; stored < 4*bound {
 		t.Fatalf("only %d bytes of rows: the test misses its point", stored)
 	}

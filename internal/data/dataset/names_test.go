@@ -67,7 +67,8 @@ func TestOpenNames(t *testing.T) {
 // A manifest from elsewhere must not name files outside its folder.
 func TestParseManifestRefuses(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc/passwd", "x\x00y", "manifest.json", ".hidden"} {
-		m := manifest{Format: manifestFormat, Version: version, Files: []manifestItem{{Name: name, SHA256: strings.Repeat("0", 64)}}}
+		m := manifest{Format: manifestFormat, Version: version,
+			Files: []manifestItem{{Name: name, SHA256: strings.Repeat("0", 64)}}}
 		m.Fingerprint = fingerprint(m.Files)
 		doc, err := m.encode()
 		if err != nil {
@@ -80,7 +81,8 @@ func TestParseManifestRefuses(t *testing.T) {
 }
 
 func FuzzParseManifest(f *testing.F) {
-	m := manifest{Format: manifestFormat, Version: version, Files: []manifestItem{{Name: "labels.txt", Bytes: 3, SHA256: strings.Repeat("a", 64)}}}
+	m := manifest{Format: manifestFormat, Version: version, Files: []manifestItem{{Name: "labels.txt", Bytes: 3,
+		SHA256: strings.Repeat("a", 64)}}}
 	m.Fingerprint = fingerprint(m.Files)
 	doc, err := m.encode()
 	if err != nil {

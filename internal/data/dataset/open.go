@@ -25,19 +25,21 @@ import (
 // Set is an opened data set. Its slices lie in mapped, read-only memory: never write to them, and
 // do not use them after Close.
 type Set struct {
-	Matrix      *sparse.Matrix // columns by falling document frequency; no bias column
-	Labels      []string       // label id -> name, in order of first appearance
-	LabelBegin  []uint64       // rows+1; labels of row i: LabelIndex[LabelBegin[i]:LabelBegin[i+1]]
-	LabelIndex  []uint32       // ascending ids within a row, no repeats
-	PosBegin    []uint64       // labels+1; rows of label l: PosRows[PosBegin[l]:PosBegin[l+1]]
-	PosRows     []uint32       // ascending within a label
-	Weight      []float64      // of each row, above 0; nil: all are 1
-	Feature     []uint32       // column -> index in the input, 1-based; of text: column+1
-	FeatureRows []uint32       // column -> rows that hold it
-	Vocabulary  []string       // column -> word; nil unless text
-	IDF         []float64      // column -> idf; nil unless text
-	Table       *table.Schema  // of a set that was read from tables; nil: lines
-	Fingerprint string         // hex SHA-256 over the content
+	Matrix *sparse.Matrix // columns by falling document frequency; no bias column
+	Labels []string       // label id -> name, in order of first appearance
+	// rows+1; labels of row i: LabelIndex[LabelBegin[i]:LabelBegin[i+1]]
+	LabelBegin []uint64
+	LabelIndex []uint32 // ascending ids within a row, no repeats
+	// labels+1; rows of label l: PosRows[PosBegin[l]:PosBegin[l+1]]
+	PosBegin    []uint64
+	PosRows     []uint32      // ascending within a label
+	Weight      []float64     // of each row, above 0; nil: all are 1
+	Feature     []uint32      // column -> index in the input, 1-based; of text: column+1
+	FeatureRows []uint32      // column -> rows that hold it
+	Vocabulary  []string      // column -> word; nil unless text
+	IDF         []float64     // column -> idf; nil unless text
+	Table       *table.Schema // of a set that was read from tables; nil: lines
+	Fingerprint string        // hex SHA-256 over the content
 	Stats       Stats
 	Source      Source
 	Warnings    []string
@@ -152,7 +154,8 @@ func (o *opener) open() error {
 	if err := o.mapFiles(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readTable, o.readWeights, o.readShards} {
+	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readTable,
+		o.readWeights, o.readShards} {
 		if err := part(); err != nil {
 			return err
 		}

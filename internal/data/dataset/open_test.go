@@ -157,7 +157,8 @@ func TestOpenWrongPath(t *testing.T) {
 		} else if err := os.Truncate(manifest, size); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir + "/set"); !fs.IsInput(err) || !LooksIngested(dir+"/set") || size >= 0 && !strings.Contains(err.Error(), "damaged") {
+		if _, err := Open(dir + "/set"); !fs.IsInput(err) || !LooksIngested(dir+"/set") || size >= 0 &&
+			!strings.Contains(err.Error(), "damaged") {
 			t.Errorf("manifest of %d bytes: %v", size, err)
 		}
 	}

@@ -15,14 +15,15 @@ import (
 // owns the file and closes it at its end, so that a cancelled ingest need not wait for standard
 // input.
 type pieces struct {
-	ctx    context.Context
-	o      ReaderOptions
-	size   int         // bytes of a piece, unless a line is longer
-	work   chan *piece // to be parsed, in any order
-	order  chan *piece // the same, in the file's order
-	free   chan *piece
-	stop   chan struct{}
-	headed chan struct{} // closed once the first piece is parsed: the header is then known
+	ctx   context.Context
+	o     ReaderOptions
+	size  int         // bytes of a piece, unless a line is longer
+	work  chan *piece // to be parsed, in any order
+	order chan *piece // the same, in the file's order
+	free  chan *piece
+	stop  chan struct{}
+	// closed once the first piece is parsed: the header is then known
+	headed chan struct{}
 	header *xmcHeader
 	group  sync.WaitGroup // parsers, and the cutter if it can't hang
 }
@@ -198,7 +199,8 @@ type batch struct {
 	counts Counts
 	lines  int64
 	broken []error // lines passed over; line numbers within the piece
-	err    error   // of the line after the last row; line number within the piece
+	// of the line after the last row; line number within the piece
+	err error
 }
 
 // batchRow says where the parts of a row end. They begin where those of the row before end.

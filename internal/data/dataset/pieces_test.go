@@ -101,7 +101,8 @@ func TestPieces(t *testing.T) {
 		"", "\n\n", "a 1:1", "a 1:1\r\nb 2:2 # c\n\n# d\n 3:4\n", "a 1:1\nb 1:1 1:2\n", "a 1:1\nb 0:1\n",
 		"2 5 3\n0,2 0:1 4:2\n 3:1\n", "1 5 3\n0 0:1\n1 2:1\n", "3 5 3\n0 0:1\n", "1 5 3\n7 0:1\n", "9 0 3\n", "\xff\xfea",
 		"\xef\xbb\xbfa 1:1\nb 2:x\n", "a 1:1\n" + strings.Repeat("b", 5000) + " 2:1\nc 3:1\n", "a 1:1\x00\n",
-		"5 5 3\n0 0:1\n\n# c\n \n1 1:1\n\n\n\n# c\n", "3 5 3\n\n0 0:1\n\n \n\n1 1:1\n", "3 5 3\n\n0 0:1\n", "0 5 3\n\n", " \n\t\na 1:1\n ", "a 1:1\rb 1:1\n",
+		"5 5 3\n0 0:1\n\n# c\n \n1 1:1\n\n\n\n# c\n", "3 5 3\n\n0 0:1\n\n \n\n1 1:1\n", "3 5 3\n\n0 0:1\n", "0 5 3\n\n",
+		" \n\t\na 1:1\n ", "a 1:1\rb 1:1\n",
 	}
 	for _, text := range texts {
 		for _, size := range []int{1, 3, 16, 1000, 1 << 16} {
@@ -114,7 +115,8 @@ func TestPieces(t *testing.T) {
 
 func TestPiecesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		comparePieces(t, drawLines(t), ReaderOptions{}, rapid.IntRange(1, 200).Draw(t, "size"), rapid.Bool().Draw(t, "broken"))
+		comparePieces(t, drawLines(t), ReaderOptions{}, rapid.IntRange(1, 200).Draw(t, "size"),
+			rapid.Bool().Draw(t, "broken"))
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 // large for that is streamed by itself.
 func (p *publisher) writePostings(ctx context.Context) error {
 	st := p.in.stats
-	f, err := createBinary(p.dir, postingsFile, header{kindPostings, uint64(st.Labels), uint64(st.LabelEntries), uint64(st.Rows)})
+	f, err := createBinary(p.dir, postingsFile, header{kindPostings, uint64(st.Labels), uint64(st.LabelEntries),
+		uint64(st.Rows)})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,8 @@ func (p *Projection) Row(row *Row, v *Vector) {
 
 // text fills v.pairs with column<<32 | weight bits.
 func (p *Projection) text(text []byte, v *Vector) {
-	v.terms.ngrams = p.most // a term with a stop word in it is not in the vocabulary, so stop words need no list here
+	// a term with a stop word in it is not in the vocabulary, so stop words need no list here
+	v.terms.ngrams = p.most
 	v.terms.each(text, func(word []byte) {
 		if c, ok := p.words[string(word)]; ok {
 			v.pairs = append(v.pairs, uint64(c)<<32)

@@ -106,7 +106,8 @@ func (p *publisher) dropWords() {
 // writeRows writes the shards and the rows' labels, several shards at once.
 func (p *publisher) writeRows(ctx context.Context) error {
 	sp, st := p.in.spill, &p.in.stats
-	labels, err := createBinary(p.dir, rowLabelsFile, header{kindLabels, uint64(st.Rows), uint64(st.LabelEntries), uint64(st.Labels)})
+	labels, err := createBinary(p.dir, rowLabelsFile, header{kindLabels, uint64(st.Rows), uint64(st.LabelEntries),
+		uint64(st.Labels)})
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,8 @@ func (p *publisher) wrote(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rows += rows
-	p.o.Progress(Progress{Phase: "write", BytesRead: p.in.done, BytesTotal: p.in.done, Rows: p.rows, RowsTotal: p.in.stats.Rows})
+	p.o.Progress(Progress{Phase: "write", BytesRead: p.in.done, BytesTotal: p.in.done, Rows: p.rows,
+		RowsTotal: p.in.stats.Rows})
 }
 
 func (p *publisher) writeFeatures(context.Context) error {
@@ -202,14 +204,16 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 		words = &p.o.Words
 	}
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
-		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words, Strings: p.o.Strings.Flags()}}
+		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words,
+			Strings: p.o.Strings.Flags()}}
 	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings(p.in.labels)...)}
 	for _, name := range names {
 		if name == fs.MarkName {
 			continue
 		}
 		if !p.made(name) {
-			return nil, fs.Inputf(p.dir.Join(name), 0, "is no file of a data set, and is in the way of one: remove it and ingest again")
+			return nil, fs.Inputf(p.dir.Join(name), 0, "is no file of a data set, and is in the way of one: remove "+
+				"it and ingest again")
 		}
 		item, err := seal(ctx, p.dir, name)
 		if err != nil {
@@ -238,7 +242,8 @@ func (p *publisher) made(name string) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{rowLabelsFile, postingsFile, featuresFile, idfFile, labelsFile, vocabularyFile, tableFile, weightsFile}, name)
+	return slices.Contains([]string{rowLabelsFile, postingsFile, featuresFile, idfFile, labelsFile, vocabularyFile,
+		tableFile, weightsFile}, name)
 }
 
 // shardWriter renumbers one shard's rows.
@@ -262,7 +267,8 @@ func (w *shardWriter) write(ctx context.Context) error {
 		}
 	}
 	p.nnz[w.shard] = nnz
-	f, err := createBinary(p.dir, shardFile(w.shard), header{kindShard, uint64(sh.rows), uint64(nnz), uint64(len(p.features))})
+	f, err := createBinary(p.dir, shardFile(w.shard), header{kindShard, uint64(sh.rows), uint64(nnz),
+		uint64(len(p.features))})
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,8 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := seen[len(seen)-1]
-	if seen[0].Phase != "read" || seen[0].BytesTotal != int64(len(data)) || last.Phase != "write" || last.Rows != 10_000 || last.RowsTotal != 10_000 || last.BytesRead != int64(len(data)) {
+	if seen[0].Phase != "read" || seen[0].BytesTotal != int64(len(data)) || last.Phase != "write" || last.Rows != 10_000 ||
+		last.RowsTotal != 10_000 || last.BytesRead != int64(len(data)) {
 		t.Errorf("first %+v, last %+v", seen[0], last)
 	}
 	for i := 1; i < len(seen); i++ {

@@ -19,14 +19,17 @@ var (
 
 // Row is one instance. The slices belong to the Reader and are valid until the next Read.
 type Row struct {
-	Line   int64     // where it stands, 1-based
-	Labels [][]byte  // names as written; repeats of a name are left out; empty: no label
-	Index  []uint32  // original feature indices, 1-based (zero-based input is shifted), ascending
-	Value  []float32 // finite, aligned with Index; explicit zeros are left out
-	Text   []byte    // the text in text form; Index and Value are then empty
+	Line int64 // where it stands, 1-based
+	// names as written; repeats of a name are left out; empty: no label
+	Labels [][]byte
+	// original feature indices, 1-based (zero-based input is shifted), ascending
+	Index []uint32
+	Value []float32 // finite, aligned with Index; explicit zeros are left out
+	Text  []byte    // the text in text form; Index and Value are then empty
 
 	ID, Weight string // columns of a table
-	Broken     bool   // a row that could not be read, and holds nothing but its ID
+	// a row that could not be read, and holds nothing but its ID
+	Broken bool
 }
 
 func (r *Row) reset() {
@@ -35,15 +38,17 @@ func (r *Row) reset() {
 
 // ReaderOptions say how a stream is to be read.
 type ReaderOptions struct {
-	Name      string // for messages: the path as the user gave it
-	Text      bool   // label[,label...]<TAB>text; else libsvm or XMC, told by line 1
-	ZeroBased bool   // libsvm indices count from 0; XMC files always do
+	Name string // for messages: the path as the user gave it
+	// label[,label...]<TAB>text; else libsvm or XMC, told by line 1
+	Text      bool
+	ZeroBased bool // libsvm indices count from 0; XMC files always do
 	// Pause is called before more of the stream is read, which may block. If it returns true,
 	// Read returns ErrPause, and continues when it is called again. nil: never. Tables have
 	// Use.Pause.
 	Pause func() bool
 
-	Strings Strings // lines are sequences, which become features of a string kernel
+	// lines are sequences, which become features of a string kernel
+	Strings Strings
 
 	Table table.Options // for paths that are tables
 	Use   table.Use

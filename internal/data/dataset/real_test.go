@@ -31,7 +31,8 @@ func TestRealData(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "set")
-			r, err := Ingest(context.Background(), Options{Paths: []string{filepath.Join(root, c.name+".svm.xz")}, Out: out, FS: fs.Local{}})
+			r, err := Ingest(context.Background(), Options{Paths: []string{filepath.Join(root, c.name+".svm.xz")}, Out: out,
+				FS: fs.Local{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,13 +42,15 @@ func TestRealData(t *testing.T) {
 			}
 			defer s.Close()
 			st := r.Stats
-			if st.Rows != c.rows || c.cols > 0 && st.Columns != c.cols || st.Nonzeros != c.nnz || st.Labels != c.labels || st.ZeroRows != c.zeroRows {
+			if st.Rows != c.rows || c.cols > 0 && st.Columns != c.cols || st.Nonzeros != c.nnz || st.Labels != c.labels ||
+				st.ZeroRows != c.zeroRows {
 				t.Errorf("got %+v", st)
 			}
 			if got := float64(st.LabelEntries) / float64(st.Rows); got < c.labelsPerRow-1e-4 || got > c.labelsPerRow+1e-4 {
 				t.Errorf("%v labels a row, want %v", got, c.labelsPerRow)
 			}
-			if s.Matrix.NNZ != c.nnz || s.Matrix.Rows != int(c.rows) || len(s.Labels) != int(c.labels) || s.Fingerprint != r.Fingerprint {
+			if s.Matrix.NNZ != c.nnz || s.Matrix.Rows != int(c.rows) || len(s.Labels) != int(c.labels) ||
+				s.Fingerprint != r.Fingerprint {
 				t.Errorf("opened set differs: %+v", s.Stats)
 			}
 		})

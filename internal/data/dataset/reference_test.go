@@ -82,8 +82,10 @@ func refIngest(rows []refRow) refSet {
 
 func checkAgainstReference(t interface{ Fatalf(string, ...any) }, s *Set, rows []refRow) {
 	ref := refIngest(rows)
-	if s.Matrix.Rows != len(rows) || !slices.Equal(s.Labels, ref.labels) || !slices.Equal(s.Feature, ref.feature) || s.Matrix.Cols != len(ref.feature) {
-		t.Fatalf("%d rows, labels %q, features %v; want %d, %q, %v", s.Matrix.Rows, s.Labels, s.Feature, len(rows), ref.labels, ref.feature)
+	if s.Matrix.Rows != len(rows) || !slices.Equal(s.Labels, ref.labels) || !slices.Equal(s.Feature, ref.feature) ||
+		s.Matrix.Cols != len(ref.feature) {
+		t.Fatalf("%d rows, labels %q, features %v; want %d, %q, %v", s.Matrix.Rows, s.Labels, s.Feature, len(rows),
+			ref.labels, ref.feature)
 	}
 	for c, f := range s.Feature {
 		if int(s.FeatureRows[c]) != ref.df[f] {
@@ -124,12 +126,15 @@ func checkAgainstReference(t interface{ Fatalf(string, ...any) }, s *Set, rows [
 func drawLines(t *rapid.T) string {
 	blank := rapid.SampledFrom([]string{" ", "\t", "  ", " \t "})
 	end := rapid.SampledFrom([]string{"\n", "\r\n", " \n", " # c 1:1\n", "\n\n", "\n# c\n"})
-	number := rapid.SampledFrom([]string{"1", "-0.25", "+3.5", "1e-3", "0", "0.3333333", "16777217", "1.00000005960464477539", ".5", "7."})
+	number := rapid.SampledFrom([]string{"1", "-0.25", "+3.5", "1e-3", "0", "0.3333333", "16777217",
+		"1.00000005960464477539", ".5", "7."})
 	var b strings.Builder
 	for range rapid.IntRange(1, 30).Draw(t, "rows") {
-		labels := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "x-1", "17", "é", "long/name#2"}), 0, 3).Draw(t, "labels")
+		labels := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "x-1", "17", "é", "long/name#2"}), 0, 3).Draw(t,
+			"labels")
 		b.WriteString(strings.Join(labels, ","))
-		for _, i := range rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32Range(1, 9), rapid.Uint32Range(1, maxIndex)), 0, 8, rapid.ID[uint32]).Draw(t, "indices") {
+		for _, i := range rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32Range(1, 9), rapid.Uint32Range(1, maxIndex)), 0, 8,
+			rapid.ID[uint32]).Draw(t, "indices") {
 			fmt.Fprintf(&b, "%s%d:%s", blank.Draw(t, "blank"), i, number.Draw(t, "number"))
 		}
 		b.WriteString(end.Draw(t, "end"))

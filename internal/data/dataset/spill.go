@@ -202,7 +202,8 @@ func (r *spillReader) next() error {
 	}
 	b = b[8*nf:]
 	for i := range nn {
-		r.numbers = append(r.numbers, number{binary.LittleEndian.Uint32(b[12*i:]), math.Float64frombits(binary.LittleEndian.Uint64(b[12*i+4:]))})
+		r.numbers = append(r.numbers, number{binary.LittleEndian.Uint32(b[12*i:]),
+			math.Float64frombits(binary.LittleEndian.Uint64(b[12*i+4:]))})
 	}
 	return nil
 }

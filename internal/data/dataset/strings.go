@@ -47,7 +47,8 @@ func (o *Strings) Flags() string {
 	case "spectrum":
 		return option.Flags(fmt.Sprintf("‹kernel=spectrum› ‹length=%d› ‹alphabet=%s›", o.Length, o.Alphabet))
 	}
-	return option.Flags(fmt.Sprintf("‹kernel=%s› ‹length=%d› ‹gaps=%d› ‹decay=%g› ‹alphabet=%s›", o.Kernel, o.Length, o.Gaps, o.Decay, o.Alphabet))
+	return option.Flags(fmt.Sprintf("‹kernel=%s› ‹length=%d› ‹gaps=%d› ‹decay=%g› ‹alphabet=%s›", o.Kernel, o.Length,
+		o.Gaps, o.Decay, o.Alphabet))
 }
 
 // symbols is the number of symbols, and the byte of the first.
@@ -80,7 +81,8 @@ func (o *Strings) Check() error {
 		if o.Alphabet != "letters" {
 			more = "; ‹alphabet=letters›, A to Z, takes longer ones"
 		}
-		return fmt.Errorf("‹length=%d›: must be from 1 to %d with ‹alphabet=%s›, so that each string has a feature of its own%s", o.Length, p, o.Alphabet, more)
+		return fmt.Errorf("‹length=%d›: must be from 1 to %d with ‹alphabet=%s›, so that each string has a "+
+			"feature of its own%s", o.Length, p, o.Alphabet, more)
 	}
 	if o.Kernel == "spectrum" {
 		return nil
@@ -91,7 +93,8 @@ func (o *Strings) Check() error {
 	}
 	switch {
 	case o.Gaps < 0 || ways > maxGapped:
-		return fmt.Errorf("‹gaps=%d›: from each symbol of a sequence %.0f strings of length %d would begin: must be 0 or more, and at most %d strings", o.Gaps, ways, o.Length, maxGapped)
+		return fmt.Errorf("‹gaps=%d›: from each symbol of a sequence %.0f strings of length %d would begin: must be 0 or "+
+			"more, and at most %d strings", o.Gaps, ways, o.Length, maxGapped)
 	case !(o.Decay > 0 && o.Decay <= 1):
 		return fmt.Errorf("‹decay=%g›: must be above 0 and at most 1", o.Decay)
 	}
@@ -125,7 +128,8 @@ func (s *stringRow) parse(line []byte, row *Row) error {
 			c -= 'a' - 'A'
 		}
 		if int(c) < first || int(c) >= first+n {
-			return fmt.Errorf("byte %d of the sequence, %s, is none of ‹alphabet=%s›: use another one, %s", k+1, show(text[k:k+1]), s.o.Alphabet, strings.Join(Alphabets, ", "))
+			return fmt.Errorf("byte %d of the sequence, %s, is none of ‹alphabet=%s›: use another one, %s", k+1,
+				show(text[k:k+1]), s.o.Alphabet, strings.Join(Alphabets, ", "))
 		}
 		s.code = append(s.code, uint32(int(c)-first))
 	}

@@ -49,7 +49,8 @@ func kernel(a, b string, p, gaps int, decay float64) (sum float64) {
 // same wherever a line stands.
 func TestStringKernels(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, o := range []Strings{{"spectrum", 2, 0, 0, "letters"}, {"spectrum", 4, 3, 0.5, "printable"}, {"gappy", 3, 2, 0.5, "letters"}, {"gappy", 2, 4, 0.9, "printable"}, {"gappy", 3, 0, 0.3, "bytes"}} {
+	for _, o := range []Strings{{"spectrum", 2, 0, 0, "letters"}, {"spectrum", 4, 3, 0.5, "printable"},
+		{"gappy", 3, 2, 0.5, "letters"}, {"gappy", 2, 4, 0.9, "printable"}, {"gappy", 3, 0, 0.3, "bytes"}} {
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,8 @@ func TestStringKernels(t *testing.T) {
 				}
 				want := kernel(text[i], text[j], o.Length, gaps, o.Decay)
 				if want > 0 {
-					want /= math.Sqrt(kernel(text[i], text[i], o.Length, gaps, o.Decay) * kernel(text[j], text[j], o.Length, gaps, o.Decay))
+					want /= math.Sqrt(kernel(text[i], text[i], o.Length, gaps, o.Decay) * kernel(text[j], text[j], o.Length, gaps,
+						o.Decay))
 				}
 				if math.Abs(got-want) > 1e-6 {
 					t.Errorf("%v: %q and %q: %g, want %g", o, text[i], text[j], got, want)
@@ -110,7 +112,8 @@ func TestStringsIngested(t *testing.T) {
 	}
 	var prints []string
 	for _, threads := range []int{1, 4} {
-		rep, err := Ingest(t.Context(), Options{Paths: []string{in}, Out: filepath.Join(dir, fmt.Sprint(threads)), MemoryBytes: 1 << 20, Threads: threads, Strings: Strings{"spectrum", 4, 0, 0, "letters"}})
+		rep, err := Ingest(t.Context(), Options{Paths: []string{in}, Out: filepath.Join(dir, fmt.Sprint(threads)),
+			MemoryBytes: 1 << 20, Threads: threads, Strings: Strings{"spectrum", 4, 0, 0, "letters"}})
 		if err != nil || rep.Stats.Rows != 3000 || rep.Stats.Columns < 50 {
 			t.Fatal(rep, err)
 		}
@@ -119,7 +122,8 @@ func TestStringsIngested(t *testing.T) {
 	if prints[0] != prints[1] {
 		t.Error("threads change the data")
 	}
-	r := NewReader(bytes.NewReader([]byte("a\tABC\na\tAB1\n")), ReaderOptions{Name: "f", Strings: Strings{"spectrum", 2, 0, 0, "letters"}})
+	r := NewReader(bytes.NewReader([]byte("a\tABC\na\tAB1\n")), ReaderOptions{Name: "f", Strings: Strings{"spectrum", 2, 0,
+		0, "letters"}})
 	_, err := r.Read()
 	if err == nil {
 		_, err = r.Read()
@@ -127,7 +131,8 @@ func TestStringsIngested(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "byte 3 of the sequence") || !strings.Contains(err.Error(), "f:2") {
 		t.Error(err)
 	}
-	for _, o := range []Strings{{"spectrum", 5, 0, 0, "printable"}, {"spectrum", 0, 0, 0, "letters"}, {"gappy", 3, -1, 0.5, "letters"}, {"gappy", 6, 40, 0.5, "letters"}, {"gappy", 3, 1, 0, "letters"}} {
+	for _, o := range []Strings{{"spectrum", 5, 0, 0, "printable"}, {"spectrum", 0, 0, 0, "letters"},
+		{"gappy", 3, -1, 0.5, "letters"}, {"gappy", 6, 40, 0.5, "letters"}, {"gappy", 3, 1, 0, "letters"}} {
 		if o.Check() == nil {
 			t.Errorf("%+v passes", o)
 		}

@@ -20,7 +20,8 @@ func TestSubset(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Ingest(context.Background(), Options{Paths: []string{file}, Out: filepath.Join(dir, "set"), FS: fs.Local{}}); err != nil {
+	if _, err := Ingest(context.Background(), Options{Paths: []string{file}, Out: filepath.Join(dir, "set"),
+		FS: fs.Local{}}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(filepath.Join(dir, "set"))
@@ -54,7 +55,8 @@ func TestSubset(t *testing.T) {
 			t.Errorf("label %d: rows %v, want %v", l, got, want)
 		}
 	}
-	if !slices.Equal(sub.FeatureRows, counts) || sub.Matrix.Cols != s.Matrix.Cols || !reflect.DeepEqual(sub.Labels, s.Labels) || sub.Stats.Rows != 3 {
+	if !slices.Equal(sub.FeatureRows, counts) || sub.Matrix.Cols != s.Matrix.Cols || !reflect.DeepEqual(sub.Labels,
+		s.Labels) || sub.Stats.Rows != 3 {
 		t.Errorf("features %v, want %v; stats %+v", sub.FeatureRows, counts, sub.Stats)
 	}
 	if a := s.Subset(rows).Fingerprint; a != sub.Fingerprint || a == s.Fingerprint || a == s.Subset(rows[1:]).Fingerprint {
@@ -67,7 +69,8 @@ func TestSubset(t *testing.T) {
 
 // TestPart checks that bits name rows, and that those of another set are refused.
 func TestPart(t *testing.T) {
-	s := &Set{Matrix: sparse.FromRows(1, make([][]uint32, 11), make([][]float32, 11)), LabelBegin: make([]uint64, 12), Fingerprint: "f"}
+	s := &Set{Matrix: sparse.FromRows(1, make([][]uint32, 11), make([][]float32, 11)), LabelBegin: make([]uint64, 12),
+		Fingerprint: "f"}
 	for _, rows := range [][]uint32{{0, 7, 8, 10}, {3}, {}} {
 		part, err := s.Part(Bitmap(rows, 11))
 		if err != nil || part.Matrix.Rows != len(rows) || part.Fingerprint != s.Subset(rows).Fingerprint {

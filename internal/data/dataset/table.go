@@ -90,7 +90,8 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			in.o.Progress(Progress{Phase: "read", BytesRead: in.done + r.BytesRead(), BytesTotal: in.sizeOf(r.Size()), Rows: in.stats.Rows, RowsTotal: -1})
+			in.o.Progress(Progress{Phase: "read", BytesRead: in.done + r.BytesRead(), BytesTotal: in.sizeOf(r.Size()),
+				Rows: in.stats.Rows, RowsTotal: -1})
 		}
 		n := len(row.Labels)
 		row.Labels = distinct(row.Labels)
@@ -308,7 +309,8 @@ func (r *FileReader) Read() (*Row, error) {
 		return nil, err
 	}
 	n := len(t.Labels)
-	r.row = Row{Line: t.Line, Labels: distinct(t.Labels), Index: t.Index, Value: r.row.Value[:0], Text: t.Text, ID: t.ID, Weight: t.Weight, Broken: t.Broken}
+	r.row = Row{Line: t.Line, Labels: distinct(t.Labels), Index: t.Index, Value: r.row.Value[:0], Text: t.Text, ID: t.ID,
+		Weight: t.Weight, Broken: t.Broken}
 	for i, x := range t.Index {
 		r.row.Value = append(r.row.Value, r.schema.Standardise(x, t.Value[i]))
 	}

@@ -38,9 +38,12 @@ func ingestPath(t *testing.T, name, content string, o Options) *Set {
 }
 
 func sameRows(a, b *Set) error {
-	if a.Matrix.Rows != b.Matrix.Rows || !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Vocabulary, b.Vocabulary) || !slices.Equal(a.IDF, b.IDF) ||
-		!slices.Equal(a.LabelIndex, b.LabelIndex) || !slices.Equal(a.LabelBegin, b.LabelBegin) || !slices.Equal(a.Weight, b.Weight) {
-		return fmt.Errorf("%d rows, labels %q, words %q, weights %v; want %d, %q, %q, %v", a.Matrix.Rows, a.Labels, a.Vocabulary, a.Weight, b.Matrix.Rows, b.Labels, b.Vocabulary, b.Weight)
+	if a.Matrix.Rows != b.Matrix.Rows || !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Vocabulary, b.Vocabulary) ||
+		!slices.Equal(a.IDF, b.IDF) ||
+		!slices.Equal(a.LabelIndex, b.LabelIndex) || !slices.Equal(a.LabelBegin, b.LabelBegin) || !slices.Equal(a.Weight,
+		b.Weight) {
+		return fmt.Errorf("%d rows, labels %q, words %q, weights %v; want %d, %q, %q, %v", a.Matrix.Rows, a.Labels,
+			a.Vocabulary, a.Weight, b.Matrix.Rows, b.Labels, b.Vocabulary, b.Weight)
 	}
 	for i := range a.Matrix.Rows {
 		ai, av := a.Matrix.Row(i)
@@ -61,7 +64,8 @@ func TestTableOfTexts(t *testing.T) {
 	for i := range 40 {
 		label, words := []string{"a, b", "c", "d \"e\""}[i%3], fmt.Sprintf("one%d two%d Three four%d", i%5, i%7, i%3)
 		fmt.Fprintf(&lines, "%q\t%s\n", label, words)
-		fmt.Fprintf(&csv, "%d,\"%s\",\"%s\"\n", i%4, strings.ReplaceAll(label, `"`, `""`), strings.ReplaceAll(words, " ", ",\n"))
+		fmt.Fprintf(&csv, "%d,\"%s\",\"%s\"\n", i%4, strings.ReplaceAll(label, `"`, `""`), strings.ReplaceAll(words, " ",
+			",\n"))
 		fmt.Fprintf(&jsonl, "{\"class\":%q,\"text\":%q,\"w\":%d}\n", label, words, i%4)
 		fmt.Fprintf(&w, "%d\n", i%4)
 	}
@@ -87,26 +91,31 @@ func TestTableOfTextAndNumbers(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"text":"broken","age":1,"v":"x","l":"c0"}` + "\n")
 	for i := range 12 {
-		fmt.Fprintf(&b, "{\"text\":\"word%d common thing%d\",\"age\":%d,\"same\":7,\"v\":[%d,0.5],\"l\":\"c%d\"}\n", i%3, i%4, 20+3*i, i, i%2)
+		fmt.Fprintf(&b, "{\"text\":\"word%d common thing%d\",\"age\":%d,\"same\":7,\"v\":[%d,0.5],\"l\":\"c%d\"}\n", i%3, i%4,
+			20+3*i, i, i%2)
 	}
-	both := Options{Table: table.Options{SkipBroken: 1, Columns: table.Columns{Text: []string{"text"}, Features: []string{"age", "same", "v"}, Label: "l"}}}
+	both := Options{Table: table.Options{SkipBroken: 1, Columns: table.Columns{Text: []string{"text"},
+		Features: []string{"age", "same", "v"}, Label: "l"}}}
 	words, numbers := both, both
 	words.Table.Features, numbers.Table.Text = nil, nil
 	words.Table.SkipBroken = 0
 	lines := strings.SplitAfterN(b.String(), "\n", 2)
-	got, w, n := ingestPath(t, "x.jsonl", b.String(), both), ingestPath(t, "x.jsonl", lines[1], words), ingestPath(t, "x.jsonl", b.String(), numbers)
+	got, w, n := ingestPath(t, "x.jsonl", b.String(), both), ingestPath(t, "x.jsonl", lines[1], words),
+		ingestPath(t, "x.jsonl", b.String(), numbers)
 	terms := got.Table.Terms()
 	if want := []string{`"age"`, `"same"`, `"v" 1`, `"v" 2`}; !slices.Equal(terms, want) {
 		t.Fatalf("terms %q, want %q", terms, want)
 	}
 	if len(got.Vocabulary) != len(w.Vocabulary)+len(n.Feature) || got.Stats.Broken != 1 {
-		t.Fatalf("vocabulary %q beside %q and %d numbers, %d broken", got.Vocabulary, w.Vocabulary, len(n.Feature), got.Stats.Broken)
+		t.Fatalf("vocabulary %q beside %q and %d numbers, %d broken", got.Vocabulary, w.Vocabulary, len(n.Feature),
+			got.Stats.Broken)
 	}
 	p, err := NewProjection(got.Feature, got.Vocabulary, got.IDF, got.Table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := OpenReader(t.Context(), fs.Local{}, got.Source.Paths[0], ReaderOptions{Table: both.Table.Over(got.Table), Use: table.Use{Schema: got.Table, Labels: true, Features: true}})
+	r, err := OpenReader(t.Context(), fs.Local{}, got.Source.Paths[0], ReaderOptions{Table: both.Table.Over(got.Table),
+		Use: table.Use{Schema: got.Table, Labels: true, Features: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +164,8 @@ func TestTableOfNumbers(t *testing.T) {
 		t.Fatalf("features %v, widths %v", s.Feature, s.Table.Widths)
 	}
 	sum, squares, n := 0.0, 0.0, 0.0
-	r, err := OpenReader(t.Context(), fs.Local{}, s.Source.Paths[0], ReaderOptions{Table: o.Table.Over(s.Table), Use: table.Use{Schema: s.Table, Labels: true, Features: true}})
+	r, err := OpenReader(t.Context(), fs.Local{}, s.Source.Paths[0], ReaderOptions{Table: o.Table.Over(s.Table),
+		Use: table.Use{Schema: s.Table, Labels: true, Features: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +217,8 @@ func TestTableOfLargeNumbers(t *testing.T) {
 	var csv, jsonl strings.Builder
 	csv.WriteString("t,east,id,l\n")
 	for i := range 40 {
-		r := line{1_600_000_000 + int64(i)*7%60, 345_678_901.25 + float64(i%7)/64, 9_007_199_254_740_990, "c" + strconv.Itoa(i%2)}
+		r := line{1_600_000_000 + int64(i)*7%60, 345_678_901.25 + float64(i%7)/64, 9_007_199_254_740_990, "c" +
+			strconv.Itoa(i%2)}
 		rows = append(rows, r)
 		fmt.Fprintf(&csv, "%d,%f,%d,%s\n", r.T, r.East, r.ID, r.L)
 		b, err := json.Marshal(r)
@@ -229,15 +240,18 @@ func TestTableOfLargeNumbers(t *testing.T) {
 	}
 	o := Options{Table: table.Options{Columns: table.Columns{Features: []string{"t", "east", "id"}, Label: "l"}}}
 	first := ingestPath(t, "x.csv", csv.String(), o)
-	if !slices.Equal(first.Feature, []uint32{1, 2}) || !slices.Contains(first.Warnings, `columns left out, because all rows that have a number there have the same: "id"`) {
+	if !slices.Equal(first.Feature, []uint32{1, 2}) || !slices.Contains(first.Warnings,
+		`columns left out, because all rows that have a number there have the same: "id"`) {
 		t.Errorf("features %v, warnings %q", first.Feature, first.Warnings)
 	}
-	for name, content := range map[string]string{"x.tsv": strings.ReplaceAll(csv.String(), ",", "\t"), "x.jsonl": jsonl.String(), "x.parquet": packed.String()} {
+	for name, content := range map[string]string{"x.tsv": strings.ReplaceAll(csv.String(), ",", "\t"),
+		"x.jsonl": jsonl.String(), "x.parquet": packed.String()} {
 		if err := sameRows(ingestPath(t, name, content, o), first); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, err := OpenReader(t.Context(), fs.Local{}, first.Source.Paths[0], ReaderOptions{Table: o.Table, Use: table.Use{Schema: first.Table, Features: true}})
+	r, err := OpenReader(t.Context(), fs.Local{}, first.Source.Paths[0], ReaderOptions{Table: o.Table,
+		Use: table.Use{Schema: first.Table, Features: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +317,8 @@ func TestNarrowColumns(t *testing.T) {
 		}
 	}
 	o := Options{Table: table.Options{Columns: table.Columns{Features: []string{"x"}, Label: "l"}}}
-	if s := ingestPath(t, "x.csv", "x,l\n0.1,a\n0.1,b\n0.1,a\n", o); s.Featureless() == nil || !slices.Equal(s.Table.Mean, []float64{0.1}) {
+	if s := ingestPath(t, "x.csv", "x,l\n0.1,a\n0.1,b\n0.1,a\n", o); s.Featureless() == nil || !slices.Equal(s.Table.Mean,
+		[]float64{0.1}) {
 		t.Errorf("0.1 in all rows: %+v", s.Table)
 	}
 }
@@ -323,11 +338,13 @@ func TestFeatureless(t *testing.T) {
 		{"x.csv", "a,b,l\n1,2,x\n1,2,y\n", number, `no column of numbers tells rows apart: "a", "b"`},
 		{"x.csv", "a,b,l\n,,x\nNA,,y\n", number, `no row has a number in "a", "b"`},
 		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE"},
-		{"x.txt", "x\ta b\ny\tb c\n", Options{Text: true, Words: Words{MinDF: least}}, "no word stands in 5 or more of the 2 instances (‹min-df›)"},
+		{"x.txt", "x\ta b\ny\tb c\n", Options{Text: true, Words: Words{MinDF: least}}, "no word stands in 5 or more of the " +
+			"2 instances (‹min-df›)"},
 		{"x.txt", "x\ta b\ny\tc d\n", Options{Text: true}, "no word stands in 2 or more of the 2 instances (‹min-df›)"},
 		{"x.txt", "x\ta b\ny\tb c\nz\tb\nz\tc\n", Options{Text: true}, ""},
 	} {
-		if err := ingestPath(t, c.name, c.content, c.o).Featureless(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := ingestPath(t, c.name, c.content, c.o).Featureless(); (err == nil) != (c.want == "") || err != nil &&
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.content, err, c.want)
 		}
 	}
@@ -349,7 +366,8 @@ func TestSkipBrokenLines(t *testing.T) {
 	for threads := 1; threads < 4; threads++ {
 		o := Options{Threads: threads, MemoryBytes: 1 << 20, Table: table.Options{SkipBroken: int64(broken)}}
 		s := ingestPath(t, "x.svm", b.String(), o)
-		if s.Matrix.Rows != 20000-broken || s.Stats.Broken != int64(broken) || !slices.Contains(s.Warnings, "4 broken rows left out") {
+		if s.Matrix.Rows != 20000-broken || s.Stats.Broken != int64(broken) || !slices.Contains(s.Warnings,
+			"4 broken rows left out") {
 			t.Errorf("%d threads: %d rows, %d broken, %q", threads, s.Matrix.Rows, s.Stats.Broken, s.Warnings)
 		}
 		o.Table.SkipBroken--
@@ -358,7 +376,8 @@ func TestSkipBrokenLines(t *testing.T) {
 			t.Errorf("%d threads: %v", threads, err)
 		}
 	}
-	r := NewReader(strings.NewReader("a 1:1\nb x\n 2:1\n"), ReaderOptions{Table: table.Options{SkipBroken: 1}, Use: table.Use{KeepBroken: true}})
+	r := NewReader(strings.NewReader("a 1:1\nb x\n 2:1\n"), ReaderOptions{Table: table.Options{SkipBroken: 1},
+		Use: table.Use{KeepBroken: true}})
 	for i, want := range []bool{false, true, false} {
 		if row, err := r.Read(); err != nil || row.Broken != want || len(row.Index) != map[bool]int{true: 0, false: 1}[want] {
 			t.Errorf("row %d: %+v, %v", i, row, err)
@@ -369,7 +388,8 @@ func TestSkipBrokenLines(t *testing.T) {
 // Kinds of files are not mixed, and flags that do not fit are refused.
 func TestTableMistakes(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"a.csv": "t,l,w\nx,y,1\n", "b.svm": "y 1:1\n", "zero.csv": "t,l,w\nx,y,0\n", "minus.csv": "t,l,w\nx,y,1\nx,y,-1\n"} {
+	for name, content := range map[string]string{"a.csv": "t,l,w\nx,y,1\n", "b.svm": "y 1:1\n",
+		"zero.csv": "t,l,w\nx,y,0\n", "minus.csv": "t,l,w\nx,y,1\nx,y,-1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -378,14 +398,16 @@ func TestTableMistakes(t *testing.T) {
 	weighed := columns
 	weighed.Weight = "w"
 	for want, o := range map[string]Options{
-		"is no table":                       {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
-		"is a table, and files before":      {Paths: []string{"b.svm", "a.csv"}},
-		"say what to learn from":            {Paths: []string{"a.csv"}},
-		"no table by its name":              {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
-		"has no indices":                    {Paths: []string{"a.csv"}, ZeroBased: true, Table: table.Options{Columns: columns}},
+		"is no table":                  {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
+		"is a table, and files before": {Paths: []string{"b.svm", "a.csv"}},
+		"say what to learn from":       {Paths: []string{"a.csv"}},
+		"no table by its name":         {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
+		"has no indices": {Paths: []string{"a.csv"}, ZeroBased: true,
+			Table: table.Options{Columns: columns}},
 		"all weights are 0":                 {Paths: []string{"zero.csv"}, Table: table.Options{Columns: weighed}},
 		"minus.csv:3: weight -1 is below 0": {Paths: []string{"minus.csv"}, Table: table.Options{Columns: weighed}},
-		"exclude each other":                {Paths: []string{"a.csv"}, Weights: "w.txt", Table: table.Options{Columns: weighed}},
+		"exclude each other": {Paths: []string{"a.csv"}, Weights: "w.txt",
+			Table: table.Options{Columns: weighed}},
 	} {
 		for i, p := range o.Paths {
 			o.Paths[i] = filepath.Join(dir, p)

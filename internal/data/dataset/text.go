@@ -18,7 +18,8 @@ func parseTextLine(line []byte, row *Row) error {
 	}
 	labels, text, ok := bytes.Cut(line, []byte{'\t'})
 	if !ok {
-		return errors.New("no tab in the line: want LABEL[,LABEL...]<TAB>TEXT (begin with the tab where there is no label; of a table name the columns with ‹text-column› and ‹label-column›)")
+		return errors.New("no tab in the line: want LABEL[,LABEL...]<TAB>TEXT (begin with the tab where there is no label; " +
+			"of a table name the columns with ‹text-column› and ‹label-column›)")
 	}
 	if len(labels) > 0 {
 		if bytes.IndexByte(labels, '"') < 0 && bytes.IndexByte(labels, ' ') >= 0 {

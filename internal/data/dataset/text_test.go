@@ -35,17 +35,20 @@ func TestWords(t *testing.T) {
 
 // TestTextWeights checks (1+ln tf) ln(N/df), df >= 2, unit rows, by hand.
 func TestTextWeights(t *testing.T) {
-	s := ingestString(t, filepath.Join(t.TempDir(), "set"), "a\tred dog dog zebra\nb\tcat dog Red DOG dog\nb\tcat\n\tred\nc\t...\n", Options{Text: true})
+	s := ingestString(t, filepath.Join(t.TempDir(), "set"), "a\tred dog dog zebra\nb\tcat dog Red DOG "+
+		"dog\nb\tcat\n\tred\nc\t...\n", Options{Text: true})
 	defer s.Close()
 	// red stands in 3 rows, cat and dog in 2 (the smaller word first), zebra in 1: dropped.
-	if got := strings.Join(s.Vocabulary, " "); got != "red cat dog" || !slices.Equal(s.FeatureRows, []uint32{3, 2, 2}) || !slices.Equal(s.Feature, []uint32{1, 2, 3}) {
+	if got := strings.Join(s.Vocabulary, " "); got != "red cat dog" || !slices.Equal(s.FeatureRows, []uint32{3, 2, 2}) ||
+		!slices.Equal(s.Feature, []uint32{1, 2, 3}) {
 		t.Fatalf("vocabulary %q, rows %v, features %v", got, s.FeatureRows, s.Feature)
 	}
 	red, two := math.Log(5.0/3), math.Log(5.0/2)
 	if math.Abs(s.IDF[0]-red) > 1e-15 || math.Abs(s.IDF[2]-two) > 1e-15 {
 		t.Errorf("idf %v", s.IDF)
 	}
-	for i, want := range [][]float64{{red, 0, (1 + math.Log(2)) * two}, {red, two, (1 + math.Log(3)) * two}, {0, 1, 0}, {1, 0, 0}, {0, 0, 0}} {
+	for i, want := range [][]float64{{red, 0, (1 + math.Log(2)) * two}, {red, two, (1 + math.Log(3)) * two}, {0, 1, 0},
+		{1, 0, 0}, {0, 0, 0}} {
 		norm := math.Sqrt(want[0]*want[0] + want[1]*want[1] + want[2]*want[2])
 		var got [3]float64
 		index, value := s.Matrix.Row(i)
@@ -139,7 +142,8 @@ func twinTerms(text string, n int, stop map[string]bool) (out []string) {
 
 func TestTerms(t *testing.T) {
 	stop := map[string]bool{"of": true, "the": true}
-	for _, text := range []string{"", "of", "State of the art, state. ART of it", "a b c d e f g", "the a of b b b the", "x of the of y z"} {
+	for _, text := range []string{"", "of", "State of the art, state. ART of it", "a b c d e f g", "the a of b b b the",
+		"x of the of y z"} {
 		for n := 1; n <= MaxNgrams; n++ {
 			for _, s := range []map[string]bool{nil, stop} {
 				var got []string
@@ -215,7 +219,8 @@ func TestWordsOfASet(t *testing.T) {
 			twin[term][i] = true
 		}
 	}
-	s := ingestString(t, filepath.Join(t.TempDir(), "set"), text, Options{Text: true, Words: Words{Ngrams: 3, StopWords: list, MinDF: bound("1")}})
+	s := ingestString(t, filepath.Join(t.TempDir(), "set"), text,
+		Options{Text: true, Words: Words{Ngrams: 3, StopWords: list, MinDF: bound("1")}})
 	defer s.Close()
 	if len(s.Vocabulary) != len(twin) {
 		t.Errorf("%d terms, want %d", len(s.Vocabulary), len(twin))

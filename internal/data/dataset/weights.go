@@ -101,7 +101,8 @@ func (w *weighing) next() (x float64, err error) {
 func (w *WeightReader) Next() (float64, error) {
 	line, err := w.lines.Next()
 	if errors.Is(err, io.EOF) {
-		return 0, fs.Inputf(w.in.Name(), w.read, "the weights end here, and the data goes on: want a number for each instance")
+		return 0, fs.Inputf(w.in.Name(), w.read, "the weights end here, and the data goes on: want a "+
+			"number for each instance")
 	}
 	if err != nil {
 		return 0, err

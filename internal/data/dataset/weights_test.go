@@ -46,7 +46,8 @@ func TestWeights(t *testing.T) {
 	if sub := s.Subset([]uint32{1, 3}); !slices.Equal(sub.Weight, []float64{2, 1000}) || sub.Stats.Weight != 1002 {
 		t.Errorf("subset: %v, %+v", sub.Weight, sub.Stats)
 	}
-	ones := ingestString(t, filepath.Join(t.TempDir(), "ones"), data, Options{Weights: weightsFileOf(t, "1\n1.0\n1e0\n1\n")})
+	ones := ingestString(t, filepath.Join(t.TempDir(), "ones"), data,
+		Options{Weights: weightsFileOf(t, "1\n1.0\n1e0\n1\n")})
 	defer ones.Close()
 	if ones.Weight != nil || ones.Stats.Weight != 0 || ones.Fingerprint != plain.Fingerprint {
 		t.Errorf("weights of 1 make another set: %v, %+v", ones.Weight, ones.Stats)
@@ -60,7 +61,8 @@ func TestWeightZero(t *testing.T) {
 		{"b,a 7:1\n 2:1\nd\nc 3:2\na 7:1\n", "c 3:2\na 7:1\n", "0\n0.0\n0\n2\n3\n"},
 		{"b,a 7:1\n 2:1\nd\nc 3:2\na 7:1\n", " 2:1\nd\n", "0\n1\n1\n0\n0\n"},
 		{"5 8 3\n0 1:1\n2 2:1\n1 3:1\n\n1 3:2\n", "4 8 3\n0 1:1\n1 3:1\n\n1 3:2\n", "1\n0\n1\n1\n1\n"},
-		{"a\tone two\nb\tone three\nc\tthree two four\n\tfour three six\n", "b\tone three\nc\tthree two four\n\tfour three six\n", "0\n1\n1\n1\n"},
+		{"a\tone two\nb\tone three\nc\tthree two four\n\tfour three six\n", "b\tone three\nc\tthree two " +
+			"four\n\tfour three six\n", "0\n1\n1\n1\n"},
 	} {
 		o := Options{Text: strings.Contains(c.data, "\t")}
 		rest := ingestString(t, filepath.Join(t.TempDir(), "rest"), c.rest, o)

@@ -19,10 +19,11 @@ import (
 // two rows or more, but not in all. The result is the vocabulary; with it, a text can be turned
 // into features without Words.
 type Words struct {
-	Ngrams    int    `json:"ngrams,omitempty"`     // up to so many consecutive words form a feature, too; 0: 1
-	StopWords string `json:"stop_words,omitempty"` // words that are no features, nor parts of one: English, None or "", or the path of a file
-	MinDF     Bound  `json:"min_df,omitzero"`      // least number of rows for a feature; not set: 2
-	MaxDF     Bound  `json:"max_df,omitzero"`      // most rows for a feature; not set: all
+	Ngrams int `json:"ngrams,omitempty"` // up to so many consecutive words form a feature, too; 0: 1
+	// words that are no features, nor parts of one: English, None or "", or the path of a file
+	StopWords string `json:"stop_words,omitempty"`
+	MinDF     Bound  `json:"min_df,omitzero"` // least number of rows for a feature; not set: 2
+	MaxDF     Bound  `json:"max_df,omitzero"` // most rows for a feature; not set: all
 }
 
 // Values of StopWords that are no paths.
@@ -65,7 +66,8 @@ func (b *Bound) Set(s string) error {
 	}
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || !strings.Contains(s, ".") || !(x > 0 && x <= 1) {
-		return errors.New("must be a number of rows from 1, or a share of all rows above 0.0 and up to 1.0, with a point in it")
+		return errors.New("must be a number of rows from 1, or a share of all rows above 0.0 and up to " +
+			"1.0, with a point in it")
 	}
 	*b = Bound{share: x}
 	return nil

@@ -49,7 +49,8 @@ func (h *xmcHeader) rule(p *svmParser) {
 // ignored and any other is an error.
 func (h *xmcHeader) take(before int64, content int) (bool, error) {
 	if before >= h.rows && content > 0 {
-		return false, fmt.Errorf("one instance more than the %d that the header on line 1 announces (each line counts, an empty one too)", h.rows)
+		return false, fmt.Errorf("one instance more than the %d that the header on line 1 announces (each line "+
+			"counts, an empty one too)", h.rows)
 	}
 	return before < h.rows, nil
 }

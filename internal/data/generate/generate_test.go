@@ -293,7 +293,8 @@ func TestRefusedShapes(t *testing.T) {
 	}
 	for _, change := range []func(*Shape){
 		func(s *Shape) { s.Instances = 0 }, func(s *Shape) { s.Classes = 1 }, func(s *Shape) { s.Classes = s.Instances + 1 },
-		func(s *Shape) { s.Internals = s.Classes + 1 }, func(s *Shape) { s.Features = 1 }, func(s *Shape) { s.Nonzeros = math.NaN() },
+		func(s *Shape) { s.Internals = s.Classes + 1 }, func(s *Shape) { s.Features = 1 },
+		func(s *Shape) { s.Nonzeros = math.NaN() },
 		func(s *Shape) { s.Labels = 0.5 }, func(s *Shape) { s.Depth = -1 }, func(s *Shape) { s.MoreParent = -1 },
 	} {
 		s := small(t, "lwiki", 0.001)

@@ -28,7 +28,8 @@ func (r *Request) Shape() (Shape, error) {
 	for _, c := range []struct {
 		to   *int
 		from int
-	}{{&s.Instances, r.Instances}, {&s.Test, r.Test}, {&s.Classes, r.Classes}, {&s.Internals, r.Internals}, {&s.Features, r.Features}, {&s.Depth, r.Depth}} {
+	}{{&s.Instances, r.Instances}, {&s.Test, r.Test}, {&s.Classes, r.Classes}, {&s.Internals, r.Internals},
+		{&s.Features, r.Features}, {&s.Depth, r.Depth}} {
 		if c.from > 0 {
 			*c.to = c.from
 		}

@@ -14,10 +14,11 @@ type Source struct {
 	Tree  *Tree
 	Sizes []int32 // class -> documents whose first label it is
 
-	seed       uint64
-	words      *vocabulary
-	topics     *topics
-	before     []int64 // class's place in depth-first order -> documents of the classes before it
+	seed   uint64
+	words  *vocabulary
+	topics *topics
+	// class's place in depth-first order -> documents of the classes before it
+	before     []int64
 	classOrder shuffle // document -> its place when documents are ordered by class
 	renumber   shuffle // word -> feature
 }
@@ -310,7 +311,8 @@ func (s shuffle) at(i int) int {
 // lengths are the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6, cut at both
 // ends, with mean 1 when interpolated. It is a table because the last bits of exp differ between
 // CPUs.
-var lengths = [...]float64{0.147, 0.27, 0.329, 0.375, 0.414, 0.451, 0.485, 0.518, 0.551, 0.584, 0.616, 0.649, 0.682, 0.716, 0.752, 0.788, 0.826,
+var lengths = [...]float64{0.147, 0.27, 0.329, 0.375, 0.414, 0.451, 0.485, 0.518, 0.551, 0.584, 0.616, 0.649, 0.682,
+	0.716, 0.752, 0.788, 0.826,
 	0.866, 0.908, 0.952, 1.0, 1.052, 1.108, 1.169, 1.238, 1.316, 1.407, 1.514, 1.647, 1.822, 2.074, 2.526, 4.645}
 
 // length draws the number of nonzeros of a document, about mean on average.

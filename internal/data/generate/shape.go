@@ -25,12 +25,13 @@ import (
 
 // Shape says what is made. Counts are those of the training data, unless they say otherwise.
 type Shape struct {
-	Like       string  `json:"like"`
-	Scale      float64 `json:"scale"`
-	Instances  int     `json:"instances"`
-	Test       int     `json:"test"` // instances of test data
-	Classes    int     `json:"classes"`
-	Internals  int     `json:"internals"` // inner nodes of the hierarchy, the root included; 0: no hierarchy
+	Like      string  `json:"like"`
+	Scale     float64 `json:"scale"`
+	Instances int     `json:"instances"`
+	Test      int     `json:"test"` // instances of test data
+	Classes   int     `json:"classes"`
+	// inner nodes of the hierarchy, the root included; 0: no hierarchy
+	Internals  int     `json:"internals"`
 	Features   int     `json:"features"`
 	Nonzeros   float64 `json:"nonzeros"` // mean of an instance
 	Labels     float64 `json:"labels"`   // mean of an instance
@@ -47,9 +48,11 @@ type Shape struct {
 //   - wordnet: nouns of WordNet with their glosses as documents, as the tests use it.
 //   - flat: as many rare classes as wordnet has frequent ones, without a hierarchy.
 var shapes = []Shape{
-	{Like: "lwiki", Instances: 2_365_436, Test: 452_167, Classes: 325_056, Internals: 478_020 - 325_056, Features: 1_617_899,
+	{Like: "lwiki", Instances: 2_365_436, Test: 452_167, Classes: 325_056, Internals: 478_020 - 325_056,
+		Features: 1_617_899,
 		Nonzeros: 42, Labels: 3.26, MoreParent: 0.8},
-	{Like: "wordnet", Instances: 67_043, Test: 15_071, Classes: 17_157, Internals: 6_157, Features: 38_968, Nonzeros: 12, Labels: 1.03, MoreParent: 0.03},
+	{Like: "wordnet", Instances: 67_043, Test: 15_071, Classes: 17_157, Internals: 6_157, Features: 38_968, Nonzeros: 12,
+		Labels: 1.03, MoreParent: 0.03},
 	{Like: "flat", Instances: 44_317, Test: 10_113, Classes: 3_383, Features: 28_780, Nonzeros: 12.7, Labels: 1.02},
 }
 

@@ -11,12 +11,13 @@ import (
 type Tree struct {
 	Internals int
 	Parent    []int32 // first parent; -1 of the root
-	MoreFrom  []int32 // nodes+1; further parents of n: More[MoreFrom[n]:MoreFrom[n+1]]
-	More      []int32
-	order     []int32 // classes in depth-first order of the first parents
-	place     []int32 // class -> its index in order
-	begin     []int32 // node -> index of the first class below it
-	end       []int32 // node -> index after the last
+	// nodes+1; further parents of n: More[MoreFrom[n]:MoreFrom[n+1]]
+	MoreFrom []int32
+	More     []int32
+	order    []int32 // classes in depth-first order of the first parents
+	place    []int32 // class -> its index in order
+	begin    []int32 // node -> index of the first class below it
+	end      []int32 // node -> index after the last
 }
 
 // Edges is the number of lines of the hierarchy's file.

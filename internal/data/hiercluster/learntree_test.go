@@ -155,7 +155,8 @@ func TestAgainstTwin(t *testing.T) {
 		n := 1 + int(seed)%(len(d.Begin)-1)
 		want := twin(d, n, seed)
 		for _, threads := range []int{1, 4} {
-			if got := families(learned(t, d, Options{Families: n, Seed: seed, Threads: threads})); !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
+			if got := families(learned(t, d, Options{Families: n, Seed: seed, Threads: threads})); !slices.EqualFunc(got, want,
+				slices.Equal[[]int32]) {
 				t.Fatalf("seed %d, %d families, %d threads: %v, not %v", seed, n, threads, got, want)
 			}
 		}

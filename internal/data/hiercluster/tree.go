@@ -12,7 +12,8 @@ import (
 
 // Options say how a tree is made.
 type Options struct {
-	Families int // at most one a class; 0: as many as give PerFamily classes each
+	// at most one a class; 0: as many as give PerFamily classes each
+	Families int
 	Seed     uint64
 	Threads  int
 	Progress func(done, all int) // may be nil; from several goroutines

@@ -103,7 +103,8 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 		index = index[:kept:kept]
 	}
 	slices.Sort(index)
-	index = slices.Compact(index) // a sum may return to 0, and its column is then listed twice
+	// a sum may return to 0, and its column is then listed twice
+	index = slices.Compact(index)
 	square := 0.0
 	for _, f := range index {
 		square = float64(sum[f]*sum[f]) + square

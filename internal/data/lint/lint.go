@@ -94,7 +94,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	}
 	add("broken", train.broken, broken, train.brokenAt)
 	add("repeated", train.again, "rows that stand in the data before, with the same labels", train.againAt)
-	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model can have both right", train.otherAt)
+	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model "+
+		"can have both right", train.otherAt)
 	train.ofClasses(add)
 	if lists := o.Table.Lists(train.order); len(lists) > 0 {
 		add("lists", int64(len(lists)), table.ListsMean, lists)
@@ -110,7 +111,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 // broken is what the findings of both data sets say.
 const broken = "rows that can't be read: ‹skip-broken› passes over them, without it they are an error"
 
-func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Reporter, add func(string, int64, string, []string)) error {
+func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Reporter, add func(string, int64,
+	string, []string)) error {
 	o.Table.Labels = o.TestLabels
 	leak := int64(0)
 	var at []string
@@ -132,7 +134,8 @@ func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.
 			unknown = append(unknown, label)
 		}
 	}
-	add("test_labels_only", int64(len(unknown)), "labels that only the test data have: the model can never give them", unknown)
+	add("test_labels_only", int64(len(unknown)), "labels that only the test data have: the model can never give them",
+		unknown)
 	var only []string
 	for f := range test.features {
 		if !train.features[f] {
@@ -177,17 +180,20 @@ func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, i
 			inner = append(inner, name)
 		}
 	}
-	add("outside_hierarchy", int64(len(outside)), "labels that the hierarchy lacks: they learn from no neighbours", outside)
+	add("outside_hierarchy", int64(len(outside)), "labels that the hierarchy lacks: they learn from no neighbours",
+		outside)
 	add("empty_leaves", int64(len(empty)), "leaves of the hierarchy without a row", empty)
 	add("inner_labels", int64(len(inner)), "labels of nodes that have children: each gets a leaf of its own", inner)
 	return nil
 }
 
 // read reads one data set, and calls each for every row.
-func read(ctx context.Context, o Options, path string, ui progress.Reporter, each func(name string, k key)) (*side, error) {
+func read(ctx context.Context, o Options, path string, ui progress.Reporter, each func(name string,
+	k key)) (*side, error) {
 	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
 	text := o.Text || len(o.Table.Text) > 0
-	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased, Table: o.Table, Use: table.Use{Labels: true, Features: true, KeepBroken: true}})
+	r, err := dataset.OpenReader(ctx, o.Files, path, dataset.ReaderOptions{Text: text, ZeroBased: o.ZeroBased,
+		Table: o.Table, Use: table.Use{Labels: true, Features: true, KeepBroken: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +308,8 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 			close = append(close, alike+" ~ "+label)
 		}
 	}
-	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never measured by a hold-out", single)
+	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never "+
+		"measured by a hold-out", single)
 	add("same_rows", int64(len(same)), "classes with the same rows as another: they can't be told apart", same)
 	add("same_name", int64(len(twice)), "labels that are one name, but for case, blanks, invisible characters or "+
 		"how Unicode composes them (behind them: the code points that differ): the same class twice", twice)

@@ -50,7 +50,8 @@ func differ(a, b string) string {
 
 // shown is a label as it is if it has nothing invisible, else quoted.
 func shown(label string) string {
-	if strings.TrimSpace(label) == label && !strings.ContainsFunc(label, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if strings.TrimSpace(label) == label && !strings.ContainsFunc(label,
+		func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return label
 	}
 	return strconv.Quote(label)

@@ -56,7 +56,8 @@ func openArrow(f *fs.File, path string) (in records, err error) {
 	}
 	a.bound.reset()
 	// Without its own limits the library still refuses what is larger than the file.
-	if a.in, err = ipc.NewFileReader(file, ipc.WithAllocator(a.bound), ipc.WithBodySizeLimit(0), ipc.WithMetadataSizeLimit(0)); err != nil {
+	if a.in, err = ipc.NewFileReader(file, ipc.WithAllocator(a.bound), ipc.WithBodySizeLimit(0),
+		ipc.WithMetadataSizeLimit(0)); err != nil {
 		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
 	}
 	for _, field := range a.in.Schema().Fields() {
@@ -147,7 +148,8 @@ func arrowType(field arrow.Field) (out logical) {
 		return out
 	}
 	switch t := t.(type) {
-	case *arrow.NullType, *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType, *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
+	case *arrow.NullType, *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType, *arrow.BinaryType,
+		*arrow.LargeBinaryType, *arrow.BinaryViewType:
 		return logical{kind: textual}
 	case *arrow.FixedSizeBinaryType:
 		if extension == "arrow.uuid" {

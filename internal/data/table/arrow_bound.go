@@ -23,7 +23,8 @@ type bound struct {
 }
 
 const (
-	maxRatio   = 256     // how many times its own size a file may ask for: more than tables shrink by
+	// how many times its own size a file may ask for: more than tables shrink by
+	maxRatio   = 256
 	smallBatch = 4 << 30 // bytes that any file may ask for: zeros shrink by more
 )
 

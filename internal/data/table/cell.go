@@ -31,16 +31,18 @@ const (
 
 // logical is the type of a column. The zero value is unusable.
 type logical struct {
-	kind   kind
-	list   bool   // the cells are lists of such values
-	bits   int    // of a float: 32 or 64
-	scale  int    // of a decimal: its digits behind the point
-	second int64  // of times and timestamps: how many of the file's units are a second
+	kind  kind
+	list  bool // the cells are lists of such values
+	bits  int  // of a float: 32 or 64
+	scale int  // of a decimal: its digits behind the point
+	// of times and timestamps: how many of the file's units are a second
+	second int64
 	plural string // what the values are called in messages
 }
 
 // plurals name the kinds that are no numbers.
-var plurals = map[kind]string{date: "dates", timeOfDay: "times of day", timestamp: "timestamps", instant: "timestamps", uuid: "UUIDs"}
+var plurals = map[kind]string{date: "dates", timeOfDay: "times of day", timestamp: "timestamps", instant: "timestamps",
+	uuid: "UUIDs"}
 
 // refused is the type of values that a cell can't be.
 func refused(plural string) logical { return logical{plural: plural} }
@@ -177,7 +179,8 @@ func decimalText(v value, scale int) string {
 }
 
 // powers are the powers of ten that are exact in a float64.
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // decimalNumber is the float64 nearest to a decimal.
 func decimalNumber(v value, scale int) (float64, error) {

@@ -116,7 +116,8 @@ func (c *csvRecords) next() (line int64, err error) {
 		c.line = int64(n)
 		for _, f := range c.row {
 			if strings.IndexByte(f, 0) >= 0 {
-				return int64(n), &brokenRow{line: int64(n), cells: len(c.row), err: errors.New("the row holds a NUL byte: is this a UTF-8 text file?")}
+				return int64(n), &brokenRow{line: int64(n), cells: len(c.row), err: errors.New("the row holds a NUL byte: is " +
+					"this a UTF-8 text file?")}
 			}
 		}
 		return int64(n), nil
@@ -132,11 +133,14 @@ func (c *csvRecords) next() (line int64, err error) {
 		n, _ := c.in.FieldPos(last)
 		end = int64(n + strings.Count(c.row[last], "\n"))
 		cells = 1 // which cell lacks, or is one too many, is unknown
-		msg = fmt.Errorf("%d columns where line 1 has %d: is a separator in a text that lacks its quotes?", len(c.row), len(c.head))
+		msg = fmt.Errorf("%d columns where line 1 has %d: is a separator in a text that lacks its quotes?", len(c.row),
+			len(c.head))
 	case errors.Is(e.Err, csv.ErrQuote):
-		msg = fmt.Errorf("a text in quotes does not end where a quote stands in line %d, character %d: quotes within are doubled (\"\")", e.Line, e.Column)
+		msg = fmt.Errorf("a text in quotes does not end where a quote stands in line %d, character %d: quotes "+
+			"within are doubled (\"\")", e.Line, e.Column)
 	case errors.Is(e.Err, csv.ErrBareQuote):
-		msg = fmt.Errorf("a quote in line %d, character %d, in a text that does not begin with one: put the text in quotes, and double those within", e.Line, e.Column)
+		msg = fmt.Errorf("a quote in line %d, character %d, in a text that does not begin with one: put the text in "+
+			"quotes, and double those within", e.Line, e.Column)
 	}
 	c.line = end
 	return at, &brokenRow{line: at, err: msg, more: end - at, cells: cells}

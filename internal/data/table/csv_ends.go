@@ -25,8 +25,9 @@ const (
 	cellStart csvState = iota
 	cellText           // in a cell without quotes
 	cellQuoted
-	cellQuote  // behind a quote in quotes: it ends them, or is doubled
-	cellBroken // in the rest of a line in which a quote stands wrongly, or that ends with CR
+	cellQuote // behind a quote in quotes: it ends them, or is doubled
+	// in the rest of a line in which a quote stands wrongly, or that ends with CR
+	cellBroken
 )
 
 func newKeptEnds(r io.Reader, delimiter string) *keptEnds {

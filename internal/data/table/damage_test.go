@@ -120,7 +120,8 @@ func TestDamage(t *testing.T) {
 				}
 			}
 		}
-		lengths := []string{"\xff\xff\xff\xff", "\xff\xff\xff\x7f", "\xff\xff\xff\xff\xff\xff\xff\x7f", "\x00\x00\x00\x00\x00\x01\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00"}
+		lengths := []string{"\xff\xff\xff\xff", "\xff\xff\xff\x7f", "\xff\xff\xff\xff\xff\xff\xff\x7f",
+			"\x00\x00\x00\x00\x00\x01\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00"}
 		stride := damageStride
 		if kind == ".npz" || os.Getenv("TAXON_TEST_DAMAGE") == "full" {
 			stride = 1
@@ -155,7 +156,8 @@ func TestBound(t *testing.T) {
 	if err := ask(&bound{size: 1}, smallBatch-1); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{ask(&bound{size: 1}, smallBatch/2, smallBatch/2), ask(&bound{size: smallBatch}, maxRatio*smallBatch)} {
+	for _, err := range []error{ask(&bound{size: 1}, smallBatch/2, smallBatch/2), ask(&bound{size: smallBatch},
+		maxRatio*smallBatch)} {
 		if err == nil || !strings.Contains(err.Error(), errLength.Error()) {
 			t.Error(err)
 		}

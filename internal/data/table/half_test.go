@@ -59,7 +59,8 @@ func TestFloatText(t *testing.T) {
 // A NUL within a text of NumPy is no end and no padding.
 func TestNumPyText(t *testing.T) {
 	n := &npy{kind: 'U', size: 3, buf: make([]byte, 12)}
-	for text, want := range map[string]string{"a\x00\x00\x00\x00\x00\x00\x00b\x00\x00\x00": "a\x00b", "a\x00\x00\x00b\x00\x00\x00\x00\x00\x00\x00": "ab"} {
+	for text, want := range map[string]string{"a\x00\x00\x00\x00\x00\x00\x00b\x00\x00\x00": "a\x00b",
+		"a\x00\x00\x00b\x00\x00\x00\x00\x00\x00\x00": "ab"} {
 		n.r = bufio.NewReader(strings.NewReader(text))
 		if got, err := n.text(); got != want || err != nil {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)

@@ -26,7 +26,8 @@ type jsonRecords struct {
 
 func openJSON(r io.Reader, source string) (*jsonRecords, *bufio.Reader) {
 	start := bufio.NewReaderSize(r, bufferBytes)
-	return &jsonRecords{in: textio.NewReader(start, source), number: map[string]int{}, all: map[string]bool{}}, start // it reads from start's buffer
+	// it reads from start's buffer
+	return &jsonRecords{in: textio.NewReader(start, source), number: map[string]int{}, all: map[string]bool{}}, start
 }
 
 func (j *jsonRecords) next() (line int64, err error) {

@@ -82,7 +82,8 @@ var kindTests = []kindTest{
 	{"binaries", 6, "cat&dog|||cat", refusal},
 	{"floats", 7, "0.5&2.0|1.0||4.0", "1:0.5 2:2|1:1||2:4"},
 	{"uints", 7, "3000000000&2|1||4294967295&4", "1:3e+09 2:2|1:1||1:4.294967295e+09 2:4"},
-	{"uint64s", 7, "9223372036854775808&2|1||18446744073709551615&4", "1:9.223372036854776e+18 2:2|1:1||1:1.8446744073709552e+19 2:4"},
+	{"uint64s", 7, "9223372036854775808&2|1||18446744073709551615&4", "1:9.223372036854776e+18 " +
+		"2:2|1:1||1:1.8446744073709552e+19 2:4"},
 	{"decimals", 7, "1.10&2.00|-0.05||1.00&4.00", "1:1.1 2:2|1:-0.05||1:1 2:4"},
 	{"bools", 7, "true&false|true||false&false", "1:1 2:0|1:1||1:0 2:0"},
 	{"dates", 7, "2020-01-01&2020-01-01|||2020-01-01", refusal},
@@ -99,7 +100,8 @@ var kindTests = []kindTest{
 // readKind reads a column in a role: the rows as kindTest writes them, or refusal.
 func readKind(t *testing.T, path string, o Options, role string) string {
 	t.Helper()
-	r, err := Open(t.Context(), fs.Local{}, path, o, Use{Labels: o.Label+o.Labels != "", Weights: o.Weight != "", Features: true})
+	r, err := Open(t.Context(), fs.Local{}, path, o, Use{Labels: o.Label+o.Labels != "", Weights: o.Weight != "",
+		Features: true})
 	if err != nil {
 		return err.Error()
 	}
@@ -199,7 +201,8 @@ func TestKinds(t *testing.T) {
 			row := []string{"row"}
 			check(file, "label", Options{Columns: Columns{Text: row, Label: k.column}}, k.texts)
 			check(file, "label", Options{Columns: Columns{Text: row, Label: k.column, PathSeparator: " > "}}, k.texts)
-			check(file, "text", Options{Columns: Columns{Text: []string{k.column}, Label: "row"}}, strings.ReplaceAll(k.texts, "&", " "))
+			check(file, "text", Options{Columns: Columns{Text: []string{k.column}, Label: "row"}}, strings.ReplaceAll(k.texts,
+				"&", " "))
 			check(file, "number", Options{Columns: Columns{Features: []string{k.column}, Label: "row"}}, numbers)
 			one := k.texts
 			if strings.Contains(one, "&") { // a list
@@ -221,7 +224,8 @@ func TestKinds(t *testing.T) {
 		}
 		if file := filepath.Join(dir, k.column+".matrix.npy"); slices.Contains(files, file) {
 			seen++
-			check(file, "number", Options{Labels: filepath.Join(dir, "int8.npy")}, zeroless(skipNull(numbers))) // zeros are left out
+			// zeros are left out
+			check(file, "number", Options{Labels: filepath.Join(dir, "int8.npy")}, zeroless(skipNull(numbers)))
 		}
 		if seen != k.files {
 			t.Errorf("column %s is in %d files, want %d", k.column, seen, k.files)

@@ -130,7 +130,8 @@ func (r *Reader) fillLevels() (err error) {
 			above = i
 		case part == "":
 		case above >= 0:
-			return fmt.Errorf("column %q holds %q below column %q, which is empty: a path has no gap", name, part, r.o.LevelColumns[above])
+			return fmt.Errorf("column %q holds %q below column %q, which is empty: a path has no gap", name, part,
+				r.o.LevelColumns[above])
 		case strings.Contains(part, r.o.PathSeparator):
 			return fmt.Errorf("column %q: %q holds the separator of paths, %q: choose another", name, part, r.o.PathSeparator)
 		default:
@@ -141,8 +142,10 @@ func (r *Reader) fillLevels() (err error) {
 		return nil
 	}
 	path := strings.Join(parts, r.o.PathSeparator)
-	if again, err := joinPath(path, r.o.PathSeparator); len(parts) <= textio.MaxParts && (err != nil || again != path) || !slices.Equal(strings.Split(path, r.o.PathSeparator), parts) {
-		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another ‹path-separator›", Listed(parts), path)
+	if again, err := joinPath(path, r.o.PathSeparator); len(parts) <= textio.MaxParts && (err != nil || again != path) ||
+		!slices.Equal(strings.Split(path, r.o.PathSeparator), parts) {
+		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another ‹path-separator›",
+			Listed(parts), path)
 	} else if err != nil {
 		return err
 	}
@@ -167,7 +170,8 @@ func (c *Columns) Lists(labels []string) (out []string) {
 		known[l] = true
 	}
 	apart := func(label, separator string, is func(part string) bool) bool {
-		if c.PathSeparator != "" && strings.Contains(c.PathSeparator, separator) || c.LabelSeparator != "" && strings.Contains(c.LabelSeparator, separator) {
+		if c.PathSeparator != "" && strings.Contains(c.PathSeparator, separator) || c.LabelSeparator != "" &&
+			strings.Contains(c.LabelSeparator, separator) {
 			return false
 		}
 		parts := strings.Split(label, separator)
@@ -180,7 +184,8 @@ func (c *Columns) Lists(labels []string) (out []string) {
 	}
 	any := func(string) bool { return true }
 	for _, l := range labels {
-		inner := len(l) > 2 && strings.ContainsAny(l, `,"'`) && (l[0] == '[' && l[len(l)-1] == ']' || l[0] == '{' && l[len(l)-1] == '}')
+		inner := len(l) > 2 && strings.ContainsAny(l, `,"'`) && (l[0] == '[' && l[len(l)-1] == ']' || l[0] == '{' &&
+			l[len(l)-1] == '}')
 		if inner || apart(l, "|", any) || apart(l, ";", any) || apart(l, ",", func(part string) bool { return known[part] }) {
 			out = append(out, l)
 		}

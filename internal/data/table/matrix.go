@@ -120,7 +120,8 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 		}
 	}
 	if m.begin.shape[0] != m.rows+1 || m.index.shape[0] != m.value.shape[0] {
-		return errors.New("its arrays do not fit together: indptr has rows + 1 entries, indices and data as many as each other")
+		return errors.New("its arrays do not fit together: indptr has rows + 1 entries, indices and data " +
+			"as many as each other")
 	}
 	if first, err := m.begin.integer(); err != nil || first != 0 {
 		return fmt.Errorf("indptr begins with %d, not 0: %w", first, cmp.Or(err, errors.New("damaged")))
@@ -369,7 +370,8 @@ func openNpy(r io.Reader) (*npy, error) {
 		return nil, errors.New("an array in Fortran's order: save np.ascontiguousarray(X)")
 	case string(kind[1]) == ">" && n.size > 1:
 		return nil, errors.New("an array of big-endian numbers: save X.astype('<f4')")
-	case wide > 1<<20 || !bytes.ContainsRune([]byte("iufbSU"), rune(n.kind)) || bytes.ContainsRune([]byte("iufb"), rune(n.kind)) && !slices.Contains([]int{1, 2, 4, 8}, n.size):
+	case wide > 1<<20 || !bytes.ContainsRune([]byte("iufbSU"), rune(n.kind)) || bytes.ContainsRune([]byte("iufb"),
+		rune(n.kind)) && !slices.Contains([]int{1, 2, 4, 8}, n.size):
 		return nil, fmt.Errorf("an array of %s: want float16, float32, float64 or integers", kind[0])
 	}
 	n.buf = make([]byte, wide)
@@ -507,7 +509,8 @@ func (r *Reader) openLabels() (err error) {
 	r.matrix.labels = l
 	if strings.EqualFold(filepath.Ext(r.o.Labels), ".npy") {
 		if l.array, err = openNpy(l.file); err == nil && (len(l.array.shape) != 1 || l.array.shape[0] != r.matrix.rows) {
-			err = fmt.Errorf("an array of shape %v beside a matrix of %d rows: want one label a row", l.array.shape, r.matrix.rows)
+			err = fmt.Errorf("an array of shape %v beside a matrix of %d rows: want one label a row", l.array.shape,
+				r.matrix.rows)
 		}
 		if err != nil {
 			return fs.Inputf(l.file.Name(), 0, "%w", err)
@@ -538,7 +541,8 @@ func (l *labelFile) next(row *Row) error {
 	}
 	for rest := bytes.Clone(line); err == nil && len(rest) > 0; {
 		var name []byte
-		if name, rest, err = textio.CutLabel(rest); err == nil && (len(name) == 0 || len(rest) > 0 && (rest[0] != ',' || len(rest) == 1)) {
+		if name, rest, err = textio.CutLabel(rest); err == nil && (len(name) == 0 || len(rest) > 0 &&
+			(rest[0] != ',' || len(rest) == 1)) {
 			err = errors.New("want labels separated by single commas; one with a blank stands in quotes")
 		}
 		if err != nil {

@@ -34,8 +34,10 @@ type cursor struct {
 	name    string
 	leaf    *parquet.Column
 	logical logical
-	list    int           // definition level from which a list has an entry; 0: the column is no list
-	present int           // definition level from which the cell, or entry, is not null
+	// definition level from which a list has an entry; 0: the column is no list
+	list int
+	// definition level from which the cell, or entry, is not null
+	present int
 	group   int           // row group that is read next
 	rows    int64         // of all row groups before it
 	pages   parquet.Pages // nil: the chunk has ended
@@ -66,7 +68,8 @@ func (p *parquetRecords) open(size int64) (err error) {
 	if err := checkParquet(p.file, size); err != nil {
 		return fmt.Errorf("is no Parquet file that can be read: %w", err)
 	}
-	if p.in, err = parquet.OpenFile(p.file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+	if p.in, err = parquet.OpenFile(p.file, size, parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true)); err != nil {
 		return fmt.Errorf("is no Parquet file that can be read: %w", err)
 	}
 	for _, c := range p.in.Root().Columns() {
@@ -290,7 +293,8 @@ func (p *parquetRecords) nextChunk(c *cursor) error {
 	chunk := func(group int) *format.ColumnMetaData {
 		return &p.in.Metadata().RowGroups[group].Columns[c.leaf.Index()].MetaData
 	}
-	if err := checkPages(p.file, p.in.Size(), chunk(c.group), chunk(0).Codec); err != nil { // the library knows one codec a column
+	if err := checkPages(p.file, p.in.Size(), chunk(c.group), chunk(0).Codec); err != nil {
+		// the library knows one codec a column
 		return fmt.Errorf("the Parquet file is damaged: %w", err)
 	}
 	c.pages, c.buf = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages(), make([]parquet.Value, 512)
@@ -319,7 +323,8 @@ func (c *cursor) fill() (err error) {
 		}
 		n, err := c.from.ReadValues(c.buf)
 		if err != nil {
-			c.from = nil // values point into the page, and are copied before the next is read
+			// values point into the page, and are copied before the next is read
+			c.from = nil
 		}
 		if c.at, c.end = 0, n; n > 0 {
 			return nil

@@ -64,7 +64,8 @@ func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec f
 
 // checkPacked checks the bytes of a page where the library believes what they say of their length,
 // or, of LZ4, asks for twice the memory whenever they are damaged.
-func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeader, codec format.CompressionCodec) error {
+func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeader,
+	codec format.CompressionCodec) error {
 	v2 := &head.DataPageHeaderV2.V
 	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength) // are not compressed
 	if levels < 0 || levels > min(packed, plain) {

@@ -18,19 +18,22 @@ import (
 
 // Row is an instance. Its slices are valid until the next Read.
 type Row struct {
-	Line   int64 // first line, from 1; for Parquet the number of the row
-	ID     string
-	Labels [][]byte // without blanks around them; paths joined with clean separators
+	Line int64 // first line, from 1; for Parquet the number of the row
+	ID   string
+	// without blanks around them; paths joined with clean separators
+	Labels [][]byte
 	Text   []byte
 	Index  []uint32  // features that are not missing, from 1, ascending
 	Value  []float64 // as the table has them
 	Weight string    // from Columns.Weight
-	Broken bool      // it could not be read, and holds nothing but the ID, if that could be
+	// it could not be read, and holds nothing but the ID, if that could be
+	Broken bool
 }
 
 // Use says what a Reader needs.
 type Use struct {
-	Labels     bool // labels are required; otherwise they are read if the column exists
+	// labels are required; otherwise they are read if the column exists
+	Labels     bool
 	Weights    bool // the same for weights
 	Features   bool // text or features are required
 	KeepBroken bool // return broken rows that may be skipped as empty ones
@@ -64,10 +67,11 @@ type records interface {
 
 // brokenRow is an error in one row.
 type brokenRow struct {
-	line  int64
-	err   error
-	more  int64 // further lines that it takes, each of which may be a row of its own
-	cells int   // so many cells from the first can be read
+	line int64
+	err  error
+	// further lines that it takes, each of which may be a row of its own
+	more  int64
+	cells int // so many cells from the first can be read
 }
 
 func (e *brokenRow) Error() string { return e.err.Error() }
@@ -90,9 +94,11 @@ type Reader struct {
 	done   int64            // bytes of earlier files
 	size   int64
 
-	text, features    []int
-	unknown           []bool // of features: no row had a value there when the widths were set
-	learn             func() // called with each row in place of reading it; nil: rows are read
+	text, features []int
+	// of features: no row had a value there when the widths were set
+	unknown []bool
+	// called with each row in place of reading it; nil: rows are read
+	learn             func()
 	labels, levels    []int
 	label, weight, id int
 	schema            *Schema
@@ -104,7 +110,8 @@ type Reader struct {
 	first             error // the first broken row
 	seen              map[string]bool
 	rows              int64
-	lost              int64 // lines of the last broken row that are still to be returned as rows
+	// lines of the last broken row that are still to be returned as rows
+	lost int64
 }
 
 // Open opens a path as a table: see Options.FormatOf.
@@ -112,7 +119,8 @@ func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (
 	if err := o.Check(); err != nil {
 		return nil, fs.Inputf("", 0, "%w", err)
 	}
-	r := &Reader{ctx: ctx, src: src, o: o, use: use, name: fs.Name(path), rest: []string{path}, schema: use.Schema, seen: map[string]bool{}}
+	r := &Reader{ctx: ctx, src: src, o: o, use: use, name: fs.Name(path), rest: []string{path}, schema: use.Schema,
+		seen: map[string]bool{}}
 	if r.schema == nil {
 		r.schema = &Schema{Columns: o.Columns}
 	}
@@ -128,7 +136,8 @@ func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (
 	}
 	if n := len(r.schema.Widths); n > 0 && r.matrix == nil && use.Features && len(o.Features) != n {
 		r.Close()
-		return nil, fs.Inputf(r.name, 0, "‹feature-columns› names %d columns, and the model was trained on %d: %s", len(o.Features), n, Listed(r.schema.Features))
+		return nil, fs.Inputf(r.name, 0, "‹feature-columns› names %d columns, and the model was trained on %d: %s",
+			len(o.Features), n, Listed(r.schema.Features))
 	}
 	return r, nil
 }
@@ -175,8 +184,10 @@ func (r *Reader) nextFile() (err error) {
 		r.waits = fs.NewCancelReader(r.ctx, r.file)
 		text = r.waits
 	}
-	if was := r.use.Schema; (r.o.Header != "" && format != "csv" && format != "tsv" || r.o.Delimiter != "" && format != "csv") &&
-		(was == nil || r.o.Header != was.Header || r.o.Delimiter != was.Delimiter) { // what a model remembers is of another file
+	if was := r.use.Schema; (r.o.Header != "" && format != "csv" && format != "tsv" || r.o.Delimiter != "" &&
+		format != "csv") &&
+		(was == nil || r.o.Header != was.Header || r.o.Delimiter != was.Delimiter) {
+		// what a model remembers is of another file
 		return r.at(0, fmt.Errorf("is read as %s: ‹delimiter› is for CSV, ‹header› for CSV and TSV", cmp.Or(format, "lines")))
 	}
 	switch format {
@@ -251,7 +262,8 @@ func (r *Reader) findColumns() error {
 	for _, name := range r.o.LevelColumns {
 		r.levels = append(r.levels, find(name, r.use.Labels))
 	}
-	r.label, r.weight, r.id = find(r.o.Label, r.use.Labels), find(r.o.Weight, r.use.Weights), find(r.o.ID, r.o.ID != r.schema.ID || r.use.Schema == nil)
+	r.label, r.weight, r.id = find(r.o.Label, r.use.Labels), find(r.o.Weight, r.use.Weights),
+		find(r.o.ID, r.o.ID != r.schema.ID || r.use.Schema == nil)
 	if len(errs) > 0 {
 		return errs[0]
 	}
@@ -266,7 +278,11 @@ func (r *Reader) otherwise(have []string) string {
 	if at := strings.IndexAny(strings.Join(have, ""), ";|,"); len(have) == 1 && at >= 0 {
 		return fmt.Sprintf(" (are its cells separated by %q? then say ‹delimiter='%s'›)", have[0][at], have[0][at:at+1])
 	}
-	if r.o.Header == "" && slices.ContainsFunc(have, func(name string) bool { v, err := parseNumber(name); return err == nil && !math.IsNaN(v) }) {
+	if r.o.Header == "" && slices.ContainsFunc(have, func(name string) bool {
+		v,
+			err := parseNumber(name)
+		return err == nil && !math.IsNaN(v)
+	}) {
 		return " (if line 1 is a row and names no columns, say ‹header=no›, and name the columns 1, 2, ...)"
 	}
 	return ""
@@ -319,7 +335,8 @@ func (r *Reader) Read() (*Row, error) {
 			continue
 		}
 		if err == nil {
-			r.row = Row{Line: line, Labels: r.row.Labels[:0], Text: r.row.Text[:0], Index: r.row.Index[:0], Value: r.row.Value[:0]}
+			r.row = Row{Line: line, Labels: r.row.Labels[:0], Text: r.row.Text[:0], Index: r.row.Index[:0],
+				Value: r.row.Value[:0]}
 			if err = r.fill(); err != nil {
 				err = &brokenRow{line: line, err: err, cells: math.MaxInt}
 			}
@@ -467,93 +484,6 @@ func (r *Reader) fill() (err error) {
 		return err
 	}
 	return r.fillLabels()
-}
-
-func (r *Reader) fillFeatures() (err error) {
-	if len(r.schema.Widths) == 0 && len(r.features) > 0 {
-		r.findWidths()
-		defer func() {
-			if err != nil {
-				r.schema.Widths = nil // the next row sets it
-			}
-		}()
-	}
-	at := uint32(1)
-	defer func() {
-		if n := int64(at) - 1; err == nil && r.schema.Matrix > 0 && len(r.features) > 0 && n != r.schema.Matrix {
-			err = fmt.Errorf("%d numbers, and the model's training data are a matrix of %d columns", n, r.schema.Matrix)
-		}
-	}()
-	for i, k := range r.features {
-		list, name := false, r.o.Features[i]
-		r.values = r.values[:0]
-		if k >= 0 {
-			if r.values, list, err = r.in.numbers(k, r.values); err != nil {
-				return fmt.Errorf("column %q: %w", name, err)
-			}
-		}
-		want, those := r.schema.Widths[i], "rows before"
-		if r.use.Schema != nil && !r.use.Weights {
-			those = "the model's training data"
-		}
-		switch {
-		case want == 0 && list && len(r.values) == 0:
-			return fmt.Errorf("column %q: a list without numbers", name)
-		case want == 0 && list && r.unknown[i]:
-			return fmt.Errorf("column %q: a list, and no row before has a value there: the first row of a stream must", name)
-		case want == 0 && list:
-			return fmt.Errorf("column %q: a list where %s have a number", name, those)
-		case want > 0 && list && len(r.values) != want:
-			return fmt.Errorf("column %q: a list of %d numbers where %s have %d", name, len(r.values), those, want)
-		case want > 0 && !list && len(r.values) > 0 && !math.IsNaN(r.values[0]):
-			return fmt.Errorf("column %q: a number where %s have lists", name, those)
-		}
-		for j, v := range r.values {
-			if math.IsNaN(v) {
-				continue
-			}
-			if math.IsInf(float64(r.schema.Standardise(at+uint32(j), v)), 0) {
-				return fmt.Errorf("column %q: %g is too large for float32, or not finite", name, v)
-			}
-			r.row.Index, r.row.Value = append(r.row.Index, at+uint32(j)), append(r.row.Value, v)
-		}
-		at += uint32(max(want, 1))
-	}
-	return nil
-}
-
-// findWidths sets how long the lists of each column are by the first row with a value there. A file is
-// read ahead for it; in a stream the present row has to do.
-func (r *Reader) findWidths() {
-	widths := make([]int, len(r.features))
-	r.unknown = slices.Repeat([]bool{true}, len(r.features))
-	look := func(r *Reader, unknown []bool) {
-		for i, k := range r.features {
-			if k < 0 || !unknown[i] {
-				continue
-			}
-			values, list, err := r.in.numbers(k, r.values[:0])
-			if r.values = values; err != nil {
-				continue
-			}
-			if list {
-				widths[i] = len(values)
-			}
-			unknown[i] = !list && !slices.ContainsFunc(values, func(x float64) bool { return !math.IsNaN(x) })
-		}
-	}
-	look(r, r.unknown)
-	if r.schema.Widths = widths; slices.Contains(r.unknown, true) && r.size >= 0 && !r.file.Waits() {
-		ahead, err := Open(r.ctx, r.src, r.name, Options{Columns: r.o.Columns, Format: r.o.Format, SkipBroken: math.MaxInt64}, Use{Features: true})
-		if err != nil {
-			return // the reader meets it again
-		}
-		defer ahead.Close()
-		ahead.learn = func() { look(ahead, r.unknown) }
-		for err == nil && slices.Contains(r.unknown, true) {
-			_, err = ahead.Read()
-		}
-	}
 }
 
 // Schema describes what was read. The widths of lists are known after the first row.

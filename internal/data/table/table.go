@@ -57,7 +57,8 @@ func (c *Columns) Flags() (out [][2]string) {
 			out = append(out, [2]string{list.flag, name})
 		}
 	}
-	for _, one := range [][2]string{{"label-column", c.Label}, {"path-separator", c.PathSeparator}, {"label-separator", c.LabelSeparator},
+	for _, one := range [][2]string{{"label-column", c.Label}, {"path-separator", c.PathSeparator},
+		{"label-separator", c.LabelSeparator},
 		{"id-column", c.ID}, {"weight-column", c.Weight}, {"delimiter", c.Delimiter}, {"header", c.Header}} {
 		if one[1] != "" {
 			out = append(out, one)
@@ -83,7 +84,8 @@ var Formats = []string{"auto", Lines, "csv", "tsv", "jsonl", "parquet", "arrow",
 // Given says whether any option is set that makes sense for tables only.
 func (o *Options) Given() bool {
 	c := &o.Columns
-	return len(c.Text)+len(c.Features)+len(c.LabelColumns)+len(c.LevelColumns) > 0 || c.Label+c.Weight+c.ID+c.LabelSeparator+c.Delimiter+c.Header != ""
+	return len(c.Text)+len(c.Features)+len(c.LabelColumns)+len(c.LevelColumns) > 0 ||
+		c.Label+c.Weight+c.ID+c.LabelSeparator+c.Delimiter+c.Header != ""
 }
 
 // FormatOf is how a file is read: csv, tsv, jsonl, parquet, arrow, npy or npz; "": as lines. With
@@ -101,7 +103,9 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	for _, packed := range []string{".gz", ".bz2", ".zst", ".xz"} {
 		name = strings.TrimSuffix(name, packed)
 	}
-	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow", ".npy": "npy", ".npz": "npz"} {
+	for ending, format := range map[string]string{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+		".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow", ".npy": "npy",
+		".npz": "npz"} {
 		if strings.HasSuffix(name, ending) {
 			return format
 		}
@@ -126,7 +130,8 @@ func (o Options) Over(remembered *Schema) Options {
 		o.Label, o.LabelColumns, o.LevelColumns = r.Label, r.LabelColumns, r.LevelColumns
 	}
 	for _, f := range []struct{ to, from *string }{
-		{&o.Delimiter, &r.Delimiter}, {&o.Header, &r.Header}, {&o.ID, &r.ID}, {&o.PathSeparator, &r.PathSeparator}, {&o.LabelSeparator, &r.LabelSeparator},
+		{&o.Delimiter, &r.Delimiter}, {&o.Header, &r.Header}, {&o.ID, &r.ID}, {&o.PathSeparator, &r.PathSeparator},
+		{&o.LabelSeparator, &r.LabelSeparator},
 	} {
 		if *f.to == "" {
 			*f.to = *f.from
@@ -167,7 +172,8 @@ func (c *Columns) Check() error {
 			"name, as in ' > '")
 	case len(c.LabelColumns)+len(c.LevelColumns) > 0 && c.LabelSeparator != "":
 		return errors.New("‹label-separator› is for the cells of ‹label-column›")
-	case size != len(c.Delimiter) || c.Delimiter != "" && (d == '"' || d == '\r' || d == '\n' || d == utf8.RuneError || d == 0):
+	case size != len(c.Delimiter) || c.Delimiter != "" && (d == '"' || d == '\r' || d == '\n' || d == utf8.RuneError ||
+		d == 0):
 		return fmt.Errorf("‹delimiter=%q›: must be one character, and no quote or line end", c.Delimiter)
 	}
 	return nil
@@ -176,7 +182,8 @@ func (c *Columns) Check() error {
 // Schema is what a model remembers of the table that it was trained on.
 type Schema struct {
 	Columns
-	Widths []int     `json:"widths,omitempty"` // for Features: length of the list in each row; 0: a number, no list
+	// for Features: length of the list in each row; 0: a number, no list
+	Widths []int     `json:"widths,omitempty"`
 	Mean   []float64 `json:"mean,omitempty"`   // by feature; 0 in lists
 	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; 1 in lists
 	Matrix int64     `json:"matrix,omitempty"` // of a matrix: its columns, of several the most

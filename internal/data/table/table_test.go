@@ -81,24 +81,33 @@ func TestRows(t *testing.T) {
 		want          []string
 	}{
 		{"x.csv", "t,l\na b,c\n", text, []string{"2  c|a b"}},
-		{"mark, CRLF, no last end, another order.csv", "\xef\xbb\xbfl,x,t\r\nc,1,a b\r\nd,2,e", text, []string{"2  c|a b", "3  d|e"}},
+		{"mark, CRLF, no last end, another order.csv", "\xef\xbb\xbfl,x,t\r\nc,1,a b\r\nd,2,e", text,
+			[]string{"2  c|a b", "3  d|e"}},
 		{"quotes.csv", "t,l\n\"a, \"\"b\"\"\n\nc\",\"d, e\"\nf,g\n", text, []string{"2  d, e|a, \"b\"\n\nc", "5  g|f"}},
 		{"line ends within, CRLF.csv", "\"t\",\"l\"\r\n\"a\r\nb\",c\r\nd,e\r\n", text, []string{"2  c|a\r\nb", "4  e|d"}},
-		{"line ends within a row behind a mark.csv", "\xef\xbb\xbf\"t\",l\r\n\"a\"\"\r\n\r\r\n\",c\r\n,\"\r\n d\re\"\r\n", text, []string{"2  c|a\"\r\n\r\r\n", "5  d\re|"}},
+		{"line ends within a row behind a mark.csv", "\xef\xbb\xbf\"t\",l\r\n\"a\"\"\r\n\r\r\n\",c\r\n,\"\r\n d\re\"\r\n",
+			text, []string{"2  c|a\"\r\n\r\r\n", "5  d\re|"}},
 		{"empty cells and lines.csv", "t,l\n,\n\na,\n,b\n", text, []string{"2  |", "4  |a", "5  b|"}},
-		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n 8,,c,A > D; E ;, 0.5\n", paths, []string{"2 7 A > B > C|a b@2", "3  8 A > D+E|c@0.5"}},
-		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|", "4  z| 1:1 2:0"}},
+		{"paths.csv", "i,t,u,l,w\n7,a,b, A >  B > C,2\n 8,,c,A > D; E ;, 0.5\n", paths, []string{"2 7 A > B > C|a b@2",
+			"3  8 A > D+E|c@0.5"}},
+		{"numbers.csv", "a,b,l\n1,-2.5e1,x\n,NaN,y\nTRUE, 0 ,z\n", nums, []string{"2  x| 1:1 2:-25", "3  y|",
+			"4  z| 1:1 2:0"}},
 		{"tabs.tsv", "t\tl\n5\" disk, big\tc\n\"a\tb\"\td\n", text, []string{"2  c|5\" disk, big", "3  d|a\tb"}},
-		{"quotes.tsv", "t\tl\r\n\"Small\" is a purr\tc\r\n\"a \"\"b\"\"\"\t\"d\"\r\n\r\n\"\"so\" it is\t\"e\" f\r\n\"\"\tg\n", text,
+		{"quotes.tsv", "t\tl\r\n\"Small\" is a purr\tc\r\n\"a \"\"b\"\"\"\t\"d\"\r\n\r\n\"\"so\" it is\t\"e\" f\r\n\"\"\tg\n",
+			text,
 			[]string{"2  c|\"Small\" is a purr", "3  d|a \"b\"", "5  \"e\" f|\"\"so\" it is", "6  g|"}},
 		{"quoted head.tsv", "\"t\"\t\"l\"\na\tb\n", text, []string{"2  b|a"}},
 		{"a tab in quotes that separates.tsv", "t\tl\tx\n\"a\tb\"\tc\n", text, []string{"2  b\"|\"a"}},
-		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n", text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
-		{"lists.ndjson", "{\"a\":[1,2,null],\"b\":0,\"l\":\"x\"}\n{\"a\":[4,5,6],\"b\":\"7\",\"l\":\"y\"}\n{\"l\":\"z\"}", nums,
+		{"x.jsonl", "{\"t\":\"a\\nb\",\"l\":\"c\",\"i\":7}\n\n{\"l\":[\"d\",\"e f\"],\"t\":null}\n{\"t\":3.5,\"l\":12}\n",
+			text, []string{"1  c|a\nb", "3  d+e f|", "4  12|3.5"}},
+		{"lists.ndjson", "{\"a\":[1,2,null],\"b\":0,\"l\":\"x\"}\n{\"a\":[4,5,6],\"b\":\"7\",\"l\":\"y\"}\n{\"l\":\"z\"}",
+			nums,
 			[]string{"1  x| 1:1 2:2 4:0", "2  y| 1:4 2:5 3:6 4:7", "3  z|"}},
-		{"a list that comes late.jsonl", "{\"a\":null,\"b\":1,\"l\":\"x\"}\n{\"b\":2,\"l\":\"y\"}\n{\"a\":[1,2],\"b\":null,\"l\":\"z\"}", nums,
+		{"a list that comes late.jsonl",
+			"{\"a\":null,\"b\":1,\"l\":\"x\"}\n{\"b\":2,\"l\":\"y\"}\n{\"a\":[1,2],\"b\":null,\"l\":\"z\"}", nums,
 			[]string{"1  x| 3:1", "2  y| 3:2", "3  z| 1:1 2:2"}},
-		{"the other key twice.jsonl", "{\"t\":\"a: {\\\"\",\"l\":\"c\",\"x\":1,\"x\":{\"t\":1}}\n", text, []string{"1  c|a: {\""}},
+		{"the other key twice.jsonl", "{\"t\":\"a: {\\\"\",\"l\":\"c\",\"x\":1,\"x\":{\"t\":1}}\n", text,
+			[]string{"1  c|a: {\""}},
 	} {
 		rows, _, err := readPath(t, write(t, c.name, c.content), Options{Columns: c.o}, all)
 		if err != nil || !slices.Equal(rows, c.want) {
@@ -127,9 +136,11 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "i,t,u,l,w\n1,a,b,c,1\n\xff\xfe2,a,b,c,1\n", paths, 3, `column "i": "\xff\xfe2" is not UTF-8 text`},
 		{"a.jsonl", "{\"i\":\"a\\u0000\",\"t\":\"a\",\"l\":\"c\"}\n", paths, 1, `column "i": "a\x00" is not UTF-8 text`},
 		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\\u0000\"}\n", text, 1, "is not UTF-8 text"},
-		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\"}\n{\"t\":\"a\",\"l\":\"c\",\"\\u006c\":\"d\"}\n", text, 2, `column "l" stands twice`},
+		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\"}\n{\"t\":\"a\",\"l\":\"c\",\"\\u006c\":\"d\"}\n", text, 2,
+			`column "l" stands twice`},
 		{"a.jsonl", "{\"a\":[],\"b\":1,\"l\":\"b\"}\n", nums, 1, `column "a": a list without numbers`},
-		{"a.jsonl", "{\"b\":1,\"l\":\"b\"}\n{\"a\":1,\"l\":\"b\"}\n{\"a\":[1],\"l\":\"b\"}\n", nums, 3, `column "a": a list where rows before have a number`},
+		{"a.jsonl", "{\"b\":1,\"l\":\"b\"}\n{\"a\":1,\"l\":\"b\"}\n{\"a\":[1],\"l\":\"b\"}\n", nums, 3,
+			`column "a": a list where rows before have a number`},
 		{"a.csv", "t,u,v\nx,a/,b\n", levels, 2, `the levels "a/", "b" give the path "a///b", which is read back as others`},
 		{"a.csv", "t\x00,\x00l\x00\n\x00", text, 1, "UTF-16 without a byte order mark"},
 		{"a.tsv", "\x00t\x00\t\x00l\x00\n", text, 1, "UTF-16 without a byte order mark"},
@@ -148,7 +159,8 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "t,l\n", text, 0, "no row in it"},
 		{"a.csv", "tt,l\na,b\n", text, 1, `no column "t": there are "`},
 		{"a.csv", "t,l,t\na,b,c\n", text, 1, `column "t" stands twice`},
-		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1, `no column "title": did you mean "titles"?`},
+		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1,
+			`no column "title": did you mean "titles"?`},
 		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `‹label-column=NAME›; its columns are "x", "y"`},
 		{"a.csv", "x,y\na,b\n", Columns{Label: "y"}, 1, "say what to learn from"},
 		{"a.csv", "a,b,l\n1,2,x\n1,2x,y\n", nums, 3, `column "b": "2x" is not a finite number`},
@@ -164,14 +176,16 @@ func TestBroken(t *testing.T) {
 		{"a.jsonl", "{\"t\":\"a\",\"l\":\"b\"}\n{\"t\":\"a\",\"l\":\"\xff\"}\n", text, 2, "not UTF-8"},
 		{"a.jsonl", "{\"t\":{},\"l\":\"b\"}\n", text, 1, `column "t" holds an object`},
 		{"a.jsonl", "{\"tt\":\"a\",\"l\":\"b\"}\n", text, 0, `no column "t": there are "`},
-		{"a.jsonl", "{\"a\":[1],\"l\":\"b\",\"b\":1}\n{\"a\":[1,2],\"l\":\"b\",\"b\":1}\n", nums, 2, "a list of 2 numbers where rows before have 1"},
+		{"a.jsonl", "{\"a\":[1],\"l\":\"b\",\"b\":1}\n{\"a\":[1,2],\"l\":\"b\",\"b\":1}\n", nums, 2, "a list of 2 numbers " +
+			"where rows before have 1"},
 		{"a.parquet", "PAR1, not really", text, 1, "is no Parquet file"},
 		{"a.txt", "t,l\na,b\n", text, 1, "is no table by its name"},
 	} {
 		path := write(t, c.name, c.content)
 		_, _, err := readPath(t, path, Options{Columns: c.o}, all)
 		var in *fs.InputError
-		if !errors.As(err, &in) || in.Line != c.line || in.Path != path || !strings.Contains(in.Msg, c.want) || strings.ContainsAny(in.Msg, "\n\x00") {
+		if !errors.As(err, &in) || in.Line != c.line || in.Path != path || !strings.Contains(in.Msg, c.want) ||
+			strings.ContainsAny(in.Msg, "\n\x00") {
 			t.Errorf("%q: %v; want line %d, %q", c.content, err, c.line, c.want)
 		}
 	}
@@ -188,7 +202,8 @@ func TestSkipBroken(t *testing.T) {
 			}
 			continue
 		}
-		if n, first := r.Broken(); err != nil || n != 2 || !strings.Contains(first.Error(), "a.csv:3") || !slices.Equal(rows, []string{"2  b|a", "5  h|g"}) {
+		if n, first := r.Broken(); err != nil || n != 2 || !strings.Contains(first.Error(), "a.csv:3") ||
+			!slices.Equal(rows, []string{"2  b|a", "5  h|g"}) {
 			t.Errorf("skip %d: %q, %v, %d broken", skip, rows, err, n)
 		}
 	}
@@ -200,7 +215,8 @@ func TestSkipBroken(t *testing.T) {
 	}
 	// A quote that is not closed takes lines with it, which count.
 	path = write(t, "q.csv", "t,l\n\"a,b\nc,d\ne,f\n")
-	if _, _, err = readPath(t, path, Options{Columns: text, SkipBroken: 1}, all); err == nil || !strings.Contains(err.Error(), "q.csv:2") {
+	if _, _, err = readPath(t, path, Options{Columns: text, SkipBroken: 1}, all); err == nil ||
+		!strings.Contains(err.Error(), "q.csv:2") {
 		t.Errorf("three lines in a quote that is not closed: %v", err)
 	}
 	// Each line that a broken row takes is answered and counted, and its id is given if it can be read.
@@ -210,7 +226,8 @@ func TestSkipBroken(t *testing.T) {
 		broken        int64
 		want          []string
 	}{
-		{"a.csv", "i,t\n1,red apple\n2,\"green\n3,red\n4,\"x\" y\n5,pear\n6,red\n", 3, []string{"2 1 |red apple", "3 broken 2", "4 broken", "5 broken", "6 5 |pear", "7 6 |red"}},
+		{"a.csv", "i,t\n1,red apple\n2,\"green\n3,red\n4,\"x\" y\n5,pear\n6,red\n", 3, []string{"2 1 |red apple",
+			"3 broken 2", "4 broken", "5 broken", "6 5 |pear", "7 6 |red"}},
 		{"end.csv", "i,t\n1,a\n2,\"b\n3,c\n", 2, []string{"2 1 |a", "3 broken 2", "4 broken"}},
 		{"cells.csv", "i,t\n1,\"a\nb\",c\n2,d\n3\n", 3, []string{"2 broken 1", "3 broken", "4 2 |d", "5 broken 3"}},
 		{"behind.csv", "t,i\na,x,1\nb\"c,2\nd,3\n", 2, []string{"2 broken", "3 broken", "4 3 |d"}}, // cells may have moved
@@ -219,7 +236,8 @@ func TestSkipBroken(t *testing.T) {
 		{"text.tsv", "i\tt\n1\tcaf\xe9\n2\tb\n", 1, []string{"2 broken 1", "3 2 |b"}},
 		{"a.jsonl", "{\"i\":1,\"t\":{}}\n{\"i\":2\n{\"i\":3,\"t\":\"a\"}\n", 2, []string{"1 broken 1", "2 broken", "3 3 |a"}},
 	} {
-		rows, r, err := readPath(t, write(t, c.name, c.content), Options{Columns: ids, SkipBroken: 9}, Use{Features: true, KeepBroken: true})
+		rows, r, err := readPath(t, write(t, c.name, c.content), Options{Columns: ids, SkipBroken: 9},
+			Use{Features: true, KeepBroken: true})
 		if err != nil || !slices.Equal(rows, c.want) {
 			t.Errorf("%q: %q, %v; want %q", c.content, rows, err, c.want)
 		} else if n, _ := r.Broken(); n != c.broken {
@@ -237,7 +255,8 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	rows, _, err := readPath(t, filepath.Join(dir, "*.csv"), Options{Columns: text}, all)
-	if !slices.Equal(rows, []string{"2  b|a", "2  d|c"}) || err == nil || !strings.Contains(err.Error(), "2.csv:3: 1 columns") {
+	if !slices.Equal(rows, []string{"2  b|a", "2  d|c"}) || err == nil || !strings.Contains(err.Error(),
+		"2.csv:3: 1 columns") {
 		t.Errorf("%q, %v", rows, err)
 	}
 }
@@ -300,14 +319,19 @@ func TestArrow(t *testing.T) {
 		if i%3 == 0 {
 			a, l = "null", "null"
 		}
-		fmt.Fprintf(&b, "{\"t\":\"text %d\",\"a\":%s,\"b\":[%d,0.5],\"h\":[0.25,%d],\"i\":%d,\"l\":%s,\"ok\":%v}\n", i%7, a, i%100, i%9, i, l, i%2 == 0)
+		fmt.Fprintf(&b, "{\"t\":\"text %d\",\"a\":%s,\"b\":[%d,0.5],\"h\":[0.25,%d],\"i\":%d,\"l\":%s,\"ok\":%v}\n", i%7, a,
+			i%100, i%9, i, l, i%2 == 0)
 	}
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
-	fields := []arrow.Field{{Name: "t", Type: dict, Nullable: true}, {Name: "a", Type: arrow.PrimitiveTypes.Float64, Nullable: true}, {Name: "b", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
-		{Name: "h", Type: arrow.FixedSizeListOf(2, arrow.FixedWidthTypes.Float16)}, {Name: "i", Type: arrow.PrimitiveTypes.Int64}, {Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true},
+	fields := []arrow.Field{{Name: "t", Type: dict, Nullable: true}, {Name: "a", Type: arrow.PrimitiveTypes.Float64,
+		Nullable: true}, {Name: "b", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
+		{Name: "h", Type: arrow.FixedSizeListOf(2, arrow.FixedWidthTypes.Float16)},
+		{Name: "i", Type: arrow.PrimitiveTypes.Int64}, {Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String),
+			Nullable: true},
 		{Name: "ok", Type: arrow.FixedWidthTypes.Boolean}}
 	schema := arrow.NewSchema(fields, nil)
-	all300, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(b.String()), array.WithMultipleDocs())
+	all300, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(b.String()),
+		array.WithMultipleDocs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +340,8 @@ func TestArrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []arrow.RecordBatch{all300.NewSlice(0, 100), all300.NewSlice(100, 200), all300.NewSlice(200, 300)} {
+	for _, part := range []arrow.RecordBatch{all300.NewSlice(0, 100), all300.NewSlice(100, 200),
+		all300.NewSlice(200, 300)} {
 		if err := w.Write(part); err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +350,8 @@ func TestArrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, lines := write(t, "a.feather", file.String()), write(t, "a.jsonl", b.String())
-	for _, c := range []Columns{{Text: []string{"t"}, Label: "l", ID: "i"}, {Features: []string{"a", "b", "h", "ok"}, Label: "l", ID: "i"}, {Features: []string{"i"}, Label: "t"}} {
+	for _, c := range []Columns{{Text: []string{"t"}, Label: "l", ID: "i"}, {Features: []string{"a", "b", "h", "ok"},
+		Label: "l", ID: "i"}, {Features: []string{"i"}, Label: "t"}} {
 		want, _, err := readPath(t, lines, Options{Columns: c}, Use{Labels: true, Features: true})
 		if err != nil || len(want) != 300 {
 			t.Fatal(err)
@@ -335,8 +361,10 @@ func TestArrow(t *testing.T) {
 			t.Errorf("%+v: %v, %d rows, %q, want %q", c, err, len(got), got[:min(len(got), 4)], want[:4])
 		}
 	}
-	for name, content := range map[string]string{"cut": file.String()[:file.Len()/2], "holed": file.String()[:2000] + file.String()[2100:], "old": "FEA1" + file.String()} {
-		if _, _, err := readPath(t, write(t, name+".arrow", content), Options{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}}, all); !fs.IsInput(err) {
+	for name, content := range map[string]string{"cut": file.String()[:file.Len()/2],
+		"holed": file.String()[:2000] + file.String()[2100:], "old": "FEA1" + file.String()} {
+		if _, _, err := readPath(t, write(t, name+".arrow", content), Options{Columns: Columns{Features: []string{"a", "b"},
+			Label: "l"}}, all); !fs.IsInput(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -399,7 +427,8 @@ func TestPlainTSV(t *testing.T) {
 		for i := range rapid.IntRange(1, 6).Draw(rt, "rows") {
 			text := cell.Draw(rt, "text")
 			fmt.Fprintf(&b, "%s\tc%d\n", text, i)
-			whole := len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' && strings.Count(strings.ReplaceAll(text[1:len(text)-1], `""`, ""), `"`) == 0
+			whole := len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' &&
+				strings.Count(strings.ReplaceAll(text[1:len(text)-1], `""`, ""), `"`) == 0
 			// Without its doubled quotes: does the first one close?
 			open := strings.HasPrefix(text, `"`) && !strings.Contains(strings.ReplaceAll(text[1:], `""`, ""), `"`)
 			switch {
@@ -429,21 +458,25 @@ func TestPlainTSV(t *testing.T) {
 }
 
 func TestFormatOf(t *testing.T) {
-	for name, want := range map[string]string{"a.csv": "csv", "b/A.CSV.GZ": "csv", "x.tsv.zst": "tsv", "x.ndjson": "jsonl", "hdfs://h/x.jsonl.xz": "jsonl",
-		"dir/*.parquet": "parquet", "a.arrows": "arrow", "a.svm": "", "-": "", "csv": "", "a.csv.bak": ""} {
+	for name, want := range map[string]string{"a.csv": "csv", "b/A.CSV.GZ": "csv", "x.tsv.zst": "tsv", "x.ndjson": "jsonl",
+		"hdfs://h/x.jsonl.xz": "jsonl",
+		"dir/*.parquet":       "parquet", "a.arrows": "arrow", "a.svm": "", "-": "", "csv": "", "a.csv.bak": ""} {
 		if got := (&Options{}).FormatOf(name, false); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	o := Options{Format: "lines"}
-	if o.FormatOf("a.csv", false) != "" || (&Options{}).FormatOf("a.tsv", true) != "" || (&Options{Columns: text}).FormatOf("a.tsv", true) != "tsv" || (&Options{Format: "csv"}).FormatOf("-", false) != "csv" {
+	if o.FormatOf("a.csv", false) != "" || (&Options{}).FormatOf("a.tsv", true) != "" ||
+		(&Options{Columns: text}).FormatOf("a.tsv", true) != "tsv" || (&Options{Format: "csv"}).FormatOf("-",
+		false) != "csv" {
 		t.Error("what is said counts before the name")
 	}
 }
 
 // A label is not predicted from itself.
 func TestCheckColumns(t *testing.T) {
-	for _, c := range []Columns{{Text: []string{"t"}, Label: "t"}, {Text: []string{"t", "t"}, Label: "l"}, {Features: []string{"a", "l"}, Label: "l"}} {
+	for _, c := range []Columns{{Text: []string{"t"}, Label: "t"}, {Text: []string{"t", "t"}, Label: "l"},
+		{Features: []string{"a", "l"}, Label: "l"}} {
 		if c.Check() == nil {
 			t.Errorf("%+v passes", c)
 		}
@@ -454,7 +487,8 @@ func TestCheckColumns(t *testing.T) {
 func TestOver(t *testing.T) {
 	s := &Schema{Columns: paths}
 	o := Options{Columns: Columns{Text: []string{"x"}, ID: "k"}}.Over(s)
-	if !slices.Equal(o.Text, []string{"x"}) || o.ID != "k" || o.Label != "l" || o.PathSeparator != " > " || o.Weight != "" {
+	if !slices.Equal(o.Text, []string{"x"}) || o.ID != "k" || o.Label != "l" || o.PathSeparator != " > " ||
+		o.Weight != "" {
 		t.Errorf("%+v", o)
 	}
 	s = &Schema{Columns: nums, Mean: []float64{2, 0}, Scale: []float64{4, 1}}
@@ -466,7 +500,8 @@ func TestOver(t *testing.T) {
 // A schema that does not fit what it describes is refused before it is used.
 func TestSchemaCheck(t *testing.T) {
 	good := func() *Schema {
-		return &Schema{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}, Widths: []int{0, 2}, Mean: []float64{1, 0, 0}, Scale: []float64{2, 1, 1}}
+		return &Schema{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}, Widths: []int{0, 2},
+			Mean: []float64{1, 0, 0}, Scale: []float64{2, 1, 1}}
 	}
 	if err := good().Check(false, []uint32{1, 3}); err != nil {
 		t.Error(err)

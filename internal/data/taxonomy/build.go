@@ -10,8 +10,9 @@ import (
 type Prune uint8
 
 const (
-	PruneEmpty Prune = iota // drop them, then the internal nodes left without a terminal below
-	PruneNone               // keep them, each with negatives only
+	// drop them, then the internal nodes left without a terminal below
+	PruneEmpty Prune = iota
+	PruneNone        // keep them, each with negatives only
 )
 
 // ParsePrune reads the option's value: "empty" (also "") or "none".
@@ -99,9 +100,11 @@ func (g *grower) open(s *Structure) error {
 		p := int32(s.Parents[e])
 		switch {
 		case parent[c] == p:
-			return fmt.Errorf("edge from %s to %s stands twice in the structure", strconv.Quote(s.Names[p]), strconv.Quote(s.Names[c]))
+			return fmt.Errorf("edge from %s to %s stands twice in the structure", strconv.Quote(s.Names[p]),
+				strconv.Quote(s.Names[c]))
 		case parent[c] >= 0:
-			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (‹dag=first-parent› keeps the first of them)",
+			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (‹dag=first-parent› "+
+				"keeps the first of them)",
 				strconv.Quote(s.Names[c]), strconv.Quote(s.Names[parent[c]]), strconv.Quote(s.Names[p]))
 		}
 		parent[c] = p
@@ -228,5 +231,6 @@ func (g *grower) warnings() []string {
 	for i, l := range g.outside {
 		names[i] = g.labels[l]
 	}
-	return []string{fmt.Sprintf("labels that are not in the structure, joined under a virtual root: %d (%s)", len(names), quoteSome(names))}
+	return []string{fmt.Sprintf("labels that are not in the structure, joined under a virtual root: %d (%s)", len(names),
+		quoteSome(names))}
 }

@@ -15,9 +15,10 @@ type Closure struct {
 	depth   []int32 // in the first-parent tree, 0 for roots
 	order   []int32 // the first-parent tree, parents before children
 	kids    []int32 // number of children in the first-parent tree
-	below   []int32 // nodes of the subtree in the first-parent tree, with the node itself
-	roots   int
-	dag     bool
+	// nodes of the subtree in the first-parent tree, with the node itself
+	below []int32
+	roots int
+	dag   bool
 }
 
 // NewClosure prepares a structure. The errors are those of Structure.Check. O(nodes + edges).

@@ -34,7 +34,8 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 		return nil, nil, err
 	}
 	if len(b.s.Parents) == 0 {
-		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` (leave out ‹hierarchy› to train without one)"}
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty structure: expected lines of two names, `parent child` " +
+			"(leave out ‹hierarchy› to train without one)"}
 	}
 	if cycle := b.s.cycle(); cycle != nil {
 		last := 0 // the line that closed the cycle
@@ -46,7 +47,8 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 	}
 	var warnings []string
 	if b.repeats > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: repeated edges dropped: %d (the first in line %d)", source, b.repeats, b.firstRepeat))
+		warnings = append(warnings, fmt.Sprintf("%s: repeated edges dropped: %d (the first in line %d)", source, b.repeats,
+			b.firstRepeat))
 	}
 	return b.s, warnings, nil
 }
@@ -65,8 +67,10 @@ func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 			continue
 		}
 		was := first[c] - 1
-		return nil, nil, fs.Inputf(source, int64(b.lineOf[e]), "%s has a second parent, %s, after %s in line %d: make this a tree, or use ‹dag=first-parent› or graph",
-			shorten([]byte(s.Names[c])), shorten([]byte(s.Names[s.Parents[e]])), shorten([]byte(s.Names[s.Parents[was]])), b.lineOf[was])
+		return nil, nil, fs.Inputf(source, int64(b.lineOf[e]), "%s has a second parent, %s, after %s in line %d: make this "+
+			"a tree, or use ‹dag=first-parent› or graph",
+			shorten([]byte(s.Names[c])), shorten([]byte(s.Names[s.Parents[e]])), shorten([]byte(s.Names[s.Parents[was]])),
+			b.lineOf[was])
 	}
 	return s, warnings, nil
 }
@@ -79,7 +83,8 @@ func ReadGraph(r io.Reader, source string) (*Structure, []string, error) {
 		return nil, nil, err
 	}
 	if len(b.s.Parents) == 0 {
-		return nil, nil, &fs.InputError{Path: source, Msg: "empty graph: expected lines of two names, `a b`, for the edge between them (leave out ‹graph› to train without one)"}
+		return nil, nil, &fs.InputError{Path: source, Msg: "empty graph: expected lines of two names, `a b`, for the edge " +
+			"between them (leave out ‹graph› to train without one)"}
 	}
 	var warnings []string
 	if b.repeats+b.loops > 0 {
@@ -134,10 +139,12 @@ func (b *builder) line(in *textio.Reader, text []byte) error {
 		}
 		if rest[0] != '"' { // a quoted name may be any text
 			if bytes.ContainsFunc(n, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-				return in.Errorf("the name %s: one with a blank or control character stands in quotes, as a JSON string", shorten(n))
+				return in.Errorf("the name %s: one with a blank or control character stands in quotes, as a JSON string",
+					shorten(n))
 			}
 			if bytes.IndexByte(n, ',') >= 0 {
-				return in.Errorf("comma in the name %s: such a name stands in quotes, as labels are separated by commas", shorten(n))
+				return in.Errorf("comma in the name %s: such a name stands in quotes, as labels are separated by commas",
+					shorten(n))
 			}
 		} else if len(n) == 0 {
 			return in.Errorf("a name is empty")
@@ -231,7 +238,8 @@ func shorten(name []byte) string {
 }
 
 // ReadFile reads the structure file at a path by read: Read, ReadTree or ReadGraph.
-func ReadFile(ctx context.Context, files fs.Local, path string, read func(io.Reader, string) (*Structure, []string, error)) (*Structure, []string, error) {
+func ReadFile(ctx context.Context, files fs.Local, path string, read func(io.Reader, string) (*Structure, []string,
+	error)) (*Structure, []string, error) {
 	f, err := fs.Open(ctx, files, path)
 	if err != nil {
 		return nil, nil, err

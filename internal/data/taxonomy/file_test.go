@@ -31,7 +31,8 @@ func TestRead(t *testing.T) {
 		{"repeats", "a b\na c\na b\na b\n", "a>b a>c", "f: repeated edges dropped: 2 (the first in line 3)"},
 		{"names of any text", "münchen 日本\nα:β x=y\n", "münchen>日本 α:β>x=y", ""},
 		{"two parents", "a c\nb c\n", "a>c b>c", ""},
-		{"names as JSON strings", "\"a\" \"#b\" # why\n\t\"#b\"\tc\n#c d\n\"\\\"q\\\"\" \"\\u00fc\\\\\"\r\na c\"d\"\n", `a>#b #b>c "q">ü\ a>c"d"`, ""},
+		{"names as JSON strings", "\"a\" \"#b\" # why\n\t\"#b\"\tc\n#c d\n\"\\\"q\\\"\" \"\\u00fc\\\\\"\r\na c\"d\"\n",
+			`a>#b #b>c "q">ü\ a>c"d"`, ""},
 		{"quoted names of any text", "\"a b\" \"c,d\"\n\"c,d\"\t\"e\\n\"\n", "a b>c,d c,d>e\n", ""},
 	}
 	for _, c := range cases {
@@ -58,7 +59,8 @@ func TestReadTree(t *testing.T) {
 		"r a\nr a\nr b\n":        "",
 	} {
 		s, _, err := ReadTree(strings.NewReader(text), "f")
-		if want == "" && (err != nil || edges(s) != "r>a r>b") || want != "" && (!fs.IsInput(err) || !strings.HasPrefix(err.Error(), want)) {
+		if want == "" && (err != nil || edges(s) != "r>a r>b") || want != "" &&
+			(!fs.IsInput(err) || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

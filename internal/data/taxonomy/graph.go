@@ -34,7 +34,8 @@ func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, e
 		return nil, nil, err
 	}
 	if len(s.Names)+len(labels)+len(s.Parents) > maxNodes {
-		return nil, nil, fmt.Errorf("graph of %d names and %d edges: more than %d nodes", len(s.Names)+len(labels), len(s.Parents), maxNodes)
+		return nil, nil, fmt.Errorf("graph of %d names and %d edges: more than %d nodes", len(s.Names)+len(labels),
+			len(s.Parents), maxNodes)
 	}
 	t := &Tree{}
 	add := func(name string, kind Kind, label int32, terminal bool) int32 {
@@ -67,7 +68,8 @@ func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, e
 	t.Adjacent = adjacency(t.Len(), edges)
 	var warnings []string
 	if len(outside) > 0 {
-		warnings = append(warnings, fmt.Sprintf("labels that are not in the graph, trained for themselves: %d (%s)", len(outside), quoteSome(outside)))
+		warnings = append(warnings, fmt.Sprintf("labels that are not in the graph, trained for themselves: %d (%s)",
+			len(outside), quoteSome(outside)))
 	}
 	return t, warnings, nil
 }
@@ -148,8 +150,10 @@ type Colouring uint8
 
 const (
 	LargestFirst Colouring = iota // falling degree (Welsh and Powell 1967)
-	SmallestLast                  // repeatedly remove a node of least degree; colour in reverse order (Matula and Beck 1983)
-	DSATUR                        // always the node whose neighbours have the most colours (Brelaz 1979)
+	// repeatedly remove a node of least degree; colour in reverse order (Matula and Beck 1983)
+	SmallestLast
+	// always the node whose neighbours have the most colours (Brelaz 1979)
+	DSATUR
 )
 
 // ParseColouring reads the option's value; "" stands for largest-first.

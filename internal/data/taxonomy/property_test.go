@@ -334,10 +334,12 @@ func TestClosureByHand(t *testing.T) {
 	if c.Children(at("b")) != 0 || c.SubtreeSize(at("r")) != 5 || c.SubtreeSize(at("a")) != 3 {
 		t.Error("first-parent tree is wrong")
 	}
-	if got := s.Shape([]string{"d", "c", "q"}); got != (Shape{Nodes: 7, Edges: 6, Roots: 2, Leaves: 2, MultiParent: 1, SingleChild: 4, MaxChildren: 2, Depth: 3, LabelsInside: 1, LabelsLeaves: 1, LabelsAbsent: 1}) {
+	if got := s.Shape([]string{"d", "c", "q"}); got != (Shape{Nodes: 7, Edges: 6, Roots: 2, Leaves: 2, MultiParent: 1,
+		SingleChild: 4, MaxChildren: 2, Depth: 3, LabelsInside: 1, LabelsLeaves: 1, LabelsAbsent: 1}) {
 		t.Errorf("shape %+v", got)
 	}
-	if _, err := NewClosure(&Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 1}, Children: []uint32{1, 0}}); err == nil {
+	if _, err := NewClosure(&Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 1},
+		Children: []uint32{1, 0}}); err == nil {
 		t.Error("a cycle went through")
 	}
 }

@@ -88,7 +88,8 @@ func (s *Structure) CheckLabels(source string, labels []string) error {
 	if slices.ContainsFunc(labels, func(l string) bool { return own[l] }) {
 		return nil
 	}
-	return fs.Inputf(source, 0, "no label of the data is in it: they are %s, its names %s; is it of other data, or are the names written otherwise?", quoteSome(labels), quoteSome(s.Names))
+	return fs.Inputf(source, 0, "no label of the data is in it: they are %s, its names %s; is it of other data, or are "+
+		"the names written otherwise?", quoteSome(labels), quoteSome(s.Names))
 }
 
 // index checks everything but cycles, and returns the node of each name.

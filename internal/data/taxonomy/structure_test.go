@@ -17,13 +17,15 @@ func TestOfPaths(t *testing.T) {
 		t.Error("no label is a path, and nothing is said")
 	}
 	// A path's names take the square of its length: both are bounded.
-	if _, err := OfPaths([]string{strings.Repeat("a/", 256) + "b"}, "/"); err == nil || !strings.Contains(err.Error(), "is a path of 257 parts: at most 256") {
+	if _, err := OfPaths([]string{strings.Repeat("a/", 256) + "b"}, "/"); err == nil || !strings.Contains(err.Error(),
+		"is a path of 257 parts: at most 256") {
 		t.Errorf("257 parts: %v", err)
 	}
 	if s, err := OfPaths([]string{strings.Repeat("a/", 255) + "b"}, "/"); err != nil || len(s.Names) != 256 {
 		t.Errorf("256 parts: %v", err)
 	}
-	if _, err := OfPaths([]string{strings.Repeat(strings.Repeat("x", 20000)+"/", 255) + "b"}, "/"); err == nil || !strings.Contains(err.Error(), "take more than") {
+	if _, err := OfPaths([]string{strings.Repeat(strings.Repeat("x", 20000)+"/", 255) + "b"}, "/"); err == nil ||
+		!strings.Contains(err.Error(), "take more than") {
 		t.Errorf("a path of megabytes: %v", err)
 	}
 }

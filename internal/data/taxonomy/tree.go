@@ -65,10 +65,12 @@ func (t *Tree) where(leaf bool) []int32 {
 type Kind uint8
 
 const (
-	Node    Kind = iota // a node of the structure, or a label outside it
-	Spawned             // leaf spawned under a labelled internal node; has that label
-	Virtual             // root that joins several roots; has no name
-	Dummy               // in graphs: internal node that splits the edge between two terminals; named after both
+	Node Kind = iota // a node of the structure, or a label outside it
+	// leaf spawned under a labelled internal node; has that label
+	Spawned
+	Virtual // root that joins several roots; has no name
+	// in graphs: internal node that splits the edge between two terminals; named after both
+	Dummy
 )
 
 // Tree is the tree, or the graph (BuildGraph), that is trained. Nodes are numbered in depth-first
@@ -78,9 +80,10 @@ type Tree struct {
 	Parent []int32  // -1: the zero vector is its parent
 	Kind   []Kind   //
 	Name   []string // Spawned: the label it stands for; Virtual: ""
-	Label  []int32  // index into the data's labels; -1: none. A labelled internal node and its spawned leaf have the same
-	Depth  []int32  // 0 for nodes whose parent is the zero vector
-	Leaf   []bool   // terminal: has a loss
+	// index into the data's labels; -1: none. A labelled internal node and its spawned leaf have the same
+	Label []int32
+	Depth []int32 // 0 for nodes whose parent is the zero vector
+	Leaf  []bool  // terminal: has a loss
 
 	Adjacent *Lists // graph: neighbours of each node, ascending; nil: a tree
 }
@@ -111,7 +114,8 @@ func greedy(order []int32, neighbours func(n int32, visit func(int32))) [][]int3
 	for n := range colour {
 		colour[n] = -1
 	}
-	var takenBy []int32 // colour -> the node for which a neighbour's colour was last noted
+	// colour -> the node for which a neighbour's colour was last noted
+	var takenBy []int32
 	var sizes []int32
 	for _, n := range order {
 		neighbours(n, func(m int32) {

@@ -37,7 +37,8 @@ const (
 // Foreign says what a file is whose first bytes show that it is no UTF-8 text. nil: it may be one.
 func Foreign(head []byte) error {
 	for _, f := range foreign {
-		if bytes.HasPrefix(head, []byte(f.magic)) && (f.magic != "PAR1" && f.magic != "ORC" || bytes.ContainsFunc(head, isBinary)) {
+		if bytes.HasPrefix(head, []byte(f.magic)) && (f.magic != "PAR1" && f.magic != "ORC" || bytes.ContainsFunc(head,
+			isBinary)) {
 			return errors.New("the file " + f.is)
 		}
 	}

@@ -57,8 +57,10 @@ func TestRefused(t *testing.T) {
 		{"NUL", "a\n\x00\n", "f:2: NUL byte"},
 		{"UTF-16 LE", "\xff\xfea\x00\n\x00", "f:1: the file is UTF-16: "},
 		{"UTF-16 BE", "\xfe\xff\x00a", "f:1: the file is UTF-16: "},
-		{"UTF-16 LE, no mark", "a\x00b\x00\n\x00", "f:1: the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16LE"},
-		{"UTF-16 BE, no mark", "\x00a\x00b\x00\n", "f:1: the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16BE"},
+		{"UTF-16 LE, no mark", "a\x00b\x00\n\x00", "f:1: the file is UTF-16 without a byte order mark: convert it to " +
+			"UTF-8 (iconv -f UTF-16LE"},
+		{"UTF-16 BE, no mark", "\x00a\x00b\x00\n", "f:1: the file is UTF-16 without a byte order mark: convert it to " +
+			"UTF-8 (iconv -f UTF-16BE"},
 		{"Parquet", "PAR1\x15\x04\n", "f:1: the file is a Parquet file"},
 		{"twice", "\x1f\x8b\x08\x00\n", "f:1: the file was compressed twice, by gzip within"},
 		{"latin-1", "a\nb\n\xe9\n", "f:3: bytes that are not UTF-8"},

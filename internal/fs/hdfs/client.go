@@ -211,7 +211,8 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 			continue
 		}
 		if errors.Is(err, os.ErrPermission) { // its content must not be left out silently
-			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out", d)
+			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out",
+				d)
 		}
 		if err != nil {
 			return nil, err

@@ -60,7 +60,8 @@ func options(l Location) (hdfs.ClientOptions, error) {
 			return o, usagef("user %q in the path: with Kerberos the ticket says who you are, leave the user out", l.User)
 		}
 		if o.DataTransferProtection == hdfs.DataTransferProtectionIntegrity { // the library loses bytes of such transfers
-			return o, usagef("dfs.data.transfer.protection=integrity: such transfers can't be read here: authentication can, and privacy with dfs.encrypt.data.transfer.cipher.suites=AES/CTR/NoPadding")
+			return o, usagef("dfs.data.transfer.protection=integrity: such transfers can't be read here: authentication can, " +
+				"and privacy with dfs.encrypt.data.transfer.cipher.suites=AES/CTR/NoPadding")
 		}
 		o.KerberosClient, err = kerberos()
 		return o, err
@@ -84,7 +85,8 @@ func brokenConf(err error) error {
 				err = xml.Unmarshal(data, new(struct{}))
 			}
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return &UsageError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name, cause(err)), Err: err}
+				return &UsageError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name, cause(err)),
+					Err: err}
 			}
 		}
 	}
@@ -122,11 +124,13 @@ func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
 		fs = Property(conf, "fs.default.name")
 	}
 	if fs == "" {
-		return "", usagef("the path names no host, and no configuration names a default: set %s to the folder of core-site.xml, or write hdfs://host:port/path", envConf)
+		return "", usagef("the path names no host, and no configuration names a default: set %s to the folder of "+
+			"core-site.xml, or write hdfs://host:port/path", envConf)
 	}
 	u, err := url.Parse(fs)
 	if err != nil || u.Scheme != "hdfs" || u.Host == "" {
-		return "", usagef("fs.defaultFS is %q in the folder that %s names: expected hdfs://host:port; write the host into the path", fs, envConf)
+		return "", usagef("fs.defaultFS is %q in the folder that %s names: expected hdfs://host:port; write "+
+			"the host into the path", fs, envConf)
 	}
 	return u.Host, nil
 }
@@ -187,5 +191,6 @@ func errAddress(addresses []string, err error) error {
 		cause = op.Err.Error()
 	}
 	cause = strings.TrimPrefix(cause, "no available namenodes: ")
-	return &UsageError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port (fs.defaultFS in core-site.xml) and that it runs", Err: err}
+	return &UsageError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port (fs.defaultFS " +
+		"in core-site.xml) and that it runs", Err: err}
 }

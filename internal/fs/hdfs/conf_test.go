@@ -87,12 +87,14 @@ func TestBadConfiguration(t *testing.T) {
 		dir := os.Getenv(envConf)
 		for _, at := range []string{dir, filepath.Join(dir, "conf")} {
 			broken := filepath.Join(at, name)
-			if err := errors.Join(os.MkdirAll(at, 0o777), os.WriteFile(broken, []byte("<configuration>\n<prop"), 0o666)); err != nil {
+			if err := errors.Join(os.MkdirAll(at, 0o777), os.WriteFile(broken, []byte("<configuration>\n<prop"),
+				0o666)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := options(mustParse(t, "hdfs://nn/x"))
 			var u *UsageError
-			if !errors.As(err, &u) || !strings.HasPrefix(err.Error(), broken+", ") || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "\n") {
+			if !errors.As(err, &u) || !strings.HasPrefix(err.Error(), broken+", ") || !strings.Contains(err.Error(), "line 2") ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", broken, err)
 			}
 			t.Setenv(envConf, "")
@@ -101,12 +103,14 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-const krb5 = "[libdefaults]\n default_realm = EXAMPLE.ORG\n dns_lookup_kdc = false\n udp_preference_limit = 1\n[realms]\n EXAMPLE.ORG = {\n  kdc = 127.0.0.1:1\n }\n"
+const krb5 = "[libdefaults]\n default_realm = EXAMPLE.ORG\n dns_lookup_kdc = false\n udp_preference_limit = " +
+	"1\n[realms]\n EXAMPLE.ORG = {\n  kdc = 127.0.0.1:1\n }\n"
 
 // TestKerberos goes as far as is possible without a KDC: what is asked of whom, and what
 // is said when it isn't there.
 func TestKerberos(t *testing.T) {
-	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG", "dfs.data.transfer.protection", "privacy")
+	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG",
+		"dfs.data.transfer.protection", "privacy")
 	dir := t.TempDir()
 	conf, table := filepath.Join(dir, "krb5.conf"), filepath.Join(dir, "keytab")
 	t.Setenv(envKrbConf, filepath.Join(dir, "none"))
@@ -145,7 +149,8 @@ func TestKerberos(t *testing.T) {
 	fails("hdfs://nn/x", "login of taxon@EXAMPLE.ORG")
 	t.Setenv(envPrincipal, "other@EXAMPLE.ORG")
 	fails("hdfs://nn/x", "login of other@EXAMPLE.ORG")
-	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG", "dfs.data.transfer.protection", "integrity")
+	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG",
+		"dfs.data.transfer.protection", "integrity")
 	fails("hdfs://nn/x", "privacy with dfs.encrypt.data.transfer.cipher.suites")
 }
 
@@ -153,7 +158,8 @@ func TestKerberos(t *testing.T) {
 func TestForeignServers(t *testing.T) {
 	site(t)
 	huge := binary.BigEndian.AppendUint32(nil, 1<<30)
-	for name, answer := range map[string][]byte{"closes": nil, "web": []byte("HTTP/1.1 404 Not Found\r\n\r\n"), "huge": huge, "text": []byte("220 mail\r\n")} {
+	for name, answer := range map[string][]byte{"closes": nil, "web": []byte("HTTP/1.1 404 Not Found\r\n\r\n"),
+		"huge": huge, "text": []byte("220 mail\r\n")} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,8 @@ func remote(err error) (exception, message string) {
 
 // settled says whether repeating the call would give the same error.
 func settled(err error) bool {
-	for _, e := range []error{os.ErrNotExist, os.ErrExist, os.ErrPermission, os.ErrInvalid, os.ErrClosed, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR} {
+	for _, e := range []error{os.ErrNotExist, os.ErrExist, os.ErrPermission, os.ErrInvalid, os.ErrClosed,
+		syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -51,7 +52,8 @@ func settled(err error) bool {
 	switch exception, message := remote(err); exception {
 	case "":
 		return false
-	case "RetriableException", "StandbyException", "NotReplicatedYetException", "SafeModeException", "LeaseExpiredException", "RecoveryInProgressException":
+	case "RetriableException", "StandbyException", "NotReplicatedYetException", "SafeModeException",
+		"LeaseExpiredException", "RecoveryInProgressException":
 		return false
 	default:
 		return !noNodes(message)
@@ -78,11 +80,14 @@ func explain(err error) error {
 	case exception == "":
 		return err
 	case isSafeMode(err):
-		return &UsageError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs dfsadmin -safemode get)", Err: err}
+		return &UsageError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs " +
+			"dfsadmin -safemode get)", Err: err}
 	case strings.HasSuffix(exception, "QuotaExceededException"):
-		return &UsageError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs -count -q)", Err: err}
+		return &UsageError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs -count -q)",
+			Err: err}
 	case noNodes(message):
-		return &UsageError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down (hdfs dfsadmin -report)", Err: err}
+		return &UsageError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down " +
+			"(hdfs dfsadmin -report)", Err: err}
 	case exception == "ParentNotDirectoryException":
 		return &os.PathError{Op: "open", Path: "", Err: syscall.ENOTDIR}
 	case exception == "AccessControlException" || exception == "AuthorizationException":

@@ -73,7 +73,8 @@ func fromCache(conf *config.Config) (*krb.Client, error) {
 	file := os.Getenv(envCache)
 	if kind, rest, ok := strings.Cut(file, ":"); ok {
 		if kind != "FILE" {
-			return nil, usagef("kerberos: %s=%s: only ticket caches of kind FILE can be read: kinit -c FILE:PATH", envCache, file)
+			return nil, usagef("kerberos: %s=%s: only ticket caches of kind FILE can be read: kinit -c FILE:PATH", envCache,
+				file)
 		}
 		file = rest
 	}

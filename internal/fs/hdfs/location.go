@@ -12,7 +12,8 @@ const Scheme = "hdfs://"
 // Location is a parsed path.
 type Location struct {
 	User string // user to act as; "": from the environment
-	Host string // host, host:port or name service; "": from the configuration
+	// host, host:port or name service; "": from the configuration
+	Host string
 	Path string // absolute and clean
 }
 

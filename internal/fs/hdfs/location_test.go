@@ -28,7 +28,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.path, got, err)
 		}
 	}
-	for _, path := range []string{"", "/a", "hdfs:/a", "HDFS://nn/a", "hdfs://nn:/a", "hdfs://:80/a", "hdfs://nn:99999/a", "hdfs://nn:0/", "hdfs://@nn/a",
+	for _, path := range []string{"", "/a", "hdfs:/a", "HDFS://nn/a", "hdfs://nn:/a", "hdfs://:80/a", "hdfs://nn:99999/a",
+		"hdfs://nn:0/", "hdfs://@nn/a",
 		"hdfs://a:b@nn/x", "hdfs://:80:1/a", "hdfs://[::1/a", "hdfs://n n/a", "hdfs://nn/a\nb", "hdfs://nn/a\x00"} {
 		if l, err := Parse(path); err == nil {
 			t.Errorf("%q: %+v, want an error", path, l)

@@ -40,7 +40,8 @@ func (f *FS) Put(local, name string) error {
 func (f *FS) WriteNew(name string, data []byte) error {
 	w := &Writer{fs: f, target: name, temp: tempName(name), fixed: true}
 	err := w.put(func(out io.Writer) (int64, error) {
-		if len(data) == 0 { // the library would add an empty block, which never completes
+		if len(data) == 0 {
+			// the library would add an empty block, which never completes
 			return 0, nil
 		}
 		n, err := out.Write(data)

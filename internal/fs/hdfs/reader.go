@@ -13,8 +13,9 @@ import (
 
 const (
 	rangeBytes = 8 << 20 // of one request to a data node
-	readers    = 2       // ranges fetched at the same time, each over its own connection
-	ahead      = 1       // fetched ranges that wait to be read
+	// ranges fetched at the same time, each over its own connection
+	readers = 2
+	ahead   = 1 // fetched ranges that wait to be read
 )
 
 // Reader reads a file from beginning to end. Ranges are fetched in parallel and in advance, and

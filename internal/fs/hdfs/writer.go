@@ -70,11 +70,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.done {
 		return 0, os.ErrClosed
 	}
-	if len(p) == 0 { // the library would add an empty block, which never completes
+	if len(p) == 0 {
+		// the library would add an empty block, which never completes
 		return 0, nil
 	}
 	if _, err := w.kept.Write(p); err != nil {
-		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to a larger disk than " + os.TempDir(), Err: err}
+		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to " +
+			"a larger disk than " + os.TempDir(), Err: err}
 	}
 	_, err := w.file.Write(p)
 	return w.rewrite(len(p), err)

@@ -32,7 +32,8 @@ func Create(fs FS, target string, mode iofs.FileMode) (*NewFile, error) {
 			if !Busy(f) && Stands(fs, f, name) {
 				return &NewFile{File: f, fs: fs, target: target}, nil
 			}
-			f.Close() // before it was locked, another process took it for a killed one's
+			// before it was locked, another process took it for a killed one's
+			f.Close()
 		} else if !os.IsExist(err) {
 			return nil, err
 		}

@@ -211,7 +211,8 @@ func (m *Mem) OpenFile(name string, flag int, mode iofs.FileMode) (File, error) 
 	if flag&os.O_TRUNC != 0 {
 		n.data = nil
 	}
-	return &memFile{fs: m, node: n, name: name, reads: flag&os.O_WRONLY == 0, writes: writes, appends: flag&os.O_APPEND != 0}, nil
+	return &memFile{fs: m, node: n, name: name, reads: flag&os.O_WRONLY == 0, writes: writes,
+		appends: flag&os.O_APPEND != 0}, nil
 }
 
 // Mkdir implements FS.

@@ -53,7 +53,8 @@ type Backend struct {
 	pinned  []uint32 // steps to which the last checkpoint refers
 	closed  bool
 	written *taxonv1.JobResult // what its file holds
-	seconds map[item]float64   // seconds that an item's task took last time, without tasks that emit
+	// seconds that an item's task took last time, without tasks that emit
+	seconds map[item]float64
 }
 
 var _ engine.Backend = (*Backend)(nil)

@@ -11,7 +11,8 @@ import (
 
 // collect reads which files a run's attempts left, adds those that count to the steps' indexes,
 // and returns the tasks' results.
-func (b *Backend) collect(ctx context.Context, run string, step uint32, r *taxonv1.MapReduceRun) (map[taskID]*taxonv1.ReportRequest, error) {
+func (b *Backend) collect(ctx context.Context, run string, step uint32,
+	r *taxonv1.MapReduceRun) (map[taskID]*taxonv1.ReportRequest, error) {
 	results := map[taskID]*taxonv1.ReportRequest{}
 	steps := []uint32{step}
 	if len(r.GetReduces()) > 0 {
@@ -32,7 +33,8 @@ func (b *Backend) collect(ctx context.Context, run string, step uint32, r *taxon
 
 // collectStep chooses among the files of a step. Attempts of one task hold the same values, and
 // the first by name counts.
-func (b *Backend) collectStep(ctx context.Context, run string, step uint32, results map[taskID]*taxonv1.ReportRequest) ([]*taxonv1.StepSegment, error) {
+func (b *Backend) collectStep(ctx context.Context, run string, step uint32,
+	results map[taskID]*taxonv1.ReportRequest) ([]*taxonv1.StepSegment, error) {
 	names, err := fs.ReadDirNames(b.dir.step(step))
 	if err != nil {
 		return nil, fs.Explain(b.dir.step(step), err)
@@ -62,7 +64,8 @@ func (b *Backend) collectStep(ctx context.Context, run string, step uint32, resu
 }
 
 // chooseTasks takes a segment if it has a new result.
-func chooseTasks(name string, at place, t *taxonv1.SegmentTable, step uint32, results map[taskID]*taxonv1.ReportRequest) *taxonv1.StepSegment {
+func chooseTasks(name string, at place, t *taxonv1.SegmentTable, step uint32,
+	results map[taskID]*taxonv1.ReportRequest) *taxonv1.StepSegment {
 	var tasks []uint32
 	fresh := false
 	for _, r := range t.GetResults() {

@@ -72,7 +72,8 @@ func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) 
 }
 
 // Run implements worker.Executor.
-func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult, lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult,
+	lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	w := &waiter{ctx: ctx, job: job, lease: lease, done: make(chan struct{})}
 	if r := e.take(lease); r != nil {
 		return answer(r)
@@ -135,7 +136,8 @@ func (e *executor) work() {
 func (e *executor) collect() []*waiter {
 	for {
 		e.mu.Lock()
-		e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil }) // nobody waits for these any more
+		// nobody waits for these any more
+		e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil })
 		if len(e.waiting) == 0 {
 			e.busy = false
 			e.mu.Unlock()

@@ -18,21 +18,30 @@ var complaints = []struct {
 	say     string
 }{
 	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another ‹queue›"},
-	{`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`, "queue $1", "takes no jobs, as it has queues below it: choose one of those as ‹queue›"},
-	{`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`, "queue $2", "takes no jobs of user $1: ask its administrator, or choose another ‹queue›"},
-	{`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`, "‹task-memory›", "a task took more memory than its container has: give more"},
-	{`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`, "$3", "user $1 may not do this in HDFS ($2 is denied): choose another folder, or ask its owner"},
+	{`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`, "queue $1", "takes no jobs, as it has queues below it: choose one " +
+		"of those as ‹queue›"},
+	{`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`, "queue $2",
+		"takes no jobs of user $1: ask its administrator, or choose another ‹queue›"},
+	{`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`, "‹task-memory›",
+		"a task took more memory than its container has: give more"},
+	{`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`, "$3", "user $1 may not do this in HDFS ($2 is " +
+		"denied): choose another folder, or ask its owner"},
 	{`Name ?node is in safe ?mode`, "HDFS", "the name node is in safe mode: try again when it has left it"},
-	{`[Cc]all From \S+ to (\S+?:\d+) failed on connection exception`, "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
-	{`Retrying connect to server: (?:[^\s/]*/)?([\w.\-]+(?:/[\d.]+)?:\d+)`, "$1", "nobody answers there: check that it runs, and the configuration in HADOOP_CONF_DIR"},
-	{`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`, "$1", "no host has this name: check the configuration in HADOOP_CONF_DIR"},
-	{`Could not find or load main class (\S+)`, "‹mapred›", "Hadoop's command does not find its class $1: name a complete installation"},
+	{`[Cc]all From \S+ to (\S+?:\d+) failed on connection exception`, "$1", "nobody answers there: check that it runs, " +
+		"and the configuration in HADOOP_CONF_DIR"},
+	{`Retrying connect to server: (?:[^\s/]*/)?([\w.\-]+(?:/[\d.]+)?:\d+)`, "$1", "nobody answers there: check that it " +
+		"runs, and the configuration in HADOOP_CONF_DIR"},
+	{`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`, "$1",
+		"no host has this name: check the configuration in HADOOP_CONF_DIR"},
+	{`Could not find or load main class (\S+)`, "‹mapred›", "Hadoop's command does not find its class $1: name a " +
+		"complete installation"},
 }
 
 // Hadoop's messages about containers that no host can provide: from the resource manager
 // (<memory:1, vCores:2> requested, then the largest allowed), and from the application master.
 var oversized = []string{
-	`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` + capability + `.*?maxContainerCapability: ?` + capability,
+	`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` +
+		capability + `.*?maxContainerCapability: ?` + capability,
 	`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability,
 }
 
@@ -61,10 +70,12 @@ func tooLarge(text string) error {
 // maxMB and maxCores: an input error that names the flag.
 func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	if cores > maxCores {
-		return fs.Inputf("‹task-cores›", 0, "a task's container would have %d cores, this cluster's largest have %d: give fewer", cores, maxCores)
+		return fs.Inputf("‹task-cores›", 0, "a task's container would have %d cores, this cluster's largest "+
+			"have %d: give fewer", cores, maxCores)
 	}
 	if mb > maxMB {
-		return fs.Inputf("‹task-memory›", 0, "a task's container would have %d MiB, this cluster's largest have %d: give less, or fewer ‹task-cores›", mb, maxMB)
+		return fs.Inputf("‹task-memory›", 0, "a task's container would have %d MiB, this cluster's largest have %d: give "+
+			"less, or fewer ‹task-cores›", mb, maxMB)
 	}
 	return nil
 }

@@ -102,7 +102,8 @@ func TestValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.addSegments(ctx, 3, []*taxonv1.StepSegment{stepSegment("run-m-0", at, []uint32{4, 3, 2, 1, 0, 0}, nil)}); err != nil {
+	if err := d.addSegments(ctx, 3, []*taxonv1.StepSegment{stepSegment("run-m-0", at, []uint32{4, 3, 2, 1, 0, 0},
+		nil)}); err != nil {
 		t.Fatal(err)
 	}
 	v.forget(3)
@@ -252,7 +253,8 @@ func TestRecords(t *testing.T) {
 		w := newShuffleWriter(&b)
 		data := rapid.SliceOfN(rapid.SliceOf(rapid.Byte()), 1, 5).Draw(t, "data")
 		for i, d := range data {
-			if err := w.write(fmt.Appendf(nil, "%05d", i), store.Value{Key: store.Key{Step: 7, Task: uint32(i), Attempt: 2}, Data: d}); err != nil {
+			if err := w.write(fmt.Appendf(nil, "%05d", i), store.Value{Key: store.Key{Step: 7, Task: uint32(i), Attempt: 2},
+				Data: d}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -294,33 +296,57 @@ func TestRecords(t *testing.T) {
 // the task's own words where there are any.
 func TestExplain(t *testing.T) {
 	for _, c := range []struct{ said, failure, want string }{
-		{"java.io.IOException: Failed to run job : Application application_1_0001 submitted by user root to unknown queue: nope", "", "queue nope: does not exist"},
-		{"org.apache.hadoop.yarn.exceptions.YarnException: org.apache.hadoop.security.AccessControlException: User bob does not have permission to submit application_1_0002 to queue root.prod", "", "queue root.prod: takes no jobs of user bob"},
-		{"2026 INFO mapreduce.Job: Job job_1_0002 failed with state KILLED due to: MAP capability required is more than the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:20880, vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-memory›: a task's container would have 20880 MiB, this cluster's largest have 6144"},
-		{"Job job_1_0002 failed with state KILLED due to: REDUCE capability required is more than the supported max container capability in the cluster. Killing the Job. reduceResourceRequest: <memory:512, vCores:400> maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-cores›: a task's container would have 400 cores, this cluster's largest have 16"},
-		{"Job job_1_0003 failed with state KILLED due to: The required MAP capability is more than the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:409, vCores:300> maxContainerCapability:<memory:16384, vCores:16>", "", "‹task-cores›: a task's container would have 300 cores, this cluster's largest have 16"},
-		{"Caused by: org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid resource request! Cannot allocate containers as requested resource is greater than maximum allowed allocation. Requested resource type=[memory-mb], Requested resource=<memory:9000, vCores:1>, maximum allowed allocation=<memory:8192, vCores:4>, please note that", "", "‹task-memory›: a task's container would have 9000 MiB"},
-		{"2026-11-21 INFO ipc.Client: Retrying connect to server: localhost/127.0.0.1:2. Already tried 3 time(s)", "", "nobody answers there"},
-		{"java.net.ConnectException: Call From host/10.0.0.1 to nn.example:8020 failed on connection exception: java.net.ConnectException: Connection refused", "", "nn.example:8020: nobody answers there"},
+		{"java.io.IOException: Failed to run job : Application application_1_0001 submitted by user root to " +
+			"unknown queue: nope", "", "queue nope: does not exist"},
+		{"org.apache.hadoop.yarn.exceptions.YarnException: org.apache.hadoop.security.AccessControlException: User bob " +
+			"does not have permission to submit application_1_0002 to queue root.prod", "", "queue root.prod: takes " +
+			"no jobs of user bob"},
+		{"2026 INFO mapreduce.Job: Job job_1_0002 failed with state KILLED due to: MAP capability required is more than " +
+			"the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:20880, " +
+			"vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-memory›: a task's container would have " +
+			"20880 MiB, this cluster's largest have 6144"},
+		{"Job job_1_0002 failed with state KILLED due to: REDUCE capability required is more than the supported max " +
+			"container capability in the cluster. Killing the Job. reduceResourceRequest: <memory:512, vCores:400> " +
+			"maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-cores›: a task's container would have 400 cores, " +
+			"this cluster's largest have 16"},
+		{"Job job_1_0003 failed with state KILLED due to: The required MAP capability is more than the supported max " +
+			"container capability in the cluster. Killing the Job. mapResourceRequest: <memory:409, vCores:300> " +
+			"maxContainerCapability:<memory:16384, vCores:16>", "", "‹task-cores›: a task's container would have 300 cores, " +
+			"this cluster's largest have 16"},
+		{"Caused by: org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid resource request! Cannot " +
+			"allocate containers as requested resource is greater than maximum allowed allocation. Requested resource " +
+			"type=[memory-mb], Requested resource=<memory:9000, vCores:1>, maximum allowed allocation=<memory:8192, " +
+			"vCores:4>, please note that", "", "‹task-memory›: a task's container would have 9000 MiB"},
+		{"2026-11-21 INFO ipc.Client: Retrying connect to server: localhost/127.0.0.1:2. Already tried 3 time(s)", "",
+			"nobody answers there"},
+		{"java.net.ConnectException: Call From host/10.0.0.1 to nn.example:8020 failed on connection exception: " +
+			"java.net.ConnectException: Connection refused", "", "nn.example:8020: nobody answers there"},
 		{`org.apache.hadoop.security.AccessControlException: Permission denied: user=bob, access=WRITE, inode="/tmp/hadoop-yarn":root:supergroup:drwx------`, "", "/tmp/hadoop-yarn: user bob may not do this"},
-		{"Error: Could not find or load main class org.apache.hadoop.streaming.HadoopStreaming", "", "‹mapred›: Hadoop's command does not find its class"},
-		{"Container [pid=1,containerID=container_1] is running 12B beyond the 'PHYSICAL' memory limit. Current usage", "", "‹task-memory›: a task took more memory"},
+		{"Error: Could not find or load main class org.apache.hadoop.streaming.HadoopStreaming", "", "‹mapred›: Hadoop's " +
+			"command does not find its class"},
+		{"Container [pid=1,containerID=container_1] is running 12B beyond the 'PHYSICAL' memory limit. Current usage", "",
+			"‹task-memory›: a task took more memory"},
 	} {
 		s := &said{job: &Job{}}
 		if _, err := s.Write([]byte("WARN first\n" + c.said + "\nlast\n")); err != nil {
 			t.Fatal(err)
 		}
-		if err := explain(s, c.failure, errors.New("exit status 1")); !fs.IsInput(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err := explain(s, c.failure, errors.New("exit status 1")); !fs.IsInput(err) || !strings.Contains(err.Error(),
+			c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", c.said, err, c.want)
 		}
 	}
 	s := &said{job: &Job{}}
-	if _, err := s.Write([]byte("INFO mapreduce.Job: Running job: job_17_0004\nINFO: map 10% reduce 0%\nError: java.lang.RuntimeException: PipeMapRed.waitOutputThreads(): subprocess failed with code 1\n\tat org.apache\nrest")); err != nil {
+	if _, err := s.Write([]byte("INFO mapreduce.Job: Running job: job_17_0004\nINFO: map 10% reduce 0%\nError: " +
+		"java.lang.RuntimeException: PipeMapRed.waitOutputThreads(): subprocess failed with code " +
+		"1\n\tat org.apache\nrest")); err != nil {
 		t.Fatal(err)
 	}
-	for failure, want := range map[string]string{"": "subprocess failed with code 1", "step 3: the disk is full\n": "step 3: the disk is full"} {
+	for failure, want := range map[string]string{"": "subprocess failed with code 1",
+		"step 3: the disk is full\n": "step 3: the disk is full"} {
 		err := explain(s, failure, errors.New("exit status 1"))
-		if fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "yarn logs -applicationId application_17_0004") {
+		if fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(),
+			"yarn logs -applicationId application_17_0004") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -333,7 +359,8 @@ func TestProperty(t *testing.T) {
 		t.Errorf("no file: %q, %v", v, err)
 	}
 	for text, want := range map[string]string{
-		"<configuration><property><name>a</name><value>1</value></property><property><name> a </name><value> yarn\n</value></property></configuration>": "yarn",
+		"<configuration><property><name>a</name><value>1</value></property><property><name> a </name><value> " +
+			"yarn\n</value></property></configuration>": "yarn",
 		"<configuration/>": "",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -382,8 +409,10 @@ echo "Job not successful!" >&2; exit 1
 	}
 	id, moves := "", ""
 	s := &Streaming{Mapred: []string{mapred}, Binary: "taxon", Data: "data"}
-	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name }, Moved: func(text string) { moves += text + "; " }})
-	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "‹task-cores") || id != "job_1_0002" || moves != "map 40%, reduce 0%; map 100%, reduce 13%; " {
+	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name },
+		Moved: func(text string) { moves += text + "; " }})
+	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "‹task-cores") || id != "job_1_0002" ||
+		moves != "map 40%, reduce 0%; map 100%, reduce 13%; " {
 		t.Errorf("%v, job %q, %q", err, id, moves)
 	}
 }

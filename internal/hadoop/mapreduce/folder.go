@@ -82,7 +82,8 @@ func parseMessage(b []byte, kind string, m proto.Message) error {
 	var sum uint32
 	var size int
 	rest, known := strings.CutPrefix(string(head), "taxon "+kind+" 1 ")
-	if n, err := fmt.Sscanf(rest, "%08x %d", &sum, &size); !ok || !known || err != nil || n != 2 || size != len(body) || store.Checksum(body) != sum {
+	if n, err := fmt.Sscanf(rest, "%08x %d", &sum, &size); !ok || !known || err != nil || n != 2 || size != len(body) ||
+		store.Checksum(body) != sum {
 		return fmt.Errorf("is no whole %s file", kind)
 	}
 	if err := proto.Unmarshal(body, m); err != nil {

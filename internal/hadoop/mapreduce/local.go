@@ -82,7 +82,8 @@ func (l *Local) Run(ctx context.Context, j *Job) error {
 
 // retry runs a task's process until an attempt succeeds. connect attaches its input and output,
 // and returns a function that is called when the process has ended.
-func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j *Job, connect func(name string, cmd *exec.Cmd) (func() error, error)) error {
+func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j *Job, connect func(name string,
+	cmd *exec.Cmd) (func() error, error)) error {
 	var last error
 	for attempt := range localAttempts {
 		argv := l.Command(kind, j)

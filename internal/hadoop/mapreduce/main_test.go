@@ -19,7 +19,8 @@ import (
 // TestMain is the tests' entry, and the task program's when the local runner starts this
 // binary as a map or reduce task: taxon-task KIND STATE RUN SEED ROWS CLASSES.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // heaps are small here: the collector would run all the time
+	// heaps are small here: the collector would run all the time
+	debug.SetGCPercent(400)
 	if len(os.Args) == 9 && os.Args[1] == "taxon-task" {
 		if err := runTask(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -64,6 +65,7 @@ func (d data) job() *jobs.Job {
 // local is a runner whose tasks are this test binary.
 func (d data) local() *mapreduce.Local {
 	return &mapreduce.Local{Threads: 2, Command: func(kind string, j *mapreduce.Job) []string {
-		return []string{os.Args[0], "taxon-task", kind, j.State, j.Run, strconv.Itoa(d.seed), strconv.Itoa(d.rows), strconv.Itoa(d.classes), strconv.Itoa(d.first)}
+		return []string{os.Args[0], "taxon-task", kind, j.State, j.Run, strconv.Itoa(d.seed), strconv.Itoa(d.rows),
+			strconv.Itoa(d.classes), strconv.Itoa(d.first)}
 	}}
 }

@@ -27,9 +27,13 @@ import (
 )
 
 // start brings up an engine, on a backend or (nil) embedded, and closes it behind the test.
-func start(t *testing.T, j *jobs.Job, b *mapreduce.Backend, wrap ...func(worker.Executor) worker.Executor) *engine.Engine {
+func start(t *testing.T, j *jobs.Job, b *mapreduce.Backend,
+	wrap ...func(worker.Executor) worker.Executor) *engine.Engine {
 	t.Helper()
-	c := engine.Config{Slots: 300, ShardBytes: 1 << 30, Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }}
+	c := engine.Config{Slots: 300, ShardBytes: 1 << 30, Open: func(context.Context, *taxonv1.Data) (*dataset.Set,
+		error) {
+		return j.Set, nil
+	}}
 	if b != nil {
 		c.Backend = b
 	}
@@ -121,7 +125,8 @@ func alike(t *testing.T, e *engine.Engine, embedded *engine.Engine, spec *taxonv
 func same(t *testing.T, got, want string, st, whole *taxonv1.JobStatus) {
 	t.Helper()
 	a, b := st.GetCertificate(), whole.GetCertificate()
-	if got != want || a.GetObjective() != b.GetObjective() || a.GetDual() != b.GetDual() || st.GetSweep() != whole.GetSweep() {
+	if got != want || a.GetObjective() != b.GetObjective() || a.GetDual() != b.GetDual() ||
+		st.GetSweep() != whole.GetSweep() {
 		t.Errorf("weights equal: %v; sweep %d at %v, embedded %d at %v", got == want, st.GetSweep(), a, whole.GetSweep(), b)
 	}
 }
@@ -211,7 +216,8 @@ func TestJobs(t *testing.T) {
 		o.Method, o.Loss, o.Gap, o.MaxSweeps = method[0], method[1], 1e-6, 5
 		_, st := train(t, e, j.Spec(o))
 		if runs.Load() != int64(st.GetSweep())+1 || reduced.Load() != int64(st.GetSweep()) {
-			t.Errorf("%s: %d jobs, %d with reducers, for %d sweeps and the weights", method[0], runs.Load(), reduced.Load(), st.GetSweep())
+			t.Errorf("%s: %d jobs, %d with reducers, for %d sweeps and the weights", method[0], runs.Load(), reduced.Load(),
+				st.GetSweep())
 		}
 	}
 }

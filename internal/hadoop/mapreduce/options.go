@@ -19,7 +19,8 @@ import (
 
 // Runners by their names.
 const (
-	RunnerAuto      = "auto" // YARN if mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	// YARN if mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	RunnerAuto      = "auto"
 	RunnerProcesses = "processes"
 	RunnerHadoop    = "hadoop"
 	RunnerYARN      = "yarn"
@@ -28,14 +29,17 @@ const (
 // Options say what runs a training's jobs and how large their tasks are. A zero field leaves the
 // choice to the runner.
 type Options struct {
-	Runner        string   // one of the names above
-	State         string   // folder for what is kept between sweeps; "": next to the model
-	Mapred        string   // Hadoop's command mapred; "": from HADOOP_HOME, else from the PATH
-	Queue         string   // YARN's queue
-	Properties    []string // further properties of the jobs, NAME=VALUE
-	Memory        int64    // bytes of a task's container, without its JVM; 0: estimated
-	Cores         int      // of a task
-	Maps, Reduces int      // tasks of a job
+	Runner string // one of the names above
+	// folder for what is kept between sweeps; "": next to the model
+	State string
+	// Hadoop's command mapred; "": from HADOOP_HOME, else from the PATH
+	Mapred     string
+	Queue      string   // YARN's queue
+	Properties []string // further properties of the jobs, NAME=VALUE
+	// bytes of a task's container, without its JVM; 0: estimated
+	Memory        int64
+	Cores         int // of a task
+	Maps, Reduces int // tasks of a job
 }
 
 // Given is the flag of an option that was set; "": none.
@@ -44,7 +48,8 @@ func (o *Options) Given() string {
 		given bool
 		name  string
 	}{
-		{o.Runner != RunnerAuto && o.Runner != "", "runner"}, {o.State != "", "state"}, {o.Mapred != "", "mapred"}, {o.Queue != "", "queue"},
+		{o.Runner != RunnerAuto && o.Runner != "", "runner"}, {o.State != "", "state"}, {o.Mapred != "", "mapred"},
+		{o.Queue != "", "queue"},
 		{len(o.Properties) > 0, "hadoop-property"}, {o.Memory > 0, "task-memory"}, {o.Cores > 1, "task-cores"},
 		{o.Maps > 0, "map-tasks"}, {o.Reduces > 0, "reduce-tasks"},
 	} {
@@ -85,7 +90,8 @@ func (o *Options) Check() error {
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
-		return "", fs.Inputf("", 0, "‹runner=yarn›: the cluster's machines do not see %s: add ‹state=hdfs://host:port/folder›, or give ‹out› there", dir)
+		return "", fs.Inputf("", 0, "‹runner=yarn›: the cluster's machines do not see %s: add "+
+			"‹state=hdfs://host:port/folder›, or give ‹out› there", dir)
 	}
 	if fs.IsRemote(dir) {
 		return fs.Clean(dir), nil
@@ -95,14 +101,18 @@ func (o *Options) StateDir(keep string) (string, error) {
 
 // NewRunner is the chosen runner, for a training with so many threads on this machine, and with
 // its ingested data and its state in the given folders. The tasks run this program.
-func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string, threads int) (Runner, error) {
+func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string,
+	threads int) (Runner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	tasks := max(threads/o.Cores, 1)
 	if o.Runner == RunnerProcesses {
-		return &Local{Threads: tasks, Command: func(kind string, j *Job) []string { return TaskCommand(self, kind, j, data, o.Cores) }}, nil
+		return &Local{Threads: tasks, Command: func(kind string, j *Job) []string {
+			return TaskCommand(self, kind, j, data,
+				o.Cores)
+		}}, nil
 	}
 	command, err := o.command()
 	if err != nil {
@@ -144,7 +154,8 @@ func (o *Options) command() ([]string, error) {
 	}
 	path, err := exec.LookPath("mapred")
 	if err != nil {
-		return nil, fs.Inputf("", 0, "‹runner=%s› needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or name it with ‹mapred›", o.Runner)
+		return nil, fs.Inputf("", 0, "‹runner=%s› needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or "+
+			"name it with ‹mapred›", o.Runner)
 	}
 	return []string{path}, nil
 }
@@ -205,10 +216,12 @@ func Property(path, name string) (string, error) {
 
 // CheckBinary refuses a program whose libraries other machines may lack.
 func CheckBinary(path string) error {
-	if static, err := yarn.IsStatic(path); err != nil || static { // a program for another system: its needs are unknown here
+	if static, err := yarn.IsStatic(path); err != nil || static {
+		// a program for another system: its needs are unknown here
 		return nil
 	}
-	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may lack: build it with CGO_ENABLED=0")
+	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may "+
+		"lack: build it with CGO_ENABLED=0")
 }
 
 // Runner runs MapReduce jobs.

@@ -14,7 +14,8 @@ import (
 // as an error about options.
 func TestOptions(t *testing.T) {
 	onYARN, elsewhere := t.TempDir(), t.TempDir()
-	site := "<configuration><property><name>mapreduce.framework.name</name><value> yarn </value></property></configuration>"
+	site := "<configuration><property><name>mapreduce.framework.name</name><value> yarn " +
+		"</value></property></configuration>"
 	if err := os.WriteFile(filepath.Join(onYARN, "mapred-site.xml"), []byte(site), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,8 @@ func TestOptions(t *testing.T) {
 		runner, state string // settled
 		refused       string
 	}{
-		{o: Options{Runner: RunnerAuto}, conf: elsewhere, runner: RunnerProcesses, state: filepath.Join(elsewhere, "mapreduce")},
+		{o: Options{Runner: RunnerAuto}, conf: elsewhere, runner: RunnerProcesses, state: filepath.Join(elsewhere,
+			"mapreduce")},
 		{o: Options{Runner: RunnerAuto, State: "hdfs://nn/s/"}, conf: onYARN, runner: RunnerYARN, state: "hdfs://nn/s"},
 		{o: Options{Runner: RunnerHadoop}, conf: onYARN, runner: RunnerHadoop, state: filepath.Join(elsewhere, "mapreduce")},
 		{o: Options{Runner: RunnerAuto}, conf: onYARN, refused: "the cluster's machines do not see"},
@@ -37,7 +39,8 @@ func TestOptions(t *testing.T) {
 			state, err = c.o.StateDir(elsewhere)
 		}
 		var in *fs.InputError
-		if c.refused != "" && (!errors.As(err, &in) || in.Path != "" || !strings.Contains(err.Error(), c.refused)) || c.refused == "" && err != nil {
+		if c.refused != "" && (!errors.As(err, &in) || in.Path != "" || !strings.Contains(err.Error(), c.refused)) ||
+			c.refused == "" && err != nil {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 		if err == nil && (c.o.Runner != c.runner || state != c.state) {

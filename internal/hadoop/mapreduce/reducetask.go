@@ -96,7 +96,8 @@ func (s *reduceStore) receive(key, value []byte) error {
 	if s.received == nil {
 		s.received = map[store.Key][]byte{}
 	}
-	k := store.Key{Job: s.a.run.GetJob(), Step: at.Step, Task: at.Task, Attempt: at.Attempt, Name: fmt.Sprintf("%s/%d", s.a.family, r)}
+	k := store.Key{Job: s.a.run.GetJob(), Step: at.Step, Task: at.Task, Attempt: at.Attempt, Name: fmt.Sprintf("%s/%d",
+		s.a.family, r)}
 	s.received[k] = data
 	return nil
 }

@@ -82,7 +82,8 @@ func (s *segment) commit() error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	if len(table) > maxTable {
-		return fmt.Errorf("%s: a table of %d bytes, at most %d are possible: use more map tasks", s.path, len(table), maxTable)
+		return fmt.Errorf("%s: a table of %d bytes, at most %d are possible: use more map tasks", s.path, len(table),
+			maxTable)
 	}
 	at := s.at
 	if err := s.write(append(table, footer(at, table)...)); err != nil {
@@ -102,7 +103,8 @@ func footer(at uint64, table []byte) []byte {
 }
 
 func compareValues(a, b *taxonv1.SegmentValue) int {
-	return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt),
+		cmp.Compare(a.Name, b.Name))
 }
 
 // place is where a segment's table is.
@@ -150,7 +152,8 @@ func readTable(f ranger, at place) (*taxonv1.SegmentTable, error) {
 		return nil, errSegment
 	}
 	for i, v := range t.Values {
-		if v == nil || v.Offset < uint64(len(segmentMagic)) || v.Offset > at.offset || v.Bytes > at.offset-v.Offset || i > 0 && compareValues(t.Values[i-1], v) > 0 {
+		if v == nil || v.Offset < uint64(len(segmentMagic)) || v.Offset > at.offset || v.Bytes > at.offset-v.Offset ||
+			i > 0 && compareValues(t.Values[i-1], v) > 0 {
 			return nil, errSegment
 		}
 	}

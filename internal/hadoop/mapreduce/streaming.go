@@ -37,10 +37,11 @@ type Streaming struct {
 	Memory     uint64   // bytes of a task, without its JVM
 	Cores      int      // of a task
 	Tasks      int      // that may run at the same time
-	User       string   // user to act as in HDFS, if tasks run as somebody else; "": the same
-	mu         sync.Mutex
-	shipped    string // state folder to which program and data were copied
-	answered   bool   // a job has run
+	// user to act as in HDFS, if tasks run as somebody else; "": the same
+	User     string
+	mu       sync.Mutex
+	shipped  string // state folder to which program and data were copied
+	answered bool   // a job has run
 }
 
 const (
@@ -79,7 +80,8 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	argv = append(argv, s.arguments(j)...)
 	said := &said{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO") // else it may not print the job's id and the reason of a failure
+	// else it may not print the job's id and the reason of a failure
+	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO")
 	cmd.Stderr = said
 	cmd.Cancel = func() error { // its children do not end with it
 		if id := said.id(); id != "" {
@@ -288,7 +290,8 @@ func (s *Streaming) task(kind string, j *Job) string {
 
 // TaskCommand is the command line of a map or reduce task.
 func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
-	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores", strconv.Itoa(max(cores, 1))}
+	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores",
+		strconv.Itoa(max(cores, 1))}
 }
 
 // localJob is the prefix of job ids of Hadoop's local runner. These jobs end with its process.

@@ -117,8 +117,9 @@ func (a *attempt) file(step uint32, kind string) string {
 // this attempt; any other is the task's result.
 func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.ReportRequest, error) {
 	sums, stats, err := a.trainer.Run(ctx, a.job, l)
-	r := &taxonv1.ReportRequest{Sums: sums, CpuSeconds: stats.CPUSeconds, BytesRead: stats.BytesRead, BytesWritten: stats.BytesWritten,
-		Lease: &taxonv1.LeaseId{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}}
+	r := &taxonv1.ReportRequest{Sums: sums, CpuSeconds: stats.CPUSeconds, BytesRead: stats.BytesRead,
+		BytesWritten: stats.BytesWritten,
+		Lease:        &taxonv1.LeaseId{Job: l.GetJob(), Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}}
 	if err != nil {
 		lost := lostRefs(err)
 		if ctx.Err() != nil || lost == nil && !program.IsDeterministic(err) {
@@ -215,7 +216,8 @@ func resultError(r *taxonv1.ReportRequest) error {
 	if len(r.GetLost()) > 0 {
 		lost := &store.LostError{Err: fmt.Errorf("%w: %s", store.ErrMissing, r.GetError())}
 		for _, p := range r.GetLost() {
-			lost.Keys = append(lost.Keys, store.Key{Job: r.GetLease().GetJob(), Step: p.GetStep(), Task: p.GetTask(), Attempt: p.GetAttempt(), Name: "lost"})
+			lost.Keys = append(lost.Keys, store.Key{Job: r.GetLease().GetJob(), Step: p.GetStep(), Task: p.GetTask(),
+				Attempt: p.GetAttempt(), Name: "lost"})
 		}
 		return lost
 	}

@@ -171,7 +171,8 @@ func (v *values) stepOf(ctx context.Context, step uint32) (*stepValues, error) {
 
 // table reads a segment's table. A segment that is missing or damaged holds nothing: its values
 // count as lost and are computed again.
-func (v *values) table(ctx context.Context, st *stepValues, path string, s *taxonv1.StepSegment) ([]*taxonv1.SegmentValue, error) {
+func (v *values) table(ctx context.Context, st *stepValues, path string,
+	s *taxonv1.StepSegment) ([]*taxonv1.SegmentValue, error) {
 	if t, ok := st.tables[path]; ok {
 		return t, nil
 	}
@@ -229,7 +230,8 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 		}
 		for _, h := range hits[:n] {
 			at := h.value.GetOffset() - from
-			s := store.Checksummed{Key: keys[h.i], Data: b[at : at+h.value.GetBytes() : at+h.value.GetBytes()], CRC32C: h.value.GetCrc32C()}
+			s := store.Checksummed{Key: keys[h.i], Data: b[at : at+h.value.GetBytes() : at+h.value.GetBytes()],
+				CRC32C: h.value.GetCrc32C()}
 			if err := s.Verify("get"); err != nil {
 				return err
 			}

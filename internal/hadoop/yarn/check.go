@@ -47,7 +47,8 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 				continue
 			}
 			k.Nodes++
-			k.Each = append(k.Each, Node{MiB: n.UsedMemoryMB + n.AvailMemoryMB, FreeMiB: n.AvailMemoryMB, FreeCores: n.AvailableVirtualCores})
+			k.Each = append(k.Each, Node{MiB: n.UsedMemoryMB + n.AvailMemoryMB, FreeMiB: n.AvailMemoryMB,
+				FreeCores: n.AvailableVirtualCores})
 			k.AllMiB += n.UsedMemoryMB + n.AvailMemoryMB
 			k.MaxMiB = max(k.MaxMiB, n.UsedMemoryMB+n.AvailMemoryMB)
 			k.MaxCores = max(k.MaxCores, n.UsedVirtualCores+n.AvailableVirtualCores)
@@ -66,7 +67,8 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 func notManager(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Status == 404 {
-		return fmt.Errorf("%w: what is there has no page /ws/v1/cluster; a name node's or node manager's port?", ErrUnreachable)
+		return fmt.Errorf("%w: what is there has no page /ws/v1/cluster; a name node's or node manager's port?",
+			ErrUnreachable)
 	}
 	return err
 }
@@ -105,7 +107,8 @@ func (k *Cluster) Check(s Spec) error {
 	if k.Nodes == 0 {
 		return errors.New("the cluster has no node manager that runs: see `yarn node -list -all`")
 	}
-	if s.Queue != "" && k.Queues != nil && !slices.ContainsFunc(k.Queues, func(q string) bool { return sameQueue(q, s.Queue) }) {
+	if s.Queue != "" && k.Queues != nil && !slices.ContainsFunc(k.Queues,
+		func(q string) bool { return sameQueue(q, s.Queue) }) {
 		known := k.Queues
 		more := ""
 		if len(known) > maxNamed {
@@ -116,14 +119,17 @@ func (k *Cluster) Check(s Spec) error {
 	for _, role := range Roles() {
 		size := s.Sizes[role]
 		if size.Count > 0 && MiB(size.Bytes) > k.MaxMiB {
-			return fmt.Errorf("a %s of %d MiB is too large for the cluster: its largest node has %d MiB; ask for less memory or fewer slots", role, MiB(size.Bytes), k.MaxMiB)
+			return fmt.Errorf("a %s of %d MiB is too large for the cluster: its largest node has %d MiB; ask for less "+
+				"memory or fewer slots", role, MiB(size.Bytes), k.MaxMiB)
 		}
 		if size.Count > 0 && size.Cores > k.MaxCores {
-			return fmt.Errorf("a %s of %d cores is too large for the cluster: its largest node has %d", role, size.Cores, k.MaxCores)
+			return fmt.Errorf("a %s of %d cores is too large for the cluster: its largest node has %d", role, size.Cores,
+				k.MaxCores)
 		}
 	}
 	if _, bytes := s.Total(); MiB(bytes) > k.AllMiB {
-		return fmt.Errorf("%d MiB in all are too much for the cluster: %s %d MiB; ask for %s", MiB(bytes), k.nodesHave(), k.AllMiB, k.less(s))
+		return fmt.Errorf("%d MiB in all are too much for the cluster: %s %d MiB; ask for %s", MiB(bytes), k.nodesHave(),
+			k.AllMiB, k.less(s))
 	}
 	return nil
 }
@@ -145,7 +151,8 @@ func (k *Cluster) less(s Spec) string {
 	if room := k.AllMiB - rest; each > 0 && room >= each {
 		return fmt.Sprintf("at most ‹workers=%d›, or less memory for each (‹worker-memory›)", room/each)
 	}
-	return fmt.Sprintf("less memory: ‹worker-memory› (now %d MiB), ‹store-memory› (%d), ‹coordinator-memory› (%d)", each, MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
+	return fmt.Sprintf("less memory: ‹worker-memory› (now %d MiB), ‹store-memory› (%d), ‹coordinator-memory› (%d)", each,
+		MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
 // CheckMore checks a new number of a component's containers. What could never run is an error.
@@ -169,10 +176,12 @@ func (k *Cluster) CheckMore(c Component, n int) (wait string, err error) {
 	}
 	size := fmt.Sprintf("containers of %d MiB and %s", each, vcores(c.Resource.CPUs))
 	if n > c.Number && int64(n) > most {
-		return "", fmt.Errorf("%d %s are too much for the cluster: %s %d MiB, which is room for %d at most; ask for fewer", n, size, k.nodesHave(), k.AllMiB, most)
+		return "", fmt.Errorf("%d %s are too much for the cluster: %s %d MiB, which is room for %d at most; ask for fewer", n,
+			size, k.nodesHave(), k.AllMiB, most)
 	}
 	if more := n - len(c.Containers); int64(more) > now {
-		wait = fmt.Sprintf("%d more %s are wanted; %s %d MiB and %s free, which is room for %d now: the others wait until something else ends", more, size, k.nodesHave(), free, vcores(cores), now)
+		wait = fmt.Sprintf("%d more %s are wanted; %s %d MiB and %s free, which is room for %d now: the others wait until "+
+			"something else ends", more, size, k.nodesHave(), free, vcores(cores), now)
 	}
 	return wait, nil
 }

@@ -18,8 +18,9 @@ import (
 
 // Client calls a resource manager.
 type Client struct {
-	URLs []string // http://host:8088; the first that answers as the active one is used
-	User string   // the caller, if there is no Kerberos
+	// http://host:8088; the first that answers as the active one is used
+	URLs []string
+	User string // the caller, if there is no Kerberos
 	// Negotiate adds a Kerberos ticket to a request; nil: there is no Kerberos.
 	Negotiate func(*http.Request) error
 	// HTTP makes the calls; nil: a client with callTimeout.
@@ -47,8 +48,9 @@ var (
 
 // Error is a resource manager's refusal of a call.
 type Error struct {
-	Status  int
-	Message string // byService says that the service API answered, not the server around it; explained, that the answer had a reason.
+	Status int
+	// byService says that the service API answered, not the server around it; explained, that the answer had a reason.
+	Message string
 	// byService says that the API of services answered, not the server that it is a part of;
 	// explained, that either gave a reason.
 	byService, explained bool
@@ -78,7 +80,8 @@ func (c *Client) Status(ctx context.Context, name string) (*Service, error) {
 func (c *Client) Destroy(ctx context.Context, name string) error {
 	err := c.service(ctx, http.MethodPut, "/"+url.PathEscape(name), map[string]string{"state": "STOPPED"}, nil)
 	var refused *Error
-	if err != nil && !errors.As(err, &refused) { // a service that does not run can't be stopped, only removed
+	if err != nil && !errors.As(err, &refused) {
+		// a service that does not run can't be stopped, only removed
 		return err
 	}
 	return c.service(ctx, http.MethodDelete, "/"+url.PathEscape(name), nil, nil)
@@ -89,7 +92,8 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	err := c.call(ctx, method, "/app/v1/services"+path, in, out)
 	var e *Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		if e.byService { // a closed API has no such page, and says so in another form
+		if e.byService {
+			// a closed API has no such page, and says so in another form
 			return fmt.Errorf("%w: %s", ErrNoService, e.Message)
 		}
 		return fmt.Errorf("%w: ask its admin for yarn.webapp.api-service.enable=true in yarn-site.xml", ErrClosed)
@@ -183,7 +187,8 @@ func (c *Client) client() *http.Client {
 	if c.HTTP != nil {
 		return c.HTTP
 	}
-	return &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableKeepAlives: true}}
+	return &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DisableKeepAlives: true}}
 }
 
 // unreachable says which address does not answer, without repeating what is known.
@@ -200,7 +205,8 @@ func unreachable(at string, err error) error {
 	if errors.As(err, &op) && op.Err != nil {
 		err = op.Err
 	}
-	return fmt.Errorf("%w at %s (%w): check host and port (yarn.resourcemanager.webapp.address) and that it runs", ErrUnreachable, host, err)
+	return fmt.Errorf("%w at %s (%w): check host and port (yarn.resourcemanager.webapp.address) and that it runs",
+		ErrUnreachable, host, err)
 }
 
 // answer reads the answer.
@@ -214,7 +220,8 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 	case resp.StatusCode >= 300 && (isJSON || resp.StatusCode == http.StatusNotFound && isHadoop(resp)):
 		return reason(data, resp)
 	case resp.StatusCode >= 300 || !isJSON && out != nil:
-		return fmt.Errorf("%w at %s: what is there speaks HTTP and is no resource manager (%s)", ErrUnreachable, resp.Request.URL.Host, resp.Status)
+		return fmt.Errorf("%w at %s: what is there speaks HTTP and is no resource manager (%s)", ErrUnreachable,
+			resp.Request.URL.Host, resp.Status)
 	case out == nil:
 		return nil
 	}

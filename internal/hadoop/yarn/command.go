@@ -101,7 +101,8 @@ func commandError(program, log string, err error) error {
 			_, best, _ = strings.Cut(line, " ERROR ")
 		}
 	}
-	if strings.Contains(log, "doesn't exist") || strings.Contains(log, "does not exist") || strings.Contains(log, "not found") {
+	if strings.Contains(log, "doesn't exist") || strings.Contains(log, "does not exist") ||
+		strings.Contains(log, "not found") {
 		return fmt.Errorf("%w: %s", ErrNoService, best)
 	}
 	return fmt.Errorf("%s: %s", filepath.Base(program), best)
@@ -186,7 +187,8 @@ func (c *Command) Status(ctx context.Context, name string) (*Service, error) {
 // Destroy implements Services.
 func (c *Command) Destroy(ctx context.Context, name string) error {
 	if _, err := c.run(ctx, "-stop", name); err != nil && ctx.Err() != nil {
-		return err // a service that does not run can't be stopped, only removed
+		// a service that does not run can't be stopped, only removed
+		return err
 	}
 	_, err := c.run(ctx, "-destroy", name)
 	return err

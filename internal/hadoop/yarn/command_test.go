@@ -47,7 +47,8 @@ func TestCommandConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(seen)
-	for _, want := range []string{"--config CONF app -flex gw -component worker 4\n", "<configuration/>", "<value>b</value>",
+	for _, want := range []string{"--config CONF app -flex gw -component worker 4\n", "<configuration/>",
+		"<value>b</value>",
 		"<name>" + adminProperty + "</name><value>" + adminClass + "</value></property>\n</configuration>"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
@@ -67,18 +68,21 @@ func TestCommandAnswers(t *testing.T) {
 	}{
 		{`echo gw is not there`, ErrNoService, "gw is not there"},
 		{`echo "2026 ERROR client: Service gw doesn't exist on hdfs" >&2; exit 255`, ErrNoService, "doesn't exist"},
-		{`echo "org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit: unknown queue: x" >&2; exit 1`, nil, "yarn: Failed to submit: unknown queue: x"},
+		{`echo "org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit: unknown queue: x" >&2; exit 1`, nil,
+			"yarn: Failed to submit: unknown queue: x"},
 		{`exit 3`, nil, "exit status 3"},
 		{`echo '{"name":'`, nil, "what "},
 	} {
 		_, err := program(t, c.script).Status(t.Context(), "gw")
-		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", c.script, err, c.says)
 		}
 	}
 	c := program(t, "sleep 60")
 	c.limit = 50 * time.Millisecond
-	if _, err := c.Status(t.Context(), "gw"); err == nil || errors.Is(err, ErrNoService) || !strings.Contains(err.Error(), "yarn app -status gave no answer in 50ms") {
+	if _, err := c.Status(t.Context(), "gw"); err == nil || errors.Is(err, ErrNoService) || !strings.Contains(err.Error(),
+		"yarn app -status gave no answer in 50ms") {
 		t.Errorf("a command that hangs: %v", err)
 	}
 	if _, err := NewCommand("no-such-yarn", "conf", nil); err == nil {
@@ -89,10 +93,12 @@ func TestCommandAnswers(t *testing.T) {
 // TestMetricsPorts: each instance of a cluster has a port of its own for its figures, as several may be on
 // a host.
 func TestMetricsPorts(t *testing.T) {
-	r := &Run{Name: "gw", Local: t.TempDir(), Stores: 2, Metrics: 9464, Args: map[string][]string{Coordinator: {"--x"}, Store: nil, Worker: nil}}
+	r := &Run{Name: "gw", Local: t.TempDir(), Stores: 2, Metrics: 9464, Args: map[string][]string{Coordinator: {"--x"},
+		Store: nil, Worker: nil}}
 	env := func(name string) string { return map[string]string{"NM_HOST": "node-7"}[name] }
 	seen := map[string]bool{}
-	for instance, want := range map[string]string{"coordinator-0": "9464", "store-0": "9465", "store-1": "9466", "worker-0": "9467", "worker-9": "9476"} {
+	for instance, want := range map[string]string{"coordinator-0": "9464", "store-0": "9465", "store-1": "9466",
+		"worker-0": "9467", "worker-9": "9476"} {
 		role, _, _ := strings.Cut(instance, "-")
 		args, _, err := r.Command(role, instance, env)
 		if err != nil || !strings.HasSuffix(strings.Join(args, " "), "--metrics node-7:"+want) || seen[want] {

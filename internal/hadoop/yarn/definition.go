@@ -51,7 +51,8 @@ type Spec struct {
 }
 
 // ErrName is wrapped by errors about names that YARN does not accept.
-var ErrName = errors.New("must be lower-case letters, digits and -, begin with a letter, and have at most 40 characters")
+var ErrName = errors.New("must be lower-case letters, digits and -, begin with a letter, and have " +
+	"at most 40 characters")
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
@@ -74,13 +75,16 @@ const goLimit = 0.85
 // keep it off a host: taxon survives any number of them, and workers on machines that are taken
 // away are nothing unusual. The service's master may die as often as YARN allows within a minute.
 func Definition(s Spec) *Service {
-	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers", Configuration: &Configured{Properties: map[string]string{
-		"yarn.service.container-failure.retry-interval-ms":       "1000",
-		"yarn.service.container-failure-per-component.threshold": "1000000",
-		"yarn.service.node-blacklist.threshold":                  "1000000",
-		"yarn.service.container-recovery.timeout.ms":             "15000", // wait so long for containers that died while their master was away, not two minutes
-		"yarn.service.am-failure.validity-interval-ms":           "60000", // else the master's second death ends the service, even months later
-	}}}
+	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers",
+		Configuration: &Configured{Properties: map[string]string{
+			"yarn.service.container-failure.retry-interval-ms":       "1000",
+			"yarn.service.container-failure-per-component.threshold": "1000000",
+			"yarn.service.node-blacklist.threshold":                  "1000000",
+			// wait so long for containers that died while their master was away, not two minutes
+			"yarn.service.container-recovery.timeout.ms": "15000",
+			// else the master's second death ends the service, even months later
+			"yarn.service.am-failure.validity-interval-ms": "60000",
+		}}}
 	if s.Lifetime > 0 {
 		def.Lifetime = s.Lifetime
 	}

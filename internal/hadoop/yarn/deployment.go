@@ -19,11 +19,13 @@ import (
 
 // Options say which cluster is meant, and how to call it and YARN.
 type Options struct {
-	Verb    string        // prefix of errors of calls to the coordinator
-	Name    string        // of the service
-	Dir     string        // the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
-	Manager string        // URL of the resource manager; "": of the configuration
-	Command string        // Hadoop's command, for resource managers whose service API is closed
+	Verb string // prefix of errors of calls to the coordinator
+	Name string // of the service
+	// the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
+	Dir     string
+	Manager string // URL of the resource manager; "": of the configuration
+	// Hadoop's command, for resource managers whose service API is closed
+	Command string
 	Wait    time.Duration // how long to wait until things are ready
 	UI      progress.Reporter
 }
@@ -31,7 +33,8 @@ type Options struct {
 // Problem is an error that names its subject, but not the verb, which the caller puts before it.
 type Problem struct {
 	error
-	Usage bool // the user can fix it: an option, the folder, or a refusal of YARN's
+	// the user can fix it: an option, the folder, or a refusal of YARN's
+	Usage bool
 }
 
 // Unwrap returns the cause.
@@ -89,7 +92,8 @@ func newDeployment(o Options) (*Deployment, error) {
 		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
 	}
 	if !fs.IsRemote(d.Dir) {
-		return nil, refuse("‹dir=%s›: must be a folder in HDFS, hdfs://...: the containers run on any host", format.QuoteIfNeeded(d.Dir))
+		return nil, refuse("‹dir=%s›: must be a folder in HDFS, hdfs://...: the containers run on any host",
+			format.QuoteIfNeeded(d.Dir))
 	}
 	d.Dir = fs.Clean(d.Dir)
 	return d, nil
@@ -124,7 +128,8 @@ func NewClient(url, user string) (*Client, Conf, error) {
 		}
 		c.URLs = []string{url}
 	} else if c.URLs, err = conf.ResourceManagers(); err != nil {
-		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give ‹resource-manager=http://HOST:8088›", err)
+		return nil, nil, refuse("%w: set HADOOP_CONF_DIR to the folder of yarn-site.xml, or give "+
+			"‹resource-manager=http://HOST:8088›", err)
 	}
 	if conf.Kerberos() {
 		c.Negotiate, c.User = fs.Negotiate, ""
@@ -144,7 +149,8 @@ func (d *Deployment) findServices(ctx context.Context) error {
 		return refused(err) // the server is no resource manager
 	}
 	if !errors.Is(err, ErrClosed) {
-		return nil // perhaps only the service's master is away, so do not refuse everything
+		// perhaps only the service's master is away, so do not refuse everything
+		return nil
 	}
 	cli, missing := NewCommand(d.Command, confDir(), d.manager)
 	if missing != nil {
@@ -202,14 +208,16 @@ const pauseEvery = 300 * time.Millisecond
 
 // await calls done until that is ready or fails, or the time is over. The error then says what is
 // missing.
-func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string, err error)) error {
+func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string,
+	err error)) error {
 	for deadline := time.Now().Add(d.Wait); ; {
 		ready, missing, err := done(ctx)
 		if err != nil || ready {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status ‹name=%s›` shows it", d.Wait, missing, d.Name), false}
+			return &Problem{fmt.Errorf("not ready after %v: %s; `taxon yarn status ‹name=%s›` shows it", d.Wait, missing,
+				d.Name), false}
 		}
 		if err := retry.For(ctx, pauseEvery); err != nil {
 			return err

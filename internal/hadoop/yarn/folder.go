@@ -26,7 +26,8 @@ func (d *Deployment) place() string { return fs.Join(d.Dir, placeName) }
 // ownNames are what a cluster's processes, and those who start it, make in its folder. The mark
 // is last.
 func ownNames() []string {
-	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName, clusterMark}
+	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName,
+		clusterMark}
 }
 
 // inFolder is the name of something in a folder that does not belong to a cluster; "": the folder
@@ -64,20 +65,23 @@ func removeOwn(dir string) (left []string, err error) {
 
 // unfinished recognises a hidden file or folder that a killed process left of one of its own.
 func unfinished(name string, own []string) bool {
-	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(name, "."+o+".") })
+	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own,
+		func(o string) bool { return strings.HasPrefix(name, "."+o+".") })
 }
 
 // purgeable refuses --purge for a folder that is not this cluster's, before anything is ended.
 func (d *Deployment) purgeable(ctx context.Context) error {
 	other, err := inFolder(d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return refuse("‹purge›: %s is not there, so nothing was ended: give the ‹name› and ‹dir› that `taxon yarn up` was given", d.Dir)
+		return refuse("‹purge›: %s is not there, so nothing was ended: give the ‹name› and ‹dir› that "+
+			"`taxon yarn up` was given", d.Dir)
 	}
 	if err != nil {
 		return err
 	}
 	if other != "" {
-		return refuse("‹purge›: %s is no cluster's folder, so nothing was ended: give the ‹dir› that `taxon yarn up` was given", d.Dir)
+		return refuse("‹purge›: %s is no cluster's folder, so nothing was ended: give the ‹dir› that "+
+			"`taxon yarn up` was given", d.Dir)
 	}
 	file := fs.Join(d.Dir, runName)
 	data, err := fs.ReadFile(ctx, file)
@@ -126,7 +130,8 @@ func StaticProgram(path string) (string, error) {
 		return "", fmt.Errorf("%s is no Linux program (%w): give ‹binary=FILE›", path, err)
 	}
 	if !static {
-		return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or give ‹binary=FILE›", path)
+		return "", fmt.Errorf("%s needs libraries that the hosts may not have: build it with CGO_ENABLED=0, or "+
+			"give ‹binary=FILE›", path)
 	}
 	return path, nil
 }

@@ -148,10 +148,14 @@ func TestYarnFolder(t *testing.T) {
 		serviceEnding int
 	}{
 		{name: "empty", serviceEnding: 1},
-		{name: "data", files: []string{"thesis/a", "part-0"}, refused: true, purgeRefused: "is no cluster's folder", left: []string{"part-0", "thesis"}},
-		{name: "names alike", files: []string{"bin/a", "conf/b"}, refused: true, purgeRefused: "is no cluster's folder", left: []string{"bin", "conf"}},
-		{name: "cluster", files: []string{clusterMark, runName, "bin/taxon-1", "journal/epoch-1/1", ".coordinator.12.part"}, serviceEnding: 1},
-		{name: "cluster and data", files: []string{clusterMark, runName, "model/weights", "secrets/a.key"}, left: []string{"model"}, serviceEnding: 1},
+		{name: "data", files: []string{"thesis/a", "part-0"}, refused: true, purgeRefused: "is no cluster's folder",
+			left: []string{"part-0", "thesis"}},
+		{name: "names alike", files: []string{"bin/a", "conf/b"}, refused: true, purgeRefused: "is no cluster's folder",
+			left: []string{"bin", "conf"}},
+		{name: "cluster", files: []string{clusterMark, runName, "bin/taxon-1", "journal/epoch-1/1", ".coordinator.12.part"},
+			serviceEnding: 1},
+		{name: "cluster and data", files: []string{clusterMark, runName, "model/weights", "secrets/a.key"},
+			left: []string{"model"}, serviceEnding: 1},
 		{name: "killed up", files: []string{clusterMark, "secrets/a.key"}, serviceEnding: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -174,7 +178,8 @@ func TestYarnFolder(t *testing.T) {
 				t.Errorf("up made %v of %v", got, before)
 			}
 			err = d.Down(t.Context(), true)
-			if c.purgeRefused == "" && err != nil || c.purgeRefused != "" && (err == nil || !strings.Contains(err.Error(), c.purgeRefused)) {
+			if c.purgeRefused == "" && err != nil || c.purgeRefused != "" && (err == nil || !strings.Contains(err.Error(),
+				c.purgeRefused)) {
 				t.Errorf("purge: %v", err)
 			}
 			if services.destroyed != c.serviceEnding {
@@ -196,7 +201,8 @@ func TestYarnOtherCluster(t *testing.T) {
 		t.Errorf("up: %v", err)
 	}
 	services := &noServices{}
-	for dir, want := range map[string]string{dir: "is the folder of cluster gw", filepath.Join(dir, "nosuch"): "is not there, so nothing was ended"} {
+	for dir, want := range map[string]string{dir: "is the folder of cluster gw",
+		filepath.Join(dir, "nosuch"): "is not there, so nothing was ended"} {
 		d := &Deployment{Options: Options{Name: "other", Dir: dir}, services: services}
 		if err := d.Down(t.Context(), true); err == nil || !strings.Contains(err.Error(), want) || services.destroyed > 0 {
 			t.Errorf("purge: %v, %d services ended", err, services.destroyed)
@@ -223,13 +229,15 @@ func TestYarnFailures(t *testing.T) {
 	for range permanentFailures - 1 {
 		fail()
 	}
-	if why, err := failed(t.Context()); err != nil || why != "worker-0 failed 2 times on host node-7, the last time with: /nosuch: no; room" {
+	if why, err := failed(t.Context()); err != nil || why != "worker-0 failed 2 times on host node-7, the last time "+
+		"with: /nosuch: no; room" {
 		t.Errorf("%q, %v", why, err)
 	}
 	fail()
 	_, err := failed(t.Context())
 	var problem *Problem
-	if !errors.As(err, &problem) || !problem.Usage || err.Error() != "worker-0 does not start on host node-7: /nosuch: no; room" {
+	if !errors.As(err, &problem) || !problem.Usage || err.Error() != "worker-0 does not start on host "+
+		"node-7: /nosuch: no; room" {
 		t.Errorf("%v", err)
 	}
 	purged := filepath.Join(t.TempDir(), "purged")
@@ -241,7 +249,8 @@ func TestYarnFailures(t *testing.T) {
 // TestYarnDataIsThere: sizes that are given do not make up for data that are not there.
 func TestYarnDataIsThere(t *testing.T) {
 	there := fill(t, "part-0")
-	for path, want := range map[string]bool{"": true, there: true, filepath.Join(there, "part-*"): true, filepath.Join(there, "none"): false, filepath.Join(there, "x-*"): false} {
+	for path, want := range map[string]bool{"": true, there: true, filepath.Join(there, "part-*"): true,
+		filepath.Join(there, "none"): false, filepath.Join(there, "x-*"): false} {
 		o := UpOptions{Data: path, WorkerMemory: 1 << 30, StoreMemory: 1 << 30}
 		if err := o.size(t.Context()); (err == nil) != want || err != nil && !errors.Is(err, iofs.ErrNotExist) {
 			t.Errorf("%q: %v", path, err)
@@ -251,14 +260,16 @@ func TestYarnDataIsThere(t *testing.T) {
 
 // TestUpOptionsRefused: all that is wrong is said at once, as the user's to fix.
 func TestUpOptionsRefused(t *testing.T) {
-	o := UpOptions{Hierarchy: "t", Principal: "p", Lifetime: time.Second, Lease: time.Millisecond, Insecure: true, Certs: "c", Local: "a,b",
+	o := UpOptions{Hierarchy: "t", Principal: "p", Lifetime: time.Second, Lease: time.Millisecond, Insecure: true,
+		Certs: "c", Local: "a,b",
 		DataRoots: []string{"x y"}, WorkerMemory: 1, StoreMemory: 1, CoordinatorMemory: 1}
 	err := o.Check()
 	var problem *Problem
 	if !errors.As(err, &problem) || !problem.Usage {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"‹hierarchy", "‹keytab", "‹lifetime=1s›", "‹lease=1ms›", "‹snapshot-pause=0s›", "contradict", "‹local", `‹data-root="x y"›`,
+	for _, want := range []string{"‹hierarchy", "‹keytab", "‹lifetime=1s›", "‹lease=1ms›", "‹snapshot-pause=0s›",
+		"contradict", "‹local", `‹data-root="x y"›`,
 		"‹worker-memory=1B›", "‹store-memory", "‹coordinator-memory"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not in %q", want, err)

@@ -46,8 +46,10 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	if err != nil { // its master is away for now: report the rest
 		s = &Service{Name: d.Name, State: "UNKNOWN", Diagnostics: err.Error()}
 	}
-	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(), Containers: []Placed{}, Diagnostics: format.OneLine(s.Diagnostics)}
-	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil { // an unknown run is no error, as the service is known
+	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(),
+		Containers: []Placed{}, Diagnostics: format.OneLine(s.Diagnostics)}
+	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil {
+		// an unknown run is no error, as the service is known
 		r.Application, r.Queue = run.ID, run.Queue
 		if r.Diagnostics == "" && run.State != "RUNNING" {
 			r.Diagnostics = format.OneLine(run.Why())
@@ -56,7 +58,8 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	for _, role := range Roles() {
 		if c := s.Component(role); c != nil {
 			for _, k := range c.Containers {
-				r.Containers = append(r.Containers, Placed{Instance: k.Instance, State: k.State, Host: cmp.Or(k.Host, k.HostName, k.IP), Container: k.ID})
+				r.Containers = append(r.Containers, Placed{Instance: k.Instance, State: k.State, Host: cmp.Or(k.Host, k.HostName,
+					k.IP), Container: k.ID})
 			}
 		}
 	}
@@ -127,7 +130,8 @@ func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, wo
 		if haveStores == stores && haveWorkers == workers {
 			return true, "", nil
 		}
-		return false, fmt.Sprintf("the coordinator knows %d of %d workers and %d of %d stores", haveWorkers, workers, haveStores, stores), nil
+		return false, fmt.Sprintf("the coordinator knows %d of %d workers and %d of %d stores", haveWorkers, workers,
+			haveStores, stores), nil
 	})
 }
 

@@ -217,7 +217,8 @@ func (d *Deployment) failures(ctx context.Context) func(context.Context) (string
 				return "", refuse("%s does not start%s: %s", f.Instance, at, format.OneLine(f.Error))
 			}
 			if why == "" {
-				why = fmt.Sprintf("%s failed %s%s, the last time with: %s", f.Instance, format.Counted(int64(times), "time", "times"), at, format.OneLine(f.Error))
+				why = fmt.Sprintf("%s failed %s%s, the last time with: %s", f.Instance, format.Counted(int64(times), "time",
+					"times"), at, format.OneLine(f.Error))
 			}
 		}
 		return why, nil

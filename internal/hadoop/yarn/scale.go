@@ -60,13 +60,15 @@ func (d *Deployment) Loses(ctx context.Context, purge bool) string {
 	if c, err := d.dial(ctx); err == nil {
 		defer c.Close()
 		if open, weights, err := c.CountJobs(ctx); err == nil {
-			text += ", with " + format.Counted(int64(open), "job under way", "jobs under way") + " and the weights of " + format.Counted(int64(weights), "job that is done", "jobs that are done")
+			text += ", with " + format.Counted(int64(open), "job under way", "jobs under way") + " and the weights of " +
+				format.Counted(int64(weights), "job that is done", "jobs that are done")
 		}
 	}
 	if purge {
 		return text + "; its folder " + d.Dir + " goes too, with all jobs"
 	}
-	return text + "; jobs under way continue from their snapshots when it is started again, and weights that were not exported go with the stores if these are in YARN's own folders"
+	return text + "; jobs under way continue from their snapshots when it is started again, and weights that were not " +
+		"exported go with the stores if these are in YARN's own folders"
 }
 
 // flexEvery is how often the wanted number of workers is repeated while waiting. A service's

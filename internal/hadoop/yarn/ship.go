@@ -89,10 +89,12 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 		return refuse("%w: is that the folder of another program?", err)
 	}
 	if before.Name != s.Name {
-		return refuse("‹dir=%s›: is the folder of cluster %s: give ‹name=%s›, or another folder", format.QuoteIfNeeded(s.dir), before.Name, before.Name)
+		return refuse("‹dir=%s›: is the folder of cluster %s: give ‹name=%s›, or another folder", format.QuoteIfNeeded(s.dir),
+			before.Name, before.Name)
 	}
 	if before.Stores > s.Stores {
-		return refuse("the cluster in %s had %s, and its jobs have values on each: give ‹stores=%d› or more, or begin anew after `taxon yarn down ‹purge›`",
+		return refuse("the cluster in %s had %s, and its jobs have values on each: give ‹stores=%d› or more, or begin anew "+
+			"after `taxon yarn down ‹purge›`",
 			s.dir, format.Counted(int64(before.Stores), "store", "stores"), before.Stores)
 	}
 	return nil
@@ -120,7 +122,8 @@ func (s *shipment) makeFolder() error {
 			return err
 		}
 		if other != "" {
-			return refuse("‹dir=%s›: holds %q, and is no cluster's folder: give an empty one, or one that is not there", format.QuoteIfNeeded(s.dir), other)
+			return refuse("‹dir=%s›: holds %q, and is no cluster's folder: give an empty one, or one that is not there",
+				format.QuoteIfNeeded(s.dir), other)
 		}
 		names, err := fs.ReadDirNames(s.dir)
 		if err != nil || len(names) > 0 {
@@ -235,7 +238,8 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 	if err != nil {
 		return refuse("‹certs›: %w", err)
 	}
-	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.Certs, token): name + filepath.Ext(token)} {
+	for from, to := range map[string]string{issued.Cert: name + ".crt", issued.Key: name + ".key", filepath.Join(s.Certs,
+		token): name + filepath.Ext(token)} {
 		at, err := s.copy(ctx, from, fs.Join(s.dir, folder, to))
 		if errors.Is(err, iofs.ErrNotExist) && from != issued.Cert && from != issued.Key {
 			continue // tokens are only copied if there are any

@@ -21,9 +21,10 @@ import (
 // UpOptions say what to run. Sizes are in bytes.
 type UpOptions struct {
 	Options
-	Workers, Stores, Slots    int
-	Lease                     time.Duration
-	Data, Hierarchy, Method   string // training by which the containers' sizes are planned; "": none
+	Workers, Stores, Slots int
+	Lease                  time.Duration
+	// training by which the containers' sizes are planned; "": none
+	Data, Hierarchy, Method   string
 	Files                     fs.Local
 	WorkerMemory, StoreMemory int64 // 0: by the plan
 	CoordinatorMemory, Cache  int64
@@ -62,10 +63,12 @@ func (o *UpOptions) Check() error {
 	want(!o.Insecure || o.Certs == "", "‹insecure› and ‹certs› contradict each other")
 	want(!strings.ContainsAny(o.Local, "{},"), "‹local=%s›: must be one folder", format.QuoteIfNeeded(o.Local))
 	for _, r := range o.DataRoots {
-		want(fs.IsRemote(r) || filepath.IsAbs(r), "‹data-root=%s›: must be hdfs://... or an absolute path", format.QuoteIfNeeded(r))
+		want(fs.IsRemote(r) || filepath.IsAbs(r), "‹data-root=%s›: must be hdfs://... or an absolute path",
+			format.QuoteIfNeeded(r))
 	}
 	for i, size := range []int64{o.CoordinatorMemory, o.StoreMemory, o.WorkerMemory} {
-		want(size <= 0 || size >= minContainer, "‹%s-memory=%s›: must be %s or more", Roles()[i], format.Bytes(size), format.Bytes(minContainer))
+		want(size <= 0 || size >= minContainer, "‹%s-memory=%s›: must be %s or more", Roles()[i], format.Bytes(size),
+			format.Bytes(minContainer))
 	}
 	return refused(errors.Join(all...))
 }
@@ -124,7 +127,8 @@ func isThere(ctx context.Context, path string) error {
 
 // spec describes the cluster that is asked for. The files in HDFS are filled in later.
 func (o *UpOptions) spec(user string) Spec {
-	return Spec{Name: o.Name, Queue: o.Queue, User: user, Lifetime: int64(o.Lifetime / time.Second), Principal: o.Principal,
+	return Spec{Name: o.Name, Queue: o.Queue, User: user, Lifetime: int64(o.Lifetime / time.Second),
+		Principal: o.Principal,
 		Sizes: map[string]Size{
 			Coordinator: {Count: 1, Cores: 1, Bytes: o.CoordinatorMemory},
 			Store:       {Count: o.Stores, Cores: 1, Bytes: o.StoreMemory},
@@ -138,11 +142,14 @@ func (o *UpOptions) Run(dir string, tokens []string) Run {
 	place := fs.Join(dir, placeName)
 	find := []string{"--coordinator", place}
 	r := Run{Name: o.Name, Dir: dir, Local: o.Local, Stores: o.Stores, Metrics: o.Metrics, Args: map[string][]string{
-		Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", place, "--journal", fs.Join(dir, "journal"), "--lease", o.Lease.String(),
-			"--snapshots", fs.Join(dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.SnapshotEvery), "--snapshot-pause", o.SnapshotPause.String()},
+		Coordinator: {"--dir", "{local}", "--listen", "{host}:0", "--announce", place, "--journal", fs.Join(dir, "journal"),
+			"--lease", o.Lease.String(),
+			"--snapshots", fs.Join(dir, "snapshots"), "--snapshot-every", strconv.Itoa(o.SnapshotEvery), "--snapshot-pause",
+			o.SnapshotPause.String()},
 		Store: append([]string{"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}, find...),
 		Worker: append([]string{"--dir", "{shared}", "--name", "{instance}", "--slots", strconv.Itoa(o.Slots),
-			"--memory", strconv.FormatInt(int64(workerShare*float64(o.WorkerMemory)), 10), "--cache", strconv.FormatInt(o.Cache, 10)}, find...),
+			"--memory", strconv.FormatInt(int64(workerShare*float64(o.WorkerMemory)), 10), "--cache", strconv.FormatInt(o.Cache,
+				10)}, find...),
 	}}
 	roots := slices.Clone(o.DataRoots)
 	if fs.IsRemote(o.Data) {
@@ -185,7 +192,8 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		return nil, err
 	}
 	if conf.Kerberos() && o.Principal == "" {
-		return nil, refuse("the cluster uses Kerberos: give ‹principal› and ‹keytab›, for the processes to read and write HDFS with")
+		return nil, refuse("the cluster uses Kerberos: give ‹principal› and ‹keytab›, for the processes to read " +
+			"and write HDFS with")
 	}
 	if err := d.findServices(ctx); err != nil {
 		return nil, err
@@ -217,7 +225,8 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		var problem *Problem
 		switch {
 		case errors.Is(err, context.Canceled):
-			o.UI.Note("the service stays: `taxon yarn status ‹name=%s›` shows it, `taxon yarn down ‹name=%s›` ends it", d.Name, d.Name)
+			o.UI.Note("the service stays: `taxon yarn status ‹name=%s›` shows it, `taxon yarn down ‹name=%s›` ends it", d.Name,
+				d.Name)
 		case errors.As(err, &problem) && problem.Usage: // it ended before it was ready
 			d.abandon(context.WithoutCancel(ctx))
 			_ = s.undo()
@@ -249,6 +258,7 @@ func (d *Deployment) free(ctx context.Context) error {
 	case err != nil:
 		return refused(err)
 	}
-	return refuse("a service %s is there already (%s): `taxon yarn status ‹name=%s›` shows it, `taxon yarn down ‹name=%s›` ends it",
+	return refuse("a service %s is there already (%s): `taxon yarn status ‹name=%s›` shows it, `taxon yarn down "+
+		"‹name=%s›` ends it",
 		d.Name, strings.ToLower(s.State), d.Name, d.Name)
 }

@@ -16,7 +16,8 @@ const gib = 1 << 30
 func example() Spec {
 	return Spec{Name: "wiki", User: "alice", Queue: "research", Program: "hdfs:///u/taxon", Run: "hdfs:///u/run.json",
 		Sizes: map[string]Size{Coordinator: {1, 1, gib}, Store: {2, 1, 2 * gib}, Worker: {3, 8, 16*gib + 1}},
-		Files: map[string]map[string]string{"": {"ca.crt": "hdfs:///u/ca.crt"}, Worker: {"worker.key": "hdfs:///u/worker.key"}}}
+		Files: map[string]map[string]string{"": {"ca.crt": "hdfs:///u/ca.crt"},
+			Worker: {"worker.key": "hdfs:///u/worker.key"}}}
 }
 
 func TestDefinition(t *testing.T) {
@@ -35,7 +36,8 @@ func TestDefinition(t *testing.T) {
 	for _, f := range w.Configuration.Files {
 		names = append(names, f.Dest+"="+f.Src)
 	}
-	if got := strings.Join(names, " "); got != "taxon=hdfs:///u/taxon run.json=hdfs:///u/run.json ca.crt=hdfs:///u/ca.crt worker.key=hdfs:///u/worker.key" {
+	if got := strings.Join(names, " "); got != "taxon=hdfs:///u/taxon run.json=hdfs:///u/run.json "+
+		"ca.crt=hdfs:///u/ca.crt worker.key=hdfs:///u/worker.key" {
 		t.Error(got)
 	}
 	if e := w.Configuration.Env; e["HADOOP_USER_NAME"] != "alice" || e["GOMEMLIMIT"] != "13927MiB" {
@@ -48,13 +50,15 @@ func TestDefinition(t *testing.T) {
 	}
 	k := example()
 	k.Principal, k.Keytab = "taxon@R", "hdfs:///u/k"
-	if d := Definition(k); d.Principal.Keytab != "hdfs:///u/k" || d.Components[0].Configuration.Env["HADOOP_USER_NAME"] != "" {
+	if d := Definition(k); d.Principal.Keytab != "hdfs:///u/k" ||
+		d.Components[0].Configuration.Env["HADOOP_USER_NAME"] != "" {
 		t.Errorf("%+v", d.Principal)
 	}
 }
 
 func TestCheckName(t *testing.T) {
-	for name, ok := range map[string]bool{"wiki": true, "a-1": true, "": false, "Wiki": false, "1a": false, "a_b": false, "a-": false, strings.Repeat("a", 41): false} {
+	for name, ok := range map[string]bool{"wiki": true, "a-1": true, "": false, "Wiki": false, "1a": false, "a_b": false,
+		"a-": false, strings.Repeat("a", 41): false} {
 		if err := CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -68,11 +72,26 @@ func TestCheck(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Spec){
 		`queue "none" does not exist: there are default, root.x.research`: func(s *Spec) { s.Queue = "none" },
-		"its largest node has 20480 MiB":                                  func(s *Spec) { s.Sizes[Store] = Size{1, 1, 21 * gib} },
-		"its largest node has 8":                                          func(s *Spec) { s.Sizes[Worker] = Size{1, 9, gib} },
-		"its 4 nodes have 61440 MiB":                                      func(s *Spec) { s.Sizes[Worker] = Size{4, 8, 16 * gib} },
-		"ask for at most ‹workers=3›, or less memory for each":            func(s *Spec) { s.Sizes[Worker] = Size{9, 8, 16 * gib} },
-		"‹worker-memory› (now 20480 MiB), ‹store-memory› (20480)":         func(s *Spec) { s.Sizes[Worker], s.Sizes[Store] = Size{1, 8, 20 * gib}, Size{3, 1, 20 * gib} },
+		"its largest node has 20480 MiB": func(s *Spec) {
+			s.Sizes[Store] = Size{1, 1,
+				21 * gib}
+		},
+		"its largest node has 8": func(s *Spec) {
+			s.Sizes[Worker] = Size{1, 9,
+				gib}
+		},
+		"its 4 nodes have 61440 MiB": func(s *Spec) {
+			s.Sizes[Worker] = Size{4, 8,
+				16 * gib}
+		},
+		"ask for at most ‹workers=3›, or less memory for each": func(s *Spec) {
+			s.Sizes[Worker] = Size{9, 8,
+				16 * gib}
+		},
+		"‹worker-memory› (now 20480 MiB), ‹store-memory› (20480)": func(s *Spec) {
+			s.Sizes[Worker],
+				s.Sizes[Store] = Size{1, 8, 20 * gib}, Size{3, 1, 20 * gib}
+		},
 	} {
 		s := example()
 		change(&s)
@@ -119,8 +138,10 @@ func TestCheckMore(t *testing.T) {
 	}{
 		{of: running, n: 1},
 		{of: running, n: 5},
-		{of: running, n: 6, fail: "6 containers of 10240 MiB and 4 vcores are too much for the cluster: its 2 nodes have 61440 MiB, which is room for 5 at most"},
-		{of: Component{Number: 0, Resource: running.Resource}, n: 5, wait: "5 more containers of 10240 MiB and 4 vcores are wanted; its 2 nodes have 51200 MiB and 10 vcores free, which is room for 4 now"},
+		{of: running, n: 6, fail: "6 containers of 10240 MiB and 4 vcores are too much for the cluster: its 2 nodes have " +
+			"61440 MiB, which is room for 5 at most"},
+		{of: Component{Number: 0, Resource: running.Resource}, n: 5, wait: "5 more containers of 10240 MiB and 4 vcores " +
+			"are wanted; its 2 nodes have 51200 MiB and 10 vcores free, which is room for 4 now"},
 		{of: pending, n: 6, wait: "5 more"}, // fewer than were asked for before
 		{of: pending, n: 0},
 		{of: Component{Number: 1}, n: 99},
@@ -206,11 +227,13 @@ func TestRunCommand(t *testing.T) {
 	root := t.TempDir()
 	first, second := filepath.Join(root, "1"), filepath.Join(root, "2")
 	env := map[string]string{"NM_HOST": "node-7", "LOCAL_DIRS": first + "," + second}
-	r := Run{Name: "wiki", Args: map[string][]string{Store: {"--dir", "{local}", "--listen", "{host}:0", "--name", "{instance}"}}}
+	r := Run{Name: "wiki", Args: map[string][]string{Store: {"--dir", "{local}", "--listen", "{host}:0", "--name",
+		"{instance}"}}}
 	want := func(instance, dir string) {
 		t.Helper()
 		args, temp, err := r.Command(Store, instance, func(k string) string { return env[k] })
-		if err != nil || strings.Join(args, " ") != "--dir "+dir+" --listen node-7:0 --name "+instance || filepath.Dir(temp) != dir {
+		if err != nil || strings.Join(args, " ") != "--dir "+dir+" --listen node-7:0 --name "+instance ||
+			filepath.Dir(temp) != dir {
 			t.Errorf("%q %s %v", args, temp, err)
 		}
 	}
@@ -281,15 +304,18 @@ func TestAnswers(t *testing.T) {
 		says       string
 	}{
 		{404, js, `{"diagnostics":"Service gw not found","code":404004}`, ErrNoService, "gw"},
-		{404, js, `{"servlet":"API-Service","message":"Not Found","url":"/app/v1/services/gw","status":"404"}`, ErrClosed, "ask its admin"},
-		{404, js, `{"RemoteException":{"exception":"NotFoundException","message":"java.lang.Exception"}}`, ErrClosed, "yarn.webapp.api-service.enable"},
+		{404, js, `{"servlet":"API-Service","message":"Not Found","url":"/app/v1/services/gw","status":"404"}`, ErrClosed,
+			"ask its admin"},
+		{404, js, `{"RemoteException":{"exception":"NotFoundException","message":"java.lang.Exception"}}`, ErrClosed,
+			"yarn.webapp.api-service.enable"},
 		{500, js, `{"diagnostics":"submitted by user root to unknown queue: nosuch\nmore"}`, nil, "unknown queue: nosuch"},
 		{403, html, `<html>`, nil, "refuses this user: 403"},
 		{200, html, `<html>`, ErrUnreachable, "is no resource manager"},
 		{200, js, `{"components":7}`, nil, "cannot unmarshal"},
 	} {
 		_, err := answering(t, c.status, c.kind, c.text).Status(t.Context(), "gw")
-		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d %s: %v, want %q", c.status, c.text, err, c.says)
 		}
 	}

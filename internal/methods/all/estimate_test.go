@@ -38,7 +38,8 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 		}
 		one, four := of(1), of(4)
 		e := one.Estimate
-		if e.Data == 0 || e.WorkerShared == 0 || e.WorkerSlot == 0 || e.Coordinator == 0 || e.StoreSweep == 0 || e.StoreJob < e.StoreSweep ||
+		if e.Data == 0 || e.WorkerShared == 0 || e.WorkerSlot == 0 || e.Coordinator == 0 || e.StoreSweep == 0 ||
+			e.StoreJob < e.StoreSweep ||
 			e.StoreLocal < e.StoreSweep || e.TrafficSweep < e.StoreSweep || e.SlotHolds == "" || e.Sweeps < 1 {
 			t.Errorf("%s: %+v", m.Name(), e)
 		}
@@ -47,10 +48,12 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 		}
 		for n, s := range e.SecondsSweep {
 			if !(s > 0) || math.IsInf(s, 0) || n == 0 && !(four.Estimate.SecondsSweep[n] > s) {
-				t.Errorf("%s, %s: %g s a sweep, %g for four times the data", m.Name(), one.Plan.List(n).Kind, s, four.Estimate.SecondsSweep[n])
+				t.Errorf("%s, %s: %g s a sweep, %g for four times the data", m.Name(), one.Plan.List(n).Kind, s,
+					four.Estimate.SecondsSweep[n])
 			}
 		}
-		if a, b, more := e.Alone(1, 1, method.Roomy).Total, e.Alone(2, 1, method.Roomy).Total, four.Estimate.Alone(1, 1, method.Roomy).Total; a >= b || a >= more {
+		if a, b, more := e.Alone(1, 1, method.Roomy).Total, e.Alone(2, 1, method.Roomy).Total, four.Estimate.Alone(1, 1,
+			method.Roomy).Total; a >= b || a >= more {
 			t.Errorf("%s: one thread %d, two %d, four times the data %d", m.Name(), a, b, more)
 		}
 	}
@@ -74,13 +77,15 @@ func TestUnlearned(t *testing.T) {
 
 // TestTraitsOfMethods: what the trainer asks of a method besides its plan.
 func TestTraitsOfMethods(t *testing.T) {
-	if all, each := strings.Join(registry.Precise(false), " "), strings.Join(registry.Precise(true), " "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
+	if all, each := strings.Join(registry.Precise(false), " "), strings.Join(registry.Precise(true),
+		" "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
 		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
 	}
 	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
 	for _, name := range registry.Names() {
 		free.Options.Method = name
-		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"}, name); (registry.NoGap(free) != nil) != family {
+		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"},
+			name); (registry.NoGap(free) != nil) != family {
 			t.Errorf("%s on a graph without an anchor: %v", name, registry.NoGap(free))
 		}
 	}
@@ -89,14 +94,16 @@ func TestTraitsOfMethods(t *testing.T) {
 		if registry.TraitsOf(&taxonv1.Options{Method: name}).Rooted != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
 			t.Errorf("%s: is not rooted, or should not be", name)
 		}
-		if registry.Separate(name) != separate || registry.Unstructured(name) != (separate || name == "mlr" || name == "msvm" || name == "flatmult") {
+		if registry.Separate(name) != separate || registry.Unstructured(name) != (separate || name == "mlr" ||
+			name == "msvm" || name == "flatmult") {
 			t.Errorf("%s: separate %t, unstructured %t", name, registry.Separate(name), registry.Unstructured(name))
 		}
 	}
 }
 
-// TestEveryMethodSaysWhatItDoesNotTake: of each method and each kind of data and structure that it may not take, whether a job is
-// refused, with the method's name in the words; a new method has to be entered here.
+// TestEveryMethodSaysWhatItDoesNotTake: of each method and each kind of data and structure that it
+// may not take, whether a job is refused, with the method's name in the words; a new method has to
+// be entered here.
 func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 	const (
 		graphs = 1 << iota
@@ -105,10 +112,13 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 		none
 	)
 	takes := map[string]int{
-		"rr-svm": graphs | flat | several | none, "rr-lr": graphs | flat | several | none, "bsvm": graphs | flat | several | none, "blr": graphs | flat | several | none,
-		"td": flat | several | none, "h-svm": flat | several | none, "h-rls": flat | several | none, "hm3": flat | several | none,
+		"rr-svm": graphs | flat | several | none, "rr-lr": graphs | flat | several | none,
+		"bsvm": graphs | flat | several | none, "blr": graphs | flat | several | none,
+		"td": flat | several | none, "h-svm": flat | several | none, "h-rls": flat | several | none,
+		"hm3":     flat | several | none,
 		"hblr-m1": flat | several | none, "hblr-m2": flat | several | none, "hblr-m3": flat | several | none,
-		"mlr": flat, "msvm": flat, "flatmult": flat, "rr-mlr": 0, "rr-msvm": 0, "hiermult": 0, "hsvm": 0, "transfer": 0, "ot": 0, "corrmnl": 0,
+		"mlr": flat, "msvm": flat, "flatmult": flat, "rr-mlr": 0, "rr-msvm": 0, "hiermult": 0, "hsvm": 0, "transfer": 0,
+		"ot": 0, "corrmnl": 0,
 	}
 	for _, m := range registry.All() {
 		kinds, known := takes[m.Name()]
@@ -116,7 +126,8 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 			t.Errorf("%s is not in the table", m.Name())
 		}
 		for bit, change := range map[int]func(*taxonv1.JobSpec){
-			0:       func(*taxonv1.JobSpec) {}, // a tree, or for flat methods none, and a label each: all take that
+			// a tree, or for flat methods none, and a label each: all take that
+			0:       func(*taxonv1.JobSpec) {},
 			graphs:  func(s *taxonv1.JobSpec) { s.Structure.Graph = true },
 			flat:    func(s *taxonv1.JobSpec) { s.Structure = nil },
 			several: func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 5 },
@@ -132,8 +143,10 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 			}
 			change(spec)
 			_, err := registry.Prepare(spec)
-			if want := kinds&bit == bit; (err == nil) != want || err != nil && (!strings.Contains(err.Error(), m.Name()) || len(err.Error()) < 40) {
-				t.Errorf("%s, %v: taken is to be %v; %v", m.Name(), map[int]string{0: "a tree", graphs: "graph", flat: "no structure", several: "several labels", none: "no label"}[bit], want, err)
+			if want := kinds&bit == bit; (err == nil) != want || err != nil && (!strings.Contains(err.Error(), m.Name()) ||
+				len(err.Error()) < 40) {
+				t.Errorf("%s, %v: taken is to be %v; %v", m.Name(), map[int]string{0: "a tree", graphs: "graph",
+					flat: "no structure", several: "several labels", none: "no label"}[bit], want, err)
 			}
 		}
 	}

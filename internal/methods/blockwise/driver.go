@@ -17,8 +17,10 @@ import (
 
 // Setup is what a method says of its problems.
 type Setup struct {
-	Value  string         // the family of values, one a problem, that a solve continues from
-	Nodes  []string       // whose problem each is, for per_node of the report; nil: there is one
+	// the family of values, one a problem, that a solve continues from
+	Value string
+	// whose problem each is, for per_node of the report; nil: there is one
+	Nodes  []string
 	Report map[string]any // more of the report
 }
 
@@ -44,12 +46,13 @@ const (
 
 // state is what a checkpoint holds of a driver.
 type state struct {
-	Stage      stage
-	Sweep      uint32 // under way, from 1
-	TimeUp     bool   `json:",omitempty"`
-	Certified  bool   // Last is set
-	Last       method.Certificate
-	Primal     []float64 `json:",omitempty"` // of each problem, once they are solved, where there are several
+	Stage     stage
+	Sweep     uint32 // under way, from 1
+	TimeUp    bool   `json:",omitempty"`
+	Certified bool   // Last is set
+	Last      method.Certificate
+	// of each problem, once they are solved, where there are several
+	Primal     []float64 `json:",omitempty"`
 	Dual       []float64 `json:",omitempty"`
 	Best       float64   // smallest gap that was a tenth below the one before it
 	StallCount uint32    // sweeps in a row that changed next to nothing
@@ -238,7 +241,8 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.StallCount >= stationarySweeps)
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 

@@ -34,7 +34,8 @@ func TestSteps(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
-	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve || s.Tasks[0].Reads[0].Value != "dual" || d.Progress().Certificate != nil {
+	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve ||
+		s.Tasks[0].Reads[0].Value != "dual" || d.Progress().Certificate != nil {
 		t.Fatalf("%+v, %+v", s, d.Progress())
 	}
 	if out := commit(t, d, 0.2); !out.SweepDone || !out.Certified || d.Sweep != 2 {
@@ -159,7 +160,8 @@ func TestSeveralProblems(t *testing.T) {
 	if _, err := d.Commit([]method.Sums{{10, 10}, nil, {40, 40}}); err != nil {
 		t.Fatal(err)
 	}
-	if c := d.Progress().Certificate; c.Dual != 97 || d.StoppedBy != "" || !reflect.DeepEqual(runs(d), [][2]uint32{{2, 1}}) {
+	if c := d.Progress().Certificate; c.Dual != 97 || d.StoppedBy != "" || !reflect.DeepEqual(runs(d),
+		[][2]uint32{{2, 1}}) {
 		t.Errorf("%+v, %v", c, runs(d))
 	}
 	if _, err := d.Commit([]method.Sums{{30, 30}}); err != nil || d.StoppedBy != "gap" {

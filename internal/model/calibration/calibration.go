@@ -15,9 +15,11 @@ import (
 
 // Kinds of calibration.
 const (
-	Temperature = "temperature" // scores times a number, shifted where classes are judged one by one
-	Isotonic    = "isotonic"    // a monotone function of what the temperature gives
-	Levels      = "levels"      // one for each level of the hierarchy, where instances have one label
+	// scores times a number, shifted where classes are judged one by one
+	Temperature = "temperature"
+	Isotonic    = "isotonic" // a monotone function of what the temperature gives
+	// one for each level of the hierarchy, where instances have one label
+	Levels = "levels"
 )
 
 // Kinds are all of them.

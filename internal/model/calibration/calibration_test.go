@@ -38,7 +38,8 @@ func drawn(c *Calibration, rows, classes int) *Sample {
 // TestFit: the temperature that labels were drawn by is found; no near one has a lower log-loss, by which the
 // twin of the derivative is the loss itself; isotonic regression loses nothing against it.
 func TestFit(t *testing.T) {
-	for _, of := range []*Calibration{{Kind: Temperature, Joint: true, Slope: 2.5}, {Kind: Temperature, Slope: 1.7, Offset: -2}} {
+	for _, of := range []*Calibration{{Kind: Temperature, Joint: true, Slope: 2.5}, {Kind: Temperature, Slope: 1.7,
+		Offset: -2}} {
 		s := drawn(of, 4000, 7)
 		c, err := Fit(s, Temperature, of.Joint, nil, nil)
 		if err != nil || math.Abs(c.Slope/of.Slope-1) > 0.08 || math.Abs(c.Offset-of.Offset) > 0.15 {
@@ -126,17 +127,23 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, spoil := range []func(*Calibration){
-		func(c *Calibration) { c.Kind = "platt" }, func(c *Calibration) { c.Slope = 0 }, func(c *Calibration) { c.Offset = math.NaN() },
-		func(c *Calibration) { c.Kind = Temperature }, func(c *Calibration) { c.X = []float64{0.5, 0.5} }, func(c *Calibration) { c.Y = []float64{0.2, 0.1} },
+		func(c *Calibration) { c.Kind = "platt" }, func(c *Calibration) { c.Slope = 0 },
+		func(c *Calibration) { c.Offset = math.NaN() },
+		func(c *Calibration) { c.Kind = Temperature }, func(c *Calibration) { c.X = []float64{0.5, 0.5} },
+		func(c *Calibration) { c.Y = []float64{0.2, 0.1} },
 		func(c *Calibration) { c.Y = []float64{0, 0.1} }, func(c *Calibration) { c.X = c.X[:1] },
-		func(c *Calibration) { c.Powers = []float64{1} }, func(c *Calibration) { c.Kind, c.X, c.Y, c.Joint, c.Powers = Levels, nil, nil, true, []float64{1, 0} },
+		func(c *Calibration) { c.Powers = []float64{1} }, func(c *Calibration) {
+			c.Kind, c.X, c.Y, c.Joint, c.Powers = Levels,
+				nil, nil, true, []float64{1, 0}
+		},
 	} {
 		c := good
 		if spoil(&c); c.Check() == nil {
 			t.Errorf("case %d passes", i)
 		}
 	}
-	if _, err := Fit(&Sample{Classes: 3, Truth: [][]int32{nil}, Scores: make([]float64, 3), Weight: []float64{1}}, Temperature, true, nil, nil); err == nil {
+	if _, err := Fit(&Sample{Classes: 3, Truth: [][]int32{nil}, Scores: make([]float64, 3), Weight: []float64{1}},
+		Temperature, true, nil, nil); err == nil {
 		t.Error("a sample without known classes is fitted")
 	}
 }
@@ -172,7 +179,8 @@ func TestDown(t *testing.T) {
 		return math.Pow(x, a) / total
 	}
 	top, one := among(a[0], 0.6, 0.6, 0.4), among(a[1], 0.35, 0.35, 0.25)
-	for n, want := range map[int]float64{1: top * one * among(a[2], 0.05, 0.05, 0.1, 0.2), 3: top * one * among(a[2], 0.2, 0.05, 0.1, 0.2), 5: top * (1 - one), 7: 1 - top} {
+	for n, want := range map[int]float64{1: top * one * among(a[2], 0.05, 0.05, 0.1, 0.2), 3: top * one * among(a[2], 0.2,
+		0.05, 0.1, 0.2), 5: top * (1 - one), 7: 1 - top} {
 		if math.Abs(p[n]-want) > 1e-12 {
 			t.Errorf("node %d: %g, want %g", n, p[n], want)
 		}
@@ -223,7 +231,8 @@ func TestFitLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := Fit(s, Levels, true, w, nodes)
-	if err != nil || c.Kind != Levels || c.HeldOut.LogLoss > plain.HeldOut.LogLoss-0.01 || math.Abs(c.Powers[0]/c.Powers[1]-1.0/3) > 0.05 {
+	if err != nil || c.Kind != Levels || c.HeldOut.LogLoss > plain.HeldOut.LogLoss-0.01 ||
+		math.Abs(c.Powers[0]/c.Powers[1]-1.0/3) > 0.05 {
 		t.Errorf("%+v, %v; one temperature %+v", c, err, plain)
 	}
 	if _, err := Fit(s, Levels, true, NewWay([]int32{-1, -1, -1, -1, -1, -1}), []int32{0, 1, 2, 3, 4, 5}); err == nil {

@@ -12,7 +12,8 @@ type Way struct {
 	leaf   []bool
 	depth  int // levels that a choice is made at
 
-	mass, power, own, sum []float64 // working memory by node; sum[n+1] is of n's children, sum[0] of the top
+	// working memory by node; sum[n+1] is of n's children, sum[0] of the top
+	mass, power, own, sum []float64
 }
 
 // NewWay prepares a hierarchy.

@@ -56,7 +56,8 @@ func (c *coverage) add(r *scoring.Result, i int, labels []string) {
 func (c *coverage) table() (out []measure.Covered) {
 	share := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 	for k, a := range c.at {
-		out = append(out, measure.Covered{MinProbability: thresholds[k], Answered: share(a.answered, c.rows), Correct: share(a.correct, a.answered),
+		out = append(out, measure.Covered{MinProbability: thresholds[k], Answered: share(a.answered, c.rows),
+			Correct: share(a.correct, a.answered),
 			Classes: share(a.classes, c.rows), ClassCorrect: share(a.right, a.classes)})
 	}
 	return out

@@ -14,12 +14,13 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// The row 2:2 7:4 has dog 0.47, animal's own 0.37 and cat 0.14 by the soft-max of its scores, and animal whole 0.9998: from 0.5
-// on the answer is animal, which is right of a cat and wrong of a car; no class reaches 0.5 by itself. The row 100:1
-// has car 0.93 or more.
+// The row 2:2 7:4 has dog 0.47, animal's own 0.37 and cat 0.14 by the soft-max of its scores, and
+// animal whole 0.9998: from 0.5 on the answer is animal, which is right of a cat and wrong of a
+// car; no class reaches 0.5 by itself. The row 100:1 has car 0.93 or more.
 func TestCoverage(t *testing.T) {
 	dir := modeltest.Animals(t, 10)
-	if _, err := model.AddCalibration(dir, &calibration.Calibration{Kind: calibration.Temperature, Joint: true, Slope: 1}, 1, 1); err != nil {
+	if _, err := model.AddCalibration(dir, &calibration.Calibration{Kind: calibration.Temperature, Joint: true, Slope: 1},
+		1, 1); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(t.TempDir(), "rows.svm")

@@ -1,6 +1,6 @@
-// Package evaluate does the work of the verb eval: it measures a model, or files of predictions, on labelled instances. It reads or
-// predicts what package measure needs, for one model or file or in comparison with others, and warns
-// of labels that distort the measures.
+// Package evaluate does the work of the verb eval: it measures a model, or files of predictions, on
+// labelled instances. It reads or predicts what package measure needs, for one model or file or in
+// comparison with others, and warns of labels that distort the measures.
 //
 // Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
 // speak in terms of `taxon eval`'s flags.
@@ -37,10 +37,12 @@ type Options struct {
 	BySize      bool           // an error without a model
 	Everything  bool           // by level and by size, where there are such figures
 	PerClass    bool           // figures of each class
-	Coverage    bool           // of predictions that back off; an error without probabilities
-	Confusion   string         // where what was taken for what is written; "": nowhere
-	At          []int          // further numbers of places that rankings are measured at: p@k, ndcg@k
-	Reliability string         // where the reliability diagram is written; "": nowhere
+	// of predictions that back off; an error without probabilities
+	Coverage  bool
+	Confusion string // where what was taken for what is written; "": nowhere
+	// further numbers of places that rankings are measured at: p@k, ndcg@k
+	At          []int
+	Reliability string // where the reliability diagram is written; "": nowhere
 }
 
 // Check refuses options that contradict each other.
@@ -111,7 +113,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 		if err != nil {
 			return nil, err
 		}
-		r.Others = append(r.Others, measure.Against{With: o.Compare, SignTest: next.SignTest, Wilcoxon: next.Wilcoxon, Other: next.Other})
+		r.Others = append(r.Others, measure.Against{With: o.Compare, SignTest: next.SignTest, Wilcoxon: next.Wilcoxon,
+			Other: next.Other})
 	}
 	return r, nil
 }
@@ -192,7 +195,8 @@ func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 // checkReliability refuses a diagram that can't be drawn, before the work begins.
 func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
-		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for ‹reliability›: train with ‹calibrate›, or by a method with a logistic loss", e.first.Options.Method)}
+		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for "+
+			"‹reliability›: train with ‹calibrate›, or by a method with a logistic loss", e.first.Options.Method)}
 	}
 	if err := predict.RefuseOverwrite("eval", "reliability", e.o.Reliability, e.o.Data.Path, e.first.Dir); err != nil {
 		return err
@@ -264,7 +268,8 @@ func (e *evaluation) structureOfLabels(ctx context.Context) (*taxonomy.Structure
 	case separator == "":
 		return nil, option.Errorf("eval: ‹hierarchy=%s› needs ‹path-separator›", fromLabels)
 	case e.o.Data.Path == fs.Stdin:
-		return nil, option.Errorf("eval: the hierarchy is made of the labels, which takes reading the data twice: give ‹data› a file instead of standard input")
+		return nil, option.Errorf("eval: the hierarchy is made of the labels, which takes reading the data twice: give " +
+			"‹data› a file instead of standard input")
 	default:
 		var all []string
 		_, err := e.readTruth(ctx, func(dst []int32, names []string) []int32 {
@@ -287,7 +292,8 @@ func sizesOf(m *model.Model) []int {
 }
 
 // ReadHierarchy reads a structure file and shows its warnings.
-func ReadHierarchy(ctx context.Context, files fs.Local, path string, ui progress.Reporter) (*taxonomy.Structure, error) {
+func ReadHierarchy(ctx context.Context, files fs.Local, path string,
+	ui progress.Reporter) (*taxonomy.Structure, error) {
 	s, warnings, err := taxonomy.ReadFile(ctx, files, path, taxonomy.Read)
 	for _, w := range warnings {
 		ui.Warn("%s", w)

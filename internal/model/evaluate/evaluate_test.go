@@ -38,13 +38,15 @@ func write(t *testing.T, name, text string) string {
 // Two files of predictions are measured on the same instances, from a stream or from disk.
 func TestFiles(t *testing.T) {
 	data := "a 1:1\nb 1:1\nc 1:1\n"
-	o := Options{Predictions: write(t, "p", "a\nb\nx\n"), Rankings: write(t, "r", "a b c\nb a c\nx c a\n"), Data: predict.Input{Path: write(t, "d", data)}}
+	o := Options{Predictions: write(t, "p", "a\nb\nx\n"), Rankings: write(t, "r", "a b c\nb a c\nx c a\n"),
+		Data: predict.Input{Path: write(t, "d", data)}}
 	var ui heard
 	r, err := Run(t.Context(), o, &ui)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Instances != 3 || r.Classes != 3 || math.Abs(r.MacroF1-2./3) > 1e-15 || r.P1 != 2./3 || r.Other != nil || r.Hierarchy != nil {
+	if r.Instances != 3 || r.Classes != 3 || math.Abs(r.MacroF1-2./3) > 1e-15 || r.P1 != 2./3 || r.Other != nil ||
+		r.Hierarchy != nil {
 		t.Errorf("%+v", r)
 	}
 	o.Data.Path, o.Data.Files = fs.Stdin, fs.Local{In: strings.NewReader(data)}
@@ -52,7 +54,8 @@ func TestFiles(t *testing.T) {
 	if err != nil || again.MicroF1 != r.MicroF1 || !reflect.DeepEqual(again.Ranking, r.Ranking) {
 		t.Errorf("from a stream %+v, %v", again, err)
 	}
-	o = Options{Predictions: o.Predictions, Compare: write(t, "q", "b\nb\nc\n"), Data: predict.Input{Path: write(t, "d", data)},
+	o = Options{Predictions: o.Predictions, Compare: write(t, "q", "b\nb\nc\n"),
+		Data:      predict.Input{Path: write(t, "d", data)},
 		Hierarchy: write(t, "h", "root a\nroot b\n"), ByLevel: true}
 	if r, err = Run(t.Context(), o, &ui); err != nil {
 		t.Fatal(err)
@@ -72,7 +75,8 @@ func TestBrokenRows(t *testing.T) {
 		"A\tred\nbroken\nB\tgreen\n":               "A\n\nA\n",
 		"t,l\nred,A\n\"x\nx,C\ny\" z,C\ngreen,B\n": "A\n\n\n\nA\n",
 	} {
-		o := Options{Predictions: write(t, "p", pred), Rankings: write(t, "r", pred), Compare: write(t, "q", pred), Data: predict.Input{Path: write(t, "d", data), Text: true}}
+		o := Options{Predictions: write(t, "p", pred), Rankings: write(t, "r", pred), Compare: write(t, "q", pred),
+			Data: predict.Input{Path: write(t, "d", data), Text: true}}
 		o.Data.Table.SkipBroken = 3
 		if data[0] == 't' {
 			o.Data.Table.Format, o.Data.Table.Label = "csv", "l"
@@ -100,9 +104,11 @@ func TestMistakes(t *testing.T) {
 		"‹reliability› needs ‹model›":     {Predictions: data, Reliability: "r.svg", Data: predict.Input{Path: data}},
 		"‹reliability› and ‹compare›":     {Model: "m", Compare: "q", Reliability: "r.svg", Data: predict.Input{Path: data}},
 		"‹reliability=-›: name a file":    {Model: "m", Reliability: "-", Data: predict.Input{Path: data}},
-		"gives no probabilities":          {Model: modeltest.Animals(t, 10), Reliability: "r.svg", Data: predict.Input{Path: data}},
-		"more lines than the data has":    {Predictions: write(t, "p", "a\nb\n"), Data: predict.Input{Path: data}},
-		"no instance in it":               {Predictions: write(t, "p", ""), Data: predict.Input{Path: write(t, "d", "# none\n")}},
+		"gives no probabilities": {Model: modeltest.Animals(t, 10), Reliability: "r.svg",
+			Data: predict.Input{Path: data}},
+		"more lines than the data has": {Predictions: write(t, "p", "a\nb\n"), Data: predict.Input{Path: data}},
+		"no instance in it": {Predictions: write(t, "p", ""),
+			Data: predict.Input{Path: write(t, "d", "# none\n")}},
 	} {
 		if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -17,9 +17,10 @@ import (
 
 // ids holds a list of label ids for each instance, in one slice.
 type ids struct {
-	all    []int32
-	end    []int
-	broken []int // rows that were passed over: their lines in a file of predictions, from 0
+	all []int32
+	end []int
+	// rows that were passed over: their lines in a file of predictions, from 0
+	broken []int
 }
 
 // lines is the number of lines in a file of predictions.
@@ -61,7 +62,8 @@ type probabilities func(truth, classes []int32, p []float64)
 // eachOfModel predicts the data with m. It calls each with every instance's number, true labels
 // and predictions, and probable, unless that is nil, if m gives probabilities. Slices are valid
 // during the call.
-func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer, each func(i int, truth []int32, out measure.Output) error, probable probabilities) error {
+func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer,
+	each func(i int, truth []int32, out measure.Output) error, probable probabilities) error {
 	places := measure.Places(e.o.At)
 	ranked := places
 	if !m.HasProbabilities() {
@@ -168,7 +170,8 @@ func (e *evaluation) readTruth(ctx context.Context, number numberer) (truth ids,
 			columns, use.Schema = columns.Over(m.Data.Table), m.Data.Table
 		}
 	}
-	r, err := dataset.OpenReader(ctx, e.o.Data.Files, o.Path, dataset.ReaderOptions{Text: o.Text, ZeroBased: zero, Table: columns, Use: use})
+	r, err := dataset.OpenReader(ctx, e.o.Data.Files, o.Path, dataset.ReaderOptions{Text: o.Text, ZeroBased: zero,
+		Table: columns, Use: use})
 	if err != nil {
 		return truth, err
 	}
@@ -229,7 +232,8 @@ func (e *evaluation) setTruth(path string, number numberer) (truth ids, err erro
 
 // readOutputs reads a file of predictions and, unless rank is empty, one of rankings. The lines of
 // broken rows are left out.
-func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth ids, number numberer) (out outputs, err error) {
+func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth ids,
+	number numberer) (out outputs, err error) {
 	if out.pred, err = e.readPredictions(ctx, pred, truth, number); err != nil || rank == "" {
 		return out, err
 	}
@@ -237,7 +241,8 @@ func (e *evaluation) readOutputs(ctx context.Context, pred, rank string, truth i
 	return out, err
 }
 
-func (e *evaluation) readPredictions(ctx context.Context, path string, truth ids, number numberer) (list ids, err error) {
+func (e *evaluation) readPredictions(ctx context.Context, path string, truth ids,
+	number numberer) (list ids, err error) {
 	f, err := fs.Open(ctx, e.o.Data.Files, path)
 	if err != nil {
 		return list, err

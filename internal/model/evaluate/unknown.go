@@ -18,7 +18,8 @@ func (e *evaluation) warnUnknown() {
 		fine := func(name string) bool { return trained[name] }
 		e.warnLabels(e.o.Data.Path, e.truth, "unknown to the model: it can never predict them", fine)
 		for _, f := range e.files {
-			e.warnLabels(f.path, f.names, "unknown to the training data: never right", func(name string) bool { return trained[name] || e.truth[name] })
+			e.warnLabels(f.path, f.names, "unknown to the training data: never right",
+				func(name string) bool { return trained[name] || e.truth[name] })
 		}
 	} else {
 		e.warnForeign()
@@ -45,7 +46,8 @@ func (e *evaluation) warnForeign() {
 			common = common || e.truth[name]
 		}
 		if !common {
-			e.warnLabels(f.path, f.names, "not in "+e.o.Data.Path+", which is all there are: are both of the same classes?", func(string) bool { return false })
+			e.warnLabels(f.path, f.names, "not in "+e.o.Data.Path+", which is all there are: are both of the same classes?",
+				func(string) bool { return false })
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package explain does the work of the verb explain: it shows why a model gives an instance its label: what each level of the path to
-// the class adds to its score, and which features speak for and against it there.
+// Package explain does the work of the verb explain: it shows why a model gives an instance its
+// label: what each level of the path to the class adds to its score, and which features speak for
+// and against it there.
 //
 // Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
 // speak in terms of `taxon explain`'s flags.
@@ -147,7 +148,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) ([]*Explanation, 
 }
 
 // instances reads n instances from row o.Row on, each into its own batch.
-func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progress.Reporter) ([]*scoring.Batch, error) {
+func (o *Options) instances(ctx context.Context, m *model.Model, n int,
+	ui progress.Reporter) ([]*scoring.Batch, error) {
 	rows, err := predict.Open(ctx, m, o.Data, ui)
 	if err != nil {
 		return nil, err
@@ -171,7 +173,8 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int, ui progr
 			}
 		}
 		if err != nil {
-			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no ‹row=%d›", format.Counted(int64(seen), "instance", "instances"), o.Row)
+			return nil, fs.Inputf(o.Data.Path, 0, "has %s: no ‹row=%d›", format.Counted(int64(seen), "instance", "instances"),
+				o.Row)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -275,7 +278,8 @@ func describeLevel(m *model.Model, l scoring.Level, words int) Level {
 		if len(*side) == words {
 			continue
 		}
-		*side = append(*side, Term{Feature: m.Feature[term.Column], Word: m.Word(int(term.Column)), Value: term.Value, Gain: term.Gain})
+		*side = append(*side, Term{Feature: m.Feature[term.Column], Word: m.Word(int(term.Column)), Value: term.Value,
+			Gain: term.Gain})
 	}
 	return d
 }

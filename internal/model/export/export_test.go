@@ -246,7 +246,8 @@ func TestGolden(t *testing.T) {
 // The golden files are from an earlier writer of Parquet, and what pyarrow has opened
 // (test/formats): columns and rows stay, and their order.
 func TestParquet(t *testing.T) {
-	for name, m := range map[string]*model.Model{"animals": animals(t, nil), "words": animals(t, []string{"räder", "fell", "日本"})} {
+	for name, m := range map[string]*model.Model{"animals": animals(t, nil), "words": animals(t, []string{"räder", "fell",
+		"日本"})} {
 		want, err := os.ReadFile(filepath.Join("testdata", name+".parquet"))
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +255,10 @@ func TestParquet(t *testing.T) {
 		got := bytesOf(t, func(w io.Writer) error { return source(t, m, 0).Parquet(t.Context(), w, 0, 5, 2) })
 		equal(t, name, parquetRows(t, got), parquetRows(t, want))
 	}
-	if got := parquetRows(t, bytesOf(t, func(w io.Writer) error { return source(t, animals(t, nil), 0).Parquet(t.Context(), w, 0, 0, 1) })); len(got) != 1 {
+	if got := parquetRows(t, bytesOf(t, func(w io.Writer) error {
+		return source(t, animals(t, nil), 0).Parquet(t.Context(),
+			w, 0, 0, 1)
+	})); len(got) != 1 {
 		t.Errorf("no weights: rows %v", got)
 	}
 }
@@ -364,14 +368,16 @@ func (t *told) StartBytes(_ string, total int64) progress.Progress {
 // in parts.
 func TestSizeBeforehand(t *testing.T) {
 	const nodes = 9000
-	meta := model.Meta{Options: model.Options{Method: "bsvm", Loss: "hinge", Bias: 1}, Data: model.DataInfo{Fingerprint: "f00d", Instances: nodes, Positives: nodes},
+	meta := model.Meta{Options: model.Options{Method: "bsvm", Loss: "hinge", Bias: 1},
+		Data: model.DataInfo{Fingerprint: "f00d", Instances: nodes, Positives: nodes},
 		Form: form.Form{Weights: form.Whole}, Tree: &taxonomy.Tree{}}
 	for c := range 500 {
 		meta.Feature = append(meta.Feature, uint32(c+1))
 	}
 	for n := range nodes {
 		tr := meta.Tree
-		tr.Parent, tr.Kind, tr.Name = append(tr.Parent, -1), append(tr.Kind, taxonomy.Node), append(tr.Name, fmt.Sprintf("class-%d", n))
+		tr.Parent, tr.Kind, tr.Name = append(tr.Parent, -1), append(tr.Kind, taxonomy.Node),
+			append(tr.Name, fmt.Sprintf("class-%d", n))
 		tr.Label, tr.Depth, tr.Leaf = append(tr.Label, int32(n)), append(tr.Depth, 0), append(tr.Leaf, true)
 		meta.Labels, meta.LabelCounts = append(meta.Labels, tr.Name[n]), append(meta.LabelCounts, 1)
 	}
@@ -396,7 +402,8 @@ func TestSizeBeforehand(t *testing.T) {
 	for _, format := range []string{"text", "parquet", "npz", "safetensors"} {
 		for _, out := range []string{"file", "parts/"} {
 			ui := new(told)
-			o := Options{Model: dir, Format: format, What: Mean, Values: "float32", Out: filepath.Join(t.TempDir(), "new") + "/" + out}
+			o := Options{Model: dir, Format: format, What: Mean, Values: "float32", Out: filepath.Join(t.TempDir(), "new") +
+				"/" + out}
 			if _, err := Run(context.Background(), o, ui); err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}

@@ -119,17 +119,18 @@ func (t *transposer) block(ctx context.Context, w io.Writer, first, last, thread
 	t.weights = t.weights[:n]
 	clear(t.weights)
 	leaf := t.s.m.Tree.Leaf
-	if err := RenderRows(ctx, t.s.m, io.Discard, 0, t.s.m.Tree.Len(), threads, func(b []byte, n int, vector []float32) []byte {
-		if leaf[n] {
-			k := int(t.class[n])
-			t.s.each(vector, func(column uint32, v float32) {
-				if c := int(column); c >= first && c < last {
-					t.weights[(c-first)*t.classes+k] = v // each class is rendered by one goroutine
-				}
-			})
-		}
-		return b
-	}); err != nil {
+	if err := RenderRows(ctx, t.s.m, io.Discard, 0, t.s.m.Tree.Len(), threads,
+		func(b []byte, n int, vector []float32) []byte {
+			if leaf[n] {
+				k := int(t.class[n])
+				t.s.each(vector, func(column uint32, v float32) {
+					if c := int(column); c >= first && c < last {
+						t.weights[(c-first)*t.classes+k] = v // each class is rendered by one goroutine
+					}
+				})
+			}
+			return b
+		}); err != nil {
 		return err
 	}
 	return t.writeLines(ctx, w, last-first, threads)

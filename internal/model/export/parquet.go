@@ -78,7 +78,8 @@ type rowWriter[R any] struct {
 }
 
 func newRowWriter[R any](s *Source, w io.Writer, of func(row) R) *rowWriter[R] {
-	return &rowWriter[R]{s: s, of: of, to: parquet.NewGenericWriter[R](w, parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("taxon", "", ""))}
+	return &rowWriter[R]{s: s, of: of, to: parquet.NewGenericWriter[R](w, parquet.MaxRowsPerRowGroup(groupRows),
+		parquet.CreatedBy("taxon", "", ""))}
 }
 
 // Write takes whole nodes, as Render passes them.
@@ -91,7 +92,8 @@ func (p *rowWriter[R]) Write(b []byte) (int, error) {
 			node = n
 			r.Kind, r.Node = p.s.m.VectorName(n)
 		}
-		r.Feature, r.Weight = int32(binary.LittleEndian.Uint32(b[at+4:])), math.Float32frombits(binary.LittleEndian.Uint32(b[at+8:]))
+		r.Feature, r.Weight = int32(binary.LittleEndian.Uint32(b[at+4:])),
+			math.Float32frombits(binary.LittleEndian.Uint32(b[at+8:]))
 		p.rows = append(p.rows, p.of(r))
 	}
 	_, err := p.to.Write(p.rows)

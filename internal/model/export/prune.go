@@ -114,7 +114,8 @@ func (s *pruneSearch) microF1(ctx context.Context, ui progress.Reporter, dir str
 		return 0, err
 	}
 	if r.MicroF1 == 0 && dir == s.m.Dir {
-		return 0, fs.Inputf(fs.Clean(s.o.Data.Path), 0, "the model gets no label right: nothing to measure pruning by; give labelled instances of its classes")
+		return 0, fs.Inputf(fs.Clean(s.o.Data.Path), 0, "the model gets no label right: nothing to measure pruning by; "+
+			"give labelled instances of its classes")
 	}
 	s.cost.Instances = r.Instances
 	return r.MicroF1, nil

@@ -22,13 +22,15 @@ const renderChunk = 8
 // Render calls render with the effective vector of each node in [first, last), in several
 // goroutines, and writes what it appends to b, in node order. One Write holds whole nodes. The
 // vector is valid during the call only. Memory: a vector a thread, and the bytes of a few chunks.
-func Render(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
+func Render(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int,
+	vector []float32) []byte) error {
 	return renderBy(ctx, m, w, first, last, threads, m.WalkVectors, render)
 }
 
 // RenderRows is Render with the vectors by which terminals score: where scores are sums over
 // paths, the sums of the vectors on them.
-func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int, vector []float32) []byte) error {
+func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int,
+	vector []float32) []byte) error {
 	walk := m.WalkVectors
 	if m.Form.Predictor == form.Sums {
 		walk = m.WalkSums
@@ -36,7 +38,8 @@ func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, t
 	return renderBy(ctx, m, w, first, last, threads, walk, render)
 }
 
-func renderBy(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, walk func(first, last int, visit func(n int, vector []float32) error) error,
+func renderBy(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, walk func(first, last int,
+	visit func(n int, vector []float32) error) error,
 	render func(b []byte, n int, vector []float32) []byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
@@ -93,7 +96,8 @@ const prunedPart = 4096
 // files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
 // parts[i] up to parts[i+1], and a buffered writer. The folder must not exist, or be empty. It
 // appears when it is whole.
-func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, write func(ctx context.Context, w io.Writer, first, last int) error, beside map[string][]byte) error {
+func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, write func(ctx context.Context,
+	w io.Writer, first, last int) error, beside map[string][]byte) error {
 	if threads < 1 {
 		return fmt.Errorf("export: %d threads: must be at least 1", threads)
 	}

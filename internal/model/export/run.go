@@ -34,16 +34,19 @@ func (o *Options) Alias() {
 
 // Options say what is exported and where to. Messages use the names of `taxon export`'s flags.
 type Options struct {
-	Model     string // a folder
-	Format    string // one of Formats
-	What      string // Mean, Variance or Precision
-	Out       string // a file, - for Stdout, or a folder that exists or ends in /
-	Stdout    io.Writer
-	MinParts  int  // least number of parts of a folder, if the format can be cut
+	Model  string // a folder
+	Format string // one of Formats
+	What   string // Mean, Variance or Precision
+	// a file, - for Stdout, or a folder that exists or ends in /
+	Out    string
+	Stdout io.Writer
+	// least number of parts of a folder, if the format can be cut
+	MinParts  int
 	Threads   int  // 0: all cores
 	ForceSize bool // format liblinear: write it however large it is
 
-	Threshold float64 // weights below it are left out or, with format model, become the parent's
+	// weights below it are left out or, with format model, become the parent's
+	Threshold float64
 	// The rest is for format model.
 	Auto   bool          // find the largest threshold that Loss allows on Data
 	Loss   float64       // points of micro-F1 that may be lost with Auto
@@ -134,7 +137,8 @@ type weightFormat struct {
 func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
 	switch name {
 	case "liblinear":
-		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _, threads int) error {
+		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _,
+			threads int) error {
 			return s.Liblinear(ctx, w, threads)
 		}}, nil
 	case "npz":
@@ -261,7 +265,8 @@ const (
 func (o *Options) liblinearFits(s *Source, ui progress.Reporter) error {
 	n := s.LiblinearBytes()
 	if n > refuseBytes && !o.ForceSize {
-		return option.Errorf("export: ‹format=liblinear› is dense, and would take at least %s: use npz, safetensors or text, or add ‹force-size›", format.Bytes(n))
+		return option.Errorf("export: ‹format=liblinear› is dense, and would take at least %s: use npz, safetensors or "+
+			"text, or add ‹force-size›", format.Bytes(n))
 	}
 	if n > tellBytes {
 		ui.Note("format liblinear is dense: it takes at least %s", format.Bytes(n))
@@ -288,7 +293,8 @@ func checkBeside(out string, files map[string][]byte) error {
 			return fs.Explain(path, err)
 		}
 		if !bytes.Equal(had, content) {
-			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an ‹out› in another folder, or a new folder with / at its end", name)
+			return fs.Inputf(path, 0, "exists with other content, and %s goes beside the weights: choose an ‹out› in another "+
+				"folder, or a new folder with / at its end", name)
 		}
 	}
 	return nil

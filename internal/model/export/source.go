@@ -52,7 +52,8 @@ func (s *Source) columns() int {
 // products: its vectors make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
 	if p := s.m.Form.Predictor; p != form.Linear && p != form.Sums {
-		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use ‹format=text›, parquet or model", p)
+		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use ‹format=text›, parquet or model",
+			p)
 	}
 	return nil
 }
@@ -154,7 +155,10 @@ func (r *rows) entries() int64 { return r.begin[len(r.begin)-1] }
 
 // writeIndices writes the columns of all entries, int32, row by row.
 func (r *rows) writeIndices(ctx context.Context, w io.Writer) error {
-	return r.write(ctx, w, func(b []byte, column uint32, _ float32) []byte { return binary.LittleEndian.AppendUint32(b, column) })
+	return r.write(ctx, w, func(b []byte, column uint32, _ float32) []byte {
+		return binary.LittleEndian.AppendUint32(b,
+			column)
+	})
 }
 
 // writeValues writes the weights of all entries, float32, row by row.

@@ -150,7 +150,8 @@ func TestExportWriteError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.WriteRange(context.Background(), fullDisk{}, 0, e.m.Tree.Len(), 2); err == nil || !strings.Contains(err.Error(), "disk full") {
+	if err := e.WriteRange(context.Background(), fullDisk{}, 0, e.m.Tree.Len(), 2); err == nil ||
+		!strings.Contains(err.Error(), "disk full") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -169,7 +170,8 @@ func TestExportEdges(t *testing.T) {
 	if err := e.WriteRange(context.Background(), &b, 0, e.m.Tree.Len(), 2); err != nil {
 		t.Fatal(err)
 	}
-	want := "edge -,animal 2:1.5 7:0.25\nedge animal,animal\nedge animal,cat 100:0.1\nedge animal,dog bias:-0.75\nedge -,car 7:-2 100:1e-20 bias:3\n"
+	want := "edge -,animal 2:1.5 7:0.25\nedge animal,animal\nedge animal,cat 100:0.1\nedge animal,dog bias:-0.75\nedge " +
+		"-,car 7:-2 100:1e-20 bias:3\n"
 	if b.String() != want {
 		t.Errorf("%q\nwant\n%q", b.String(), want)
 	}

@@ -13,11 +13,16 @@ import (
 // Form is what a model's records hold and how they predict. The zero value is a linear model
 // whose records are differences from the parent.
 type Form struct {
-	Weights   string `json:"weights,omitempty"`   // what a node's record holds: Overrides or Whole
-	Predictor string `json:"predictor,omitempty"` // how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
-	Link      string `json:"link,omitempty"`      // what --scores makes of a score: Identity, Logistic or Softmax
-	Precision string `json:"precision,omitempty"` // whose precisions a record holds after its vector, which is then a mean: NoPrecision, OfChildren, ByFeature or Own
-	Draws     int    `json:"draws,omitempty"`     // most draws from a posterior that a record holds after its vector, which is then a mean; predictions average the draws
+	Weights string `json:"weights,omitempty"` // what a node's record holds: Overrides or Whole
+	// how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
+	Predictor string `json:"predictor,omitempty"`
+	// what --scores makes of a score: Identity, Logistic or Softmax
+	Link string `json:"link,omitempty"`
+	// whose precisions a record holds after its vector, which is then a mean: NoPrecision, OfChildren, ByFeature or Own
+	Precision string `json:"precision,omitempty"`
+	// most draws from a posterior that a record holds after its vector, which is then a mean;
+	// predictions average the draws
+	Draws int `json:"draws,omitempty"`
 }
 
 // Values of the fields. The empty ones are the defaults.
@@ -25,21 +30,28 @@ const (
 	Overrides = ""      // the weights that differ from the parent's
 	Whole     = "whole" // all nonzero weights of the node's own vector
 
-	Linear  = ""        // a class's score is x.w of its terminal
-	Descent = "descent" // x.w of a node is the margin of the edge above it; the best child is followed from the root
-	Greedy  = "greedy"  // the same, but records hold the nodes' whole vectors
-	Nested  = "nested"  // a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
-	Paths   = "paths"   // the set of partial paths with the greatest sum of x.w over its nodes
-	Sums    = "sums"    // a class's score is the sum of x.w over the nodes from the root to its terminal
+	Linear = "" // a class's score is x.w of its terminal
+	// x.w of a node is the margin of the edge above it; the best child is followed from the root
+	Descent = "descent"
+	Greedy  = "greedy" // the same, but records hold the nodes' whole vectors
+	// a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
+	Nested = "nested"
+	// the set of partial paths with the greatest sum of x.w over its nodes
+	Paths = "paths"
+	// a class's score is the sum of x.w over the nodes from the root to its terminal
+	Sums = "sums"
 
-	NoPrecision = ""         // records hold vectors alone
-	OfChildren  = "children" // internal nodes: one precision for all children and columns
-	ByFeature   = "feature"  // internal nodes: one precision a column, for all children
-	Own         = "own"      // all nodes with a parent: one precision of their own, for all columns
+	NoPrecision = "" // records hold vectors alone
+	// internal nodes: one precision for all children and columns
+	OfChildren = "children"
+	ByFeature  = "feature" // internal nodes: one precision a column, for all children
+	// all nodes with a parent: one precision of their own, for all columns
+	Own = "own"
 
 	Identity = ""         // the score itself
 	Logistic = "logistic" // each class has a probability by itself: 1/(1+exp(-score))
-	Softmax  = "softmax"  // a distribution over all classes: exp(score)/sum of exp(scores)
+	// a distribution over all classes: exp(score)/sum of exp(scores)
+	Softmax = "softmax"
 )
 
 // predictors has the predictors there are, and whether each gives sets of labels itself.
@@ -69,13 +81,17 @@ func (f Form) Check() error {
 	add("link", f.Link, Identity, Logistic, Softmax)
 	add("precision", f.Precision, NoPrecision, OfChildren, ByFeature, Own)
 	if f.Precision != NoPrecision && f.Weights != Whole {
-		errs = append(errs, fmt.Errorf("form: precision %s needs weights %s: means are vectors of their own", f.Precision, Whole))
+		errs = append(errs, fmt.Errorf("form: precision %s needs weights %s: means are vectors of their own", f.Precision,
+			Whole))
 	}
-	if f.Draws < 0 || f.Draws > 0 && (f.Weights != Whole || f.Predictor != Linear || f.Link != Softmax || f.Precision != NoPrecision) {
-		errs = append(errs, fmt.Errorf("form: %d draws need weights %s and link %s, and nothing else", f.Draws, Whole, Softmax))
+	if f.Draws < 0 || f.Draws > 0 && (f.Weights != Whole || f.Predictor != Linear || f.Link != Softmax ||
+		f.Precision != NoPrecision) {
+		errs = append(errs, fmt.Errorf("form: %d draws need weights %s and link %s, and nothing else", f.Draws, Whole,
+			Softmax))
 	}
 	if f.Predictor != Linear && f.Weights != Whole {
-		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge or node has a vector of its own", f.Predictor, Whole))
+		errs = append(errs, fmt.Errorf("form: predictor %s needs weights %s: each edge or node has a vector of its own",
+			f.Predictor, Whole))
 	}
 	return errors.Join(errs...)
 }

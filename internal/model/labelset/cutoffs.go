@@ -117,7 +117,8 @@ func (c *Cutoffs) Check(classes, terminals int) error {
 // HoldOut chooses the rows to hold out of a training, in a random order by the seed: at most a
 // share of all, at most `most`, and so that each class keeps at least `least` rows, or all it
 // has. labels gives the classes of a row, count the rows of each class. The result ascends.
-func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64, most, least int, seed uint64) []uint32 {
+func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64, most, least int,
+	seed uint64) []uint32 {
 	want := min(int(share*float64(rows)), most)
 	left := append([]int(nil), count...)
 	held := make([]bool, rows)

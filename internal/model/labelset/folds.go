@@ -40,13 +40,14 @@ type foldAssigner struct {
 	begin []uint64
 	index []uint32
 	k     int
-	order []int       // rows in random order
-	rows  [][]int     // of each label, in that order
-	left  []int       // rows of each label that are not dealt yet
-	lack  [][]float64 // label, fold: rows of the label that the fold should still get
-	room  []float64   // fold: rows that it should still get
-	fold  []int       // row; -1: not dealt
-	rare  rareLabels
+	order []int   // rows in random order
+	rows  [][]int // of each label, in that order
+	left  []int   // rows of each label that are not dealt yet
+	// label, fold: rows of the label that the fold should still get
+	lack [][]float64
+	room []float64 // fold: rows that it should still get
+	fold []int     // row; -1: not dealt
+	rare rareLabels
 }
 
 func newFoldAssigner(begin []uint64, index []uint32, labels, k int, seed uint64) *foldAssigner {

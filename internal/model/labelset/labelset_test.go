@@ -94,7 +94,8 @@ func TestScutByHand(t *testing.T) {
 	all := func(int) bool { return true }
 	for _, tree := range []Tree{{}, {Above: []int32{-1}, Of: []int32{0, 0}}} {
 		got := newShrinker(p, tree, MacroF1, 1, all)
-		if best := got.thresholds(0, 0); !near(best[0], -0.4) || tree.Of == nil && best[1] != 1 || tree.Of != nil && !near(best[1], -0.4) {
+		if best := got.thresholds(0, 0); !near(best[0], -0.4) || tree.Of == nil && best[1] != 1 || tree.Of != nil &&
+			!near(best[1], -0.4) {
 			t.Errorf("best: %v", best)
 		}
 		half := (-0.4 + 1) / 2
@@ -124,7 +125,8 @@ func TestAbove(t *testing.T) {
 		scores []float64
 		t      float64
 		want   int
-	}{{[]float64{2, 1, 0}, 0.5, 2}, {[]float64{2, 1, 0}, 1, 1}, {[]float64{2, 1}, 5, 1}, {[]float64{2, 1}, -5, 2}, {nil, 0, 0}} {
+	}{{[]float64{2, 1, 0}, 0.5, 2}, {[]float64{2, 1, 0}, 1, 1}, {[]float64{2, 1}, 5, 1}, {[]float64{2, 1}, -5, 2},
+		{nil, 0, 0}} {
 		if got := Above(c.scores, c.t); got != c.want {
 			t.Errorf("%v above %g: %d, want %d", c.scores, c.t, got, c.want)
 		}
@@ -236,7 +238,10 @@ func TestAgainstBruteForce(t *testing.T) {
 		if err := c.Check(p.classes, p.depth); err != nil {
 			t.Fatal(err)
 		}
-		if got := brute(p, func(row int) []int { return leading(nil, c.Rank) }); math.Abs(got.Of(MeanF1)-c.HeldOut.Rcut.Of(MeanF1)) > 1e-9 {
+		if got := brute(p, func(row int) []int {
+			return leading(nil,
+				c.Rank)
+		}); math.Abs(got.Of(MeanF1)-c.HeldOut.Rcut.Of(MeanF1)) > 1e-9 {
 			t.Fatalf("rcut: %+v, brute force %+v", c.HeldOut.Rcut, got)
 		}
 		for goal := range goals {
@@ -310,7 +315,8 @@ func TestGoals(t *testing.T) {
 		}
 		for goal, c := range reached {
 			for other, d := range reached {
-				if d.HeldOut.Global.Of(goal) > c.HeldOut.Global.Of(goal)+1e-12 || d.HeldOut.Rcut.Of(goal) > c.HeldOut.Rcut.Of(goal)+1e-12 {
+				if d.HeldOut.Global.Of(goal) > c.HeldOut.Global.Of(goal)+1e-12 ||
+					d.HeldOut.Rcut.Of(goal) > c.HeldOut.Rcut.Of(goal)+1e-12 {
 					t.Fatalf("%s reaches %+v, %s %+v", goal, c.HeldOut, other, d.HeldOut)
 				}
 			}
@@ -326,7 +332,8 @@ func TestGoals(t *testing.T) {
 	if !near(q.MacroF1, ((1+2./3+1)/4+1./4)/2) {
 		t.Errorf("two parts: %+v", q)
 	}
-	for name, want := range map[string]Goal{"": MeanF1, "micro": MicroF1, "macro_f1": MacroF1, "p@5": MeanF1, "hier_f1": MicroF1, "l_H_unif": MicroF1, "log_loss": MeanF1} {
+	for name, want := range map[string]Goal{"": MeanF1, "micro": MicroF1, "macro_f1": MacroF1, "p@5": MeanF1,
+		"hier_f1": MicroF1, "l_H_unif": MicroF1, "log_loss": MeanF1} {
 		if got := GoalOf(name); got != want {
 			t.Errorf("%q: %s", name, got)
 		}
@@ -389,7 +396,10 @@ func TestRegressionFindsTheRule(t *testing.T) {
 	if c.HeldOut.Instance.MicroF1 < 0.97 || c.HeldOut.Global.MicroF1 > 0.9 {
 		t.Errorf("%+v", c.HeldOut)
 	}
-	if got := judge(p, func(dst []int, row int) []int { return leading(dst, Above(p.scores(row), c.Threshold(p.scores(row)))) }); got.MicroF1 < 0.97 {
+	if got := judge(p, func(dst []int, row int) []int {
+		return leading(dst,
+			Above(p.scores(row), c.Threshold(p.scores(row))))
+	}); got.MicroF1 < 0.97 {
 		t.Errorf("the stored regression reaches %+v", got)
 	}
 }
@@ -423,7 +433,8 @@ func TestNormalEquations(t *testing.T) {
 func TestHoldOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		classes := rapid.IntRange(1, 6).Draw(t, "classes")
-		rows := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(classes-1)), 0, 3, rapid.ID), 1, 30).Draw(t, "rows")
+		rows := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(classes-1)), 0, 3, rapid.ID), 1, 30).Draw(t,
+			"rows")
 		count := make([]int, classes)
 		for _, r := range rows {
 			for _, l := range r {
@@ -469,8 +480,10 @@ func TestRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(c *Cutoffs){
-		"depth": func(c *Cutoffs) { c.Depth = 3 }, "weights": func(c *Cutoffs) { c.Weight = nil }, "classes": func(c *Cutoffs) { c.Class = c.Class[:1] },
-		"rank": func(c *Cutoffs) { c.Rank = 2 }, "number": func(c *Cutoffs) { c.Class[1] = math.NaN() }, "infinite": func(c *Cutoffs) { c.Global = math.Inf(1) },
+		"depth": func(c *Cutoffs) { c.Depth = 3 }, "weights": func(c *Cutoffs) { c.Weight = nil },
+		"classes": func(c *Cutoffs) { c.Class = c.Class[:1] },
+		"rank":    func(c *Cutoffs) { c.Rank = 2 }, "number": func(c *Cutoffs) { c.Class[1] = math.NaN() },
+		"infinite": func(c *Cutoffs) { c.Global = math.Inf(1) },
 	} {
 		c := good()
 		if spoil(c); c.Check(2, 2) == nil {

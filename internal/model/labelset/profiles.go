@@ -17,10 +17,11 @@ type Profiles struct {
 	truth []int32   // true classes, row by row
 	begin []int     // rows+1
 
-	weight []float64   // of rows
-	part   []int32     // of rows
-	count  [][]float64 // part, class -> rows with the class, counted with their weights
-	total  float64     // sum of count
+	weight []float64 // of rows
+	part   []int32   // of rows
+	// part, class -> rows with the class, counted with their weights
+	count [][]float64
+	total float64 // sum of count
 }
 
 // NewProfiles begins a collection for a model with so many classes. depth is the length of the

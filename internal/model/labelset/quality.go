@@ -52,8 +52,9 @@ func (q Quality) Of(g Goal) float64 {
 
 // scorer keeps the figures up to date while labels are added and removed one by one.
 type scorer struct {
-	p         *Profiles
-	right     float64 // predicted labels that are true, each counted by its row's weight
+	p *Profiles
+	// predicted labels that are true, each counted by its row's weight
+	right     float64
 	predicted float64
 	class     [][]classCount // part, class
 	sum       float64        // of the classes' F1

@@ -90,7 +90,8 @@ func newShrinker(p *Profiles, tree Tree, goal Goal, at float64, use func(row int
 		}
 	}
 	micro, macro := goal.weights()
-	u := utility{a: ratio(micro, predicted+total), f: ratio(2*right, predicted+total), b: macro / float64(p.classes*len(p.count)), borne: borne, class: newScorer(p).class}
+	u := utility{a: ratio(micro, predicted+total), f: ratio(2*right, predicted+total),
+		b: macro / float64(p.classes*len(p.count)), borne: borne, class: newScorer(p).class}
 	byScore := func(a, b entry) int { return byFalling(a.score, b.score) }
 	for c := range lists {
 		slices.SortStableFunc(lists[c], byScore)

@@ -9,8 +9,9 @@ type Accumulator struct {
 	class     []tally // by label id
 	ranking   *rankingSums
 	tree      *treeSums
-	probable  *probabilitySums   // nil until the first probabilities come
-	confused  map[[2]int32]int64 // true and predicted label, -1: none; nil without Options.Confusion
+	probable  *probabilitySums // nil until the first probabilities come
+	// true and predicted label, -1: none; nil without Options.Confusion
+	confused map[[2]int32]int64
 
 	truth, predicted  marks
 	truthIDs, predIDs []int32 // the last row, without repeats

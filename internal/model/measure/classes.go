@@ -81,7 +81,8 @@ func (a *Accumulator) mistakes() []Mistaken {
 		out = append(out, Mistaken{name(pair[0]), name(pair[1]), n})
 	}
 	slices.SortFunc(out, func(x, y Mistaken) int {
-		return cmp.Or(cmp.Compare(y.Instances, x.Instances), cmp.Compare(x.Truth, y.Truth), cmp.Compare(x.Predicted, y.Predicted))
+		return cmp.Or(cmp.Compare(y.Instances, x.Instances), cmp.Compare(x.Truth, y.Truth), cmp.Compare(x.Predicted,
+			y.Predicted))
 	})
 	return out
 }

@@ -12,7 +12,8 @@ func TestClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range [][2]string{{"a", "a"}, {"a", "b, x"}, {"a", "b, x"}, {"a c", "c"}, {"", "c"}, {"a c", "b, x c"}, {"a", ""}} {
+	for _, row := range [][2]string{{"a", "a"}, {"a", "b, x"}, {"a", "b, x"}, {"a c", "c"}, {"", "c"}, {"a c", "b, x c"},
+		{"a", ""}} {
 		cut := func(s string) []string {
 			out := strings.Fields(strings.ReplaceAll(s, "b, x", "B"))
 			for i := range out {

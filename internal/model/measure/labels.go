@@ -15,11 +15,12 @@ type Options struct {
 	TrainSizes []int             // training instances of each of Classes; nil: no by_size
 	Structure  *taxonomy.Closure // nil: no hierarchical measures
 	Ranked     bool              // rows have rankings
-	At         []int             // further numbers of places, from 1, that these are measured at
-	ByLevel    bool              // with Structure
-	BySize     bool              // with TrainSizes
-	PerClass   bool              // figures of each class of the class set
-	Confusion  bool              // confusion counts
+	// further numbers of places, from 1, that these are measured at
+	At        []int
+	ByLevel   bool // with Structure
+	BySize    bool // with TrainSizes
+	PerClass  bool // figures of each class of the class set
+	Confusion bool // confusion counts
 }
 
 // check reports options that contradict each other.

@@ -29,8 +29,9 @@ const MaxAt = 1 << 20
 
 // Measure is one figure of a Result.
 type Measure struct {
-	Key  string // in JSON
-	Name string // for people; empty: equal to another measure, and not shown
+	Key string // in JSON
+	// for people; empty: equal to another measure, and not shown
+	Name string
 	Note string // explanation, if the name needs one
 	Low  bool   // lower is better
 	// Percent says that the figure is a share of at most 1, which people read in percent.
@@ -38,7 +39,8 @@ type Measure struct {
 	Ranked       bool // needs rankings
 	Hierarchical bool // needs a class structure
 	Probable     bool // needs probabilities
-	At           int  // of p@k and ndcg@k that not every result has: Options.At must hold it
+	// of p@k and ndcg@k that not every result has: Options.At must hold it
+	At int
 
 	of func(r *Result) float64
 }
@@ -50,16 +52,20 @@ func Measures(at ...int) []Measure {
 		return Measure{Key: key, Name: name, Percent: true, of: of}
 	}
 	ranked := func(key, name string, of func(r *Ranking) float64) Measure {
-		return Measure{Key: key, Name: name, Percent: true, Ranked: true, of: func(r *Result) float64 { return of(r.Ranking) }}
+		return Measure{Key: key, Name: name, Percent: true, Ranked: true,
+			of: func(r *Result) float64 { return of(r.Ranking) }}
 	}
 	loss := func(key, name, note string, of func(h *Hierarchy) float64) Measure {
-		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true,
+			of: func(r *Result) float64 { return of(r.Hierarchy) }}
 	}
 	share := func(key, name string, of func(h *Hierarchy) float64) Measure {
-		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true, of: func(r *Result) float64 { return of(r.Hierarchy) }}
+		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true,
+			of: func(r *Result) float64 { return of(r.Hierarchy) }}
 	}
 	probable := func(key, name, note string, of func(p *Probability) float64) Measure {
-		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true, of: func(r *Result) float64 { return of(r.Probability) }}
+		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true,
+			of: func(r *Result) float64 { return of(r.Probability) }}
 	}
 	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
 	zeroOne.Low = true
@@ -73,20 +79,28 @@ func Measures(at ...int) []Measure {
 		ranked("p@3", "P@3", func(r *Ranking) float64 { return r.P3 }),
 		ranked("p@5", "P@5", func(r *Ranking) float64 { return r.P5 }),
 		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }),
-		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one", func(h *Hierarchy) float64 { return h.TreeLoss }),
-		loss("sym_diff", "symmetric difference", "classes given but not true, or true but not given, ancestors counted", func(h *Hierarchy) float64 { return h.SymDiff }),
-		loss("l_H_unif", "H-loss, uniform", "mistaken classes whose ancestors are all right, each counted as 1", func(h *Hierarchy) float64 { return h.HUnif }),
-		loss("l_H_sibl", "H-loss, siblings", "the same, each divided by the number of siblings at every level down to it", func(h *Hierarchy) float64 { return h.HSibl }),
-		loss("l_H_subtree", "H-loss, subtree", "the same, each counted as the share of all classes in its subtree", func(h *Hierarchy) float64 { return h.HSubtree }),
+		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one",
+			func(h *Hierarchy) float64 { return h.TreeLoss }),
+		loss("sym_diff", "symmetric difference", "classes given but not true, or true but not given, ancestors counted",
+			func(h *Hierarchy) float64 { return h.SymDiff }),
+		loss("l_H_unif", "H-loss, uniform", "mistaken classes whose ancestors are all right, each counted as 1",
+			func(h *Hierarchy) float64 { return h.HUnif }),
+		loss("l_H_sibl", "H-loss, siblings", "the same, each divided by the number of siblings at every level down to it",
+			func(h *Hierarchy) float64 { return h.HSibl }),
+		loss("l_H_subtree", "H-loss, subtree", "the same, each counted as the share of all classes in its subtree",
+			func(h *Hierarchy) float64 { return h.HSubtree }),
 		loss("l_Htilde_unif", "", "", func(h *Hierarchy) float64 { return h.HtildeUnif }),
 		loss("l_Htilde_sibl", "", "", func(h *Hierarchy) float64 { return h.HtildeSibl }),
 		loss("l_Htilde_subtree", "", "", func(h *Hierarchy) float64 { return h.HtildeSubtree }),
 		share("hier_precision", "hierarchical precision", func(h *Hierarchy) float64 { return h.Precision }),
 		share("hier_recall", "hierarchical recall", func(h *Hierarchy) float64 { return h.Recall }),
 		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }),
-		probable("log_loss", "log-loss", "mean of -log p of the true label; where instances have several labels, over instances and classes", func(p *Probability) float64 { return p.LogLoss }),
-		probable("brier", "Brier score", "squared distance of the probabilities from what is true", func(p *Probability) float64 { return p.Brier }),
-		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true", func(p *Probability) float64 { return p.ECE }),
+		probable("log_loss", "log-loss", "mean of -log p of the true label; where instances have several labels, over "+
+			"instances and classes", func(p *Probability) float64 { return p.LogLoss }),
+		probable("brier", "Brier score", "squared distance of the probabilities from what is true",
+			func(p *Probability) float64 { return p.Brier }),
+		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true",
+			func(p *Probability) float64 { return p.ECE }),
 	}
 	for _, k := range at {
 		for _, m := range placed(k) {
@@ -106,7 +120,8 @@ func placed(k int) []Measure {
 			return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
 		}}
 	}
-	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }), one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
+	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }),
+		one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
 }
 
 // Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1; micro and
@@ -132,12 +147,15 @@ func Find(key string) (m *Measure, keys []string) {
 
 // MeanF1 is the mean of micro and macro F1. It is a goal, not a figure of Results.
 func MeanF1() Measure {
-	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true, of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
+	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true,
+		of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
 }
 
 // Of is the measure's value in a result; false: not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
-	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places, func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable && r.Probability == nil {
+	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places,
+		func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable &&
+		r.Probability == nil {
 		return 0, false
 	}
 	return m.of(r), true

@@ -8,8 +8,10 @@ import (
 // TestMeasuresAreTheDocument: each figure of eval --json has its line for people, under the
 // same key, with the same value; shares are told in percent.
 func TestMeasuresAreTheDocument(t *testing.T) {
-	r := &Result{Instances: 7, Classes: 3, ClassSet: "data", MicroF1: .11, MacroF1: .12, MicroPrecision: .13, MicroRecall: .14, ZeroOne: .15,
-		Ranking: &Ranking{.21, .22, .23, .24, []Place{{10, .25, .26}, {3, .22, .27}}}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8, .31, .32, .33}, Probability: &Probability{4.1, 4.2, 4.3}}
+	r := &Result{Instances: 7, Classes: 3, ClassSet: "data", MicroF1: .11, MacroF1: .12, MicroPrecision: .13,
+		MicroRecall: .14, ZeroOne: .15,
+		Ranking: &Ranking{.21, .22, .23, .24, []Place{{10, .25, .26}, {3, .22, .27}}}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3,
+			3.4, 3.5, 3.6, 3.7, 3.8, .31, .32, .33}, Probability: &Probability{4.1, 4.2, 4.3}}
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

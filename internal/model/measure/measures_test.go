@@ -286,7 +286,8 @@ func TestRankingByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range [][2]string{{"a b", "a x b y z b"}, {"a", "x a"}, {"", "a"}, {"b", "a a b"}, {"a b c d e f", "a b c d e"}, {"a", ""}, {"a", "v w x y z a"}} {
+	for _, r := range [][2]string{{"a b", "a x b y z b"}, {"a", "x a"}, {"", "a"}, {"b", "a a b"},
+		{"a b c d e f", "a b c d e"}, {"a", ""}, {"a", "v w x y z a"}} {
 		a.AddNames(strings.Fields(r[0]), nil, strings.Fields(r[1]))
 	}
 	r := a.Result()
@@ -329,7 +330,8 @@ func TestKeys(t *testing.T) {
 	r.Other = nil
 	flat := "instances classes class_set micro_f1 macro_f1 micro_precision micro_recall zero_one"
 	ranked := " p@1 p@3 p@5 ndcg@5"
-	tree := " tree_loss sym_diff l_H_unif l_H_sibl l_H_subtree l_Htilde_unif l_Htilde_sibl l_Htilde_subtree hier_precision hier_recall hier_f1"
+	tree := " tree_loss sym_diff l_H_unif l_H_sibl l_H_subtree l_Htilde_unif l_Htilde_sibl l_Htilde_subtree " +
+		"hier_precision hier_recall hier_f1"
 	level := " by_level level macro_f1 classes precision recall f1"
 	size := " by_size from to macro_f1 classes"
 	if got, want := keys(t, r), flat+ranked+tree+level+size+" sign_test n_plus n_minus p wilcoxon statistic"; got != want {

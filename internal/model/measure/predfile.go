@@ -57,7 +57,8 @@ func (r *PredReader) Next() (Prediction, error) {
 // wrongCount is the error for a file of another number of lines.
 func (r *PredReader) wrongCount(got int) error {
 	return &fs.InputError{Path: r.source, Msg: fmt.Sprintf(
-		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got, r.instances)}
+		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got,
+		r.instances)}
 }
 
 // parse splits a line. A name in quotes is a JSON string; what follows it up to the next
@@ -81,7 +82,8 @@ func (r *PredReader) parse(text string) (Prediction, error) {
 			word := r.word(&text)
 			var stem string
 			if stem, score, scored, err = r.split("x" + word); err == nil && stem != "x" {
-				err = r.in.Errorf("%s behind the name %s: want a comma, a blank or :SCORE", strconv.Quote(word), strconv.Quote(string(name)))
+				err = r.in.Errorf("%s behind the name %s: want a comma, a blank or :SCORE", strconv.Quote(word),
+					strconv.Quote(string(name)))
 			}
 			label = string(name)
 		} else {

@@ -37,11 +37,13 @@ func TestPredReader(t *testing.T) {
 		{"empty lines are instances", "a\n\nb\n\n", [][]string{{"a"}, nil, {"b"}, nil}, nil},
 		{"scores", "a:0.5,b:-1e-3\nc:.5", [][]string{{"a", "b"}, {"c"}}, [][]float64{{.5, -1e-3}, {.5}}},
 		{"last colon", "n:a:1", [][]string{{"n:a"}}, [][]float64{{1}}},
-		{"no number after the colon", "a:b a:inf a:nan a:0x1p2 a: a:1_0 a:-", [][]string{{"a:b", "a:inf", "a:nan", "a:0x1p2", "a:", "a:1_0", "a:-"}}, nil},
+		{"no number after the colon", "a:b a:inf a:nan a:0x1p2 a: a:1_0 a:-", [][]string{{"a:b", "a:inf", "a:nan", "a:0x1p2",
+			"a:", "a:1_0", "a:-"}}, nil},
 		{"some scores only", "a:1,b", [][]string{{"a", "b"}}, nil},
 		{"known labels stay whole", "GO:0001,GO:0001:0.5", [][]string{{"GO:0001", "GO:0001"}}, nil},
 		{"a hash is no comment", "#1,a", [][]string{{"#1", "a"}}, nil},
-		{"names as JSON strings", "\"a b\",\"c,d:\\t\" e\n\"a:1\":2,b:3", [][]string{{"a b", "c,d:\t", "e"}, {"a:1", "b"}}, [][]float64{nil, {2, 3}}},
+		{"names as JSON strings", "\"a b\",\"c,d:\\t\" e\n\"a:1\":2,b:3", [][]string{{"a b", "c,d:\t", "e"}, {"a:1", "b"}},
+			[][]float64{nil, {2, 3}}},
 		{"nothing", "", nil, nil},
 	}
 	for _, c := range cases {

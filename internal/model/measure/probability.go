@@ -5,9 +5,12 @@ import "math"
 // Probability has the measures of probabilities. If every row has one label, a row's
 // probabilities are first divided by their sum.
 type Probability struct {
-	LogLoss float64 `json:"log_loss"` // mean of -log p of the true label, p at least 1e-15; with several labels: over instances and classes
-	Brier   float64 `json:"brier"`    // mean of the sum over classes of (p - y)^2; with several labels: over instances and classes
-	ECE     float64 `json:"ece"`      // expected calibration error: 15 bins of the top label's p; with several labels: of all p
+	// mean of -log p of the true label, p at least 1e-15; with several labels: over instances and classes
+	LogLoss float64 `json:"log_loss"`
+	// mean of the sum over classes of (p - y)^2; with several labels: over instances and classes
+	Brier float64 `json:"brier"`
+	// expected calibration error: 15 bins of the top label's p; with several labels: of all p
+	ECE float64 `json:"ece"`
 }
 
 const (

@@ -147,7 +147,8 @@ func weights(parents [][]int) (sibl, subtree []float64) {
 func TestPerfect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "x"}), 1, 4), 1, 5).Draw(t, "rows")
-		c, err := taxonomy.NewClosure(&taxonomy.Structure{Names: []string{"r", "a", "b", "c"}, Parents: []uint32{0, 0, 2}, Children: []uint32{1, 2, 3}})
+		c, err := taxonomy.NewClosure(&taxonomy.Structure{Names: []string{"r", "a", "b", "c"}, Parents: []uint32{0, 0, 2},
+			Children: []uint32{1, 2, 3}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,8 @@ func TestPerfect(t *testing.T) {
 			a.AddNames(r, r, r)
 		}
 		r := a.Result()
-		if r.MicroF1 != 1 || r.MacroF1 != 1 || r.ZeroOne != 0 || r.P1 != 1 || !same(r.NDCG5, 1) || r.TreeLoss != 0 || r.HUnif != 0 || r.SymDiff != 0 {
+		if r.MicroF1 != 1 || r.MacroF1 != 1 || r.ZeroOne != 0 || r.P1 != 1 || !same(r.NDCG5, 1) || r.TreeLoss != 0 ||
+			r.HUnif != 0 || r.SymDiff != 0 {
 			t.Fatalf("%+v %+v %+v", r, r.Ranking, r.Hierarchy)
 		}
 	})

@@ -72,11 +72,13 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 		}
 		fmt.Fprintf(&s, `<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#56b4e9" stroke="#fff"/>`,
 			b.describe(), x(b.Low), y(*b.Accuracy), x(b.High)-x(b.Low), y(0)-y(*b.Accuracy))
-		fmt.Fprintf(&s, `<path d="M%.1f %.1fH%.1f" stroke="#d55e00" stroke-width="3"/>`, x(b.Low)+4, y(*b.Confidence), x(b.High)-4)
+		fmt.Fprintf(&s, `<path d="M%.1f %.1fH%.1f" stroke="#d55e00" stroke-width="3"/>`, x(b.Low)+4, y(*b.Confidence),
+			x(b.High)-4)
 		// The count is written upright, as it may be longer than a bar is wide. If the bar ends
 		// at the top the count hangs from there.
 		middle, end := (x(b.Low)+x(b.High))/2, max(min(y(*b.Accuracy), y(*b.Confidence))-6, diagramTop+70)
-		fmt.Fprintf(&s, `<text transform="translate(%.1f %.1f) rotate(-90)">%s</text></g>`+"\n", middle+4, end, format.Count(b.Count))
+		fmt.Fprintf(&s, `<text transform="translate(%.1f %.1f) rotate(-90)">%s</text></g>`+"\n", middle+4, end,
+			format.Count(b.Count))
 	}
 	fmt.Fprintf(&s, `<path d="M%g %gL%g %g" stroke="#222" stroke-dasharray="5 4"/>
 <path d="M%[1]g %[4]gV%[2]gH%[3]g" fill="none" stroke="#222"/>

@@ -37,7 +37,8 @@ func TestReliability(t *testing.T) {
 		got := a.Result()
 		error, count, bars := 0.0, int64(0), 0
 		for i, b := range got.Reliability {
-			if math.Abs(b.Low-float64(i)/15) > 1e-15 || math.Abs(b.High-float64(i+1)/15) > 1e-15 || (b.Count == 0) != (b.Accuracy == nil) || (b.Count == 0) != (b.Confidence == nil) {
+			if math.Abs(b.Low-float64(i)/15) > 1e-15 || math.Abs(b.High-float64(i+1)/15) > 1e-15 ||
+				(b.Count == 0) != (b.Accuracy == nil) || (b.Count == 0) != (b.Confidence == nil) {
 				t.Errorf("bin %d: %+v", i, b)
 			}
 			if b.Count > 0 {
@@ -50,7 +51,8 @@ func TestReliability(t *testing.T) {
 			count += b.Count
 		}
 		if len(got.Reliability) != 15 || count != probabilities || math.Abs(error/float64(count)-got.ECE) > 1e-12 {
-			t.Errorf("%d bins of %d probabilities, error %g, want %g", len(got.Reliability), count, error/float64(count), got.ECE)
+			t.Errorf("%d bins of %d probabilities, error %g, want %g", len(got.Reliability), count, error/float64(count),
+				got.ECE)
 		}
 		var picture strings.Builder
 		if err := got.WriteReliability(&picture, "a<b & c"); err != nil {

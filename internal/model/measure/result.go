@@ -27,10 +27,11 @@ type Result struct {
 
 	Coverage []Covered `json:"coverage,omitempty"` // of predictions that back off; nil: not measured
 
-	ByLevel  []Level    `json:"by_level,omitempty"`
-	BySize   []Size     `json:"by_size,omitempty"`
-	PerClass []Class    `json:"per_class,omitempty"` // in the order of the training data's labels, then of first appearance
-	Mistakes []Mistaken `json:"-"`                   // with Options.Confusion
+	ByLevel []Level `json:"by_level,omitempty"`
+	BySize  []Size  `json:"by_size,omitempty"`
+	// in the order of the training data's labels, then of first appearance
+	PerClass []Class    `json:"per_class,omitempty"`
+	Mistakes []Mistaken `json:"-"` // with Options.Confusion
 
 	SignTest *SignTest `json:"sign_test,omitempty"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon,omitempty"`
@@ -50,10 +51,11 @@ type Against struct {
 // enough.
 type Covered struct {
 	MinProbability float64 `json:"min_probability"`
-	Answered       float64 `json:"answered"`       // share of rows with an answer
-	Correct        float64 `json:"correct"`        // of these: share whose class is the answer or below it
-	Classes        float64 `json:"classes"`        // share of rows whose best class reaches the probability by itself: the answers without a hierarchy
-	ClassCorrect   float64 `json:"class_accuracy"` // of these: share whose class it is
+	Answered       float64 `json:"answered"` // share of rows with an answer
+	Correct        float64 `json:"correct"`  // of these: share whose class is the answer or below it
+	// share of rows whose best class reaches the probability by itself: the answers without a hierarchy
+	Classes      float64 `json:"classes"`
+	ClassCorrect float64 `json:"class_accuracy"` // of these: share whose class it is
 }
 
 // Class holds the measures of one class.

@@ -14,7 +14,8 @@ func TestSignTestByHand(t *testing.T) {
 	for _, c := range []struct {
 		plus, minus int64
 		p           float64
-	}{{9, 1, 22. / 1024}, {1, 9, 22. / 1024}, {3, 3, 1}, {0, 0, 1}, {0, 5, 2. / 32}, {1, 0, 1}, {5, 4, 1}, {4, 2, 2 * 22. / 64}} {
+	}{{9, 1, 22. / 1024}, {1, 9, 22. / 1024}, {3, 3, 1}, {0, 0, 1}, {0, 5, 2. / 32}, {1, 0, 1}, {5, 4, 1},
+		{4, 2, 2 * 22. / 64}} {
 		got := NewSignTest(c.plus, c.minus)
 		if !same(got.P, c.p) || got.Plus != c.plus || got.Minus != c.minus {
 			t.Errorf("%d against %d: %+v, want p %g", c.plus, c.minus, got, c.p)

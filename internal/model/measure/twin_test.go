@@ -178,10 +178,12 @@ func drawTwin(t *rapid.T) *twin {
 			}
 		}
 	}
-	label := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("n", rapid.IntRange(0, n+1).Draw(t, "label")) }) // two outside
+	// two outside
+	label := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("n", rapid.IntRange(0, n+1).Draw(t, "label")) })
 	labels := rapid.SliceOfN(label, 0, 4)
 	for range rapid.IntRange(1, 6).Draw(t, "rows") {
-		w.rows = append(w.rows, twinRow{labels.Draw(t, "truth"), labels.Draw(t, "predicted"), rapid.SliceOfN(label, 0, 7).Draw(t, "ranked")})
+		w.rows = append(w.rows, twinRow{labels.Draw(t, "truth"), labels.Draw(t, "predicted"), rapid.SliceOfN(label, 0,
+			7).Draw(t, "ranked")})
 	}
 	if rapid.Bool().Draw(t, "trained") {
 		w.classes = rapid.SliceOfNDistinct(label, 1, 5, rapid.ID).Draw(t, "classes")

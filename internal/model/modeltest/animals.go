@@ -28,13 +28,15 @@ func Animals(t testing.TB, positives int64) string {
 		Data:    model.DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: positives},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 1, 1, 1, 0},
-			Kind:   []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Spawned, taxonomy.Node, taxonomy.Node, taxonomy.Node},
-			Name:   []string{"", "animal", "animal", "cat", "dog", "car"},
-			Label:  []int32{-1, -1, 0, 1, 2, 3},
-			Depth:  []int32{0, 1, 2, 2, 2, 1},
-			Leaf:   []bool{false, false, true, true, true, true},
+			Kind: []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Spawned, taxonomy.Node, taxonomy.Node,
+				taxonomy.Node},
+			Name:  []string{"", "animal", "animal", "cat", "dog", "car"},
+			Label: []int32{-1, -1, 0, 1, 2, 3},
+			Depth: []int32{0, 1, 2, 2, 2, 1},
+			Leaf:  []bool{false, false, true, true, true, true},
 		},
-		Structure:   &taxonomy.Structure{Names: []string{"animal", "cat", "dog"}, Parents: []uint32{0, 0}, Children: []uint32{1, 2}},
+		Structure: &taxonomy.Structure{Names: []string{"animal", "cat", "dog"}, Parents: []uint32{0, 0},
+			Children: []uint32{1, 2}},
 		Labels:      []string{"animal", "cat", "dog", "car"},
 		LabelCounts: []uint32{2, 4, 3, 1},
 		Feature:     []uint32{7, 2, 100},
@@ -57,7 +59,8 @@ func Animals(t testing.TB, positives int64) string {
 			t.Fatal(err)
 		}
 	}
-	own := map[string]json.RawMessage{"loss": json.RawMessage(`"hinge"`), "C": json.RawMessage("1"), "schedule": json.RawMessage(`"twoblock"`)}
+	own := map[string]json.RawMessage{"loss": json.RawMessage(`"hinge"`), "C": json.RawMessage("1"),
+		"schedule": json.RawMessage(`"twoblock"`)}
 	if _, err := w.Close(model.Report{Method: "rr-svm", StoppedBy: "gap", Own: own}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -19,15 +19,17 @@ import (
 //	(virtual) -> animal (internal label, spawned leaf), cat, dog ; car
 func TinyMeta() model.Meta {
 	return model.Meta{
-		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1, Own: map[string]json.RawMessage{"C": json.RawMessage("1"), "schedule": json.RawMessage(`"twoblock"`)}},
-		Data:    model.DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: 10},
+		Options: model.Options{Method: "rr-svm", Loss: "hinge", Bias: 1,
+			Own: map[string]json.RawMessage{"C": json.RawMessage("1"), "schedule": json.RawMessage(`"twoblock"`)}},
+		Data: model.DataInfo{Fingerprint: "f00d", Instances: 10, Nonzeros: 25, Positives: 10},
 		Tree: &taxonomy.Tree{
 			Parent: []int32{-1, 0, 1, 1, 1, 0},
-			Kind:   []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Spawned, taxonomy.Node, taxonomy.Node, taxonomy.Node},
-			Name:   []string{"", "animal", "animal", "cat", "dog", "car"},
-			Label:  []int32{-1, -1, 0, 1, 2, 3},
-			Depth:  []int32{0, 1, 2, 2, 2, 1},
-			Leaf:   []bool{false, false, true, true, true, true},
+			Kind: []taxonomy.Kind{taxonomy.Virtual, taxonomy.Node, taxonomy.Spawned, taxonomy.Node, taxonomy.Node,
+				taxonomy.Node},
+			Name:  []string{"", "animal", "animal", "cat", "dog", "car"},
+			Label: []int32{-1, -1, 0, 1, 2, 3},
+			Depth: []int32{0, 1, 2, 2, 2, 1},
+			Leaf:  []bool{false, false, true, true, true, true},
 		},
 		Structure: &taxonomy.Structure{Names: []string{"animal", "cat", "dog", "vehicle", "bike"},
 			Parents: []uint32{0, 0, 3}, Children: []uint32{1, 2, 4}},
@@ -59,7 +61,8 @@ func TinyReport() model.Report {
 // TinyTrace are its sweeps.
 func TinyTrace() []model.TraceRow {
 	p, d, g := 2.0, 1.5, 0.25
-	return []model.TraceRow{{Sweep: 1, Phase: "map", Seconds: 0.25}, {Sweep: 2, Phase: "certify", Objective: &p, Dual: &d, Gap: &g, Seconds: 0.5}}
+	return []model.TraceRow{{Sweep: 1, Phase: "map", Seconds: 0.25}, {Sweep: 2, Phase: "certify", Objective: &p, Dual: &d,
+		Gap: &g, Seconds: 0.5}}
 }
 
 // Write writes a model, and returns its report. Weight shards hold at most so many bytes; 0: as NewWriter says.
@@ -106,8 +109,9 @@ func Tiny(t testing.TB) *model.Model {
 // Shape is that of a random model.
 type Shape struct {
 	Nodes, Features, Overrides int
-	Branch                     int // children are put under one of the last Branch nodes of the path
-	Bias                       float64
+	// children are put under one of the last Branch nodes of the path
+	Branch int
+	Bias   float64
 }
 
 // Random makes a random forest with random overrides.
@@ -133,8 +137,9 @@ func Random(rng *rand.Rand, s Shape) (model.Meta, []shard.Record) {
 		}
 		path = append(path, int32(n))
 	}
-	m := model.Meta{Options: model.Options{Method: "rr-svm", Bias: s.Bias}, Tree: t, Labels: t.Name, LabelCounts: make([]uint32, s.Nodes),
-		Data: model.DataInfo{Instances: 1, Positives: 1}}
+	m := model.Meta{Options: model.Options{Method: "rr-svm", Bias: s.Bias}, Tree: t, Labels: t.Name,
+		LabelCounts: make([]uint32, s.Nodes),
+		Data:        model.DataInfo{Instances: 1, Positives: 1}}
 	for c := range s.Features {
 		m.Feature = append(m.Feature, uint32(s.Features-c)*3)
 	}

@@ -23,7 +23,8 @@ func Threads(n int) int {
 // goroutine and returns its work on an item. fill and emit are each called from one goroutine.
 // The first error of any side, also a fault in mapped memory, ends everything and is returned.
 // Memory: two items a thread, one at work and one read ahead.
-func InOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context, *T) error, emit func(*T) error) error {
+func InOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context,
+	*T) error, emit func(*T) error) error {
 	type item struct {
 		T    T
 		done chan struct{}

@@ -21,12 +21,14 @@ import (
 type Sure struct {
 	Names, Paths []string // of the places, which are the hierarchy's nodes
 
-	above []int32   // place -> the place above it, which comes before it; -1: none
+	// place -> the place above it, which comes before it; -1: none
+	above []int32
 	below [][]int32 // place+1 -> places below it; 0: those at the top
 	of    []int32   // node of the model's tree -> place
 	joint bool
 	p     []float64
-	top   scoring.Scored // the most probable class: its place and its own probability
+	// the most probable class: its place and its own probability
+	top   scoring.Scored
 	inner []bool
 	set   []scoring.Scored
 	place map[string]int32
@@ -35,7 +37,8 @@ type Sure struct {
 // NewSure prepares it for a model with probabilities.
 func NewSure(m *model.Model) (*Sure, error) {
 	if !m.HasProbabilities() {
-		return nil, option.Errorf("%s gives no probabilities: train with ‹calibrate=temperature›, isotonic or levels, or by a method with a logistic loss", m.Dir)
+		return nil, option.Errorf("%s gives no probabilities: train with ‹calibrate=temperature›, isotonic or levels, or "+
+			"by a method with a logistic loss", m.Dir)
 	}
 	s := &Sure{of: make([]int32, m.Tree.Len()), joint: !m.Data.MultiLabel() && !m.Form.Sets()}
 	place := map[string]int32{}

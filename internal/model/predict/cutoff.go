@@ -34,7 +34,8 @@ const (
 
 // cutNames are the values that contain no number.
 var cutNames = map[string]Cutoff{
-	"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "instance": {kind: cutInstance}, "scut": {kind: cutScut}, "rcut": {kind: cutRank},
+	"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "instance": {kind: cutInstance}, "scut": {kind: cutScut},
+	"rcut": {kind: cutRank},
 }
 
 const cutChoices = "argmax, instance, scut, rcut, rcut=K, top=K, zero or a number"
@@ -88,7 +89,8 @@ func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut
 // Predictive makes the rule's scores those of the predictive distribution, or refuses.
 func (r *Rule) Predictive(verb string, m *model.Model) error {
 	if r.fitted() {
-		return option.Errorf("%s: ‹predictive› has scores that the fitted cut-offs of %s are not for: add ‹cutoff=top=K›, or ‹cutoff=zero›", verb, m.Dir)
+		return option.Errorf("%s: ‹predictive› has scores that the fitted cut-offs of %s are not for: add ‹cutoff=top=K›, "+
+			"or ‹cutoff=zero›", verb, m.Dir)
 	}
 	r.Options.Predictive = true
 	return nil
@@ -96,7 +98,8 @@ func (r *Rule) Predictive(verb string, m *model.Model) error {
 
 // Rule makes the rule for a model; ranked is how many best classes are wanted as well.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
-	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: scoring.Options{Rule: scoring.Argmax, Top: max(ranked, 1)}}
+	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: scoring.Options{Rule: scoring.Argmax,
+		Top: max(ranked, 1)}}
 	switch {
 	case r.kind != cutDefault:
 	case scoring.DefaultRule(m) == scoring.Own && r.cutoffs == nil:
@@ -111,7 +114,8 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 		r.kind = cutAbove
 	}
 	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
-		return nil, option.Errorf("%s has no fitted cut-offs: train with ‹cutoff=fit›, or use ‹cutoff=rcut=K› or a number", m.Dir)
+		return nil, option.Errorf("%s has no fitted cut-offs: train with ‹cutoff=fit›, or use ‹cutoff=rcut=K› or a number",
+			m.Dir)
 	}
 	switch r.kind {
 	case cutAbove:

@@ -51,7 +51,8 @@ func newAnswers(format string, w io.Writer, places int) (answers, error) {
 		return j, nil
 	}
 	schema := parquetSchema(places)
-	return &parquetAnswers{to: parquet.NewGenericWriter[any](w, schema, parquet.CreatedBy("taxon", "", ""), parquet.Compression(&parquet.Zstd)), places: places}, nil
+	return &parquetAnswers{to: parquet.NewGenericWriter[any](w, schema, parquet.CreatedBy("taxon", "", ""),
+		parquet.Compression(&parquet.Zstd)), places: places}, nil
 }
 
 // columnNames are the columns of a table.
@@ -119,7 +120,8 @@ func parquetSchema(places int) *parquet.Schema {
 		case i > 1:
 			tag += ",dict"
 		}
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: of, Tag: reflect.StructTag(fmt.Sprintf("parquet:%q", tag))})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: of,
+			Tag: reflect.StructTag(fmt.Sprintf("parquet:%q", tag))})
 	}
 	return parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface())
 }

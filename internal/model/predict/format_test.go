@@ -103,7 +103,8 @@ func TestFormatPlaces(t *testing.T) {
 	o := Options{Model: modeltest.Animals(t, 12), Format: "csv", Out: fs.Stdin}
 	for format, want := range map[string]string{"csv": "add ‹top=K›", "parquet": "add ‹top=K›", "jsonl": ""} {
 		var b bytes.Buffer
-		o.Format, o.Stdout, o.Input = format, &b, Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("cat 2:2 7:4\n")}}
+		o.Format, o.Stdout, o.Input = format, &b,
+			Input{Path: fs.Stdin, Files: fs.Local{In: strings.NewReader("cat 2:2 7:4\n")}}
 		_, err := Run(t.Context(), o, progress.Discard{})
 		if want == "" {
 			if err != nil || strings.Count(b.String(), `"label"`) != 3 {

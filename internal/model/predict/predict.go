@@ -1,6 +1,6 @@
-// Package predict does the work of the verb predict: it labels instances with a model. It reads them from a file, a stream or an
-// ingested data set, in the way in which the model's training data were read. It scores them in
-// input order, and turns scores into labels by a cut-off.
+// Package predict does the work of the verb predict: it labels instances with a model. It reads
+// them from a file, a stream or an ingested data set, in the way in which the model's training data
+// were read. It scores them in input order, and turns scores into labels by a cut-off.
 //
 // The same model and instances give the same labels, for any number of threads and any way of
 // reading. Errors that the user can fix are fs.InputError or carry an exit status (package exit).
@@ -26,14 +26,16 @@ import (
 
 // Options say what is predicted, and where the result goes.
 type Options struct {
-	Model  string // a folder
-	Input  Input
-	Out    string    // a file, or - for Stdout, where labels are flushed whenever the input pauses
+	Model string // a folder
+	Input Input
+	// a file, or - for Stdout, where labels are flushed whenever the input pauses
+	Out    string
 	Stdout io.Writer // only for Out -
-	Top    int       // most labels of an instance; 0: as many as the cut-off gives
-	Cutoff Cutoff    // the zero value: the model's, or the Top best
-	Scores bool      // label:score
-	Format string    // one of Formats; "": lines
+	// most labels of an instance; 0: as many as the cut-off gives
+	Top    int
+	Cutoff Cutoff // the zero value: the model's, or the Top best
+	Scores bool   // label:score
+	Format string // one of Formats; "": lines
 
 	Predictive bool // scores are those of the predictive distribution
 
@@ -71,13 +73,15 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	ranked := 1
 	if o.MinProbability > 0 {
 		if o.Top == 0 && !o.Cutoff.IsDefault() {
-			return nil, option.Errorf("predict: ‹min-probability› and ‹cutoff› exclude each other: both say which classes an instance gets")
+			return nil, option.Errorf("predict: ‹min-probability› and ‹cutoff› exclude each other: both say which " +
+				"classes an instance gets")
 		}
 		if l.sure, err = NewSure(m); err != nil {
 			return nil, err
 		}
 		if l.sure.joint && o.Top > 1 {
-			return nil, option.Errorf("predict: ‹min-probability› and ‹top=%d› exclude each other: %s gives an instance one label, which is all that ‹min-probability› answers with", o.Top, o.Model)
+			return nil, option.Errorf("predict: ‹min-probability› and ‹top=%d› exclude each other: %s gives an instance one "+
+				"label, which is all that ‹min-probability› answers with", o.Top, o.Model)
 		}
 		l.least, ranked, o.Cutoff = o.MinProbability, m.Terminals(), Best(1)
 	}
@@ -96,7 +100,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		case l.rule.kind == cutRank:
 			l.places = l.rule.rank
 		case o.Format != "jsonl":
-			return nil, option.Errorf("predict: a table has a fixed number of columns, and the rule of %s gives any number of labels: add ‹top=K›, or use ‹format=jsonl›", o.Model)
+			return nil, option.Errorf("predict: a table has a fixed number of columns, and the rule of %s gives any number of "+
+				"labels: add ‹top=K›, or use ‹format=jsonl›", o.Model)
 		}
 		l.names, l.paths = make([]string, m.Tree.Len()), Paths(m)
 		for n := range l.names {

@@ -22,7 +22,8 @@ func TestRun(t *testing.T) {
 	}
 	o := Options{Model: modeltest.Animals(t, 12), Scores: true}
 	for threads := range 4 {
-		for name, in := range map[string]Input{"file": {Path: data}, "stream": {Path: fs.Stdin, Files: fs.Local{In: strings.NewReader(rows)}}} {
+		for name, in := range map[string]Input{"file": {Path: data}, "stream": {Path: fs.Stdin,
+			Files: fs.Local{In: strings.NewReader(rows)}}} {
 			for _, to := range []string{fs.Stdin, filepath.Join(dir, "out")} {
 				if in.Path == fs.Stdin && to != fs.Stdin {
 					continue // it is read but once
@@ -57,10 +58,12 @@ func TestSpareInput(t *testing.T) {
 	if err := os.WriteFile(data, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, ".", "data"), data, dir+"/model"); err == nil || !strings.Contains(err.Error(), "would overwrite ‹data=") {
+	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, ".", "data"), data, dir+"/model"); err == nil ||
+		!strings.Contains(err.Error(), "would overwrite ‹data=") {
 		t.Errorf("the data: %v", err)
 	}
-	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, "model", "new"), "", dir); err == nil || !strings.Contains(err.Error(), "lies in the model's folder") {
+	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, "model", "new"), "", dir); err == nil ||
+		!strings.Contains(err.Error(), "lies in the model's folder") {
 		t.Errorf("in the model: %v", err)
 	}
 	if err := RefuseOverwrite("predict", "out", filepath.Join(dir, "labels"), data, dir+"/model"); err != nil {
@@ -72,8 +75,10 @@ func TestSpareInput(t *testing.T) {
 func TestLineOfCells(t *testing.T) {
 	for rows, want := range map[string]string{"cat,none\ncat 7:1\n": "", "car 7:1\n5.1,3.5\n": "stdin:2: commas"} {
 		var out strings.Builder
-		o := Options{Model: modeltest.Animals(t, 12), Stdout: &out, Out: fs.Stdin, Input: Input{Path: fs.Stdin, Threads: 1, Files: fs.Local{In: strings.NewReader(rows)}}}
-		if _, err := Run(t.Context(), o, progress.Discard{}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		o := Options{Model: modeltest.Animals(t, 12), Stdout: &out, Out: fs.Stdin, Input: Input{Path: fs.Stdin, Threads: 1,
+			Files: fs.Local{In: strings.NewReader(rows)}}}
+		if _, err := Run(t.Context(), o, progress.Discard{}); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", rows, err, want)
 		}
 	}

@@ -25,7 +25,8 @@ type Input struct {
 	Path      string // a file, a folder made by ingest, or - for standard input
 	Text      bool   // lines are [LABEL]<TAB>text
 	AsTrained bool   // text or not, as the training data were; Text is ignored
-	ZeroBased bool   // feature indices count from 0; used if ZeroGiven, else the model knows
+	// feature indices count from 0; used if ZeroGiven, else the model knows
+	ZeroBased bool
 	ZeroGiven bool
 	Labels    bool          // read true labels, which must be there
 	Keep      bool          // read true labels where there are any
@@ -57,7 +58,8 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	}
 	switch {
 	case m.Data.Strings != "":
-		return nil, option.Errorf("%s was trained on sequences: give them as `taxon ingest ‹strings› %s` makes them", m.Dir, m.Data.Strings)
+		return nil, option.Errorf("%s was trained on sequences: give them as `taxon ingest ‹strings› %s` makes them", m.Dir,
+			m.Data.Strings)
 	case m.Data.Table.HasColumns() && !isTable && !saidText && o.Table.Format != table.Lines:
 		lines := "‹data-format=lines› reads INDEX:VALUE lines, as `taxon vectors` writes them"
 		if m.Data.Text {
@@ -86,7 +88,8 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	rows := &fileRows{ui: ui, p: p, keepLabels: o.Labels || o.Keep, keepRows: o.Rows, live: o.Live, names: Names{}}
 	if isTable {
 		if matrix := table.Matrix(columns.FormatOf(o.Path, o.Text)); (len(columns.Text) > 0 && !matrix) != m.Data.Text {
-			return nil, option.Errorf("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text], columnFlags[m.Data.Text])
+			return nil, option.Errorf("%s was trained on %s: name such columns with %s", m.Dir, trainedOn[m.Data.Text],
+				columnFlags[m.Data.Text])
 		}
 		if o.Live {
 			options.Use.Pause = rows.paused
@@ -137,21 +140,23 @@ const LongestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.
 type fileRows struct {
-	ui         progress.Reporter
-	unknown    int64 // instances without any feature of the model
-	file       *dataset.FileReader
-	waits      *fs.CancelReader // what file reads lines from, if a pause ends a batch; else nil
-	live       bool             // a pause ends a batch
-	batch      int              // rows in the batch so far
-	began      time.Time        // when the batch got its first row
+	ui      progress.Reporter
+	unknown int64 // instances without any feature of the model
+	file    *dataset.FileReader
+	// what file reads lines from, if a pause ends a batch; else nil
+	waits      *fs.CancelReader
+	live       bool      // a pause ends a batch
+	batch      int       // rows in the batch so far
+	began      time.Time // when the batch got its first row
 	p          *dataset.Projection
 	v          dataset.Vector
 	told       bool // the user knows that an empty line gets no answer
 	keepLabels bool
 	keepRows   bool
-	classes    map[string]bool // of the model, if lines are told from those of a table by them; else nil
-	names      Names
-	row        []string
+	// of the model, if lines are told from those of a table by them; else nil
+	classes map[string]bool
+	names   Names
+	row     []string
 }
 
 func (f *fileRows) Fill(b *scoring.Batch) error {
@@ -240,10 +245,12 @@ func (f *fileRows) Warnings() []string {
 func PassedOver(r *dataset.FileReader) (out []string) {
 	c := r.Counts()
 	if c.EmptyLines > 0 {
-		out = append(out, fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", r.Name(), format.Counted(c.EmptyLines, "empty line", "empty lines"), blankRow))
+		out = append(out, fmt.Sprintf("%s: %s skipped: no instances, and without a line in predictions (%s)", r.Name(),
+			format.Counted(c.EmptyLines, "empty line", "empty lines"), blankRow))
 	}
 	if c.Broken > 0 {
-		out = append(out, fmt.Sprintf("%s: %s passed over, as ‹skip-broken› allows", r.Name(), format.Counted(c.Broken, "broken row", "broken rows")))
+		out = append(out, fmt.Sprintf("%s: %s passed over, as ‹skip-broken› allows", r.Name(), format.Counted(c.Broken,
+			"broken row", "broken rows")))
 	}
 	return out
 }
@@ -253,7 +260,8 @@ func warnUnknown(path string, rows int64) []string {
 	if rows == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path, format.Counted(rows, "instance has", "instances have"))}
+	return []string{fmt.Sprintf("%s: %s no feature that the model knows: the bias alone decides", path,
+		format.Counted(rows, "instance has", "instances have"))}
 }
 
 func (f *fileRows) Close() error {
@@ -288,10 +296,12 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 		return s, nil
 	}
 	if set.Vocabulary != nil || m.Text != nil {
-		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file itself, with ‹text›"), set.Close())
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "is ingested text with word weights of its own: give the text file "+
+			"itself, with ‹text›"), set.Close())
 	}
 	if is, was := set.Source.Strings, m.Data.Strings; is != was {
-		return nil, errors.Join(fs.Inputf(o.Path, 0, "has other features than %s was trained on: %s, not %s", m.Dir, cmp.Or(is, "no strings"), cmp.Or(was, "no strings")), set.Close())
+		return nil, errors.Join(fs.Inputf(o.Path, 0, "has other features than %s was trained on: %s, not %s", m.Dir,
+			cmp.Or(is, "no strings"), cmp.Or(was, "no strings")), set.Close())
 	}
 	if s.p, err = ProjectionOf(m); err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -336,7 +346,8 @@ func (s *setRows) Close() error { return s.set.Close() }
 
 // Score predicts all instances of rows and passes them to emit in input order, under a progress
 // line named what. threads is as in Input. The caller must report the rows' warnings.
-func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Reporter, emit func(*scoring.Batch, *scoring.Result) error) error {
+func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Reporter,
+	emit func(*scoring.Batch, *scoring.Result) error) error {
 	_, total := rows.progress()
 	start := ui.StartBytes
 	if _, ok := rows.(*setRows); ok {

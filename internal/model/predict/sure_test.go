@@ -54,19 +54,24 @@ func TestMinProbability(t *testing.T) {
 		got, r := lines(t, Options{Model: dir, MinProbability: c.least, Scores: true}, "cat 2:2 7:4\n")
 		name, number, _ := strings.Cut(got[0], ":")
 		var p float64
-		if number != "" && json.Unmarshal([]byte(number), &p) != nil || name != c.want || math.Abs(p-c.p) > 1e-12 || (*r.Abstained == 1) != (c.want == "") {
+		if number != "" && json.Unmarshal([]byte(number), &p) != nil || name != c.want || math.Abs(p-c.p) > 1e-12 ||
+			(*r.Abstained == 1) != (c.want == "") {
 			t.Errorf("at least %g: %q, abstained %d; want %s:%g", c.least, got, *r.Abstained, c.want, c.p)
 		}
 	}
 	// jsonl has the path of a class that no instance is given either.
-	if got, _ := lines(t, Options{Model: dir, MinProbability: 0.9, Format: "jsonl"}, "cat 2:2 7:4\n"); !strings.Contains(got[0], `"label":"animal"`) || !strings.Contains(got[0], `"path":"animal"`) {
+	if got, _ := lines(t, Options{Model: dir, MinProbability: 0.9, Format: "jsonl"},
+		"cat 2:2 7:4\n"); !strings.Contains(got[0], `"label":"animal"`) || !strings.Contains(got[0], `"path":"animal"`) {
 		t.Error(got)
 	}
 	plain := modeltest.Animals(t, 10)
-	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹calibrate") {
+	if _, err := Run(t.Context(), Options{Model: plain, MinProbability: 0.5, Out: fs.Stdin, Input: Input{Path: fs.Stdin}},
+		progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹calibrate") {
 		t.Errorf("a model without probabilities: %v", err)
 	}
-	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin, Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹min-probability› and ‹top=3› exclude each other") {
+	if _, err := Run(t.Context(), Options{Model: dir, MinProbability: 0.5, Top: 3, Out: fs.Stdin,
+		Input: Input{Path: fs.Stdin}}, progress.Discard{}); err == nil || !strings.Contains(err.Error(),
+		"‹min-probability› and ‹top=3› exclude each other") {
 		t.Errorf("with ‹top›: %v", err)
 	}
 }
@@ -76,7 +81,8 @@ func TestMinProbabilityOfSets(t *testing.T) {
 	dir := calibrated(t, 15, calibration.Calibration{Kind: calibration.Temperature})
 	sigma := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 	any := 1 - (1-sigma(3))*(1-sigma(2))*(1-sigma(3.25))
-	for least, want := range map[float64]string{0.85: "dog,cat", sigma(2) + 1e-6: "dog", any - 1e-6: "animal", any + 1e-6: ""} {
+	for least, want := range map[float64]string{0.85: "dog,cat", sigma(2) + 1e-6: "dog", any - 1e-6: "animal",
+		any + 1e-6: ""} {
 		if got, _ := lines(t, Options{Model: dir, MinProbability: least}, "cat 2:2 7:4\n"); got[0] != want {
 			t.Errorf("at least %g: %q, want %q", least, got[0], want)
 		}
@@ -85,7 +91,8 @@ func TestMinProbabilityOfSets(t *testing.T) {
 
 // Calibrated probabilities are the same of whole and of pruned models, and by whatever is asked for.
 func TestCalibratedAlike(t *testing.T) {
-	dir := calibrated(t, 10, calibration.Calibration{Kind: calibration.Isotonic, X: []float64{0.1, 0.4, 0.6}, Y: []float64{0.05, 0.5, 0.9}})
+	dir := calibrated(t, 10, calibration.Calibration{Kind: calibration.Isotonic, X: []float64{0.1, 0.4, 0.6},
+		Y: []float64{0.05, 0.5, 0.9}})
 	want, _ := lines(t, Options{Model: dir, Scores: true, Top: 4}, "cat 2:2 7:4\ncar 7:1\n")
 	sum := 0.0
 	for i, part := range strings.Split(want[0], ",") {
@@ -115,7 +122,8 @@ func TestCalibratedAlike(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(pruned, "calibration.json")); err != nil {
 		t.Error(err)
 	}
-	if got, _ := lines(t, Options{Model: pruned, Scores: true, Top: 4}, "cat 2:2 7:4\ncar 7:1\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got, _ := lines(t, Options{Model: pruned, Scores: true, Top: 4}, "cat 2:2 7:4\ncar 7:1\n"); strings.Join(got,
+		"\n") != strings.Join(want, "\n") {
 		t.Errorf("pruned: %s, whole: %s", got, want)
 	}
 }

@@ -24,7 +24,8 @@ type VectorsOptions struct {
 	Input  Input
 	Out    string // a file, or - for Stdout
 	Stdout io.Writer
-	Words  string // a file for the model's vocabulary, with a line IDF<TAB>TERM for each feature; "": none
+	// a file for the model's vocabulary, with a line IDF<TAB>TERM for each feature; "": none
+	Words string
 }
 
 // VectorsReport is `taxon vectors --json`.

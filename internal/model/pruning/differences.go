@@ -86,7 +86,8 @@ func (p *pruner) visit(n int32) error {
 		}
 		d := shard.Round(missing, p.values, scale)
 		if d-d != 0 {
-			return fmt.Errorf("node %s: weight %g is too large for the value type: choose float32", p.m.NodeName(int(n)), missing)
+			return fmt.Errorf("node %s: weight %g is too large for the value type: choose float32", p.m.NodeName(int(n)),
+				missing)
 		}
 		if d != 0 {
 			p.columns, p.deltas = append(p.columns, c), append(p.deltas, d)

@@ -42,7 +42,8 @@ func TestPrunedWithinThreshold(t *testing.T) {
 			Branch:    rapid.IntRange(1, 5).Draw(rt, "branch"),
 			Bias:      rapid.SampledFrom([]float64{0, 1, 0.1}).Draw(rt, "bias"),
 		}
-		o := Options{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"), Values: rapid.SampledFrom(shard.Values).Draw(rt, "values")}
+		o := Options{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"),
+			Values: rapid.SampledFrom(shard.Values).Draw(rt, "values")}
 		meta, weights := modeltest.Random(rng, s)
 		name := filepath.Join(dir, fmt.Sprint(k))
 		modeltest.Write(t, name, meta, weights, 0)
@@ -108,7 +109,8 @@ func TestPrunedShards(t *testing.T) {
 	m := modeltest.Open(t, dir)
 	a, b := pruned(t, m, Options{Threshold: 0.1}, 1), pruned(t, m, Options{Threshold: 0.1}, 4)
 	for _, f := range a.Manifest.Files {
-		if !bytes.Equal(modeltest.MustRead(t, filepath.Join(a.Dir, f.Name)), modeltest.MustRead(t, filepath.Join(b.Dir, f.Name))) {
+		if !bytes.Equal(modeltest.MustRead(t, filepath.Join(a.Dir, f.Name)),
+			modeltest.MustRead(t, filepath.Join(b.Dir, f.Name))) {
 			t.Errorf("%s depends on the threads", f.Name)
 		}
 	}
@@ -153,7 +155,8 @@ func TestPruneRefuses(t *testing.T) {
 	big := filepath.Join(t.TempDir(), "big")
 	modeltest.Write(t, big, modeltest.TinyMeta(), weights, 0)
 	dir := filepath.Join(t.TempDir(), "p")
-	if _, err := Write(context.Background(), modeltest.Open(t, big), dir, Options{Values: shard.Halves}, 1); err == nil || !strings.Contains(err.Error(), "float32") {
+	if _, err := Write(context.Background(), modeltest.Open(t, big), dir, Options{Values: shard.Halves}, 1); err == nil ||
+		!strings.Contains(err.Error(), "float32") {
 		t.Errorf("a weight beyond float16: %v", err)
 	}
 	if err := model.Replaceable(dir); err != nil || model.IsModel(dir) {

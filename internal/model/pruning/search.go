@@ -41,7 +41,8 @@ func LargestThreshold(m *model.Model, excess func(t float64) (float64, error)) (
 
 // SmallestThreshold finds the smallest threshold, to an eighth of a doubling, at which a model takes at most so
 // many bytes, as sizes says; false: none does. Larger thresholds are taken to make smaller models.
-func SmallestThreshold(m *model.Model, most int64, sizes func(t float64) (int64, error)) (t float64, ok bool, err error) {
+func SmallestThreshold(m *model.Model, most int64, sizes func(t float64) (int64,
+	error)) (t float64, ok bool, err error) {
 	if n, err := sizes(0); err != nil || n <= most {
 		return 0, err == nil, err
 	}

@@ -19,7 +19,8 @@ type Options struct {
 	// Threshold: differences from the parent smaller than this are left out. Every weight of the
 	// pruned model is within it of the trained weight. At least 0.
 	Threshold float64
-	Values    string // how differences are stored: one of shard.Values; "": shard.Singles
+	// how differences are stored: one of shard.Values; "": shard.Singles
+	Values string
 	// Cost is told in the model's report; nil: not known.
 	Cost *model.PruneCost
 }
@@ -38,7 +39,8 @@ func Write(ctx context.Context, m *model.Model, dir string, o Options, threads i
 		return nil, err
 	}
 	if m.Form.Draws > 0 {
-		return nil, &fs.InputError{Path: m.Dir, Msg: "a model that averages draws can't be pruned: its predictions need them whole"}
+		return nil, &fs.InputError{Path: m.Dir, Msg: "a model that averages draws can't be pruned: its " +
+			"predictions need them whole"}
 	}
 	if threads < 1 {
 		return nil, fmt.Errorf("prune: %d threads: must be at least 1", threads)
@@ -81,7 +83,8 @@ type writer struct {
 const chunk = 256
 
 // walkAll visits the differences of nodes [first, last).
-func (w *writer) walkAll(ctx context.Context, first, last int, visit func(n int, columns []uint32, deltas []float32)) error {
+func (w *writer) walkAll(ctx context.Context, first, last int, visit func(n int, columns []uint32,
+	deltas []float32)) error {
 	p := newPruner(w.m, w.o, w.scale)
 	return p.walk(first, last, func(n int, columns []uint32, deltas []float32) error {
 		visit(n, columns, deltas)
@@ -93,7 +96,8 @@ func (w *writer) walkAll(ctx context.Context, first, last int, visit func(n int,
 }
 
 // columnParts are a column's entries in a range of nodes.
-type columnParts struct{ entries, first, next, gaps uint32 } // next: the node after the last one; gaps: their bytes, but for the first's
+// next: the node after the last one; gaps: their bytes, but for the first's
+type columnParts struct{ entries, first, next, gaps uint32 }
 
 // count gives the number of entries of each column, and the bytes of their gaps.
 func (w *writer) count(ctx context.Context, threads int) (entries []uint32, gaps int64, err error) {
@@ -206,5 +210,6 @@ func (w *writer) writeShard(ctx context.Context, i, first int, counts []uint32) 
 	if w.scale != nil {
 		scale = w.scale[first : first+len(counts)]
 	}
-	return w.out.WriteShard(i, first, len(counts), shard.AppendPacked(nil, first, counts, nodes, deltas, w.o.Values, scale))
+	return w.out.WriteShard(i, first, len(counts), shard.AppendPacked(nil, first, counts, nodes, deltas, w.o.Values,
+		scale))
 }

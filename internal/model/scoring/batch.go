@@ -8,12 +8,14 @@ type Batch struct {
 	Begin  []int // rows+1 entries, or none
 	Column []uint32
 	Value  []float32
-	First  int64    // number of the first row in the whole input
-	Labels []string // true labels, row by row; empty unless AddLabels was called
-	Ends   []int    // row i's labels end at Labels[Ends[i]]
-	IDs    []string // names of the rows, row by row; empty unless AddID was called
-	Broken []int    // rows that could not be read, ascending: they are empty
-	limit  int      // rows of a full batch; 0: BatchRows
+	First  int64 // number of the first row in the whole input
+	// true labels, row by row; empty unless AddLabels was called
+	Labels []string
+	Ends   []int // row i's labels end at Labels[Ends[i]]
+	// names of the rows, row by row; empty unless AddID was called
+	IDs    []string
+	Broken []int // rows that could not be read, ascending: they are empty
+	limit  int   // rows of a full batch; 0: BatchRows
 }
 
 // A full batch has BatchRows rows or BatchEntries nonzeros. The weights are read once a batch, so

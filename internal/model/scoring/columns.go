@@ -29,7 +29,8 @@ type link struct{ node, parent int32 }
 
 // plan makes the model's plan, once.
 func plan(m *model.Model) *packedPlan {
-	return m.Derive(derived("plan"), func() any { return newPackedPlan(m, float64(float32(m.Options.Bias))) }).(*packedPlan)
+	return m.Derive(derived("plan"),
+		func() any { return newPackedPlan(m, float64(float32(m.Options.Bias))) }).(*packedPlan)
 }
 
 func newPackedPlan(m *model.Model, bias float64) *packedPlan {

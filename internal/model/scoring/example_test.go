@@ -33,7 +33,8 @@ func Example() {
 		},
 		Labels:      []string{"cat", "dog"},
 		LabelCounts: []uint32{1, 1},
-		Feature:     []uint32{1, 2}, // columns 0 and 1 are the input's features 1 and 2; column 2 is the bias
+		// columns 0 and 1 are the input's features 1 and 2; column 2 is the bias
+		Feature: []uint32{1, 2},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -114,7 +114,8 @@ func TestForms(t *testing.T) {
 			}
 		}
 		meta.Form = descent
-		meta.Form.Predictor = rapid.SampledFrom([]string{form.Linear, form.Descent, form.Greedy, form.Sums}).Draw(rt, "predictor")
+		meta.Form.Predictor = rapid.SampledFrom([]string{form.Linear, form.Descent, form.Greedy, form.Sums}).Draw(rt,
+			"predictor")
 		name := filepath.Join(dir, fmt.Sprint(k))
 		modeltest.Write(t, name, meta, weights, 0)
 		m, err := model.Open(name)
@@ -191,7 +192,8 @@ func TestSoftmax(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r Result
-		if err := p.NewScorer().Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{3}}, {}}), &r); err != nil {
+		if err := p.NewScorer().Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{3}}, {}}),
+			&r); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
@@ -304,7 +306,8 @@ func TestDraws(t *testing.T) {
 				}
 			}
 		}
-		if _, err := pruning.Write(context.Background(), m, filepath.Join(t.TempDir(), "p"), pruning.Options{Threshold: 0.1}, 1); err == nil || !strings.Contains(err.Error(), "draws") {
+		if _, err := pruning.Write(context.Background(), m, filepath.Join(t.TempDir(), "p"), pruning.Options{Threshold: 0.1},
+			1); err == nil || !strings.Contains(err.Error(), "draws") {
 			t.Errorf("pruned: %v", err)
 		}
 	}

@@ -39,9 +39,11 @@ type Level struct {
 //   - Differences from the parent: a node on the path.
 //   - Whole weights: the terminal is the only level, unless internal nodes have means of their own.
 //   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child has neither.
-//   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are nested, else the sum so far.
+//   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are
+//     nested, else the sum so far.
 func Explain(m *model.Model, n int32, columns []uint32, values []float32) []Level {
-	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == form.Paths || m.Form.Predictor == form.Sums, m.Form.Precision != form.NoPrecision
+	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == form.Paths || m.Form.Predictor == form.Sums,
+		m.Form.Precision != form.NoPrecision
 	var up []int32
 	for n >= 0 {
 		up = append(up, n)
@@ -89,7 +91,8 @@ func Explain(m *model.Model, n int32, columns []uint32, values []float32) []Leve
 			l.Gain += gain
 		}
 		if score += l.Gain; edges && !sums {
-			if score = 0; m.Form.Sets() && m.Tree.Kind[node] == taxonomy.Node || !m.Form.Sets() && children[m.Tree.Parent[node]+1] > 1 {
+			if score = 0; m.Form.Sets() && m.Tree.Kind[node] == taxonomy.Node || !m.Form.Sets() &&
+				children[m.Tree.Parent[node]+1] > 1 {
 				way = min(way, l.Gain)
 			}
 			if !math.IsInf(way, 1) {

@@ -51,7 +51,8 @@ func TestExplainAddsUp(t *testing.T) {
 						sum += term.Gain
 					}
 				}
-				if last := levels[len(levels)-1]; math.Abs(last.Score-s.Score) > 1e-5 || math.Abs(sum-s.Score) > 1e-5 || last.Node != s.Node {
+				if last := levels[len(levels)-1]; math.Abs(last.Score-s.Score) > 1e-5 || math.Abs(sum-s.Score) > 1e-5 ||
+					last.Node != s.Node {
 					t.Fatalf("node %d: levels give %v and %v, prediction %v", s.Node, last.Score, sum, s.Score)
 				}
 			}

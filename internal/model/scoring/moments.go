@@ -23,9 +23,12 @@ func CheckMoments(m *model.Model, what string) error {
 // noMoments says why the model does not hold what is asked for.
 func noMoments(m *model.Model, what string) error {
 	if m.Manifest.Pruned != nil && m.Form.Precision != form.NoPrecision {
-		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("was made for predictions by the means alone (export ‹format=model›, or train ‹model-size›), and holds no %s: give the model that it was made from, or train again without ‹model-size›", what)}
+		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("was made for predictions by the means alone (export "+
+			"‹format=model›, or train ‹model-size›), and holds no %s: give the model that it was made from, or train again "+
+			"without ‹model-size›", what)}
 	}
-	return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: hierarchical Bayesian ones do", m.Options.Method, what)}
+	return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("a model of method %s holds no %s: hierarchical Bayesian ones do",
+		m.Options.Method, what)}
 }
 
 // ByFeature says whether there is a precision for each feature.

@@ -27,10 +27,12 @@ const (
 type Rule uint8
 
 const (
-	Argmax    Rule = iota // the best terminal
-	Threshold             // every terminal with a score above the cutoff, the best one if there is none
-	TopK                  // the k best
-	Own                   // the set that the model's predictor gives, if it gives sets
+	Argmax Rule = iota // the best terminal
+	// every terminal with a score above the cutoff, the best one if there is none
+	Threshold
+	TopK // the k best
+	// the set that the model's predictor gives, if it gives sets
+	Own
 )
 
 // DefaultRule is the rule for a model's kind of data.
@@ -48,14 +50,16 @@ func DefaultRule(m *model.Model) Rule {
 type Options struct {
 	Rule   Rule
 	Cutoff float64 // of Threshold
-	Top    int     // best terminals to return an instance, at least 1 (fewer if there are fewer)
+	// best terminals to return an instance, at least 1 (fewer if there are fewer)
+	Top int
 
 	// RowByRow is for few rows at a time. The model is then also held by columns (12 bytes an
 	// override), and sums are in the order of the columns, so scores differ in the last bits of
 	// float64.
 	RowByRow bool
 
-	Predictive bool // scores are those of the predictive distribution; needs a model with variances
+	// scores are those of the predictive distribution; needs a model with variances
+	Predictive bool
 }
 
 // Predictor scores instances at every terminal, exactly: scores are x.w_n, summed in float64 over
@@ -94,7 +98,8 @@ type Predictor struct {
 	link        string                   // "": the calibration decides, if there is one
 	calibration *calibration.Calibration // nil: none
 	scale       float64                  // factor of scores in a row's norm; 0: rows have none
-	keep        int                      // terminals in a row's list: Top, or all where their sum is needed
+	// terminals in a row's list: Top, or all where their sum is needed
+	keep int
 }
 
 // New prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
@@ -171,12 +176,15 @@ type Result struct {
 	set     []Scored
 	setEnds []int
 	link    string
-	norm    []float64 // log sum over all terminals of exp(scale score), where rows have a norm
-	total   []float64 // sum of all terminals' raw probabilities, where the calibration needs it
+	// log sum over all terminals of exp(scale score), where rows have a norm
+	norm []float64
+	// sum of all terminals' raw probabilities, where the calibration needs it
+	total []float64
 
 	calibration *calibration.Calibration
-	down        []float64 // rows x nodes: probabilities, where the calibration is by levels
-	nodes       int
+	// rows x nodes: probabilities, where the calibration is by levels
+	down  []float64
+	nodes int
 }
 
 // Best are the k best terminals of row i, best first.
@@ -194,19 +202,21 @@ func (r *Result) Set(i int) []Scored {
 
 // Scorer is the working memory of one goroutine that predicts.
 type Scorer struct {
-	p        *Predictor
-	cols     columnsOf
-	path     *shard.Path[float32]
-	levels   [][]float64
-	heaps    []topK
-	floor    []float64 // row -> score of its worst kept terminal; -Inf until k are kept
+	p      *Predictor
+	cols   columnsOf
+	path   *shard.Path[float32]
+	levels [][]float64
+	heaps  []topK
+	// row -> score of its worst kept terminal; -Inf until k are kept
+	floor    []float64
 	positive [][]Scored
 	part     Batch
 	few      few
 	sums     []float64 // node -> score of one row; pruned models and rankers only
 	mass     []mass    // by row, with softmax only
 	joint    []terminalScores
-	variance []float64 // by row, predictive only: x' Psi_n x of the present terminal
+	// by row, predictive only: x' Psi_n x of the present terminal
+	variance []float64
 
 	way *calibration.Way // where the calibration is by levels
 

@@ -160,7 +160,8 @@ func TestRules(t *testing.T) {
 	m := modeltest.Tiny(t)
 	// Scores of x = (1, 0, 0) with the bias: animal -0.75, cat -1, dog -0.5, car 1;
 	// of x = (4, 2, 0): animal 3, cat 2, dog 3.25, car -5.
-	b := batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{1}}, {Columns: []uint32{0, 1}, Values: []float32{4, 2}}, {Columns: []uint32{0}, Values: []float32{2}}})
+	b := batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{1}}, {Columns: []uint32{0, 1},
+		Values: []float32{4, 2}}, {Columns: []uint32{0}, Values: []float32{2}}})
 	for rule, want := range map[Rule][3][]Scored{
 		Argmax:    {{{5, 1}}, {{4, 3.25}}, {{4, -0.25}}},
 		Threshold: {{{5, 1}}, {{4, 3.25}, {2, 3}, {3, 2}}, {{4, -0.25}}},
@@ -202,11 +203,13 @@ func TestPredictBadRows(t *testing.T) {
 	}
 	s := p.NewScorer()
 	var r Result
-	if err := s.Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{float32(math.Inf(1))}}}), &r); err == nil {
+	if err := s.Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{float32(math.Inf(1))}}}),
+		&r); err == nil {
 		t.Error("an infinite value was scored")
 	}
 	// Columns the model does not have (its bias column included) score nothing.
-	if err := s.Predict(batchOf([]modeltest.Row{{Columns: []uint32{3, 4, 1 << 31}, Values: []float32{9, 9, 9}}}), &r); err != nil || r.Best(0)[0] != (Scored{5, 3}) {
+	if err := s.Predict(batchOf([]modeltest.Row{{Columns: []uint32{3, 4, 1 << 31}, Values: []float32{9, 9, 9}}}),
+		&r); err != nil || r.Best(0)[0] != (Scored{5, 3}) {
 		t.Errorf("unknown columns: %v %v", r.Best(0), err)
 	}
 	if err := s.Predict(new(Batch), &r); err != nil {
@@ -332,7 +335,8 @@ func TestStreamErrors(t *testing.T) {
 		t.Errorf("reader's error: %v", err)
 	}
 	forever := func(b *Batch) error { b.Add(nil, nil); return nil }
-	if err := p.Stream(context.Background(), 3, forever, func(*Batch, *Result) error { return boom }); !errors.Is(err, boom) {
+	if err := p.Stream(context.Background(), 3, forever, func(*Batch, *Result) error { return boom }); !errors.Is(err,
+		boom) {
 		t.Errorf("writer's error: %v", err)
 	}
 	bad := func(b *Batch) error { b.Add([]uint32{0}, []float32{float32(math.NaN())}); return nil }
@@ -398,7 +402,8 @@ func BenchmarkOpenWordnetShape(b *testing.B) {
 func TestFewColumns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 6))
 	for _, bias := range []float64{0, 1} {
-		meta, weights := modeltest.Random(rng, modeltest.Shape{Nodes: 80, Features: 4 * fewColumns, Overrides: 60, Branch: 3, Bias: bias})
+		meta, weights := modeltest.Random(rng, modeltest.Shape{Nodes: 80, Features: 4 * fewColumns, Overrides: 60, Branch: 3,
+			Bias: bias})
 		dir := filepath.Join(t.TempDir(), "m")
 		modeltest.Write(t, dir, meta, weights, 0)
 		m := modeltest.Open(t, dir)
@@ -406,7 +411,8 @@ func TestFewColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := append(modeltest.Rows(rng, 60, 4*fewColumns, 0.02), modeltest.Row{}, modeltest.Row{Columns: []uint32{4 * fewColumns}, Values: []float32{1}})
+		rows := append(modeltest.Rows(rng, 60, 4*fewColumns, 0.02), modeltest.Row{},
+			modeltest.Row{Columns: []uint32{4 * fewColumns}, Values: []float32{1}})
 		all, one := p.NewScorer(), p.NewScorer()
 		var want, got Result
 		if many := batchOf(rows); all.few.collect(many, len(m.Feature)) || all.Predict(many, &want) != nil {

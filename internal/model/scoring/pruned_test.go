@@ -38,7 +38,8 @@ func TestPrunedScores(t *testing.T) {
 			Branch:    rapid.IntRange(1, 5).Draw(rt, "branch"),
 			Bias:      rapid.SampledFrom([]float64{0, 1, 0.1}).Draw(rt, "bias"),
 		}
-		o := pruning.Options{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"), Values: rapid.SampledFrom(shard.Values).Draw(rt, "values")}
+		o := pruning.Options{Threshold: rapid.SampledFrom([]float64{0, 0.01, 0.1, 0.3, 2}).Draw(rt, "threshold"),
+			Values: rapid.SampledFrom(shard.Values).Draw(rt, "values")}
 		meta, weights := modeltest.Random(rng, s)
 		name := filepath.Join(dir, fmt.Sprint(k))
 		modeltest.Write(t, name, meta, weights, 0)
@@ -89,7 +90,8 @@ func BenchmarkPredictPruned(b *testing.B) {
 	meta, weights := modeltest.Wordnet(rng)
 	dir := filepath.Join(b.TempDir(), "m")
 	modeltest.Write(b, dir, meta, weights, 0)
-	for _, o := range []pruning.Options{{Threshold: 1.3}, {Threshold: 1.3, Values: shard.Halves}, {Threshold: 1.3, Values: shard.Bytes}} {
+	for _, o := range []pruning.Options{{Threshold: 1.3}, {Threshold: 1.3, Values: shard.Halves},
+		{Threshold: 1.3, Values: shard.Bytes}} {
 		m := pruned(b, modeltest.Open(b, dir), o, 2)
 		p, err := New(m, Options{Top: 5})
 		if err != nil {

@@ -37,7 +37,8 @@ func TestRegister(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r Result
-		if err := p.NewScorer().Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{1}}}), &r); err != nil {
+		if err := p.NewScorer().Predict(batchOf([]modeltest.Row{{Columns: []uint32{0}, Values: []float32{1}}}),
+			&r); err != nil {
 			t.Fatal(err)
 		}
 		want := Scored{5, 1} // car: -2 x7 and a bias of 3

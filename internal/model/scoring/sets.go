@@ -79,7 +79,8 @@ type pathScratch struct {
 func (s *pathScratch) size(nodes int) {
 	if len(s.in) < nodes {
 		s.in, s.inner = make([]bool, nodes), make([]bool, nodes)
-		s.most, s.below, s.with, s.without = make([]float64, nodes), make([]float64, nodes), make([]float64, nodes), make([]float64, nodes)
+		s.most, s.below, s.with, s.without = make([]float64, nodes), make([]float64, nodes), make([]float64, nodes),
+			make([]float64, nodes)
 	}
 	for n := range s.most {
 		s.most[n], s.below[n] = math.Inf(-1), 0

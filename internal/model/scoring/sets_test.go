@@ -119,7 +119,8 @@ func TestSets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k++
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		s := modeltest.Shape{Nodes: rapid.IntRange(1, 11).Draw(rt, "nodes"), Features: rapid.IntRange(1, 8).Draw(rt, "features"), Overrides: 5,
+		s := modeltest.Shape{Nodes: rapid.IntRange(1, 11).Draw(rt, "nodes"), Features: rapid.IntRange(1, 8).Draw(rt,
+			"features"), Overrides: 5,
 			Branch: rapid.IntRange(1, 5).Draw(rt, "branch"), Bias: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "bias")}
 		meta, weights := modeltest.Random(rng, s)
 		for n := range weights {
@@ -127,7 +128,8 @@ func TestSets(t *testing.T) {
 				weights[n] = shard.Record{}
 			}
 		}
-		meta.Form = form.Form{Weights: form.Whole, Predictor: rapid.SampledFrom([]string{form.Nested, form.Paths}).Draw(rt, "predictor")}
+		meta.Form = form.Form{Weights: form.Whole, Predictor: rapid.SampledFrom([]string{form.Nested, form.Paths}).Draw(rt,
+			"predictor")}
 		name := filepath.Join(dir, fmt.Sprint(k))
 		modeltest.Write(t, name, meta, weights, 0)
 		m, err := model.Open(name)
@@ -179,7 +181,8 @@ func TestSets(t *testing.T) {
 					rt.Fatalf("row %d: %v gains %v", i, b, gain[b.Node])
 				}
 			}
-			if levels := Explain(m, r.Best(i)[0].Node, x.Columns, x.Values); len(levels) != int(meta.Tree.Depth[r.Best(i)[0].Node])+1 {
+			if levels := Explain(m, r.Best(i)[0].Node, x.Columns,
+				x.Values); len(levels) != int(meta.Tree.Depth[r.Best(i)[0].Node])+1 {
 				rt.Fatalf("explained as %+v", levels)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // next fills an empty batch, and returns io.EOF with or after the last rows. emit gets every
 // batch with its result, in input order, and may keep neither. Each of the two is called from one
 // goroutine. The first error of any side ends the stream and is returned.
-func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) error, emit func(*Batch, *Result) error) error {
+func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) error,
+	emit func(*Batch, *Result) error) error {
 	if threads < 1 {
 		return fmt.Errorf("predict: %d threads: must be at least 1", threads)
 	}

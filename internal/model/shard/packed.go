@@ -24,8 +24,9 @@ func PackedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
 // Packed is a range of columns of a pruned model; bytes and values alias the mapped
 // file.
 type Packed struct {
-	first  int      // its first column
-	begin  []uint32 // the entries of column first+i are begin[i] up to begin[i+1]
+	first int // its first column
+	// the entries of column first+i are begin[i] up to begin[i+1]
+	begin  []uint32
 	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
 	gaps   []byte
 	values []float32 // nil if the values are halves or bytes
@@ -62,7 +63,8 @@ func (s *Packed) value(i int, k uint32) float32 {
 
 // AppendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
 // (ascending within a column) and deltas stand end to end. scale is that of bytes.
-func AppendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, values string, scale []float32) []byte {
+func AppendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, values string,
+	scale []float32) []byte {
 	size := uint32(valueBytes[values])
 	b = append(b, packedMagic...)
 	for _, u := range []uint32{packedVersion, uint32(first), uint32(len(counts)), size} {
@@ -108,7 +110,8 @@ func ParsePacked(b []byte, first, columns, nodes int) (*Packed, error) {
 	if v := binary.LittleEndian.Uint32(b[8:]); v != packedVersion {
 		return nil, fmt.Errorf("shard version %d, want %d", v, packedVersion)
 	}
-	if f, n := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:]); int64(f) != int64(first) || int64(n) != int64(columns) {
+	if f, n := binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:]); int64(f) != int64(first) ||
+		int64(n) != int64(columns) {
 		return nil, fmt.Errorf("holds %d columns from %d, want %d from %d", n, f, columns, first)
 	}
 	size, entries := uint64(binary.LittleEndian.Uint32(b[20:])), binary.LittleEndian.Uint64(b[24:])
@@ -167,7 +170,8 @@ func (s *Packed) parseGaps(rest []byte, entries uint32, nodes int) error {
 		s.gapsAt[i] = uint32(at)
 		next := uint64(0)
 		for range s.begin[i+1] - s.begin[i] {
-			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) { // nearly always
+			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) {
+				// nearly always
 				next += uint64(rest[at]) + 1
 				at++
 				continue
@@ -190,7 +194,8 @@ func (s *Packed) parseGaps(rest []byte, entries uint32, nodes int) error {
 func (s *Packed) checkValues() error {
 	for i := range s.gapsAt {
 		for k := s.begin[i]; k < s.begin[i+1]; k++ {
-			if v := s.value(i, k); v-v != 0 || v == 0 || s.bytes != nil && s.bytes[k] == 0x80 { // a byte below -127 is never written
+			if v := s.value(i, k); v-v != 0 || v == 0 || s.bytes != nil && s.bytes[k] == 0x80 {
+				// a byte below -127 is never written
 				return fmt.Errorf("entry %d: %v is no difference", k, v)
 			}
 		}
@@ -265,7 +270,8 @@ func toHalf(v float32) uint16 {
 		return sign | 0x7c00
 	case b < 0x33000000: // below half of the smallest subnormal, 2^-25
 		return sign
-	case b < 0x38800000: // subnormal in binary16: shift the mantissa with its leading one
+	case b < 0x38800000:
+		// subnormal in binary16: shift the mantissa with its leading one
 		shift := 126 - b>>23
 		return sign | uint16(roundShift(b&0x7fffff|0x800000, shift))
 	}

@@ -112,7 +112,8 @@ func visit256(c *build.Context, squared, narrow bool) {
 
 // settle is visitArgs.step; it goes to the next row if no lane moves, and else returns by how much
 // they do.
-func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem, squared bool) (delta []reg.VecVirtual) {
+func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem,
+	squared bool) (delta []reg.VecVirtual) {
 	pos, drop, moving := g.GP64(), g.GP64(), g.GP64()
 	g.MOVWLZX(operand.Mem{Base: r, Disp: rowPos}, pos.As32())
 	g.XORL(drop.As32(), drop.As32())

@@ -1,5 +1,6 @@
-// Command kernelgen writes the kernels in assembly of mapper, internal/methods/hblr/solver and internal/methods/msvm/solver, by avo (pinned in
-// this nested module so that it stays out of taxon's go.mod).
+// Command kernelgen writes the kernels in assembly of mapper, internal/methods/hblr/solver and
+// internal/methods/msvm/solver, by avo (pinned in this nested module so that it stays out of
+// taxon's go.mod).
 //
 //	go -C internal/tools/kernelgen run . -root ../../..
 //
@@ -29,7 +30,8 @@ func main() {
 	for _, f := range []struct {
 		folder, pkg string
 		kernels     func(*build.Context)
-	}{{"mapper", "mapper", kernels}, {"internal/methods/hblr/solver", "solver", smooth}, {"internal/methods/msvm/solver", "solver", multiclass}} {
+	}{{"mapper", "mapper", kernels}, {"internal/methods/hblr/solver", "solver", smooth}, {"internal/methods/msvm/solver",
+		"solver", multiclass}} {
 		if err := run(filepath.Join(*root, f.folder, "kernel_amd64.s"), f.pkg, f.kernels, *check); err != nil {
 			fmt.Fprintln(os.Stderr, "kernelgen:", err)
 			os.Exit(1)

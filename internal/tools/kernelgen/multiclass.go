@@ -105,7 +105,8 @@ func scoreClasses(g isa) {
 func addClasses(g isa) {
 	arg := g.open("add", "addLine")
 	idx, val, left := load(g.Context, arg, classIdx), load(g.Context, arg, classVal), load(g.Context, arg, classN)
-	w, last, out, stride := load(g.Context, arg, classW), load(g.Context, arg, classLast), load(g.Context, arg, classOut), load(g.Context, arg, classStride)
+	w, last, out, stride := load(g.Context, arg, classW), load(g.Context, arg, classLast), load(g.Context, arg, classOut),
+		load(g.Context, arg, classStride)
 	bias := g.wide(operand.Mem{Base: arg, Disp: classBias})
 	delta := g.vec()
 	for p, d := range delta {

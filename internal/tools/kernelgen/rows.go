@@ -10,7 +10,8 @@ import (
 // open begins a kernel of a name and a width, which says whose twin it is.
 func (g isa) open(name, twin string) reg.Register {
 	full := fmt.Sprint(name, 8*g.width)
-	return begin(g.Context, full, fmt.Sprintf("%s is %s in %s.", full, twin, map[int]string{32: "AVX2", 64: "AVX-512"}[g.width]))
+	return begin(g.Context, full, fmt.Sprintf("%s is %s in %s.", full, twin, map[int]string{32: "AVX2",
+		64: "AVX-512"}[g.width]))
 }
 
 // entries moves idx and val, a shard's, to where the first row begins.
@@ -167,7 +168,8 @@ func addRows(g isa) {
 // spreadLine writes mapper's spreadLine.
 func spreadLine(g isa) {
 	arg := g.open("spread", "spreadLine")
-	w, y, n, mask := load(g.Context, arg, spreadW), load(g.Context, arg, spreadY), load(g.Context, arg, spreadN), load(g.Context, arg, spreadMask)
+	w, y, n, mask := load(g.Context, arg, spreadW), load(g.Context, arg, spreadY), load(g.Context, arg, spreadN),
+		load(g.Context, arg, spreadMask)
 	k := g.K()
 	var in []reg.VecVirtual // AVX2: the lanes of mask
 	if g.width == 64 {
@@ -201,7 +203,8 @@ func gatherDuals(g isa) {
 	arg := g.open("gather", "gatherRows")
 	r, n := load(g.Context, arg, gatherRows), load(g.Context, arg, gatherN)
 	lives, dual := load(g.Context, arg, gatherLive), load(g.Context, arg, gatherDual)
-	v, last, support := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast), load(g.Context, arg, gatherSupport)
+	v, last, support := load(g.Context, arg, gatherV), load(g.Context, arg, gatherLast),
+		load(g.Context, arg, gatherSupport)
 	g.size = 8
 	b, sign := g.reg(), g.reg()
 	g.VBROADCASTSD(operand.Mem{Base: arg, Disp: gatherBias}, b)

@@ -54,7 +54,8 @@ func smooth(c *build.Context) {
 		for n := width / 8; n <= lanes; n += width / 8 {
 			g := isa{c, width, 8, n}
 			scoreSmooth(g)
-			for _, k := range []gathering{{"gather", 1, false}, {"gatherSquare", 2, false}, {"gatherSize", 0, false}, {"gatherBoth", 1, true}} {
+			for _, k := range []gathering{{"gather", 1, false}, {"gatherSquare", 2, false}, {"gatherSize", 0, false},
+				{"gatherBoth", 1, true}} {
 				gatherSmooth(g, k)
 			}
 		}
@@ -178,13 +179,15 @@ type gathering struct {
 func gatherSmooth(g isa, k gathering) {
 	name := g.named(k.name)
 	arg := begin(g.Context, name, fmt.Sprintf("%s is gatherLines of %d lanes in %s, %s.", name, g.lanes, g.set(),
-		map[string]string{"gather": "by x", "gatherSquare": "by its square", "gatherSize": "by |x| times the row's size", "gatherBoth": "by x and, to the second tile, by its square"}[k.name]))
+		map[string]string{"gather": "by x", "gatherSquare": "by its square", "gatherSize": "by |x| times the row's size",
+			"gatherBoth": "by x and, to the second tile, by its square"}[k.name]))
 	bounds, n := load(g.Context, arg, passBegin), load(g.Context, arg, passN)
 	idx, val := load(g.Context, arg, passIdx), load(g.Context, arg, passVal)
 	type side struct{ tile, last, rows reg.GPVirtual }
 	sides := []side{{load(g.Context, arg, passTile), load(g.Context, arg, passLast), load(g.Context, arg, passRows)}}
 	if k.both {
-		sides = append(sides, side{load(g.Context, arg, passTile2), load(g.Context, arg, passLast2), load(g.Context, arg, passRows2)})
+		sides = append(sides, side{load(g.Context, arg, passTile2), load(g.Context, arg, passLast2),
+			load(g.Context, arg, passRows2)})
 	}
 	end := g.end(arg, idx)
 	var size reg.GPVirtual
@@ -340,8 +343,10 @@ func (g isa) only(mask reg.Register, m operand.Mem) reg.VecVirtual {
 func weighSmooth(g isa) {
 	name := map[int]string{32: "weigh", 64: "weighw"}[g.width]
 	arg := begin(g.Context, name, fmt.Sprintf("%s is weighLines in %s.", name, g.set()))
-	score, move, trial := load(g.Context, arg, weighScore), load(g.Context, arg, weighMove), load(g.Context, arg, weighTrial)
-	coef, curve, positive := load(g.Context, arg, weighCoef), load(g.Context, arg, weighCurve), load(g.Context, arg, weighPositive)
+	score, move, trial := load(g.Context, arg, weighScore), load(g.Context, arg, weighMove),
+		load(g.Context, arg, weighTrial)
+	coef, curve, positive := load(g.Context, arg, weighCoef), load(g.Context, arg, weighCurve),
+		load(g.Context, arg, weighPositive)
 	weight, n := load(g.Context, arg, weighWeight), load(g.Context, arg, weighN)
 	g.TESTQ(n, n)
 	g.JLE(operand.LabelRef("end"))

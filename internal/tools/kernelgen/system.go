@@ -89,7 +89,8 @@ func productRows(g isa) {
 	arg := begin(g.Context, name, fmt.Sprintf("%s is productRows of %d lanes in AVX2.", name, g.lanes))
 	bounds, n := load(g.Context, arg, productBegin), load(g.Context, arg, productN)
 	idx, val := load(g.Context, arg, productIdx), load(g.Context, arg, productVal)
-	w, last, curve := load(g.Context, arg, productTile), load(g.Context, arg, productLast), load(g.Context, arg, productCurve)
+	w, last, curve := load(g.Context, arg, productTile), load(g.Context, arg, productLast),
+		load(g.Context, arg, productCurve)
 	end := load(g.Context, arg, productEntries)
 	g.LEAQ(operand.Mem{Base: idx, Index: end, Scale: 4, Disp: -4}, end)
 	width := g.lanes * g.size
@@ -172,7 +173,8 @@ const (
 )
 
 // columns writes a loop over the columns; body gets a register's part.
-func (g isa) columns(name, twin string, at []int, far int, body func(tile, z operand.Mem, line func(field int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual)) {
+func (g isa) columns(name, twin string, at []int, far int, body func(tile, z operand.Mem,
+	line func(field int) operand.Mem, factor, share reg.VecVirtual, sums, along []reg.VecVirtual)) {
 	what := ""
 	if far != noFar {
 		name, at, what = name+"Far", append(at, columnPull), " with far rows"
@@ -204,7 +206,8 @@ func (g isa) columns(name, twin string, at []int, far int, body func(tile, z ope
 	g.Label("column")
 	for p := range factor {
 		body(operand.Mem{Base: tile, Disp: 32 * p}, operand.Mem{Base: tile, Disp: width + 32*p},
-			func(field int) operand.Mem { return operand.Mem{Base: fields[field], Disp: 32 * p} }, factor[p], share[p], sums[2*p:], along[2*p:])
+			func(field int) operand.Mem { return operand.Mem{Base: fields[field], Disp: 32 * p} }, factor[p], share[p],
+			sums[2*p:], along[2*p:])
 	}
 	g.ADDQ(operand.Imm(uint64(2*width)), tile)
 	for _, field := range at {

@@ -122,7 +122,8 @@ func compile(ctx context.Context, folder string, names []string) (*pluginpb.Code
 }
 
 // generate runs one plugin: request on its standard input, answer on its output.
-func generate(ctx context.Context, root, plugin string, request *pluginpb.CodeGeneratorRequest) ([]*pluginpb.CodeGeneratorResponse_File, error) {
+func generate(ctx context.Context, root, plugin string,
+	request *pluginpb.CodeGeneratorRequest) ([]*pluginpb.CodeGeneratorResponse_File, error) {
 	in, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func New(w io.Writer) *UI {
 		t := time.NewTicker(every)
 		return t.C, t.Stop
 	}
-	if s, err := strconv.ParseFloat(os.Getenv("TAXON_PROGRESS_EVERY"), 64); err == nil && s >= liveEvery.Seconds() && s < 1e6 {
+	if s, err := strconv.ParseFloat(os.Getenv("TAXON_PROGRESS_EVERY"), 64); err == nil && s >= liveEvery.Seconds() &&
+		s < 1e6 {
 		u.plain = time.Duration(s * float64(time.Second))
 	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {

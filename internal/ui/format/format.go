@@ -143,7 +143,8 @@ func Safe(s string) string {
 
 // obeyed says whether a terminal may obey a character.
 func obeyed(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' ||
+		r == utf8.RuneError
 }
 
 // SafeJSON escapes in a JSON document what Safe replaces: the document says the same.
@@ -197,5 +198,6 @@ func ShellWord(s string) string {
 }
 
 func plainInShell(r rune) bool {
-	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-_./=:,@%+", r)
+	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
+		strings.ContainsRune("-_./=:,@%+", r)
 }

@@ -62,8 +62,10 @@ func TestBetween(t *testing.T) {
 		low, high float64
 		want      string
 	}{
-		{20, 44.2, "20 to 45 s"}, {0.2, 0.9, "up to 1 s"}, {5, 5, "5 s"}, {250, 400, "4 to 7 min"}, {59, 61, "59 to 61 s"}, {50, 110, "up to 2 min"},
-		{3 * 3600, 5.5 * 3600, "3 to 6 h"}, {30 * 3600, 50 * 3600, "1 to 3 d"}, {0, 0, ""}, {1, math.Inf(1), ""}, {math.NaN(), math.NaN(), ""}, {1, 1e9, ""},
+		{20, 44.2, "20 to 45 s"}, {0.2, 0.9, "up to 1 s"}, {5, 5, "5 s"}, {250, 400, "4 to 7 min"}, {59, 61, "59 to 61 s"},
+		{50, 110, "up to 2 min"},
+		{3 * 3600, 5.5 * 3600, "3 to 6 h"}, {30 * 3600, 50 * 3600, "1 to 3 d"}, {0, 0, ""}, {1, math.Inf(1), ""},
+		{math.NaN(), math.NaN(), ""}, {1, 1e9, ""},
 	} {
 		if got := Between(c.low, c.high); got != c.want {
 			t.Errorf("%g to %g s: %q, want %q", c.low, c.high, got, c.want)

@@ -52,7 +52,8 @@ func (o *Options) Value(key string) string {
 func (o *Options) Set(key, value string) error {
 	f := o.field(key)
 	if f == nil {
-		at, found := slices.BinarySearchFunc(o.Own, key, func(v *OptionValue, key string) int { return strings.Compare(v.GetName(), key) })
+		at, found := slices.BinarySearchFunc(o.Own, key,
+			func(v *OptionValue, key string) int { return strings.Compare(v.GetName(), key) })
 		switch {
 		case found && value == "":
 			o.Own = slices.Delete(slices.Clone(o.Own), at, at+1)

@@ -25,7 +25,8 @@ func TestCentroid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if math.Abs(r.MicroF1-2./3) > 1e-12 || math.Abs(r.MacroF1-(2./3+1+0)/3) > 1e-12 || r.Ranking.P1 != r.MicroF1 || r.Classes != 3 {
+	if math.Abs(r.MicroF1-2./3) > 1e-12 || math.Abs(r.MacroF1-(2./3+1+0)/3) > 1e-12 || r.Ranking.P1 != r.MicroF1 ||
+		r.Classes != 3 {
 		t.Errorf("%+v", r)
 	}
 }

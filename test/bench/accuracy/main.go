@@ -33,7 +33,8 @@ func main() {
 	sets := flag.String("sets", "clef,news20,enron,proteins_go,wordnet-freq,wordnet", "data sets within it")
 	methods := flag.String("methods", "", "only rows whose name contains this `text`")
 	goal := flag.String("goal", "micro", "`measure` that the options are chosen by")
-	each := flag.Bool("each", false, "search each method for itself, too, over a grid, and test it against the flat one of its loss (hours)")
+	each := flag.Bool("each", false, "search each method for itself, too, over a grid, and test it against the flat one "+
+		"of its loss (hours)")
 	limit := flag.String("time", "10m", "`time` of the one command for each set")
 	keep := flag.String("keep", "", "`folder` to keep searches and models in, and to go on in")
 	binary := flag.String("binary", "", "taxon's `binary` (default: built)")
@@ -76,7 +77,8 @@ func (b *bench) run(ctx context.Context, binary string, sets []string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	head := []string{"set", "method", "chosen", "search CPU s", "train CPU s", "gap", "micro F1", "macro F1", "P@1", "log-loss", "ECE", "macro F1 by size", "sign test", "Wilcoxon"}
+	head := []string{"set", "method", "chosen", "search CPU s", "train CPU s", "gap", "micro F1", "macro F1", "P@1",
+		"log-loss", "ECE", "macro F1 by size", "sign test", "Wilcoxon"}
 	drive.Row(head...)
 	drive.Rule(len(head))
 	for _, s := range chosen {
@@ -95,7 +97,8 @@ func (b *bench) study(ctx context.Context, s study) error {
 		if err != nil {
 			return err
 		}
-		drive.Row(s.set, "nearest centroid", "", "", "", "", percent(c.MicroF1), percent(c.MacroF1), percent(c.Ranking.P1), "", "", "", "", "")
+		drive.Row(s.set, "nearest centroid", "", "", "", "", percent(c.MicroF1), percent(c.MacroF1), percent(c.Ranking.P1),
+			"", "", "", "", "")
 	}
 	if b.only == "" {
 		if err := b.command(ctx, s); err != nil {
@@ -112,7 +115,8 @@ func (b *bench) study(ctx context.Context, s study) error {
 				return err
 			}
 			text := strings.Join(strings.Fields(err.Error()), " ")
-			drive.Row(s.set, m.name, text[strings.LastIndex(text, "taxon: ")+len("taxon: "):], "", "", "", "", "", "", "", "", "", "", "")
+			drive.Row(s.set, m.name, text[strings.LastIndex(text, "taxon: ")+len("taxon: "):], "", "", "", "", "", "", "", "",
+				"", "", "")
 		}
 	}
 	if s.peers != "" && b.only == "" {
@@ -235,13 +239,15 @@ func (b *bench) command(ctx context.Context, s study) error {
 		Report  report
 		Options map[string]any
 	}{}
-	err := b.json(ctx, t, "tune", "--data", filepath.Join(dir, "train.svm.xz"), s.structure[0], filepath.Join(dir, s.structure[1]),
+	err := b.json(ctx, t, "tune", "--data", filepath.Join(dir, "train.svm.xz"), s.structure[0],
+		filepath.Join(dir, s.structure[1]),
 		"--time", b.time, "--goal", b.goal, "--out", b.place(s, "tune-"+b.time, "search"))
 	if err != nil {
 		return err
 	}
 	took, e := time.Since(began), &measured{}
-	if err := b.json(ctx, e, "eval", "--model", t.Model, "--by-size", "--data", filepath.Join(dir, "test.svm.xz")); err != nil {
+	if err := b.json(ctx, e, "eval", "--model", t.Model, "--by-size", "--data",
+		filepath.Join(dir, "test.svm.xz")); err != nil {
 		return err
 	}
 	var chosen []string
@@ -252,7 +258,9 @@ func (b *bench) command(ctx context.Context, s study) error {
 	if b.goal == "micro" || b.goal == "micro_f1" {
 		name += fmt.Sprintf("; regret %.1f of %.1f", s.known-100*e.MicroF1, s.known)
 	}
-	drive.Row(s.set, name, strings.Join(chosen, ", "), "", fmt.Sprintf("%.1f", t.Report.CPUSeconds), t.Report.gap(), percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), probability(e.LogLoss), probability(e.ECE), e.sizes(), "", "")
+	drive.Row(s.set, name, strings.Join(chosen, ", "), "", fmt.Sprintf("%.1f", t.Report.CPUSeconds), t.Report.gap(),
+		percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), probability(e.LogLoss), probability(e.ECE), e.sizes(), "",
+		"")
 	return nil
 }
 
@@ -266,9 +274,11 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	if !m.flat {
 		input = append(input, s.structure[0], filepath.Join(dir, s.structure[1]))
 	}
-	t, train := &tuned{}, slices.Concat(input, m.flags, []string{"--goal", b.goal}) // too large for a search: the one point given
+	// too large for a search: the one point given
+	t, train := &tuned{}, slices.Concat(input, m.flags, []string{"--goal", b.goal})
 	if s.folds != nil && !m.learns {
-		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--no-train", "--out", b.place(s, m.name, "search"), "--goal", b.goal}, input, m.flags, s.folds)...); err != nil {
+		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--no-train", "--out", b.place(s, m.name, "search"), "--goal",
+			b.goal}, input, m.flags, s.folds)...); err != nil {
 			return err
 		}
 		train = []string{"--job", t.JobFile}
@@ -278,10 +288,12 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 		accuracy = nil
 	}
 	r := &report{}
-	if err := b.json(ctx, r, slices.Concat([]string{"train", "--out", b.place(s, m.name, "model")}, accuracy, train)...); err != nil {
+	if err := b.json(ctx, r, slices.Concat([]string{"train", "--out", b.place(s, m.name, "model")}, accuracy,
+		train)...); err != nil {
 		return err
 	}
-	eval := []string{"eval", "--model", b.place(s, m.name, "model"), "--by-size", "--data", filepath.Join(dir, "test.svm.xz")}
+	eval := []string{"eval", "--model", b.place(s, m.name, "model"), "--by-size", "--data",
+		filepath.Join(dir, "test.svm.xz")}
 	if bar := b.place(s, m.bar, "model"); m.bar != "" {
 		if _, err := os.Stat(bar); err == nil {
 			eval = append(eval, "--compare", bar)
@@ -291,7 +303,9 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	if err := b.json(ctx, e, eval...); err != nil {
 		return err
 	}
-	drive.Row(s.set, m.name, t.point(m), t.cost(), fmt.Sprintf("%.1f", r.CPUSeconds), r.gap(), percent(e.MicroF1), percent(e.MacroF1), percent(e.PAt1), probability(e.LogLoss), probability(e.ECE), e.sizes(), e.Sign.String(), e.Rank.String())
+	drive.Row(s.set, m.name, t.point(m), t.cost(), fmt.Sprintf("%.1f", r.CPUSeconds), r.gap(), percent(e.MicroF1),
+		percent(e.MacroF1), percent(e.PAt1), probability(e.LogLoss), probability(e.ECE), e.sizes(), e.Sign.String(),
+		e.Rank.String())
 	return nil
 }
 

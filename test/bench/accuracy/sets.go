@@ -5,13 +5,15 @@ import "slices"
 // A study is what is searched on a data set. Grids are narrow on large sets, where a
 // point takes minutes.
 type study struct {
-	set       string
-	structure []string // flags that name the structure, its file relative to the set's folder
+	set string
+	// flags that name the structure, its file relative to the set's folder
+	structure []string
 	methods   []method
 	folds     []string // flags of the cross-validation
 	gap       string   // that the model of the table is trained to
 	peers     string   // the best figures of others' programs on the same files
-	known     float64  // the best micro F1 known by long search (docs/results.md), in percent
+	// the best micro F1 known by long search (docs/results.md), in percent
+	known float64
 }
 
 // method is a row of the table: one search.
@@ -19,7 +21,8 @@ type method struct {
 	name  string // as the table has it
 	flags []string
 	flat  bool
-	bar   string // row of the same loss that the tests compare with; "": none
+	// row of the same loss that the tests compare with; "": none
+	bar string
 
 	learns bool // nothing is searched: it learns its own priors
 }
@@ -32,7 +35,8 @@ type grid struct {
 
 // methods are the six searches of a set, one-versus-rest and along the structure, and what needs none.
 func (g grid) methods() []method {
-	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift", g.shift}
+	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift",
+		g.shift}
 	hinge := []string{"--C", g.hinge, "--prior-shift", g.shift}
 	logistic := []string{"--C", g.logistic, "--positive-weight", g.smoothPositive, "--prior-shift", g.smoothShift}
 	flat := func(name string, flags []string) []string { return slices.Concat([]string{"--method", name}, flags) }
@@ -41,11 +45,13 @@ func (g grid) methods() []method {
 		{"bsvm squared hinge", flat("bsvm", squared), true, "", false},
 		{"blr", flat("blr", logistic), true, "", false},
 		{"rr-svm hinge", hinge, false, "bsvm hinge", false},
-		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge", false},
+		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge",
+			false},
 		{"rr-lr", flat("rr-lr", logistic), false, "blr", false},
 	}
 	for _, name := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
-		out = append(out, method{name, flat(name, nil), false, "rr-lr", true}, method{name + " flat", flat(name, nil), true, "blr", true})
+		out = append(out, method{name, flat(name, nil), false, "rr-lr", true}, method{name + " flat", flat(name, nil), true,
+			"blr", true})
 	}
 	return out
 }
@@ -71,10 +77,16 @@ const (
 )
 
 var studies = []study{
-	{"clef", tree, grid{"0.01,0.03,0.1,0.3,1", "0.01,0.03,0.1,0.3,1", "0.1,0.3,1,3,10,30", "1,4", "1", shifts, "1", shifts}.methods(), all, "1e-3", "79.9 / 53.8 (LIBLINEAR -s 7, -s 1)", 79.8},
-	{"news20", tree, grid{"0.1,0.3,1,3", "0.1,0.3,1,3", "3,10,30,100", "1,4", "1", "0", "1", "0"}.methods(), all, "1e-3", "83.3 / 82.5 (LIBLINEAR -s 3)", 83.4},
-	{"enron", tree, grid{"0.03,0.1,0.3,1,3", "0.03,0.1,0.3,1,3", "0.3,1,3,10,30", "1,4", "1", "0", "1", "0"}.methods(), all, "1e-3", "", 53.7},
-	{"proteins_go", graph, grid{"1,3", "0.3,1", "10", "1", "1", "0", "1", "0"}.methods(), one, "1e-2", "P@1 62.4 (PECOS one-versus-rest)", 62.8},
-	{"wordnet-freq", first, grid{"0.3,1", "0.15,0.5", "1,3", "4,8", "1", shifts, "4", wideShifts}.methods(), one, "3e-3", "60.8 / 39.6, P@1 61.4 (omikuji, 3 learned trees)", 61.2},
-	{"wordnet", first, grid{"1", "0.15", "3", "8", "1", "0.1", "4", "0.8"}.methods(), nil, "1e-2", "P@1 46.3, 45.7 / 11.0 (omikuji); macro 12.4 (nearest centroid)", 47.3},
+	{"clef", tree, grid{"0.01,0.03,0.1,0.3,1", "0.01,0.03,0.1,0.3,1", "0.1,0.3,1,3,10,30", "1,4", "1", shifts, "1",
+		shifts}.methods(), all, "1e-3", "79.9 / 53.8 (LIBLINEAR -s 7, -s 1)", 79.8},
+	{"news20", tree, grid{"0.1,0.3,1,3", "0.1,0.3,1,3", "3,10,30,100", "1,4", "1", "0", "1", "0"}.methods(), all, "1e-3",
+		"83.3 / 82.5 (LIBLINEAR -s 3)", 83.4},
+	{"enron", tree, grid{"0.03,0.1,0.3,1,3", "0.03,0.1,0.3,1,3", "0.3,1,3,10,30", "1,4", "1", "0", "1", "0"}.methods(),
+		all, "1e-3", "", 53.7},
+	{"proteins_go", graph, grid{"1,3", "0.3,1", "10", "1", "1", "0", "1", "0"}.methods(), one, "1e-2",
+		"P@1 62.4 (PECOS one-versus-rest)", 62.8},
+	{"wordnet-freq", first, grid{"0.3,1", "0.15,0.5", "1,3", "4,8", "1", shifts, "4", wideShifts}.methods(), one, "3e-3",
+		"60.8 / 39.6, P@1 61.4 (omikuji, 3 learned trees)", 61.2},
+	{"wordnet", first, grid{"1", "0.15", "3", "8", "1", "0.1", "4", "0.8"}.methods(), nil, "1e-2",
+		"P@1 46.3, 45.7 / 11.0 (omikuji); macro 12.4 (nearest centroid)", 47.3},
 }

@@ -26,7 +26,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	if b.binary == "" {
 		b.binary = filepath.Join(b.dir, "taxon")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.binary, "taxon/cmd/taxon").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.binary,
+			"taxon/cmd/taxon").CombinedOutput(); err != nil {
 			return fmt.Errorf("go build (run this inside the repository): %w: %s", err, bytes.TrimSpace(out))
 		}
 	}
@@ -51,7 +52,8 @@ func cpuOf(s *os.ProcessState) float64 { return (s.UserTime() + s.SystemTime()).
 
 // job are the flags of the training.
 func (b *bench) job() []string {
-	return append([]string{"--data", b.path("data"), "--hierarchy", b.tree, "--gap", b.gap, "--max-sweeps", fmt.Sprint(b.sweeps),
+	return append([]string{"--data", b.path("data"), "--hierarchy", b.tree, "--gap", b.gap, "--max-sweeps",
+		fmt.Sprint(b.sweeps),
 		"--out", b.path("model"), "--json", "--quiet"}, b.flags...)
 }
 
@@ -71,7 +73,8 @@ func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 	dir := b.path("cluster")
 	defer os.RemoveAll(dir)
 	defer os.RemoveAll(b.path("model"))
-	text, _, err := b.exec(ctx, "cluster", "up", "--dir", dir, "--workers", fmt.Sprint(b.workers), "--stores", fmt.Sprint(b.stores),
+	text, _, err := b.exec(ctx, "cluster", "up", "--dir", dir, "--workers", fmt.Sprint(b.workers), "--stores",
+		fmt.Sprint(b.stores),
 		"--data-root", b.dir, "--json", "--quiet")
 	if err != nil {
 		return cost{}, err
@@ -91,7 +94,8 @@ func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 		return cost{}, err
 	}
 	w := watch()
-	out, cpu, err := b.exec(ctx, append([]string{"submit", "--coordinator", up.Coordinator, "--in-place", "--wait"}, b.job()...)...)
+	out, cpu, err := b.exec(ctx, append([]string{"submit", "--coordinator", up.Coordinator, "--in-place", "--wait"},
+		b.job()...)...)
 	if err != nil {
 		return cost{}, err
 	}

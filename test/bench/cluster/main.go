@@ -48,7 +48,8 @@ func main() {
 	flag.IntVar(&s.workers, "workers", 2, "workers of one slot, and threads of train")
 	flag.IntVar(&s.stores, "stores", 2, "shards")
 	flag.IntVar(&s.runs, "runs", 3, "times each side is run, taking turns")
-	binaries := flag.String("taxon", "", "`binaries` to measure, with commas between them (default: built from this checkout)")
+	binaries := flag.String("taxon", "", "`binaries` to measure, with commas between them (default: built "+
+		"from this checkout)")
 	flag.Parse()
 	s.binaries, s.flags = strings.Split(*binaries, ","), flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -95,7 +96,8 @@ func run(ctx context.Context, s settings) error {
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for n := range s.runs + 1 {
 		for i, side := range sides {
-			if n == s.runs && i%2 == 1 { // train once more: a cluster's run is compared with both beside it
+			if n == s.runs && i%2 == 1 {
+				// train once more: a cluster's run is compared with both beside it
 				continue
 			}
 			c, err := side.undisturbed(ctx)
@@ -150,7 +152,8 @@ func (c cost) cpu() (sum float64) {
 
 func (c cost) row(name string) string {
 	r := c.byRole
-	return fmt.Sprintf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |", name, c.wall, c.cpu(), r["worker"], r["store"], r["coordinator"], r["command"], c.host.idle, c.host.stolen, c.sweeps)
+	return fmt.Sprintf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |", name, c.wall, c.cpu(),
+		r["worker"], r["store"], r["coordinator"], r["command"], c.host.idle, c.host.stolen, c.sweeps)
 }
 
 // median is that of each figure.

@@ -42,7 +42,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, *only, *every, *sweeps, flag.Args()); err != nil {
+	if err := run(ctx, *data, drive.Set{Dir: filepath.Join(*data, *set), Tree: *tree}, *only, *every, *sweeps,
+		flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "convergence:", err)
 		os.Exit(1)
 	}

@@ -1,5 +1,6 @@
 // Command dense writes dense data like those of proteins: classes in families of families, most
-// of them tiny. A large class lies near its family's direction, a tiny one on its own. With the same flags and seed it writes the same bytes.
+// of them tiny. A large class lies near its family's direction, a tiny one on its own. With the
+// same flags and seed it writes the same bytes.
 //
 //	go run ./test/bench/dense --out DIR
 package main
@@ -29,13 +30,15 @@ func main() {
 		noise    = flag.Float64("noise", 1.3, "length of a row's noise")
 	)
 	flag.Parse()
-	if err := write(*out, *seed, *folds, *families, *classes, *rows, *tests, *columns, *shared, *near, *noise); err != nil {
+	if err := write(*out, *seed, *folds, *families, *classes, *rows, *tests, *columns, *shared, *near,
+		*noise); err != nil {
 		fmt.Fprintln(os.Stderr, "dense:", err)
 		os.Exit(1)
 	}
 }
 
-func write(out string, seed uint64, folds, families, classes, rows, tests, columns int, shared, near, noise float64) error {
+func write(out string, seed uint64, folds, families, classes, rows, tests, columns int, shared, near,
+	noise float64) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -79,7 +82,8 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 		above, mids = "family", level(families, "family", "fold", tops, shared)
 	}
 	centres := level(classes, "class", above, mids, 0)
-	for c := range classes { // links: to the first of its family, which become hubs, and one to anywhere
+	for c := range classes {
+		// links: to the first of its family, which become hubs, and one to anywhere
 		for other, links := 0, 0; other < c && links < 4; other++ {
 			if parent[other] == parent[c] {
 				fmt.Fprintf(file["graph.txt"], "class%d class%d\n", c, other)

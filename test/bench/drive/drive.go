@@ -71,7 +71,8 @@ func NewFrom(ctx context.Context, binary string) (*Driver, error) {
 	d := &Driver{binary: filepath.Join(dir, "taxon"), dir: dir}
 	build := exec.CommandContext(ctx, "go", "build", "-o", d.binary, "taxon/cmd/taxon")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("go build (run this inside the repository): %w: %s", err, bytes.TrimSpace(out)), d.Close())
+		return nil, errors.Join(fmt.Errorf("go build (run this inside the repository): %w: %s", err, bytes.TrimSpace(out)),
+			d.Close())
 	}
 	return d, nil
 }
@@ -84,7 +85,8 @@ func (d *Driver) Binary() string { return d.binary }
 
 // Train trains on s, evaluates on its test data and removes the model.
 func (d *Driver) Train(ctx context.Context, s Set, flags ...string) (*Report, error) {
-	return d.TrainFiles(ctx, Files{filepath.Join(s.Dir, "train.svm.xz"), filepath.Join(s.Dir, "test.svm.xz"), filepath.Join(s.Dir, s.Tree)}, flags...)
+	return d.TrainFiles(ctx, Files{filepath.Join(s.Dir, "train.svm.xz"), filepath.Join(s.Dir, "test.svm.xz"),
+		filepath.Join(s.Dir, s.Tree)}, flags...)
 }
 
 // Files are the inputs of a training; Tree is "" for none.
@@ -99,7 +101,8 @@ func (d *Driver) TrainFiles(ctx context.Context, f Files, flags ...string) (*Rep
 
 // TrainTo leaves the model behind.
 func (d *Driver) TrainTo(ctx context.Context, model string, f Files, flags ...string) (*Report, error) {
-	args := append([]string{"train", "--data", f.Train, "--test", f.Test, "--out", model, "--force", "--json", "--quiet"}, flags...)
+	args := append([]string{"train", "--data", f.Train, "--test", f.Test, "--out", model, "--force", "--json", "--quiet"},
+		flags...)
 	if f.Tree != "" {
 		args = append(args, "--hierarchy", f.Tree)
 	}

@@ -77,7 +77,8 @@ func run(ctx context.Context, data string, s settings) error {
 		return err
 	}
 	defer j.Set.Close()
-	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set), j.Set.Matrix.Rows,
+	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set),
+		j.Set.Matrix.Rows,
 		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
 	fmt.Printf("%-8s %10s %10s %12s %8s %8s\n", "", "wall s", "CPU s", "page faults", "sweeps", "gap")
 	var walls, cpus []float64
@@ -112,7 +113,8 @@ func load(ctx context.Context, s settings) (*jobs.Job, error) {
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "data")
-	if _, err := dataset.Ingest(ctx, dataset.Options{Paths: []string{filepath.Join(s.set, s.train)}, Out: out}); err != nil {
+	if _, err := dataset.Ingest(ctx, dataset.Options{Paths: []string{filepath.Join(s.set, s.train)},
+		Out: out}); err != nil {
 		return nil, err
 	}
 	j := &jobs.Job{}
@@ -178,7 +180,8 @@ func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Record
 	if err = errors.Join(err, e.Close()); err != nil {
 		return nil, "", cost{}, err
 	}
-	fmt.Printf("%-8s %10.2f %10.2f %12.0f %8d %8.2g\n", "engine", took.wall, took.cpu, took.faults, st.GetSweep(), st.GetCertificate().GetGap())
+	fmt.Printf("%-8s %10.2f %10.2f %12.0f %8d %8.2g\n", "engine", took.wall, took.cpu, took.faults, st.GetSweep(),
+		st.GetCertificate().GetGap())
 	return r, n.Hash(), took, nil
 }
 

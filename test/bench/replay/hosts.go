@@ -138,7 +138,8 @@ func measure(ctx context.Context, d *drive.Driver, data, tree, rate string, gap 
 		}
 		defer p.stop()
 	}
-	submit := []string{"netns", "exec", host(0), d.Binary(), "submit", "--coordinator", at, "--in-place", "--wait", "--data", data, "--hierarchy", tree,
+	submit := []string{"netns", "exec", host(0), d.Binary(), "submit", "--coordinator", at, "--in-place", "--wait",
+		"--data", data, "--hierarchy", tree,
 		"--gap", fmt.Sprint(gap), "--json", "--quiet", "--insecure"}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "ip", submit...)
@@ -171,7 +172,8 @@ func bitsASecond(rate string) (float64, error) {
 }
 
 // compare measures each rate runs times, in turns, and prints what was predicted beside it.
-func compare(ctx context.Context, steps []step, dir string, rates []string, task, between, gap float64, runs int) error {
+func compare(ctx context.Context, steps []step, dir string, rates []string, task, between, gap float64,
+	runs int) error {
 	d, err := drive.New(ctx)
 	if err != nil {
 		return err
@@ -183,7 +185,8 @@ func compare(ctx context.Context, steps []step, dir string, rates []string, task
 	}
 	defer os.RemoveAll(work)
 	data := filepath.Join(work, "data")
-	if _, err := d.Output(ctx, "ingest", "--data", filepath.Join(dir, "train.svm.xz"), "--out", data, "--quiet"); err != nil {
+	if _, err := d.Output(ctx, "ingest", "--data", filepath.Join(dir, "train.svm.xz"), "--out", data,
+		"--quiet"); err != nil {
 		return err
 	}
 	measured := make([][]float64, len(rates))
@@ -196,7 +199,8 @@ func compare(ctx context.Context, steps []step, dir string, rates []string, task
 			measured[k] = append(measured[k], s)
 		}
 	}
-	fmt.Printf("\n%d hosts, %d workers of one slot:\n\n| links | predicted s | measured s | predicted / measured |\n| --- | --- | --- | --- |\n", hosts, workers)
+	fmt.Printf("\n%d hosts, %d workers of one slot:\n\n| links | predicted s | measured s | predicted / measured |\n| "+
+		"--- | --- | --- | --- |\n", hosts, workers)
 	for k, rate := range rates {
 		bits, err := bitsASecond(rate)
 		if err != nil {
@@ -205,7 +209,8 @@ func compare(ctx context.Context, steps []step, dir string, rates []string, task
 		p := play(steps, workers, costs{task: task, between: between, link: bits / 8}).total
 		slices.Sort(measured[k])
 		m := measured[k][len(measured[k])/2]
-		fmt.Printf("| %s | %.1f | %.1f (%.1f to %.1f) | %.2f |\n", rate, p, m, measured[k][0], measured[k][len(measured[k])-1], p/m)
+		fmt.Printf("| %s | %.1f | %.1f (%.1f to %.1f) | %.2f |\n", rate, p, m, measured[k][0],
+			measured[k][len(measured[k])-1], p/m)
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func main() {
 	gap := flag.Float64("gap", 1e-2, "relative gap to stop at")
 	task := flag.Duration("task", time.Millisecond, "what a task costs beside computing")
 	step := flag.Duration("step", 8*time.Millisecond, "what lies between two steps")
-	links := flag.String("links", "", "also train on four hosts (network namespaces; as root) behind links of these `rates`, as in 1gbit,100mbit, and compare")
+	links := flag.String("links", "", "also train on four hosts (network namespaces; as root) behind links of these "+
+		"`rates`, as in 1gbit,100mbit, and compare")
 	runs := flag.Int("runs", 3, "such trainings of each rate")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -59,7 +60,8 @@ func main() {
 	if *links == "" {
 		return
 	}
-	if err := compare(ctx, steps, filepath.Join(*data, *set), strings.Split(*links, ","), task.Seconds(), step.Seconds(), *gap, *runs); err != nil {
+	if err := compare(ctx, steps, filepath.Join(*data, *set), strings.Split(*links, ","), task.Seconds(), step.Seconds(),
+		*gap, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(1)
 	}
@@ -93,7 +95,8 @@ type value struct {
 	number int
 	bytes  uint64
 	kept   bool // its worker keeps it decoded, and need not read it
-	shared bool // the internals' vectors, which a worker reads once for all its blocks
+	// the internals' vectors, which a worker reads once for all its blocks
+	shared bool
 }
 
 // wrap puts the recorder between the engine's trainer and its store. Final weights go to the
@@ -106,7 +109,8 @@ func (r *recorder) wrap(x worker.Executor) worker.Executor {
 }
 
 // Run implements worker.Executor.
-func (r *recorder) Run(ctx context.Context, job *taxonv1.JobResult, l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
+func (r *recorder) Run(ctx context.Context, job *taxonv1.JobResult,
+	l *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	r.mu.Lock()
 	r.now = &taken{step: l.GetStep(), task: l.GetTask(), item: item{l.GetItems(), l.GetItem()}}
 	r.tasks[[2]uint32{l.GetStep(), l.GetTask()}] = r.now
@@ -161,7 +165,10 @@ type step struct {
 
 // steps lists what was noted, step by step.
 func (r *recorder) steps() (out []step) {
-	for _, key := range slices.SortedFunc(maps.Keys(r.tasks), func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(r.tasks), func(a, b [2]uint32) int {
+		return slices.Compare(a[:],
+			b[:])
+	}) {
 		t := *r.tasks[key]
 		if len(out) == 0 || t.step != out[len(out)-1].tasks[0].step {
 			out = append(out, step{})
@@ -211,7 +218,8 @@ func load(ctx context.Context, from string) (*jobs.Job, error) {
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "data")
-	if _, err := dataset.Ingest(ctx, dataset.Options{Paths: []string{filepath.Join(from, "train.svm.xz")}, Out: out}); err != nil {
+	if _, err := dataset.Ingest(ctx, dataset.Options{Paths: []string{filepath.Join(from, "train.svm.xz")},
+		Out: out}); err != nil {
 		return nil, err
 	}
 	j := &jobs.Job{}

@@ -20,7 +20,8 @@ type outcome struct {
 // costs are what a cluster adds to computing.
 type costs struct {
 	task, between float64 // seconds a task, and between two steps
-	link          float64 // bytes a second of each worker's link and of the only store's, either way; 0: no bound
+	// bytes a second of each worker's link and of the only store's, either way; 0: no bound
+	link float64
 }
 
 // play runs the steps on cores. A worker reads a task's values before it begins, and works on the
@@ -129,13 +130,16 @@ func report(steps []step, c costs, cores []int) string {
 		}
 	}
 	two := play(steps, 2, c)
-	fmt.Fprintf(&b, "%d steps, %d tasks, %.1f s of computing, %.0f MB written, of which two workers read %.0f MB; a task costs %.1f ms beside computing, a step %.1f ms.\n\n",
+	fmt.Fprintf(&b, "%d steps, %d tasks, %.1f s of computing, %.0f MB written, of which two workers read %.0f MB; a "+
+		"task costs %.1f ms beside computing, a step %.1f ms.\n\n",
 		len(steps), tasks, seconds, float64(two.written)/1e6, float64(two.read)/1e6, 1e3*c.task, 1e3*c.between)
-	b.WriteString("| cores | seconds | speed-up | work | longest tasks | few tasks | between steps | limit |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| cores | seconds | speed-up | work | longest tasks | few tasks | between steps | limit |\n| --- | " +
+		"--- | --- | --- | --- | --- | --- | --- |\n")
 	one := play(steps, 1, c).total
 	for _, n := range cores {
 		o := play(steps, n, c)
-		fmt.Fprintf(&b, "| %d | %.2f | %.1f | %.2f | %.2f | %.2f | %.2f | %s |\n", n, o.total, one/o.total, o.share, o.longest, o.uneven, o.between, o.limit())
+		fmt.Fprintf(&b, "| %d | %.2f | %.1f | %.2f | %.2f | %.2f | %.2f | %s |\n", n, o.total, one/o.total, o.share,
+			o.longest, o.uneven, o.between, o.limit())
 	}
 	return b.String()
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func TestPlay(t *testing.T) {
-	steps := []step{{tasks: []taken{{seconds: 1}, {seconds: 1}, {seconds: 1}}}, {tasks: []taken{{seconds: 4}, {seconds: 1}}}}
+	steps := []step{{tasks: []taken{{seconds: 1}, {seconds: 1}, {seconds: 1}}},
+		{tasks: []taken{{seconds: 4}, {seconds: 1}}}}
 	for _, c := range []struct {
 		cores int
 		want  outcome
@@ -17,7 +18,8 @@ func TestPlay(t *testing.T) {
 		{10, outcome{total: 7, share: 0.8, longest: 4.2, between: 2}, "longest task of a step"},
 	} {
 		got := play(steps, c.cores, costs{between: 1})
-		for _, d := range []float64{got.total - c.want.total, got.share - c.want.share, got.longest - c.want.longest, got.uneven - c.want.uneven, got.between - c.want.between} {
+		for _, d := range []float64{got.total - c.want.total, got.share - c.want.share, got.longest - c.want.longest,
+			got.uneven - c.want.uneven, got.between - c.want.between} {
 			if math.Abs(d) > 1e-9 {
 				t.Errorf("%d cores: %+v, want %+v", c.cores, got, c.want)
 				break
@@ -32,11 +34,14 @@ func TestPlay(t *testing.T) {
 // TestPlayTraffic: a worker reads what others have written, the internals once a step, and gets
 // the items that it had.
 func TestPlayTraffic(t *testing.T) {
-	a, b, x := value{number: 0, bytes: 10, kept: true}, value{number: 1, bytes: 20, kept: true}, value{number: 2, bytes: 100, kept: true}
+	a, b, x := value{number: 0, bytes: 10, kept: true}, value{number: 1, bytes: 20, kept: true},
+		value{number: 2, bytes: 100, kept: true}
 	steps := []step{
-		{tasks: []taken{{item: item{0, 0}, seconds: 1, written: []value{a}}, {item: item{0, 1}, seconds: 1, written: []value{b}}}},
+		{tasks: []taken{{item: item{0, 0}, seconds: 1, written: []value{a}}, {item: item{0, 1}, seconds: 1,
+			written: []value{b}}}},
 		{tasks: []taken{{item: item{1, 0}, seconds: 1, read: []value{a, b}, written: []value{x}}}},
-		{tasks: []taken{{item: item{0, 1}, seconds: 1, read: []value{b}}, {item: item{0, 0}, seconds: 1, read: []value{a}}}, shared: []value{x}},
+		{tasks: []taken{{item: item{0, 1}, seconds: 1, read: []value{b}}, {item: item{0, 0}, seconds: 1, read: []value{a}}},
+			shared: []value{x}},
 	}
 	for cores, want := range map[int]outcome{
 		1: {total: 5, read: 0, written: 130},

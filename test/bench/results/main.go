@@ -64,7 +64,8 @@ func run(ctx context.Context, data string, sets, extra []string) error {
 			}
 			drive.Row(s, method, fmt.Sprint(r.Sweeps), fmt.Sprintf("%.2g", *r.Gap), fmt.Sprintf("%.1f", r.Seconds),
 				fmt.Sprintf("%.1f", r.CPUSeconds), fmt.Sprintf("%.0f", float64(r.PeakRSSBytes)/1e6),
-				fmt.Sprintf("%.3g", float64(r.ModelBytes)/1e6), fmt.Sprintf("%.1f", 100*r.Test.MicroF1), fmt.Sprintf("%.1f", 100*r.Test.MacroF1))
+				fmt.Sprintf("%.3g", float64(r.ModelBytes)/1e6), fmt.Sprintf("%.1f", 100*r.Test.MicroF1),
+				fmt.Sprintf("%.1f", 100*r.Test.MacroF1))
 		}
 	}
 	return nil

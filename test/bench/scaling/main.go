@@ -97,14 +97,16 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("scale %s: %w", s, err)
 		}
 		points = append(points, p)
-		fmt.Fprintf(os.Stderr, "scale %s: %.1f s of CPU, %d sweeps, %.0f MB\n", s, p.CPUSeconds, p.Sweeps, float64(p.PeakRSS)/1e6)
+		fmt.Fprintf(os.Stderr, "scale %s: %.1f s of CPU, %d sweeps, %.0f MB\n", s, p.CPUSeconds, p.Sweeps,
+			float64(p.PeakRSS)/1e6)
 	}
 	var whole plan
 	if err := planOf(ctx, d, "1", &whole); err != nil {
 		return err
 	}
 	var cluster plan
-	if err := planOf(ctx, d, "1", &cluster, "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots)); err != nil {
+	if err := planOf(ctx, d, "1", &cluster, "--workers", strconv.Itoa(workers), "--slots",
+		strconv.Itoa(slots)); err != nil {
 		return err
 	}
 	text := report(points, whole, cluster)
@@ -133,17 +135,21 @@ func measure(ctx context.Context, d *drive.Driver, scale string, gap float64) (p
 	if err := planOf(ctx, d, scale, &pl); err != nil {
 		return point{}, err
 	}
-	f := drive.Files{Train: filepath.Join(out, "train.svm"), Test: filepath.Join(out, "test.svm"), Tree: filepath.Join(out, "hierarchy.txt")}
+	f := drive.Files{Train: filepath.Join(out, "train.svm"), Test: filepath.Join(out, "test.svm"), Tree: filepath.Join(out,
+		"hierarchy.txt")}
 	r, err := d.TrainFiles(ctx, f, "--gap", strconv.FormatFloat(gap, 'g', -1, 64), "--threads", "1")
 	if err != nil {
 		return point{}, err
 	}
-	return point{Scale: s, Instances: pl.Instances, Features: pl.Features, Terminals: pl.Plan.Terminals, Visits: pl.Plan.Visits, StoredSweep: pl.Plan.Stored,
-		Tasks: pl.Plan.Tasks, Sweeps: r.Sweeps, Gap: *r.Gap, CPUSeconds: r.CPUSeconds, PeakRSS: r.PeakRSSBytes, ModelBytes: r.ModelBytes}, nil
+	return point{Scale: s, Instances: pl.Instances, Features: pl.Features, Terminals: pl.Plan.Terminals,
+		Visits: pl.Plan.Visits, StoredSweep: pl.Plan.Stored,
+		Tasks: pl.Plan.Tasks, Sweeps: r.Sweeps, Gap: *r.Gap, CPUSeconds: r.CPUSeconds, PeakRSS: r.PeakRSSBytes,
+		ModelBytes: r.ModelBytes}, nil
 }
 
 func planOf(ctx context.Context, d *drive.Driver, scale string, p *plan, more ...string) error {
-	out, err := d.Output(ctx, append([]string{"info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64", "--cores", planCores, "--json"}, more...)...)
+	out, err := d.Output(ctx, append([]string{"info", "--plan", "--like", "lwiki", "--scale", scale, "--stores", "64",
+		"--cores", planCores, "--json"}, more...)...)
 	if err != nil {
 		return err
 	}
@@ -173,12 +179,15 @@ func (p point) perClass() float64 { return float64(p.Instances) / float64(p.Term
 
 func report(points []point, whole, cluster plan) string {
 	var b strings.Builder
-	b.WriteString("| scale | instances | features | classes | sweeps | gap | CPU s | CPU s a sweep | ms a class and sweep | ns a visit | memory MB | model MB |\n")
+	b.WriteString("| scale | instances | features | classes | sweeps | gap | CPU s | CPU s a sweep | ms a class and " +
+		"sweep | ns a visit | memory MB | model MB |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, p := range points {
 		sweep := p.CPUSeconds / float64(p.Sweeps)
-		fmt.Fprintf(&b, "| %g | %d | %d | %d | %d | %.2g | %.1f | %.2f | %.2f | %.2f | %.0f | %.1f |\n", p.Scale, p.Instances, p.Features, p.Terminals, p.Sweeps, p.Gap,
-			p.CPUSeconds, sweep, sweep/float64(p.Terminals)*1e3, sweep/p.Visits*1e9, float64(p.PeakRSS)/1e6, float64(p.ModelBytes)/1e6)
+		fmt.Fprintf(&b, "| %g | %d | %d | %d | %d | %.2g | %.1f | %.2f | %.2f | %.2f | %.0f | %.1f |\n", p.Scale, p.Instances,
+			p.Features, p.Terminals, p.Sweeps, p.Gap,
+			p.CPUSeconds, sweep, sweep/float64(p.Terminals)*1e3, sweep/p.Visits*1e9, float64(p.PeakRSS)/1e6,
+			float64(p.ModelBytes)/1e6)
 	}
 	if len(points) < 2 {
 		return b.String()
@@ -187,15 +196,20 @@ func report(points []point, whole, cluster plan) string {
 	total := fit(points, func(p point) float64 { return p.CPUSeconds })
 	memory := fit(points, func(p point) float64 { return float64(p.PeakRSS) })
 	model := fit(points, func(p point) float64 { return float64(p.ModelBytes) })
-	fmt.Fprintf(&b, "\nLaws in the scale s, by least squares of logarithms: CPU seconds a sweep %.3g s^%.2f, in all %.3g s^%.2f; memory in one process %.3g s^%.2f MB; model %.3g s^%.2f MB.\n",
+	fmt.Fprintf(&b, "\nLaws in the scale s, by least squares of logarithms: CPU seconds a sweep %.3g s^%.2f, in all "+
+		"%.3g s^%.2f; memory in one process %.3g s^%.2f MB; model %.3g s^%.2f MB.\n",
 		perSweep.a, perSweep.b, total.a, total.b, memory.a/1e6, memory.b, model.a/1e6, model.b)
 	class := fit(points, func(p point) float64 { return 1e3 * p.CPUSeconds / float64(p.Sweeps) / float64(p.Terminals) })
-	fmt.Fprintf(&b, "A class costs %.3g s^%.2f ms a sweep: there are %.1f instances to a class at every scale, while those of other classes grow as s, which is what LIBLINEAR's time for a class grows with.\n",
+	fmt.Fprintf(&b, "A class costs %.3g s^%.2f ms a sweep: there are %.1f instances to a class at every scale, while "+
+		"those of other classes grow as s, which is what LIBLINEAR's time for a class grows with.\n",
 		class.a, class.b, points[0].perClass())
 	visit, bytes := costs(points)
 	fmt.Fprintf(&b, "Constants of the plan's model: %.2f ns a visit, %.1f ns a byte written.\n", visit, bytes)
-	fmt.Fprintf(&b, "\nAt s = 1 the laws give %.3g CPU hours, the plan's model %.3g (%d tasks a sweep, %.0f GB moved a sweep). Each of %d workers of %d slots needs %.1f GB (`taxon info --plan --like lwiki --scale 1 --stores 64 --workers %d --slots %d`).\n",
-		total.at(1)/3600, whole.Plan.CPUSeconds/3600, whole.Plan.Tasks, whole.Plan.Moved/1e9, workers, slots, cluster.Plan.Least/1e9, workers, slots)
+	fmt.Fprintf(&b, "\nAt s = 1 the laws give %.3g CPU hours, the plan's model %.3g (%d tasks a sweep, %.0f GB moved a "+
+		"sweep). Each of %d workers of %d slots needs %.1f GB (`taxon info --plan --like lwiki --scale 1 --stores 64 "+
+		"--workers %d --slots %d`).\n",
+		total.at(1)/3600, whole.Plan.CPUSeconds/3600, whole.Plan.Tasks, whole.Plan.Moved/1e9, workers, slots,
+		cluster.Plan.Least/1e9, workers, slots)
 	for k, s := range whole.Plan.Speedup {
 		if k >= told {
 			if s.Bottleneck == "none" {
@@ -204,9 +218,11 @@ func report(points []point, whole, cluster plan) string {
 			fmt.Fprintf(&b, "It breaks first at %d cores, %.0f times as fast as one: %s.\n", s.Cores, s.Speedup, s.Bottleneck)
 			break
 		}
-		fmt.Fprintf(&b, "On %d cores: %.3g h by the law, %.3g h by the plan, %.3g times as fast as one; limit: %s.\n", s.Cores, total.at(1)/3600/s.Speedup, s.Seconds/3600, s.Speedup, s.Bottleneck)
+		fmt.Fprintf(&b, "On %d cores: %.3g h by the law, %.3g h by the plan, %.3g times as fast as one; limit: %s.\n",
+			s.Cores, total.at(1)/3600/s.Speedup, s.Seconds/3600, s.Speedup, s.Bottleneck)
 	}
-	fmt.Fprintf(&b, "One machine of 24 GB breaks by its memory, by the law at s = %.2g.\n", math.Pow(24e9/memory.a, 1/memory.b))
+	fmt.Fprintf(&b, "One machine of 24 GB breaks by its memory, by the law at s = %.2g.\n", math.Pow(24e9/memory.a,
+		1/memory.b))
 	return b.String()
 }
 

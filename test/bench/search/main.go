@@ -45,7 +45,8 @@ func run(ctx context.Context, cs string, args []string) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	search := func(c string, more ...string) (cpu float64, err error) {
-		out, err := d.Output(ctx, slices.Concat([]string{"tune"}, args, []string{"--C", c, "--out", filepath.Join(dir, c), "--json", "--quiet"}, more)...)
+		out, err := d.Output(ctx, slices.Concat([]string{"tune"}, args, []string{"--C", c, "--out", filepath.Join(dir, c),
+			"--json", "--quiet"}, more)...)
 		if err != nil {
 			return 0, err
 		}

@@ -203,7 +203,8 @@ func predictRate(ctx context.Context, s settings, dir string, rows []row) (float
 		if err := os.WriteFile(path, bytes.Repeat(one.Bytes(), copies), 0o600); err != nil {
 			return 0, err
 		}
-		c := exec.CommandContext(ctx, s.taxon, "predict", "--model", s.model, "--data", path, "--out", filepath.Join(dir, "out"), "--top", fmt.Sprint(s.top), "--scores", "--threads", "1", "--quiet")
+		c := exec.CommandContext(ctx, s.taxon, "predict", "--model", s.model, "--data", path, "--out",
+			filepath.Join(dir, "out"), "--top", fmt.Sprint(s.top), "--scores", "--threads", "1", "--quiet")
 		c.Env = append(os.Environ(), "GOMAXPROCS=1")
 		if text, err := c.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("predict: %w\n%s", err, text)

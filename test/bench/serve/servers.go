@@ -23,7 +23,8 @@ import (
 
 // startTaxon starts `taxon serve`; end ends it.
 func startTaxon(ctx context.Context, s settings) (web, rpc server, end func() error, err error) {
-	c := exec.CommandContext(ctx, s.taxon, "serve", "model="+s.model, "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--threads", "1")
+	c := exec.CommandContext(ctx, s.taxon, "serve", "model="+s.model, "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+		"--threads", "1")
 	c.Env, c.Stderr = append(os.Environ(), "GOMAXPROCS=1"), os.Stderr
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -81,7 +82,8 @@ func overHTTP(addr string, top int) func([]row) (func(context.Context) error, er
 			}
 		}
 		body, err := json.Marshal(map[string]any{"instances": list, "top": top})
-		request := fmt.Appendf(nil, "POST /v1/models/model:predict HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
+		request := fmt.Appendf(nil, "POST /v1/models/model:predict HTTP/1.1\r\nHost: %s\r\nContent-Type: "+
+			"application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
 		return func(ctx context.Context) error {
 			if conn == nil {
 				var dialer net.Dialer
@@ -113,7 +115,8 @@ func overHTTP(addr string, top int) func([]row) (func(context.Context) error, er
 // startPeer starts scikit-learn with the model's weights.
 func startPeer(ctx context.Context, s settings, dir string) (srv server, end func() error, err error) {
 	npz := filepath.Join(dir, "weights.npz")
-	if text, err := exec.CommandContext(ctx, s.taxon, "export", "--model", s.model, "--format", "npz", "--out", npz, "--quiet").CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(ctx, s.taxon, "export", "--model", s.model, "--format", "npz", "--out", npz,
+		"--quiet").CombinedOutput(); err != nil {
 		return srv, nil, fmt.Errorf("export: %w\n%s", err, text)
 	}
 	labels, err := filepath.Glob(filepath.Join(dir, "*labels.txt"))

@@ -41,7 +41,8 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	left := filepath.Join(dir, "tour")
-	if out, err := shell(ctx, ".", dir, "go build -o "+filepath.Join(dir, "taxon")+" ./cmd/taxon && taxon demo --quiet --keep "+left); err != nil {
+	if out, err := shell(ctx, ".", dir, "go build -o "+filepath.Join(dir, "taxon")+" ./cmd/taxon && taxon "+
+		"demo --quiet --keep "+left); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	if err := rewrite(ctx, "README.md", ".", dir); err != nil {

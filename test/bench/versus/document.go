@@ -117,7 +117,8 @@ func table(all []*result) string {
 				aim += "; " + figure(c, c.reach)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s .. %s | %d | %s | %s | %s | %s, %s |\n", r.Case, c.meaning(), figure(c, r.Median),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s .. %s | %d | %s | %s | %s | %s, %s |\n", r.Case, c.meaning(),
+			figure(c, r.Median),
 			figure(c, r.Min), figure(c, r.Max), len(r.Figures), aim, verdict(c, r.Median), r.Note, r.Date, r.Commit)
 	}
 	return b.String()

@@ -23,7 +23,8 @@ func (b *bench) files(ctx context.Context, set string) (*files, error) {
 	if flags, ok := made[set]; ok {
 		return b.make(ctx, set, flags)
 	}
-	f := &files{train: filepath.Join(b.dir, set+".train.svm"), test: filepath.Join(b.dir, set+".test.svm"), tree: filepath.Join(b.data, set, trees[set])}
+	f := &files{train: filepath.Join(b.dir, set+".train.svm"), test: filepath.Join(b.dir, set+".test.svm"),
+		tree: filepath.Join(b.data, set, trees[set])}
 	for from, to := range map[string]string{"train.svm.xz": f.train, "test.svm.xz": f.test} {
 		if _, err := os.Stat(to); err == nil {
 			continue
@@ -38,7 +39,8 @@ func (b *bench) files(ctx context.Context, set string) (*files, error) {
 // make has test/bench/dense write a set.
 func (b *bench) make(ctx context.Context, set string, flags []string) (*files, error) {
 	dir := filepath.Join(b.dir, set)
-	f := &files{train: filepath.Join(dir, "train.svm"), test: filepath.Join(dir, "test.svm"), tree: filepath.Join(dir, trees[set])}
+	f := &files{train: filepath.Join(dir, "train.svm"), test: filepath.Join(dir, "test.svm"), tree: filepath.Join(dir,
+		trees[set])}
 	if _, err := os.Stat(dir); err == nil {
 		return f, nil
 	}

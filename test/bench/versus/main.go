@@ -47,7 +47,8 @@ func run(ctx context.Context) error {
 	peers := flag.String("peers", defaultPeers(), "`folder` that bench-env.sh made")
 	binary := flag.String("taxon", "", "a `binary` to measure (default: built from this checkout)")
 	asJSON := flag.String("json", "", "write the results to a `file`, - for standard output")
-	race := flag.String("race", "", "instead of cases: draw F1 and certificate by CPU second of ours and of the peers to an SVG `file`")
+	race := flag.String("race", "", "instead of cases: draw F1 and certificate by CPU second of ours and of the "+
+		"peers to an SVG `file`")
 	write := flag.Bool("write", false, "put the results into docs/performance.md, beside those that are there")
 	flag.Parse()
 	var chosen []claim

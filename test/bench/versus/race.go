@@ -32,7 +32,8 @@ func runners() []runner {
 	return []runner{
 		{"taxon bsvm", []string{"--method", "bsvm", "--loss", "hinge"}, 1e-2},
 		{"taxon rr-svm", []string{"--method", "rr-svm", "--loss", "hinge"}, 1e-3},
-		{"taxon rr-svm, squared hinge", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15", "--positive-weight", "8"}, 1e-3},
+		{"taxon rr-svm, squared hinge", []string{"--method", "rr-svm", "--loss", "squared-hinge", "--C", "0.15",
+			"--positive-weight", "8"}, 1e-3},
 	}
 }
 
@@ -75,7 +76,8 @@ func (b *bench) race(ctx context.Context, out string) error {
 		if err != nil {
 			return err
 		}
-		tracks = append(tracks, track{c.peer + ", " + c.loss, []mark{{seconds: p.CPUSeconds, micro: 100 * p.MicroF1, macro: 100 * p.MacroF1}}})
+		tracks = append(tracks, track{c.peer + ", " + c.loss, []mark{{seconds: p.CPUSeconds, micro: 100 * p.MicroF1,
+			macro: 100 * p.MacroF1}}})
 	}
 	for _, t := range tracks {
 		for _, m := range t.marks {
@@ -93,12 +95,14 @@ func (b *bench) course(ctx context.Context, f *files, r runner) (track, error) {
 		own.Tree = ""
 	}
 	for sweeps := 1; ; sweeps += max(1, sweeps/3) {
-		args := slices.Concat([]string{"--threads", "1", "--gap", fmt.Sprint(r.gap), "--max-sweeps", strconv.Itoa(sweeps)}, r.args)
+		args := slices.Concat([]string{"--threads", "1", "--gap", fmt.Sprint(r.gap), "--max-sweeps", strconv.Itoa(sweeps)},
+			r.args)
 		m, err := b.taxon.TrainFiles(ctx, own, args...)
 		if err != nil {
 			return t, err
 		}
-		t.marks = append(t.marks, mark{m.CPUSeconds, 100 * m.Test.MicroF1, 100 * m.Test.MacroF1, m.Objective, m.Objective - *m.Gap*m.Objective})
+		t.marks = append(t.marks, mark{m.CPUSeconds, 100 * m.Test.MicroF1, 100 * m.Test.MacroF1, m.Objective,
+			m.Objective - *m.Gap*m.Objective})
 		if m.StoppedBy == "gap" {
 			return t, nil
 		}
@@ -110,9 +114,11 @@ func (b *bench) course(ctx context.Context, f *files, r runner) (track, error) {
 func drawRace(tracks []track, out string) error {
 	const width, height = 26 * vg.Centimeter, 9 * vg.Centimeter
 	canvas := vgsvg.New(width, height)
-	tiles := draw.Tiles{Rows: 1, Cols: 3, PadX: 8 * vg.Millimeter, PadTop: 2 * vg.Millimeter, PadBottom: 2 * vg.Millimeter, PadLeft: 2 * vg.Millimeter, PadRight: 2 * vg.Millimeter}
+	tiles := draw.Tiles{Rows: 1, Cols: 3, PadX: 8 * vg.Millimeter, PadTop: 2 * vg.Millimeter, PadBottom: 2 * vg.Millimeter,
+		PadLeft: 2 * vg.Millimeter, PadRight: 2 * vg.Millimeter}
 	panes := draw.New(canvas)
-	for i, title := range []string{"micro F1, percent", "macro F1, percent", "P above, D below (dashed): shares of the optimum"} {
+	for i, title := range []string{"micro F1, percent", "macro F1, percent", "P above, D below (dashed): " +
+		"shares of the optimum"} {
 		p := plot.New()
 		p.Title.TextStyle.Font.Size = 10
 		p.Title.Text, p.X.Label.Text = title, "CPU seconds, one core"

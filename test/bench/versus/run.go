@@ -141,7 +141,8 @@ func (b *bench) flat(ctx context.Context, c claim, f *files, r *result) error {
 			return err
 		}
 		r.add(pair{Ours: ours.CPUSeconds, Peer: p.CPUSeconds, OursGap: *ours.Gap, PeerGap: gap}, p.CPUSeconds/ours.CPUSeconds)
-		b.say("  %s %.2f s at gap >= %.2g, ours %.2f s at gap %.2g: %.2f", c.peer, p.CPUSeconds, gap, ours.CPUSeconds, *ours.Gap, p.CPUSeconds/ours.CPUSeconds)
+		b.say("  %s %.2f s at gap >= %.2g, ours %.2f s at gap %.2g: %.2f", c.peer, p.CPUSeconds, gap, ours.CPUSeconds,
+			*ours.Gap, p.CPUSeconds/ours.CPUSeconds)
 	}
 	r.Note = fmt.Sprintf("gap %.2g, %s %.1f s", r.Runs[0].OursGap, c.peer, r.Runs[0].Peer)
 	return nil
@@ -177,7 +178,8 @@ func (b *bench) joint(ctx context.Context, c claim, f *files, r *result) error {
 			return err
 		}
 		r.add(pair{Ours: ours.CPUSeconds, Peer: p.CPUSeconds, OursGap: *ours.Gap}, ours.CPUSeconds/p.CPUSeconds)
-		b.say("  ours %.2f s to gap %.2g in %d sweeps, %s's flat %.2f s: %.3f", ours.CPUSeconds, *ours.Gap, ours.Sweeps, c.peer, p.CPUSeconds, ours.CPUSeconds/p.CPUSeconds)
+		b.say("  ours %.2f s to gap %.2g in %d sweeps, %s's flat %.2f s: %.3f", ours.CPUSeconds, *ours.Gap, ours.Sweeps,
+			c.peer, p.CPUSeconds, ours.CPUSeconds/p.CPUSeconds)
 		r.Note = fmt.Sprintf("%d sweeps, %.1f s", ours.Sweeps, ours.CPUSeconds)
 	}
 	return nil
@@ -212,8 +214,10 @@ func (b *bench) f1(ctx context.Context, c claim, f *files, r *result) error {
 			return err
 		}
 		r.add(pair{Ours: ours.CPUSeconds, Peer: p.CPUSeconds, OursGap: *ours.Gap}, ours.CPUSeconds/p.CPUSeconds)
-		r.Note = fmt.Sprintf("F1 %.1f / %.1f, %s %.1f / %.1f", 100*ours.Test.MicroF1, 100*ours.Test.MacroF1, c.peer, 100*p.MicroF1, 100*p.MacroF1)
-		b.say("  ours %.2f s, %s %.2f s: %.2f; %s", ours.CPUSeconds, c.peer, p.CPUSeconds, ours.CPUSeconds/p.CPUSeconds, r.Note)
+		r.Note = fmt.Sprintf("F1 %.1f / %.1f, %s %.1f / %.1f", 100*ours.Test.MicroF1, 100*ours.Test.MacroF1, c.peer,
+			100*p.MicroF1, 100*p.MacroF1)
+		b.say("  ours %.2f s, %s %.2f s: %.2f; %s", ours.CPUSeconds, c.peer, p.CPUSeconds, ours.CPUSeconds/p.CPUSeconds,
+			r.Note)
 	}
 	return nil
 }
@@ -229,7 +233,8 @@ func (b *bench) cores(ctx context.Context, c claim, f *files, r *result) error {
 			return err
 		}
 		r.add(pair{Ours: two.Seconds, Peer: one.Seconds}, one.Seconds/two.Seconds)
-		b.say("  1 thread %.2f s (%.2f s CPU), 2 threads %.2f s (%.2f s CPU): %.2f", one.Seconds, one.CPUSeconds, two.Seconds, two.CPUSeconds, one.Seconds/two.Seconds)
+		b.say("  1 thread %.2f s (%.2f s CPU), 2 threads %.2f s (%.2f s CPU): %.2f", one.Seconds, one.CPUSeconds, two.Seconds,
+			two.CPUSeconds, one.Seconds/two.Seconds)
 		r.Note = fmt.Sprintf("%.1f s on one", one.Seconds)
 	}
 	return nil
@@ -241,7 +246,8 @@ const predictCopies = 20
 
 func (b *bench) predict(ctx context.Context, c claim, f *files, r *result) error {
 	model, full := filepath.Join(b.dir, "model"), filepath.Join(b.dir, "full")
-	flags := append([]string{"--loss", c.loss, "--gap", strconv.FormatFloat(c.gap, 'g', -1, 64), "--threads", "1"}, c.args...)
+	flags := append([]string{"--loss", c.loss, "--gap", strconv.FormatFloat(c.gap, 'g', -1, 64), "--threads", "1"},
+		c.args...)
 	trained, err := b.taxon.TrainTo(ctx, full, drive.Files{Train: f.train, Test: f.test}, flags...)
 	if err != nil {
 		return err
@@ -263,17 +269,20 @@ func (b *bench) predict(ctx context.Context, c claim, f *files, r *result) error
 		if err != nil {
 			return err
 		}
-		short, err := b.taxon.CPU(ctx, "predict", "--model", model, "--data", f.test, "--out", os.DevNull, "--top", "5", "--threads", "1", "--quiet")
+		short, err := b.taxon.CPU(ctx, "predict", "--model", model, "--data", f.test, "--out", os.DevNull, "--top", "5",
+			"--threads", "1", "--quiet")
 		if err != nil {
 			return err
 		}
-		long, err := b.taxon.CPU(ctx, "predict", "--model", model, "--data", many, "--out", os.DevNull, "--top", "5", "--threads", "1", "--quiet")
+		long, err := b.taxon.CPU(ctx, "predict", "--model", model, "--data", many, "--out", os.DevNull, "--top", "5",
+			"--threads", "1", "--quiet")
 		if err != nil {
 			return err
 		}
 		rate := float64(lines) * (predictCopies - 1) / (long - short)
 		r.add(pair{Ours: rate, Peer: p.Docs}, rate)
-		r.Note = fmt.Sprintf("model %.1f MB, micro F1 %.2f (unpruned %.2f); %s %.0f documents/s, %.1f MB, %.2f", float64(bytes)/1e6, 100*micro,
+		r.Note = fmt.Sprintf("model %.1f MB, micro F1 %.2f (unpruned %.2f); %s %.0f documents/s, %.1f MB, %.2f",
+			float64(bytes)/1e6, 100*micro,
 			100*trained.Test.MicroF1, c.peer, p.Docs, float64(p.ModelBytes)/1e6, 100*p.MicroF1)
 		b.say("  %.0f documents/s, text parsed; %s", rate, r.Note)
 	}
@@ -283,7 +292,8 @@ func (b *bench) predict(ctx context.Context, c claim, f *files, r *result) error
 // prune writes a model without the weights that micro F1 can do without, to 0.1 points on
 // the test data, and returns its F1 and size.
 func (b *bench) prune(ctx context.Context, full, model, test string) (micro float64, bytes int64, err error) {
-	if _, err := b.taxon.Output(ctx, "export", "--model", full, "--format", "model", "--threshold", "auto", "--data", test, "--out", model, "--quiet"); err != nil {
+	if _, err := b.taxon.Output(ctx, "export", "--model", full, "--format", "model", "--threshold", "auto", "--data", test,
+		"--out", model, "--quiet"); err != nil {
 		return 0, 0, err
 	}
 	out, err := b.taxon.Output(ctx, "eval", "--model", model, "--data", test, "--json", "--quiet")

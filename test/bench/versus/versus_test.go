@@ -10,7 +10,8 @@ import (
 func TestClaims(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range claims() {
-		if seen[c.name] || trees[c.set] == "" || c.meaning() == "" || !strings.HasSuffix(c.name, c.set) && c.name != "wordnet-2-cores" {
+		if seen[c.name] || trees[c.set] == "" || c.meaning() == "" || !strings.HasSuffix(c.name, c.set) &&
+			c.name != "wordnet-2-cores" {
 			t.Errorf("case %+v", c)
 		}
 		seen[c.name] = true
@@ -45,7 +46,8 @@ func TestInsert(t *testing.T) {
 	if _, err := insert("a\n", "new\n"); err == nil {
 		t.Error("a document without markers was taken")
 	}
-	if lines := strings.Split(table([]*result{{Case: "flat-hinge-clef", Median: 17}}), "\n"); len(lines) != 4 || !strings.Contains(lines[2], "| goal |") {
+	if lines := strings.Split(table([]*result{{Case: "flat-hinge-clef", Median: 17}}), "\n"); len(lines) != 4 ||
+		!strings.Contains(lines[2], "| goal |") {
 		t.Errorf("table %q", lines)
 	}
 }

@@ -32,7 +32,8 @@ func main() {
 	b := &bench{}
 	flag.StringVar(&b.data, "data", os.Getenv("TAXON_DATA"), "`folder` of the data sets (default $TAXON_DATA)")
 	sets := flag.String("sets", "clef,news20", "data sets within it: clef, news20, wordnet-freq")
-	methods := flag.String("methods", "rr-svm,rr-svm squared-hinge,rr-lr,bsvm", "methods of training, and their losses where others than the default")
+	methods := flag.String("methods", "rr-svm,rr-svm squared-hinge,rr-lr,bsvm", "methods of training, and their losses "+
+		"where others than the default")
 	flag.StringVar(&b.gap, "gap", "1e-2", "relative gap of all trainings")
 	flag.IntVar(&b.runs, "runs", 3, "times each side is run, taking turns")
 	binary := flag.String("binary", "", "taxon's `binary` (default: built)")
@@ -139,12 +140,14 @@ func (b *bench) row(ctx context.Context, set, method string, c change, now drive
 			return err
 		}
 		if w.Objective < lowest(r) || r.Objective < lowest(w) {
-			return fmt.Errorf("%s, %s, %s: objectives %g and %g with gaps %g and %g: not one optimum", set, method, c.name, r.Objective, w.Objective, *r.Gap, *w.Gap)
+			return fmt.Errorf("%s, %s, %s: objectives %g and %g with gaps %g and %g: not one optimum", set, method, c.name,
+				r.Objective, w.Objective, *r.Gap, *w.Gap)
 		}
 		cold, warm = append(cold, r), append(warm, w)
 	}
 	from, to := median(cold), median(warm)
-	drive.Row(set, method, c.name, fmt.Sprint(cold[0].Sweeps), fmt.Sprintf("%.2f", from), fmt.Sprint(warm[0].Sweeps), fmt.Sprintf("%.2f", to),
+	drive.Row(set, method, c.name, fmt.Sprint(cold[0].Sweeps), fmt.Sprintf("%.2f", from), fmt.Sprint(warm[0].Sweeps),
+		fmt.Sprintf("%.2f", to),
 		fmt.Sprintf("%.0f %%", 100*(1-to/from)))
 	return nil
 }

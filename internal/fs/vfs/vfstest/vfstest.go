@@ -32,7 +32,8 @@ const most = 5000
 // it was told is done. After each run check looks at the disk once for each kind of crash, and returns an
 // error if something that was done is lost, or something that is there is broken. check may change the
 // disk.
-func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.FS) T, check func(fs vfs.FS, done T) error) {
+func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.FS) T,
+	check func(fs vfs.FS, done T) error) {
 	t.Helper()
 	begin := vfs.NewMem()
 	if prepare != nil {

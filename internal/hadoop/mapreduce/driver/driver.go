@@ -29,8 +29,9 @@ import (
 
 // Info is what a driver says about itself: `taxon submit --engine mapreduce --json`.
 type Info struct {
-	Job         string `json:"job"`
-	Coordinator string `json:"coordinator"` // address on this machine that answers status, jobs and cancel
+	Job string `json:"job"`
+	// address on this machine that answers status, jobs and cancel
+	Coordinator string `json:"coordinator"`
 	PID         int    `json:"pid"`
 	Log         string `json:"log"`
 	Out         string `json:"out"`
@@ -80,7 +81,8 @@ func (d *Driver) Accepted() {
 	if at, err := filepath.Abs(d.Out); err == nil && !fs.IsRemote(d.Out) { // the reader may be in another folder
 		d.Out = at
 	}
-	b, err := json.MarshalIndent(Info{Job: d.Job, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.Dir), Out: d.Out}, "", "  ")
+	b, err := json.MarshalIndent(Info{Job: d.Job, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.Dir), Out: d.Out},
+		"", "  ")
 	if err == nil {
 		keep(d.addr, d.Dir)
 		_ = fs.WriteFile(infoFile(d.Dir), append(b, '\n')) // if it fails the submitter waits in vain
@@ -205,13 +207,16 @@ type Ended struct {
 func (e *Ended) Error() string {
 	switch e.State {
 	case "":
-		return fmt.Sprintf("the driver of %s, process %d, has been killed: the same `taxon submit` continues from the job's last whole sweep; its log is %s", e.Job, e.PID, e.Log)
+		return fmt.Sprintf("the driver of %s, process %d, has been killed: the same `taxon submit` continues from the "+
+			"job's last whole sweep; its log is %s", e.Job, e.PID, e.Log)
 	case "done":
 		return fmt.Sprintf("the driver of %s has ended: the job is done, its model is %s", e.Job, e.Out)
 	case "cancelled":
-		return fmt.Sprintf("the driver of %s has ended: the job was cancelled; the same `taxon submit` continues from its last whole sweep", e.Job)
+		return fmt.Sprintf("the driver of %s has ended: the job was cancelled; the same `taxon submit` continues from "+
+			"its last whole sweep", e.Job)
 	}
-	return fmt.Sprintf("the driver of %s has ended: the job failed: %s; its log is %s", e.Job, format.OneLine(e.Why), e.Log)
+	return fmt.Sprintf("the driver of %s has ended: the job failed: %s; its log is %s", e.Job, format.OneLine(e.Why),
+		e.Log)
 }
 
 // infoFile says where a driver answers; endFile how its job ended.

@@ -80,11 +80,13 @@ func TestTraining(t *testing.T) {
 	}
 	sums := map[string]string{}
 	for _, name := range []string{"here", "mapreduce"} {
-		o := &train.Options{Job: &taxonv1.Options{Method: "rr-svm"}, Data: []string{data}, DAG: "graph", Out: filepath.Join(dir, name), Cutoff: "none",
+		o := &train.Options{Job: &taxonv1.Options{Method: "rr-svm"}, Data: []string{data}, DAG: "graph",
+			Out: filepath.Join(dir, name), Cutoff: "none",
 			Threads: 1, Stores: 1, Store: "memory", Pause: 10}
 		folder := t.TempDir()
 		if name == "mapreduce" {
-			o.Remote = &driver.Training{Options: mapreduce.Options{Runner: mapreduce.RunnerProcesses, Cores: 1}, UI: progress.Discard{},
+			o.Remote = &driver.Training{Options: mapreduce.Options{Runner: mapreduce.RunnerProcesses, Cores: 1},
+				UI:     progress.Discard{},
 				Driver: driver.Driver{Dir: folder, Job: "train", Out: o.Out}}
 		}
 		report, err := train.Run(t.Context(), o, progress.Discard{})
@@ -94,7 +96,8 @@ func TestTraining(t *testing.T) {
 		sums[name] = report.WeightsSHA256
 		if name == "mapreduce" {
 			ended, err := os.ReadFile(filepath.Join(folder, "ended.json"))
-			if err != nil || !strings.Contains(string(ended), `"state": "done"`) || !strings.Contains(string(ended), report.WeightsSHA256) {
+			if err != nil || !strings.Contains(string(ended), `"state": "done"`) || !strings.Contains(string(ended),
+				report.WeightsSHA256) {
 				t.Errorf("%v: %s", err, ended)
 			}
 		}
@@ -112,8 +115,10 @@ func TestGone(t *testing.T) {
 		end  func(d *driver.Driver)
 		says string
 	}{
-		{"done", func(d *driver.Driver) { d.End(driver.EndedDocument(&model.Report{}, nil)) }, "the job is done, its model is "},
-		{"failed", func(d *driver.Driver) { d.End(driver.EndedDocument(nil, errors.New("no room\nat all"))) }, "the job failed: no room"},
+		{"done", func(d *driver.Driver) { d.End(driver.EndedDocument(&model.Report{}, nil)) },
+			"the job is done, its model is "},
+		{"failed", func(d *driver.Driver) { d.End(driver.EndedDocument(nil, errors.New("no room\nat all"))) },
+			"the job failed: no room"},
 		{"cancelled", func(d *driver.Driver) { d.End(driver.EndedDocument(nil, context.Canceled)) }, "the job was cancelled"},
 	} {
 		d := &driver.Driver{Dir: t.TempDir(), Job: "submitted", Out: "model"}
@@ -132,13 +137,15 @@ func TestGone(t *testing.T) {
 		if err != nil || e == nil {
 			t.Fatalf("%s: %v, %v", c.name, e, err)
 		}
-		if e.State != c.name || !strings.Contains(e.Error(), c.says) || !strings.Contains(string(e.Document), `"sweep": 3`) || !strings.Contains(string(e.Document), `"job": "train"`) {
+		if e.State != c.name || !strings.Contains(e.Error(), c.says) || !strings.Contains(string(e.Document), `"sweep": 3`) ||
+			!strings.Contains(string(e.Document), `"job": "train"`) {
 			t.Errorf("%s: %s, %v: %s", c.name, e.State, e, e.Document)
 		}
 		if err := os.Remove(filepath.Join(d.Dir, "ended.json")); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := driver.Gone(t.Context(), addr); err != nil || e == nil || e.State != "" || !strings.Contains(e.Error(), "has been killed") {
+		if e, err := driver.Gone(t.Context(), addr); err != nil || e == nil || e.State != "" || !strings.Contains(e.Error(),
+			"has been killed") {
 			t.Errorf("%s: without a last word: %v, %v", c.name, e, err)
 		}
 	}
@@ -163,7 +170,8 @@ func TestStart(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "m.driver")
 	info, err := driver.Start(t.Context(), dir, []string{"accepted", dir})
-	if err != nil || info.Job != "train" || info.PID == os.Getpid() || info.Coordinator == "" || !filepath.IsAbs(info.Out) {
+	if err != nil || info.Job != "train" || info.PID == os.Getpid() || info.Coordinator == "" ||
+		!filepath.IsAbs(info.Out) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	_, err = driver.Start(t.Context(), dir, []string{"refused"})

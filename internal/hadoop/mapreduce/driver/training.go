@@ -24,9 +24,10 @@ import (
 // Training runs a training's tasks as MapReduce jobs: a train.Elsewhere.
 type Training struct {
 	Options mapreduce.Options
-	Threads int    // for a runner on this machine; 0: all cores
-	Driver  Driver // gets the progress; without a folder, if nobody submitted the training, its Job is train
-	UI      progress.Reporter
+	Threads int // for a runner on this machine; 0: all cores
+	// gets the progress; without a folder, if nobody submitted the training, its Job is train
+	Driver Driver
+	UI     progress.Reporter
 
 	state   string
 	backend *mapreduce.Backend
@@ -41,7 +42,8 @@ func (m *Training) State(keep string) (_ string, err error) {
 }
 
 // Configure prepares the engine's backend: a state folder and a runner.
-func (m *Training) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint, c *engine.Config) (job string, err error) {
+func (m *Training) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint,
+	c *engine.Config) (job string, err error) {
 	o := &m.Options
 	if m.Driver.Dir == "" {
 		m.Driver.Job = "train"
@@ -54,7 +56,8 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	if err != nil {
 		return "", AboutOptions("train", err)
 	}
-	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces, Note: m.UI.Warn, Accepted: m.Driver.Accepted,
+	m.backend, err = mapreduce.New(ctx, mapreduce.Config{Dir: m.state, Runner: runner, Maps: o.Maps, Reduces: o.Reduces,
+		Note: m.UI.Warn, Accepted: m.Driver.Accepted,
 		Began: func(name, id string) { m.UI.Note("%s: Hadoop's %s", name, id) },
 		Moved: func(id, text string) {
 			if m.moved != nil {

@@ -71,7 +71,8 @@ func (d *driver) Next() (method.Step, bool) { return d.Step() }
 // Step implements method.Driver.
 func (d *driver) Step() (method.Step, bool) {
 	s := method.Step{Sweep: d.Sweep, Phase: OpSample}
-	tasks := method.Tasks{Items: All, Count: 1, Timed: true, Reads: []method.Read{{Value: Chain, All: true}}, Params: method.Encode(struct{}{})}
+	tasks := method.Tasks{Items: All, Count: 1, Timed: true, Reads: []method.Read{{Value: Chain, All: true}},
+		Params: method.Encode(struct{}{})}
 	switch d.Stage {
 	case stageSample:
 		p := d.params()
@@ -95,7 +96,8 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-var errNotFinite = errors.New("the posterior's density is not finite where the chains stand: scale the instances to unit length")
+var errNotFinite = errors.New("the posterior's density is not finite where the chains stand: scale the " +
+	"instances to unit length")
 
 // Commit implements method.Driver.
 func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
@@ -217,12 +219,15 @@ func (d *driver) report() any {
 		Gradients  float64  `json:"gradients"`
 		Diverged   float64  `json:"diverged"`
 		Warning    string   `json:"warning,omitempty"`
-	}{known(SumRHat), known(SumESS), d.Figures[SumKept], d.Figures[SumDraws], d.Figures[SumAccepted] / d.Figures[SumIterations], d.Figures[SumGradients], d.Figures[SumDiverged], ""}
+	}{known(SumRHat), known(SumESS), d.Figures[SumKept], d.Figures[SumDraws],
+		d.Figures[SumAccepted] / d.Figures[SumIterations], d.Figures[SumGradients], d.Figures[SumDiverged], ""}
 	switch {
 	case r.RHat == nil:
-		r.Warning = "the chains have too few draws to tell whether they agree: predictions may be far from the posterior's; give more iterations"
+		r.Warning = "the chains have too few draws to tell whether they agree: predictions may be far from the " +
+			"posterior's; give more iterations"
 	case !d.agree():
-		r.Warning = fmt.Sprintf("the chains do not agree yet: R-hat is up to %.3f, above %g; give more iterations", *r.RHat, Agreed)
+		r.Warning = fmt.Sprintf("the chains do not agree yet: R-hat is up to %.3f, above %g; give more iterations", *r.RHat,
+			Agreed)
 	}
 	return r
 }

@@ -40,16 +40,21 @@ func (Method) About() string {
 
 var options = []method.Option{
 	method.Loss("softmax"), method.Bias,
-	{Name: "iterations", Kind: method.Int, Default: "2500", Range: method.Range{Least: 2, Most: 1 << 24}, Group: method.GroupMethod, Report: true,
+	{Name: "iterations", Kind: method.Int, Default: "2500", Range: method.Range{Least: 2, Most: 1 << 24},
+		Group: method.GroupMethod, Report: true,
 		Help: "`N` iterations of each chain, with the burn-in"},
-	{Name: "burn-in", Kind: method.Int, Default: "1000", Range: method.Range{Least: 1, Most: 1 << 24}, Group: method.GroupMethod, Report: true,
+	{Name: "burn-in", Kind: method.Int, Default: "1000", Range: method.Range{Least: 1, Most: 1 << 24},
+		Group: method.GroupMethod, Report: true,
 		Help: "the first `N` iterations, which fit the step size and are no draws"},
-	{Name: "chains", Kind: method.Int, Default: "4", Range: method.Range{Least: 4, Most: 256, Why: "fewer say little of how far they agree"}, Group: method.GroupMethod, Report: true,
+	{Name: "chains", Kind: method.Int, Default: "4", Range: method.Range{Least: 4, Most: 256,
+		Why: "fewer say little of how far they agree"}, Group: method.GroupMethod, Report: true,
 		Help: "`N` chains from places far apart, which run side by side"},
-	{Name: "keep-draws", Kind: method.Int, Default: "200", Range: method.Range{Least: 4, Most: 1 << 16}, Group: method.GroupMethod,
-		Help: "predictions average `N` draws, which the model holds, evenly from all chains"},
-	{Name: "leapfrog", Kind: method.Int, Default: "30", Range: method.Range{Least: 1, Most: 1 << 12}, Group: method.GroupPath,
-		Help: "`N` steps of a trajectory at most, each a pass over the data"},
+	{Name: "keep-draws", Kind: method.Int, Default: "200", Range: method.Range{Least: 4, Most: 1 << 16},
+		Group: method.GroupMethod,
+		Help:  "predictions average `N` draws, which the model holds, evenly from all chains"},
+	{Name: "leapfrog", Kind: method.Int, Default: "30", Range: method.Range{Least: 1, Most: 1 << 12},
+		Group: method.GroupPath,
+		Help:  "`N` steps of a trajectory at most, each a pass over the data"},
 	method.EvalEvery,
 }
 
@@ -106,13 +111,16 @@ func (Method) Check(p *method.Problem) error {
 	s, err := SettingsOf(p.Spec.GetOptions())
 	errs := []error{err, OneLabelEach(p.Spec.GetData())}
 	if err == nil && s.Iterations <= s.BurnIn {
-		errs = append(errs, fmt.Errorf("burn-in %d of %d iterations leaves no draw: give fewer, or more ‹iterations›", s.BurnIn, s.Iterations))
+		errs = append(errs, fmt.Errorf("burn-in %d of %d iterations leaves no draw: give fewer, or more ‹iterations›",
+			s.BurnIn, s.Iterations))
 	}
 	switch {
 	case p.Tree.IsGraph():
-		errs = append(errs, fmt.Errorf("method %s sums coefficients along the paths of a tree, which a graph has not: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", Name))
+		errs = append(errs, fmt.Errorf("method %s sums coefficients along the paths of a tree, which a graph has not: give "+
+			"‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", Name))
 	case p.Spec.GetStructure() == nil:
-		errs = append(errs, fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, mlr is the soft-max)", Name))
+		errs = append(errs, fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, "+
+			"mlr is the soft-max)", Name))
 	case len(p.Tree.Terminals()) < 2:
 		errs = append(errs, errors.New("the structure has one class: there is nothing to choose between"))
 	}
@@ -139,7 +147,8 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 		cost[c] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(p.Tree.Terminals()))
 	}
 	return &method.Plan{
-		Items:  []method.Items{Chains: {Kind: method.Chains, Count: int(s.Chains), Cost: cost}, All: {Kind: method.Whole, Count: 1}},
+		Items: []method.Items{Chains: {Kind: method.Chains, Count: int(s.Chains), Cost: cost}, All: {Kind: method.Whole,
+			Count: 1}},
 		Values: []method.Value{{Name: Chain, Items: Chains, Versions: 1}},
 		Sums:   sumNames,
 		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
@@ -171,10 +180,11 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		WorkerSlot:  6*vector + 8*d.GetInstances()*lanes + 2*chain + 8*32*(d.GetFeatures()+1),
 		Coordinator: method.TreeBytes(plan.Nodes) + 64*uint64(s.Chains),
 		StoreSweep:  values, StoreJob: 2 * values, StoreLocal: 2 * values, TrafficSweep: 2 * values,
-		Dense:     true,
-		SlotHolds: fmt.Sprintf("a chain's draws of the coefficients of %d nodes over %d features", plan.Nodes, d.GetFeatures()),
-		Less:      "‹keep-draws›",
-		Sweeps:    int(min(sweeps, math.MaxInt32)),
+		Dense: true,
+		SlotHolds: fmt.Sprintf("a chain's draws of the coefficients of %d nodes over %d features", plan.Nodes,
+			d.GetFeatures()),
+		Less:   "‹keep-draws›",
+		Sweeps: int(min(sweeps, math.MaxInt32)),
 	}
 	step := visitSeconds*float64(d.GetNonzeros()+d.GetInstances())*float64(plan.Terminals) + entrySeconds*float64(entries)
 	e.SecondsSweep = []float64{float64(s.Chains) * float64(length) * float64(min(s.Leapfrog, someSteps)+1) * step}

@@ -26,16 +26,18 @@ type Sample struct {
 // Figures of a task, in the order of method.Sums.
 const (
 	SumIterations = iota // sample
-	SumEnergy            // sample: of -log of the posterior's density, over the iterations; compare: its mean over all draws
-	SumAccepted          // sample: of acceptance probabilities
-	SumGradients         // sample: passes over the data
-	SumDiverged          // sample: trajectories that left the range of numbers
-	SumRHat              // compare: the largest; 0: not known
-	SumESS               // compare: the smallest; 0: not known
-	SumDraws             // compare: of all chains
-	SumKept              // compare: draws that the model will hold
+	// sample: of -log of the posterior's density, over the iterations; compare: its mean over all draws
+	SumEnergy
+	SumAccepted  // sample: of acceptance probabilities
+	SumGradients // sample: passes over the data
+	SumDiverged  // sample: trajectories that left the range of numbers
+	SumRHat      // compare: the largest; 0: not known
+	SumESS       // compare: the smallest; 0: not known
+	SumDraws     // compare: of all chains
+	SumKept      // compare: draws that the model will hold
 	Figures
 )
 
-var sumNames = []method.Sum{{Name: "iterations", Count: true}, {Name: "energy"}, {Name: "accepted"}, {Name: "gradients", Count: true}, {Name: "diverged", Count: true},
+var sumNames = []method.Sum{{Name: "iterations", Count: true}, {Name: "energy"}, {Name: "accepted"},
+	{Name: "gradients", Count: true}, {Name: "diverged", Count: true},
 	{Name: "r_hat"}, {Name: "ess"}, {Name: "draws", Count: true}, {Name: "kept", Count: true}}

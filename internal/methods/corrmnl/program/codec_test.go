@@ -17,13 +17,15 @@ import (
 // is an error or another valid value, never a panic.
 func TestCodec(t *testing.T) {
 	p := &solver.Problem{
-		Rows:  hblr.Rows{X: &sparse.Matrix{Rows: 2, Cols: 1, NNZ: 2, Shards: []sparse.Shard{{Begin: []uint64{0, 1, 2}, Index: []uint32{0, 0}, Value: []float32{1, -1}}}}, Bias: 1},
+		Rows: hblr.Rows{X: &sparse.Matrix{Rows: 2, Cols: 1, NNZ: 2, Shards: []sparse.Shard{{Begin: []uint64{0, 1, 2},
+			Index: []uint32{0, 0}, Value: []float32{1, -1}}}}, Bias: 1},
 		Class: []int32{0, 1}, Parent: []int32{-1, -1}, Leaf: []bool{true, true}, Level: []int32{0, 0}, Levels: 1,
 	}
 	p.Prepare()
 	s, sampler := p.Start(1), p.NewSolver()
 	for k := range 3 {
-		if _, err := sampler.Sample(context.Background(), s, solver.Options{Iterations: 4, Adapt: k == 0, Leapfrog: 3, Every: 2, Keep: 3, Seed: uint64(k)}); err != nil {
+		if _, err := sampler.Sample(context.Background(), s, solver.Options{Iterations: 4, Adapt: k == 0, Leapfrog: 3,
+			Every: 2, Keep: 3, Seed: uint64(k)}); err != nil {
 			t.Fatal(err)
 		}
 	}

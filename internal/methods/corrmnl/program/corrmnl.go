@@ -35,19 +35,22 @@ type job struct {
 // Open implements program.Method.
 func (Method) Open(p *program.Job) (program.Program, error) {
 	if n := len(p.Plan.GetSums()); n != params.Figures {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, params.Figures)
 	}
 	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
-	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(p.Spec.GetOptions().GetBias())), Weight: p.Set.Weight, Kernel: hblr.KernelOf(os.Getenv(program.KernelVariable))}}
+	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(p.Spec.GetOptions().GetBias())),
+		Weight: p.Set.Weight, Kernel: hblr.KernelOf(os.Getenv(program.KernelVariable))}}
 	if err := m.Rows.Check(); err != nil {
 		return nil, err
 	}
 	branchOf := make([]int32, len(p.Set.Labels))
 	for n := 1; n < p.Tree.Len(); n++ {
 		level := int32(p.Tree.Depth[n]) - 1
-		m.Parent, m.Level, m.Leaf = append(m.Parent, p.Tree.Parent[n]-1), append(m.Level, level), append(m.Leaf, p.Tree.Leaf[n])
+		m.Parent, m.Level, m.Leaf = append(m.Parent, p.Tree.Parent[n]-1), append(m.Level, level),
+			append(m.Leaf, p.Tree.Leaf[n])
 		m.Levels = max(m.Levels, int(level)+1)
 		if l := p.Tree.Label[n]; l >= 0 && p.Tree.Leaf[n] {
 			branchOf[l] = int32(n) - 1
@@ -114,7 +117,8 @@ func (j *job) sample(ctx context.Context, t *program.Task) (method.Sums, error) 
 		if len(chain) == 0 {
 			chain = append(chain, j.problem.Start(t.Seed))
 		}
-		sums, err = s.Sample(ctx, chain[0], solver.Options{Iterations: int(p.Iterations), Adapt: p.Adapt, Leapfrog: int(p.Leapfrog), Keep: int(p.Keep), Every: int(p.Every), Seed: t.Seed})
+		sums, err = s.Sample(ctx, chain[0], solver.Options{Iterations: int(p.Iterations), Adapt: p.Adapt,
+			Leapfrog: int(p.Leapfrog), Keep: int(p.Keep), Every: int(p.Every), Seed: t.Seed})
 		if err == nil {
 			data = encodeState(chain[0])
 		}
@@ -123,7 +127,8 @@ func (j *job) sample(ctx context.Context, t *program.Task) (method.Sums, error) 
 		return nil, err
 	}
 	out := make(method.Sums, params.Figures)
-	out[params.SumIterations], out[params.SumEnergy], out[params.SumAccepted] = float64(sums.Iterations), sums.Energy, sums.Accepted
+	out[params.SumIterations], out[params.SumEnergy], out[params.SumAccepted] = float64(sums.Iterations), sums.Energy,
+		sums.Accepted
 	out[params.SumGradients], out[params.SumDiverged] = float64(sums.Gradients), float64(sums.Diverged)
 	return out, t.Put(ctx, []store.Value{{Key: t.Key(params.Chain), Data: data}}, nil)
 }
@@ -137,7 +142,8 @@ func (j *job) compare(ctx context.Context, t *program.Task) (method.Sums, error)
 	out := make(method.Sums, params.Figures)
 	t.Compute(func() {
 		d := solver.Diagnose(chains)
-		out[params.SumEnergy], out[params.SumRHat], out[params.SumESS], out[params.SumDraws] = d.Energy, d.RHat, d.ESS, float64(d.Draws)
+		out[params.SumEnergy], out[params.SumRHat], out[params.SumESS], out[params.SumDraws] = d.Energy, d.RHat, d.ESS,
+			float64(d.Draws)
 		out[params.SumKept] = float64(len(j.kept(chains)))
 	})
 	return out, nil

@@ -41,7 +41,9 @@ func made(seed uint64, rows, features int, bias float64, parent ...int32) *Probl
 		weight[i] = []float64{1, 1, 0.5, 2}[r.IntN(4)]
 		p.Class = append(p.Class, leaves[r.IntN(len(leaves))])
 	}
-	p.Rows = hblr.Rows{X: &sparse.Matrix{Rows: rows, Cols: features, NNZ: int64(len(index)), Shards: []sparse.Shard{{Begin: begin, Index: index, Value: value}}}, Bias: bias, Weight: weight, Kernel: hblr.Kernels()[0]}
+	p.Rows = hblr.Rows{X: &sparse.Matrix{Rows: rows, Cols: features, NNZ: int64(len(index)),
+		Shards: []sparse.Shard{{Begin: begin, Index: index, Value: value}}}, Bias: bias, Weight: weight,
+		Kernel: hblr.Kernels()[0]}
 	p.Prepare()
 	return p
 }
@@ -157,7 +159,8 @@ func run(t *testing.T, p *Problem, chains, burn, draws, batches int) []*State {
 	for c := range out {
 		out[c] = p.Start(uint64(c))
 		sample := func(n int, adapt bool, seed int) Sums {
-			sums, err := s.Sample(context.Background(), out[c], Options{Iterations: n, Adapt: adapt, Leapfrog: 30, Every: 7, Keep: 50, Seed: uint64(seed)})
+			sums, err := s.Sample(context.Background(), out[c], Options{Iterations: n, Adapt: adapt, Leapfrog: 30, Every: 7,
+				Keep: 50, Seed: uint64(seed)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,5 +286,6 @@ func BenchmarkGradient(b *testing.B) {
 	for b.Loop() {
 		s.LogLikelihood(st.Phi)
 	}
-	b.ReportMetric(float64(b.N)*float64(p.Rows.X.NNZ+int64(p.Rows.X.Rows))*float64(len(s.exp))/b.Elapsed().Seconds()/1e6, "Mvisits/s")
+	b.ReportMetric(float64(b.N)*float64(p.Rows.X.NNZ+int64(p.Rows.X.Rows))*float64(len(s.exp))/b.Elapsed().Seconds()/1e6,
+		"Mvisits/s")
 }

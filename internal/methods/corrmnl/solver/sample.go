@@ -137,7 +137,8 @@ func (r *source) gamma(shape, rate float64) float64 {
 // that chains that agree have come from far apart.
 func (p *Problem) Start(seed uint64) *State {
 	r := newSource(seed, 1)
-	st := &State{Point: Point{Phi: make([]float64, len(p.Parent)*p.Columns()), T: ones(p.Levels), S: ones(p.Features()), E: 1}}
+	st := &State{Point: Point{Phi: make([]float64, len(p.Parent)*p.Columns()), T: ones(p.Levels), S: ones(p.Features()),
+		E: 1}}
 	for k, info := range p.info {
 		st.Phi[k] = 2 * r.normal() / math.Sqrt(1+info)
 	}
@@ -156,7 +157,8 @@ func ones(n int) []float64 {
 
 // Sample continues the chain st in place. The only error is that of a cancelled ctx.
 func (s *Solver) Sample(ctx context.Context, st *State, o Options) (Sums, error) {
-	c := &chain{Solver: s, st: st, r: newSource(o.Seed, 2), o: o, mass: make([]float64, len(st.Phi)), momentum: make([]float64, len(st.Phi)), last: make([]float64, len(st.Phi)), below: make([][]int32, len(s.p.Parent)+1)}
+	c := &chain{Solver: s, st: st, r: newSource(o.Seed, 2), o: o, mass: make([]float64, len(st.Phi)),
+		momentum: make([]float64, len(st.Phi)), last: make([]float64, len(st.Phi)), below: make([][]int32, len(s.p.Parent)+1)}
 	for j, a := range s.p.Parent {
 		c.below[a+1] = append(c.below[a+1], int32(j))
 	}
@@ -250,7 +252,8 @@ func (c *chain) energy(likelihood float64) float64 {
 	for j := range c.p.Parent {
 		for f := range columns {
 			k := j*columns + f
-			sum += float64(c.p.precision(&c.st.Point, j, f)*c.st.Phi[k]*c.st.Phi[k]) + float64(c.momentum[k]*c.momentum[k])/c.mass[k]
+			sum += float64(c.p.precision(&c.st.Point, j, f)*c.st.Phi[k]*c.st.Phi[k]) +
+				float64(c.momentum[k]*c.momentum[k])/c.mass[k]
 		}
 	}
 	return sum/2 - likelihood

@@ -13,31 +13,37 @@ import (
 type stage uint8
 
 const (
-	stageLeaves     stage = iota // the leaves' means; with schedule parity those of even depth
-	stageInternals               // the internals' means; with schedule parity those of odd depth
-	stageLeaves2                 // schedule parity: the leaves of odd depth
-	stageInternals2              // schedule parity: the internals of even depth
-	stageGamma                   // the precisions, and how far all has moved
-	stageMove                    // the next point
-	stageEvaluate                // the sweep's weights are written, to be evaluated
-	stageSummary                 // figures of the precisions, for the report
-	stageEmit                    // the final weights are written
-	stageEnd                     // nothing is left to do
-	stagePartition               // soft-max: what the blocks say to each other is put together; then their leaves go on
-	stageContribute              // soft-max: what the leaves contribute to their parents
-	stageFit                     // once: the priors' rates, from logistic regressions
+	// the leaves' means; with schedule parity those of even depth
+	stageLeaves stage = iota
+	// the internals' means; with schedule parity those of odd depth
+	stageInternals
+	stageLeaves2    // schedule parity: the leaves of odd depth
+	stageInternals2 // schedule parity: the internals of even depth
+	stageGamma      // the precisions, and how far all has moved
+	stageMove       // the next point
+	stageEvaluate   // the sweep's weights are written, to be evaluated
+	stageSummary    // figures of the precisions, for the report
+	stageEmit       // the final weights are written
+	stageEnd        // nothing is left to do
+	// soft-max: what the blocks say to each other is put together; then their leaves go on
+	stagePartition
+	stageContribute // soft-max: what the leaves contribute to their parents
+	stageFit        // once: the priors' rates, from logistic regressions
 	stages
 )
 
 // phases are the stages as users see them.
-var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit", "end", "partition", "contributions", "priors"}
+var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit",
+	"end", "partition", "contributions", "priors"}
 
 const (
 	// The leaves are solved to leafShare of the means' last change, at least to loosest and at most to tightest.
-	leafShare                          = 1e-2
-	loosest, tightest                  = 5e-2, 1e-14
-	boundLeafTolerance                 = 1e-7  // variational: inexact leaves then lower the bound by far less than minFall
-	minFall                            = 1e-12 // relative: a bound that falls by more than this has fallen by more than rounding
+	leafShare         = 1e-2
+	loosest, tightest = 5e-2, 1e-14
+	// variational: inexact leaves then lower the bound by far less than minFall
+	boundLeafTolerance = 1e-7
+	// relative: a bound that falls by more than this has fallen by more than rounding
+	minFall                            = 1e-12
 	stationaryChange, stationaryRounds = 1e-13, 20
 	// If hblr-m2's residual has not halved for this many sweeps (lost), each precision's steps get a factor of
 	// their own. That lasts for paced sweeps, and each further time twice as long as the last time.
@@ -46,31 +52,37 @@ const (
 
 // state is the iteration between two steps: what a checkpoint holds of it.
 type state struct {
-	Sweep          uint32 // the sweep under way, from 1
-	Stage          stage  // the stage of the step under way
-	TimeUp         bool   `json:",omitempty"`
-	Points         int    // points whose values are there, the current one included
-	Piece          uint32 `json:",omitempty"` // the piece of the stage's tasks that the step under way runs
-	History        history
-	OfMeans        *history  `json:",omitempty"` // the same of the means alone, if these alone are extrapolated
-	Mix            []float64 `json:",omitempty"`
-	Products       [Memory + 1]float64
-	Norm           float64 // ||means of internals||^2
-	Length         float64 // squared length of the last move
-	Objective      float64
-	Moved          float64 // greatest relative change of M2's precisions in this round
-	Change         float64 // greatest relative change of any mean or precision in the last round
-	Means          float64 // the same of the means alone
-	Reached        float64 // Change / (1 - rate): an estimate of all further change; 0: not known
-	Before         float64 // Reached of the previous sweep
-	StallCount     uint32  // sweeps in a row whose change was only rounding
-	Least          float64 // the squared residual when it last halved
-	LeastAt        uint32  // the sweep in which it did
-	Paced          uint32  `json:",omitempty"` // M2: sweeps still to go with a factor for each precision's steps; 0: there are no factors
-	Span           uint32  `json:",omitempty"` // M2: how many such sweeps there were the last time
-	Certified      bool
-	Last           float64 // objective of the last certificate
-	Back           Back    // not 0: the last point was dropped, and this part of the previous one is updated
+	Sweep  uint32 // the sweep under way, from 1
+	Stage  stage  // the stage of the step under way
+	TimeUp bool   `json:",omitempty"`
+	Points int    // points whose values are there, the current one included
+	// the piece of the stage's tasks that the step under way runs
+	Piece   uint32 `json:",omitempty"`
+	History history
+	// the same of the means alone, if these alone are extrapolated
+	OfMeans   *history  `json:",omitempty"`
+	Mix       []float64 `json:",omitempty"`
+	Products  [Memory + 1]float64
+	Norm      float64 // ||means of internals||^2
+	Length    float64 // squared length of the last move
+	Objective float64
+	Moved     float64 // greatest relative change of M2's precisions in this round
+	// greatest relative change of any mean or precision in the last round
+	Change float64
+	Means  float64 // the same of the means alone
+	// Change / (1 - rate): an estimate of all further change; 0: not known
+	Reached    float64
+	Before     float64 // Reached of the previous sweep
+	StallCount uint32  // sweeps in a row whose change was only rounding
+	Least      float64 // the squared residual when it last halved
+	LeastAt    uint32  // the sweep in which it did
+	// M2: sweeps still to go with a factor for each precision's steps; 0: there are no factors
+	Paced     uint32 `json:",omitempty"`
+	Span      uint32 `json:",omitempty"` // M2: how many such sweeps there were the last time
+	Certified bool
+	Last      float64 // objective of the last certificate
+	// not 0: the last point was dropped, and this part of the previous one is updated
+	Back           Back
 	Turn           bool    // the next time, the precisions are updated, not the means
 	Low, Mid, High float64 // least, median and greatest precision
 	Summed         bool
@@ -91,7 +103,8 @@ type driver struct {
 }
 
 func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail *Plan) *driver {
-	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance,
+		maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
@@ -225,7 +238,8 @@ func (d *driver) Step() (method.Step, bool) {
 	case stageInternals, stageInternals2:
 		p := Internals{Set: -1, End: true, Past: d.past()}
 		if d.parity { // leaves of even depth have parents of odd depth
-			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2, Past: d.past()}
+			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2,
+				Past: d.past()}
 		}
 		ranges.Op, ranges.Params = OpInternals, method.Encode(p)
 		ranges.Reads = []method.Read{{Value: Contribution, All: true}, alphas, {Value: X}}
@@ -544,7 +558,8 @@ func (d *driver) TimeUp(up bool) method.Late {
 
 // Resume implements method.Driver.
 func (d *driver) Resume(bool) {
-	if d.Stage < stageSummary || d.Stage > stageEnd || d.StoppedBy != method.StoppedByStationary && !method.ByCriteria(d.StoppedBy) {
+	if d.Stage < stageSummary || d.Stage > stageEnd || d.StoppedBy != method.StoppedByStationary &&
+		!method.ByCriteria(d.StoppedBy) {
 		return
 	}
 	if d.StoppedBy = ""; !d.stop() {
@@ -572,7 +587,8 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	}
 	for _, h := range []*history{&d.History, d.OfMeans} {
 		if h != nil && (h.Older < 0 || h.Older > Memory) || d.Points < 0 {
-			return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", d.History.Older, d.Points)
+			return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", d.History.Older,
+				d.Points)
 		}
 	}
 	return d, nil

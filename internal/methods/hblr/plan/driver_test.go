@@ -39,7 +39,8 @@ func TestBoundNeverFalls(t *testing.T) {
 		if err := method.Decode(s.Tasks[0].Params, &m); err != nil || s.Phase != "move" || m.Back != want {
 			t.Fatalf("%+v, %v: want a move of %d", s, err, want)
 		}
-		if reads := string(method.Encode(s.Tasks[0].Reads)); want > 0 && (strings.Contains(reads, `"g"}`) || !strings.Contains(reads, `"em","Back":1`)) {
+		if reads := string(method.Encode(s.Tasks[0].Reads)); want > 0 && (strings.Contains(reads, `"g"}`) ||
+			!strings.Contains(reads, `"em","Back":1`)) {
 			t.Errorf("it reads %s", reads)
 		}
 		if _, err := d.Commit(nil); err != nil {
@@ -48,7 +49,8 @@ func TestBoundNeverFalls(t *testing.T) {
 	}
 	expect := func(out method.Outcome, done bool, objective float64, sweep uint32) {
 		t.Helper()
-		if p := d.Progress(); out.SweepDone != done || p.Sweep != sweep || p.Certificate.Kind != method.LowerBound || p.Certificate.Objective-objective > 1e-9 {
+		if p := d.Progress(); out.SweepDone != done || p.Sweep != sweep || p.Certificate.Kind != method.LowerBound ||
+			p.Certificate.Objective-objective > 1e-9 {
 			t.Errorf("%+v, sweep %d, %+v: want %t, sweep %d, %g", out, p.Sweep, p.Certificate, done, sweep, objective)
 		}
 	}
@@ -143,7 +145,8 @@ func TestResumeWithinARound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(again.state, d.state) {
-				t.Errorf("resumed at %+v, which was %+v: %+v and %+v, %+v and %+v", again.state, d.state, again.Partition, d.Partition, again.Jointly, d.Jointly)
+				t.Errorf("resumed at %+v, which was %+v: %+v and %+v, %+v and %+v", again.state, d.state, again.Partition,
+					d.Partition, again.Jointly, d.Jointly)
 			}
 		}
 		if d.Stage > stageInternals && d.Stage != stagePartition {
@@ -152,8 +155,9 @@ func TestResumeWithinARound(t *testing.T) {
 	}
 }
 
-// TestNewtonInARound: the steps of a round of the soft-max are a start, gradients, as many turns as it takes to a tenth of
-// the residual, and a line search that halves a step that does not lower f; all again until the leaves are exact enough.
+// TestNewtonInARound: the steps of a round of the soft-max are a start, gradients, as many turns as
+// it takes to a tenth of the residual, and a line search that halves a step that does not lower f;
+// all again until the leaves are exact enough.
 func TestNewtonInARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
@@ -171,9 +175,11 @@ func TestNewtonInARound(t *testing.T) {
 		{mode: JointTurn, alpha: 1 / 1.625, beta: 0.25, gamma: 0.03, skipsExchange: true}, // less than a hundredth of 4
 		{mode: JointSearch, length: 1, objective: 1, slope: -3, sumOfZ: 8},                // f was 8 and is 9
 		{mode: JointSearch, length: 0.5, objective: -3, sumOfZ: 9},
-		{mode: JointNewton, length: 0.5, objective: -3, worst: 0.4, gamma: 1e-3, ends: true}, // ten times the loosest tolerance
+		// ten times the loosest tolerance
+		{mode: JointNewton, length: 0.5, objective: -3, worst: 0.4, gamma: 1e-3, ends: true},
 	} {
-		if got := d.Jointly.Joint; d.Stage != stageLeaves || got.Mode != c.mode || got.Length != c.length || got.Alpha != c.alpha || got.Beta != c.beta {
+		if got := d.Jointly.Joint; d.Stage != stageLeaves || got.Mode != c.mode || got.Length != c.length ||
+			got.Alpha != c.alpha || got.Beta != c.beta {
 			t.Fatalf("step %d: stage %d, %+v, want %+v", n, d.Stage, got, c)
 		}
 		total := make(method.Sums, Figures)
@@ -210,15 +216,17 @@ func TestSoftSteps(t *testing.T) {
 		{0.5, 3, 1, 3, true, false},
 	} {
 		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
-		*d.Jointly = joint{Joint: Joint{Mode: JointSearch, Length: c.length, Plain: c.was}, Before: c.before, First: c.first, Steps: c.steps, Objective: 10, Down: -1}
+		*d.Jointly = joint{Joint: Joint{Mode: JointSearch, Length: c.length, Plain: c.was}, Before: c.before, First: c.first,
+			Steps: c.steps, Objective: 10, Down: -1}
 		if d.endExchange(make(method.Sums, Figures)); d.Jointly.Mode != JointNewton || d.Jointly.Plain != c.want {
 			t.Errorf("%+v: %+v", c, d.Jointly.Joint)
 		}
 	}
 }
 
-// TestFailedTurns: where conjugate gradients fail, a step down the gradient follows. A round that ends before the leaves are at
-// their maximum says nothing of how far the point is from a fixed one.
+// TestFailedTurns: where conjugate gradients fail, a step down the gradient follows. A round that
+// ends before the leaves are at their maximum says nothing of how far the point is from a fixed
+// one.
 func TestFailedTurns(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, steps := range []int{0, 1} {

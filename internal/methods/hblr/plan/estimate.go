@@ -9,19 +9,26 @@ import (
 
 // Figures of the estimate.
 const (
-	bytesPerNode     = 400
-	visitSeconds     = 1.5e-9
-	sweeps           = 25
-	passes           = 16 // passes over the data in a sweep
-	vectorsPerColumn = 10 // numbers that a solve holds for a leaf and column: internal/methods/hblr/solver.Scratch, the means and their curvature
-	vectorsPerRow    = 6  // the same for a leaf and row
-	nearPerColumn    = 10 // the same for a leaf and column of a near problem, of which data with nearRows rows have one
-	nearRows         = 1 << 14
-	boundPerColumn   = 20 // variational: internal/methods/hblr/solver.Bounded, means, variances and curvature
-	boundPerRow      = 12
-	softmaxSolves    = 4  // soft-max: solves of the leaves in a sweep; partial MAP: as many passes
-	softmaxVectors   = 60 // soft-max by partial MAP: how much more is done with vectors than in a binary sweep
-	fullRounds       = 10 // rounds of a solve with full covariances, each of columns^3 operations
+	bytesPerNode = 400
+	visitSeconds = 1.5e-9
+	sweeps       = 25
+	passes       = 16 // passes over the data in a sweep
+	// numbers that a solve holds for a leaf and column: internal/methods/hblr/solver.Scratch, the
+	// means and their curvature
+	vectorsPerColumn = 10
+	vectorsPerRow    = 6 // the same for a leaf and row
+	// the same for a leaf and column of a near problem, of which data with nearRows rows have one
+	nearPerColumn = 10
+	nearRows      = 1 << 14
+	// variational: internal/methods/hblr/solver.Bounded, means, variances and curvature
+	boundPerColumn = 20
+	boundPerRow    = 12
+	// soft-max: solves of the leaves in a sweep; partial MAP: as many passes
+	softmaxSolves = 4
+	// soft-max by partial MAP: how much more is done with vectors than in a binary sweep
+	softmaxVectors = 60
+	// rounds of a solve with full covariances, each of columns^3 operations
+	fullRounds = 10
 )
 
 // Estimate implements method.Method. Its unit is a float64 for each column.
@@ -31,7 +38,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	vector := 8 * columns
 	blocks, ranges := uint64(plan.Items[Blocks].Count), uint64(plan.Items[Ranges].Count)
 	leaves, internals := uint64(plan.Terminals), uint64(plan.Internals)
-	parents, point, contribution := leaves, internals, uint64(2) // vectors: parents of all blocks' leaves, a point, a contribution
+	// vectors: parents of all blocks' leaves, a point, a contribution
+	parents, point, contribution := leaves, internals, uint64(2)
 	if m.variant() == "m2" {
 		point, contribution = 2*internals, 4
 	}
@@ -63,10 +71,12 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 			less = "‹covariance=diagonal›"
 			visits += fullRounds * float64(leaves) * math.Pow(float64(columns), 3)
 			slot = boundPerColumn*vector + 8*boundPerRow*rows + min(leaves, blockLeaves)*4*vector + covarianceBytes(data)
-			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(), rows)
+			holds = fmt.Sprintf("the covariance of a class over %d features, and %d instances, in float64", data.GetFeatures(),
+				rows)
 		}
 	}
-	softmax, vectors := uint64(0), float64(passes) // soft-max: bytes of shares, previous means, offsets and Newton's system
+	// soft-max: bytes of shares, previous means, offsets and Newton's system
+	softmax, vectors := uint64(0), float64(passes)
 	if err == nil && detail.Fitted && m.variant() == "m2" {
 		contribution++
 	}
@@ -83,7 +93,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	solved, moved, round := softmax+stored*(means+contribution*parents), stored*point+above, 2*stored*point // bytes that each stage writes
+	// bytes that each stage writes
+	solved, moved, round := softmax+stored*(means+contribution*parents), stored*point+above, 2*stored*point
 	sweep := solved + moved + round
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: bytesPerNode*nodes + 3*vector,
@@ -98,7 +109,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		SlotHolds:    holds,
 		Less:         less,
 		Sweeps:       rounds,
-		SecondsSweep: []float64{Blocks: visitSeconds * (visits + vectors*float64(vector/8*leaves)), Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
+		SecondsSweep: []float64{Blocks: visitSeconds * (visits + vectors*float64(vector/8*leaves)),
+			Ranges: visitSeconds * float64(vector/8*point*(20+2*pastRounds))},
 	}
 	switch {
 	case settings.Inference == Variational:

@@ -7,8 +7,9 @@ import (
 	"taxon/coordinator/method"
 )
 
-// joint is Newton's method over all leaves of a soft-max, within a round (internal/methods/hblr/solver/joint.go): its scalar part. A step of
-// the blocks and one of the whole take turns.
+// joint is Newton's method over all leaves of a soft-max, within a round
+// (internal/methods/hblr/solver/joint.go): its scalar part. A step of the blocks and one of the
+// whole take turns.
 type joint struct {
 	Joint             // of the step under way
 	Steps     int     // Newton steps of this round
@@ -21,21 +22,28 @@ type joint struct {
 	Objective float64 // at w
 	Tried     float64 // where the search is
 	Down      float64 // slope at w along the step
-	Steepest  bool    `json:",omitempty"` // conjugate gradients have failed: a step down the gradient comes next
-	Short     bool    `json:",omitempty"` // the round has ended before the leaves were at their maximum
+	// conjugate gradients have failed: a step down the gradient comes next
+	Steepest bool `json:",omitempty"`
+	// the round has ended before the leaves were at their maximum
+	Short bool `json:",omitempty"`
 }
 
 func newJoint(plain bool) *joint { return &joint{Joint: Joint{Mode: JointStart, Plain: plain}} }
 
 const (
-	jointShare   = 10    // the leaves' error, by its bound, may be this many times their tolerance (internal/methods/hblr/solver.Scratch.differentiate),
-	jointNoise   = 1e-10 // or this: rounding
-	mostSteps    = 50    // Newton steps of a round; the next round goes on where they ended
-	mostTurns    = 500   // iterations of conjugate gradients in a step
-	loosestTurns = 0.1   // they leave this share of the residual at most, or one that falls with the error,
-	finestTurns  = 1e-3  // but no less than this one, and than half of what ends the round
-	armijo       = 1e-4
-	halvings     = 40
+	// the leaves' error, by its bound, may be this many times their tolerance
+	// (internal/methods/hblr/solver.Scratch.differentiate),
+	jointShare = 10
+	jointNoise = 1e-10 // or this: rounding
+	// Newton steps of a round; the next round goes on where they ended
+	mostSteps = 50
+	mostTurns = 500 // iterations of conjugate gradients in a step
+	// they leave this share of the residual at most, or one that falls with the error,
+	loosestTurns = 0.1
+	// but no less than this one, and than half of what ends the round
+	finestTurns = 1e-3
+	armijo      = 1e-4
+	halvings    = 40
 	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken then.
 	unseen = 1e-11
 )

@@ -77,22 +77,37 @@ const (
 // options of all variants. Those of one choice name what there is.
 var options = []method.Option{
 	settled(method.Bias), settled(method.Families),
-	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational}, Group: method.GroupMethod, Report: true,
-		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; variational, the normals of the greatest lower bound on the evidence"},
-	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod, With: "inference=" + Variational, Report: true,
+	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational},
+		Group: method.GroupMethod, Report: true,
+		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; " +
+			"variational, the normals of the greatest lower bound on the evidence"},
+	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod,
+		With: "inference=" + Variational, Report: true,
 		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
-	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary", Softmax}, Group: method.GroupMethod, Report: true,
-		Help: "how classes meet: binary, each against all other instances, so that an instance may have several; softmax, all against each other, an instance having exactly one"},
-	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher", Fitted}, Group: method.GroupMethod, Report: true,
-		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its size; blr, on the class as a logistic regression with C = 1 sees it"},
-	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full}, Group: method.GroupMethod, Report: true,
+	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary", Softmax},
+		Group: method.GroupMethod, Report: true,
+		Help: "how classes meet: binary, each against all other instances, so that an instance may have several; softmax, " +
+			"all against each other, an instance having exactly one"},
+	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher", Fitted}, Group: method.GroupMethod,
+		Report: true,
+		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its " +
+			"size; blr, on the class as a logistic regression with C = 1 sees it"},
+	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full},
+		Group: method.GroupMethod, Report: true,
 		Help: "inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few"},
-	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF}, Group: method.GroupMethod, Report: true,
-		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which rare ones dominate; median; df, their mean by how many instances have them"},
-	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping, Report: true,
-		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on with the same tolerance alone"},
-	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity}, Group: method.GroupPath, Report: true,
-		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn"},
+	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF},
+		Group: method.GroupMethod, Report: true,
+		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which " +
+			"rare ones dominate; median; df, their mean by how many instances have them"},
+	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping,
+		Report: true,
+		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the " +
+			"largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on with " +
+			"the same tolerance alone"},
+	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity},
+		Group: method.GroupPath, Report: true,
+		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even " +
+			"and odd levels in turn"},
 	method.EvalEvery, method.WarmStart,
 }
 
@@ -144,26 +159,33 @@ func covarianceBytes(d *taxonv1.Data) uint64 {
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() {
-		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a hierarchy with several parents as a tree with ‹dag=first-parent›", m)
+		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a "+
+			"hierarchy with several parents as a tree with ‹dag=first-parent›", m)
 	}
 	errs := []error{m.checkClasses(p)}
 	s, err := SettingsOf(p.Spec.GetOptions())
-	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures || d.GetFeatures() >= d.GetInstances()) {
-		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
+	if d := p.Spec.GetData(); s.Inverse == Full && (d.GetFeatures() > fullFeatures ||
+		d.GetFeatures() >= d.GetInstances()) {
+		errs = append(errs, fmt.Errorf("prior-inverse full with %d features and %d instances: it is for at most %d "+
+			"features, and fewer than instances; leave it out", d.GetFeatures(), d.GetInstances(), fullFeatures))
 	}
 	if d := p.Spec.GetData(); s.Inference == Variational && s.Covariance == Full && d.GetFeatures() > fullFeatures {
-		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d features; give ‹covariance=diagonal›", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
+		errs = append(errs, fmt.Errorf("covariance full with %d features takes %d MiB for each task: it is for at most %d "+
+			"features; give ‹covariance=diagonal›", d.GetFeatures(), covarianceBytes(d)>>20, fullFeatures))
 	}
 	if s.Scale != ScalePaper && m.variant() == "m2" {
-		errs = append(errs, fmt.Errorf("prior-scale %s goes with hblr-m1 and hblr-m3: hblr-m2 has a prior for each feature; leave it out", s.Scale))
+		errs = append(errs, fmt.Errorf("prior-scale %s goes with hblr-m1 and hblr-m3: hblr-m2 has a prior for each "+
+			"feature; leave it out", s.Scale))
 	}
 	if s.Inference == Variational && s.Schedule == parity {
-		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which schedule %s moves whole", parity, twoblock))
+		errs = append(errs, fmt.Errorf("schedule %s goes with inference map: the lower bound is of one point, which "+
+			"schedule %s moves whole", parity, twoblock))
 	}
 	if s.Likelihood == Softmax {
 		errs = append(errs, OneLabelEach(p.Spec.GetData()))
 		if s.Schedule == parity {
-			errs = append(errs, fmt.Errorf("schedule %s goes with likelihood binary: softmax ties the classes of all levels, which schedule %s moves together", parity, twoblock))
+			errs = append(errs, fmt.Errorf("schedule %s goes with likelihood binary: softmax ties the classes of all levels, "+
+				"which schedule %s moves together", parity, twoblock))
 		}
 	}
 	return errors.Join(append(errs, err)...)
@@ -196,9 +218,11 @@ func (m Method) checkClasses(p *method.Problem) error {
 	}
 	switch {
 	case empty > 0:
-		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave ‹prune=none› out", which, empty, m)
+		return fmt.Errorf("class %q has no instance (%d such), so method %s has no prior for it: leave ‹prune=none› out",
+			which, empty, m)
 	case full > 0:
-		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is nothing to tell apart", which, m)
+		return fmt.Errorf("class %q is that of every instance, so method %s has no prior for it: there is "+
+			"nothing to tell apart", which, m)
 	}
 	return nil
 }
@@ -214,7 +238,8 @@ const (
 	someEntries, somePastRounds = 1 << 19, 6
 	manyEntries, fewPastRounds  = 1 << 23, 2
 	mostEntries                 = 1 << 26 // one past round
-	// maxPieces is the most steps in which a large job solves its leaves or moves its points. A step has at least PieceTasks tasks.
+	// maxPieces is the most steps in which a large job solves its leaves or moves its points. A step
+	// has at least PieceTasks tasks.
 	maxPieces = 8
 	// narrowTolerance is the smallest tolerance that points in float32 can reach.
 	narrowTolerance = 1e-4
@@ -253,8 +278,10 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail.Bounded, detail.Softmax, detail.Fitted = settings.Inference == Variational, settings.Likelihood == Softmax, settings.Prior == Fitted
-	detail.Narrow = columns*uint64(len(p.Tree.Terminals()))+entries >= NarrowFrom && settings.Tolerance >= narrowTolerance && !detail.Bounded && !detail.Softmax
+	detail.Bounded, detail.Softmax, detail.Fitted = settings.Inference == Variational, settings.Likelihood == Softmax,
+		settings.Prior == Fitted
+	detail.Narrow = columns*uint64(len(p.Tree.Terminals()))+entries >= NarrowFrom &&
+		settings.Tolerance >= narrowTolerance && !detail.Bounded && !detail.Softmax
 	detail.cut(p.Tree, settings.Schedule == parity)
 	blocks := len(detail.Begin) - 1
 	cost := make([]float64, blocks)
@@ -305,7 +332,8 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			offsets.Versions = OffsetMemory + 1
 			plan.Values = append(plan.Values, method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 		} else {
-			plan.Values = append(plan.Values, method.Value{Name: Couple, Items: Whole, Versions: 1}, method.Value{Name: JointState, Items: Blocks, Versions: 1})
+			plan.Values = append(plan.Values, method.Value{Name: Couple, Items: Whole, Versions: 1},
+				method.Value{Name: JointState, Items: Blocks, Versions: 1})
 		}
 		plan.Values = append(plan.Values, offsets,
 			method.Value{Name: Share, Items: Blocks, Versions: 1},

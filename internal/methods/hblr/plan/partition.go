@@ -10,17 +10,20 @@ import (
 // each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
 // they stop changing. The leaves are then at their joint maximum.
 type partition struct {
-	First   bool      `json:",omitempty"` // the job begins: no offset is known yet
-	Mix     []float64 `json:",omitempty"` // Leaves.Mix of the solve under way
-	Past    int       // number of past offsets that the extrapolation uses, of this round
-	Count   int       // solves that have ended in this round
-	Last    float64   // objective of the last one
+	First bool      `json:",omitempty"` // the job begins: no offset is known yet
+	Mix   []float64 `json:",omitempty"` // Leaves.Mix of the solve under way
+	// number of past offsets that the extrapolation uses, of this round
+	Past    int
+	Count   int     // solves that have ended in this round
+	Last    float64 // objective of the last one
 	History history
 }
 
 const (
-	maxSolves   = 300   // most solves of a round; the next round continues where they ended
-	offsetNoise = 1e-13 // rounding error of offsets: no smaller tolerance is asked of them
+	// most solves of a round; the next round continues where they ended
+	maxSolves = 300
+	// rounding error of offsets: no smaller tolerance is asked of them
+	offsetNoise = 1e-13
 	// boundOffset is the loosest tolerance of a variational job. The bound is flat at the best
 	// offset, so an error costs its square only. If the bound falls because of it, goBack
 	// notices.
@@ -56,7 +59,8 @@ func (d *driver) partition(whole method.Tasks) method.Tasks {
 // contribute to their parents.
 func (d *driver) contribute(blocks method.Tasks) method.Tasks {
 	blocks.Op, blocks.Params = OpContribute, method.Encode(struct{}{})
-	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf}, {Value: PreviousMeans}, {Value: Offset, All: true}}
+	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf},
+		{Value: PreviousMeans}, {Value: Offset, All: true}}
 	if d.plan.Bounded {
 		blocks.Reads = append(blocks.Reads, method.Read{Value: Sigma})
 	}
@@ -78,7 +82,8 @@ func (d *driver) endSolve(total method.Sums) {
 			enough = max(min(leafShare*d.Means, boundOffset), offsetNoise)
 		}
 	}
-	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp && !d.plan.Bounded { // a bound must not fall for want of time
+	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp && !d.plan.Bounded {
+		// a bound must not fall for want of time
 		d.Stage = stageContribute
 		return
 	}

@@ -39,7 +39,8 @@ func (s sigmas) Variance(f, l int) float64 {
 }
 
 // boundedLeaves runs OpLeaves of a variational job.
-func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []float64, tolerance float64) (method.Sums, error) {
+func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []float64,
+	tolerance float64) (method.Sums, error) {
 	j := k.job
 	sigma, err := k.sigma(ctx, b)
 	if err != nil {
@@ -60,7 +61,8 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 	if err != nil {
 		return nil, err
 	}
-	values := append(k.contributions(contribution), k.value(params.Leaf, w), k.value(params.Sigma, sigma.v), k.value(params.Trace, trace))
+	values := append(k.contributions(contribution), k.value(params.Leaf, w), k.value(params.Sigma, sigma.v),
+		k.value(params.Trace, trace))
 	return sums, k.Put(ctx, values, nil)
 }
 
@@ -69,7 +71,8 @@ type share struct{ tau, pull []float64 }
 
 // solveBounded solves a block's leaves. It writes bounds of their losses' curvature to bound, and
 // adds their shares to shares, unless these are nil.
-func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
+func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
+	tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {
 		return j.solveOnes(ctx, s, b, w, sigma, bound, tolerance, sums, shares)
 	}
@@ -77,7 +80,8 @@ func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block,
 }
 
 // solveAll solves leaves side by side, with diagonal covariances.
-func (j *job) solveAll(ctx context.Context, s *solver.Bounded, b *solver.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
+func (j *job) solveAll(ctx context.Context, s *solver.Bounded, b *solver.Block, w, sigma, bound []float64,
+	tolerance float64, sums method.Sums, shares *share) error {
 	s.Open(j.rows, b)
 	passes, err := s.Solve(ctx, j.rows, w, sigma, tolerance)
 	if err != nil {
@@ -95,7 +99,8 @@ func (j *job) solveAll(ctx context.Context, s *solver.Bounded, b *solver.Block, 
 }
 
 // solveOnes solves leaves one after the other, with full covariances.
-func (j *job) solveOnes(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64, tolerance float64, sums method.Sums, shares *share) error {
+func (j *job) solveOnes(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
+	tolerance float64, sums method.Sums, shares *share) error {
 	lanes := len(b.Positive)
 	var one [3][]float64
 	for i := range one {
@@ -105,7 +110,8 @@ func (j *job) solveOnes(ctx context.Context, s *solver.Full, b *solver.Block, w,
 		for f := range j.columns {
 			one[0][f], one[1][f] = w[f*lanes+l], sigma[f*lanes+l]
 		}
-		s.Open(j.rows, &solver.Block{Positive: b.Positive[l : l+1], Above: b.Above[l : l+1], Precision: b.Precision[l : l+1], Offset: b.Offset})
+		s.Open(j.rows, &solver.Block{Positive: b.Positive[l : l+1], Above: b.Above[l : l+1], Precision: b.Precision[l : l+1],
+			Offset: b.Offset})
 		passes, err := s.SolveOne(ctx, j.rows, one[0], one[1], tolerance)
 		if err != nil {
 			return err

@@ -82,7 +82,8 @@ func (k *task) prior(ctx context.Context) (solver.Prior, error) {
 	rate := make([]float64, len(j.tree.Parent))
 	places := k.All(params.Rate, 0)
 	if len(places) != len(j.slots) {
-		return j.prior, program.Deterministic(fmt.Errorf("%s: rates of %d blocks are named, the plan has %d", k.Op, len(places), len(j.slots)))
+		return j.prior, program.Deterministic(fmt.Errorf("%s: rates of %d blocks are named, the plan has %d", k.Op,
+			len(places), len(j.slots)))
 	}
 	for b, at := range places {
 		nodes := j.plan.Block(b)

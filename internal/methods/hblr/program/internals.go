@@ -76,7 +76,8 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	k.Compute(func() {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
 		at, scale := g, j.scale[lo:hi]
-		if j.bounded { // precisions are updated at the means of x, as they may be all that is updated
+		if j.bounded {
+			// precisions are updated at the means of x, as they may be all that is updated
 			at = x[:len(g)]
 			if j.m2() {
 				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, prior, scale, 1)
@@ -115,7 +116,8 @@ func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 
 // residual makes the values G and F = G - x of a point x. It puts the inner products F_0.F_j with
 // past rounds into the sums.
-func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, gName, fName string, past int) ([]store.Value, error) {
+func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, gName, fName string,
+	past int) ([]store.Value, error) {
 	f := subtract(g, x)
 	if past > params.Memory {
 		return nil, program.Deterministic(fmt.Errorf("%s of item %d: %d past rounds", k.Op, k.Item, past))
@@ -166,7 +168,8 @@ func (k *task) addUp(ctx context.Context, family string, fields [][]float64) err
 	j := k.job
 	places := k.All(family, 0)
 	if len(places) != len(j.slots) {
-		return program.Deterministic(fmt.Errorf("%s of feature range %d: %s of %d blocks are named, the plan has %d", k.Op, k.Item, family, len(places), len(j.slots)))
+		return program.Deterministic(fmt.Errorf("%s of feature range %d: %s of %d blocks are named, the plan has %d", k.Op,
+			k.Item, family, len(places), len(j.slots)))
 	}
 	lo, hi := j.bounds(k.Item)
 	columns := hi - lo

@@ -45,8 +45,9 @@ type job struct {
 	softmax  bool
 	columns  int
 	ranges   int
-	slots    [][]int32 // block -> the distinct parents of its leaves, internals by place
-	free     sync.Pool // *hblr.Scratch; variational: *hblr.Full
+	// block -> the distinct parents of its leaves, internals by place
+	slots [][]int32
+	free  sync.Pool // *hblr.Scratch; variational: *hblr.Full
 }
 
 // variants by their names in the plan.
@@ -63,10 +64,12 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, err
 	}
 	if n := len(p.Plan.GetSums()); n != params.Figures || len(p.Plan.GetItems()) != 3 || variants[plan.Variant] == 0 {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, params.Figures)
 	}
 	j := &job{
-		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: solver.NewTree(p.Tree.Parent, p.Tree.Leaf), depth: p.Tree.Depth,
+		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: solver.NewTree(p.Tree.Parent, p.Tree.Leaf),
+		depth:  p.Tree.Depth,
 		rows:   solver.Rows{X: p.Set.Matrix, Bias: p.Spec.GetOptions().GetBias(), Weight: p.Set.Weight},
 		ranges: int(p.Plan.GetItems()[params.Ranges].GetCount()),
 	}
@@ -80,7 +83,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	}
 	j.columns = j.rows.Columns()
 	if want := (j.columns + int(plan.Width) - 1) / int(plan.Width); want != j.ranges {
-		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
+		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges,
+			want)
 	}
 	j.positive = make([][]uint32, len(j.tree.Parent))
 	for n, l := range p.Tree.Label {
@@ -154,7 +158,8 @@ func (j *job) setScale() error {
 	return nil
 }
 
-var errNoInverse = errors.New("prior-inverse full: a feature follows from others, so their information has no inverse: leave it out")
+var errNoInverse = errors.New("prior-inverse full: a feature follows from others, so their information has no " +
+	"inverse: leave it out")
 
 // forAll is the one scale for all features.
 func (j *job) forAll(scale []float64) float64 {

@@ -67,7 +67,8 @@ func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *
 	writes := p.Mode == params.JointNewton || p.Mode == params.JointTurn
 	if p.Mode != params.JointStart {
 		size := j.rows.JointSize(lanes)
-		if state, err = k.own(ctx, params.JointState, 0, size, func() []float64 { return make([]float64, size) }); err != nil {
+		if state, err = k.own(ctx, params.JointState, 0, size,
+			func() []float64 { return make([]float64, size) }); err != nil {
 			return nil, err
 		}
 		if writes {

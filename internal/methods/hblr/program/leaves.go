@@ -37,7 +37,8 @@ func (k *task) block(ctx context.Context) (*solver.Block, error) {
 	}
 	places := k.All(params.Above, 0)
 	if len(places) != j.ranges {
-		return nil, program.Deterministic(fmt.Errorf("%s of block %d: values of %d feature ranges are named, the plan has %d", k.Op, k.Item, len(places), j.ranges))
+		return nil, program.Deterministic(fmt.Errorf("%s of block %d: values of %d feature ranges are named, the plan has %d",
+			k.Op, k.Item, len(places), j.ranges))
 	}
 	for r, at := range places {
 		lo, hi := j.bounds(r)
@@ -98,7 +99,8 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := k.own(ctx, params.Leaf, 0, j.columns*len(b.Positive), func() []float64 { return startLeaves(b, j.columns) })
+	before, err := k.own(ctx, params.Leaf, 0, j.columns*len(b.Positive),
+		func() []float64 { return startLeaves(b, j.columns) })
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,8 @@ type varianceSource interface{ Variance(f, l int) float64 }
 
 // contribute returns what a block's solved leaves contribute to their parents, by slot, and the
 // leaves' traces. bound bounds the curvature of their losses.
-func (j *job) contribute(s varianceSource, b *solver.Block, block int, w, before, bound []float64) (*solver.Contribution, []float64) {
+func (j *job) contribute(s varianceSource, b *solver.Block, block int, w, before,
+	bound []float64) (*solver.Contribution, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]
 	contribution := solver.NewContribution(j.variant, len(slots)*j.columns)
 	trace := make([]float64, lanes*traceLength)

@@ -19,7 +19,8 @@ func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	for back, c := range mix {
 		at := k.All(params.Offset, uint32(back))
 		if len(at) != 1 || at[0].Step == 0 {
-			return nil, program.Deterministic(fmt.Errorf("%s of item %d: the offset of %d solves before is not named", k.Op, k.Item, back))
+			return nil, program.Deterministic(fmt.Errorf("%s of item %d: the offset of %d solves before is not named", k.Op,
+				k.Item, back))
 		}
 		v, err := k.read(ctx, at[0], params.Offset, len(out))
 		if err != nil {
@@ -33,7 +34,8 @@ func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 }
 
 // softmaxLeaves runs OpLeaves of the variational soft-max.
-func (k *task) softmaxLeaves(ctx context.Context, b *solver.Block, before []float64, p *params.Leaves) (method.Sums, error) {
+func (k *task) softmaxLeaves(ctx context.Context, b *solver.Block, before []float64,
+	p *params.Leaves) (method.Sums, error) {
 	j := k.job
 	offset, err := k.offset(ctx, p.Mix)
 	if err != nil {
@@ -118,7 +120,8 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 func (k *task) shares(ctx context.Context, rows int) (shares, drift [][]float64, err error) {
 	j, places := k.job, k.All(params.Share, 0)
 	if len(places) != len(j.slots) {
-		return nil, nil, program.Deterministic(fmt.Errorf("%s: shares of %d blocks are named, the plan has %d", k.Op, len(places), len(j.slots)))
+		return nil, nil, program.Deterministic(fmt.Errorf("%s: shares of %d blocks are named, the plan has %d", k.Op,
+			len(places), len(j.slots)))
 	}
 	for _, at := range places {
 		v, err := k.read(ctx, at, params.Share, rows+2*j.columns)

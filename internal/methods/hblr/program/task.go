@@ -24,7 +24,8 @@ type task struct {
 // item checks that the task's item is one of the first items of a list, and reads its parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
-		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
+		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List,
+			items, list))
 	}
 	if err := method.Decode(k.Params, into); err != nil {
 		return program.Deterministic(fmt.Errorf("parameters of %s: %w", k.Op, err))
@@ -90,7 +91,8 @@ func (k *task) value(name string, v []float64) store.Value {
 }
 
 // exact are the values that stay float64 in a narrow job, because they are small.
-var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true, params.FAlpha: true, params.Slope: true}
+var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true,
+	params.FAlpha: true, params.Slope: true}
 
 // encode encodes a value, as float32 in a narrow job.
 func (j *job) encode(name string, v []float64) []byte {
@@ -200,7 +202,8 @@ func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	}
 	steps := make([][]float64, 2) // F of this round and of the previous one
 	for back := range steps {
-		if steps[back], err = k.own(ctx, params.F, back, len(x), func() []float64 { return make([]float64, len(x)) }); err != nil {
+		if steps[back], err = k.own(ctx, params.F, back, len(x),
+			func() []float64 { return make([]float64, len(x)) }); err != nil {
 			return nil, err
 		}
 		steps[back] = steps[back][half:]
@@ -228,7 +231,10 @@ func (k *task) secants(ctx context.Context) (method.Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := k.own(ctx, params.Slope, 0, 2*n, func() []float64 { return append(slices.Repeat([]float64{-1}, n), zeros()...) })
+	last, err := k.own(ctx, params.Slope, 0, 2*n, func() []float64 {
+		return append(slices.Repeat([]float64{-1}, n),
+			zeros()...)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 
 // WarmStart makes the first point of given means. The precisions begin at their priors. It takes
 // the memory of all means in float64, twice.
-func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
+	err error) {
 	mean := make([][]float64, len(j.tree.Parent))
 	for n, p := range j.tree.Parent {
 		mean[n] = make([]float64, j.columns)

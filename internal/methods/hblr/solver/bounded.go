@@ -41,7 +41,8 @@ func (v *half) all() []*[]float64 {
 func (s *Bounded) Open(r Rows, b *Block) {
 	columns, lanes := r.Columns(), len(b.Positive)
 	s.lanes, s.offset = lanes, b.Offset
-	for _, v := range []*[]float64{&s.target, &s.score, &s.variance, &s.tau, &s.bend, &s.coef, &s.line, &s.moveScore, &s.moveCross, &s.moveTwo, &s.tryScore, &s.tryVariance} {
+	for _, v := range []*[]float64{&s.target, &s.score, &s.variance, &s.tau, &s.bend, &s.coef, &s.line, &s.moveScore,
+		&s.moveCross, &s.moveTwo, &s.tryScore, &s.tryVariance} {
 		*v = sized(*v, r.X.Rows*lanes)
 	}
 	for _, v := range append(append(s.mean.all(), s.sigma.all()...), &s.above, &s.precision, &s.h, &s.hMean, &s.column) {
@@ -72,7 +73,8 @@ func Jaakkola(square float64) (value, tau, bend float64) {
 	y := xi / 2
 	value = y + math.Log1p(math.Exp(-xi))
 	if q := float64(y * y); y < 1e-2 {
-		return value, 0.25 - float64(q*(1./12-float64(q*(1./30-float64(q*(17./1260)))))), 1./24 - float64(q*(1./30-float64(q*(17./840))))
+		return value, 0.25 - float64(q*(1./12-float64(q*(1./30-float64(q*(17./1260)))))),
+			1./24 - float64(q*(1./30-float64(q*(17./840))))
 	}
 	t := math.Tanh(y)
 	tau = t / (2 * xi)
@@ -306,7 +308,8 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 		}
 		for l, t := range length[:s.lanes] {
 			change := loss[l] - s.loss[l] + float64(t*(linear[l]+float64(t*square[l]))) - logs[l]
-			if t > 0 && try < halvings && !(change <= sufficient*t*slope[l]) && (math.IsInf(change, 1) || !(-slope[l] <= unseen*math.Abs(s.loss[l]))) {
+			if t > 0 && try < halvings && !(change <= sufficient*t*slope[l]) && (math.IsInf(change, 1) ||
+				!(-slope[l] <= unseen*math.Abs(s.loss[l]))) {
 				length[l], again = t/2, true
 			}
 		}

@@ -206,7 +206,8 @@ const minSteps, settled = 100, 1e-14
 
 // UpdateByFeature does the Gamma step of M2 at the columns of a range, and returns the new
 // precisions. scale has the scales of these columns. A feature that does not occur keeps alpha 1.
-func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, contribution *Contribution, scale []float64) Alpha {
+func (t *Tree) UpdateByFeature(rule Rule, a Alpha, p Prior, mu []float64, contribution *Contribution,
+	scale []float64) Alpha {
 	out, columns := make(Alpha, len(a)), len(scale)
 	for i, n := range t.Nodes {
 		terms, row := float64(len(t.Children[n])), i*columns

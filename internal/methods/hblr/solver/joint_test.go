@@ -179,7 +179,8 @@ func TestJoint(t *testing.T) {
 		for b, image := range j.product(z, soft, step) {
 			for at, x := range image {
 				if math.Abs(x+gradient[b][at]) > 1e-8*(1+math.Abs(x)) {
-					t.Fatalf("seed %d, block %d, entry %d: the system times the step is %g, the gradient %g", seed, b, at, x, gradient[b][at])
+					t.Fatalf("seed %d, block %d, entry %d: the system times the step is %g, the gradient %g", seed, b, at, x,
+						gradient[b][at])
 				}
 			}
 		}

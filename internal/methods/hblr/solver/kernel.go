@@ -145,7 +145,8 @@ func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(
 	none := [Lanes]float64{}
 	for k := range r.X.Shards {
 		shard, from := &r.X.Shards[k], k<<sparse.RowShift
-		e := &pass{begin: &shard.Begin[0], n: len(shard.Begin) - 1, idx: unsafe.SliceData(shard.Index), val: unsafe.SliceData(shard.Value), entries: len(shard.Index),
+		e := &pass{begin: &shard.Begin[0], n: len(shard.Begin) - 1, idx: unsafe.SliceData(shard.Index),
+			val: unsafe.SliceData(shard.Value), entries: len(shard.Index),
 			tile: unsafe.SliceData(tile), last: &none[0], bias: r.Bias}
 		if e.n <= 0 {
 			continue
@@ -162,12 +163,14 @@ func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(
 }
 
 // weigh runs the kernel, or its Go twin, over lines of `lanes`, a multiple of quarter.
-func (r Rows) weigh(lanes int, score, move, trial, coef, curve []float64, positive []uint16, length *[Lanes]float64) (loss [Lanes]float64) {
+func (r Rows) weigh(lanes int, score, move, trial, coef, curve []float64, positive []uint16,
+	length *[Lanes]float64) (loss [Lanes]float64) {
 	if len(positive) == 0 {
 		return loss
 	}
-	e := &weighing{score: &score[0], move: &move[0], trial: &trial[0], coef: &coef[0], curve: &curve[0], positive: &positive[0],
-		weight: &one, n: len(positive), quarters: lanes / quarter, length: *length}
+	e := &weighing{score: &score[0], move: &move[0], trial: &trial[0], coef: &coef[0], curve: &curve[0],
+		positive: &positive[0],
+		weight:   &one, n: len(positive), quarters: lanes / quarter, length: *length}
 	if r.Weight != nil {
 		e.weight, e.stride = &r.Weight[0], 8
 	}

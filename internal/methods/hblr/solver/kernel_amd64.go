@@ -219,7 +219,8 @@ func native() (all []Kernel) {
 	all = []Kernel{k}
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 		// Lines of four and of twelve lanes have no whole number of wide registers.
-		wide := &loops{differentiatew, differentiateFarw, slopesw, stepw, eliminatew, followw, spansw, bendsw, totalsw, doubtsw}
+		wide := &loops{differentiatew, differentiateFarw, slopesw, stepw, eliminatew, followw, spansw, bendsw, totalsw,
+			doubtsw}
 		k.scores[1], k.scores[3] = scores8w, scores16w
 		k.gather[1], k.gather[3] = gather8w, gather16w
 		k.gatherSquare[1], k.gatherSquare[3] = gatherSquare8w, gatherSquare16w

@@ -32,7 +32,8 @@ func normals(r *rand.Rand, n int) []float64 {
 // TestKernelPasses: all kernels give the bits of Go's, on lines of any length, with rows without
 // entries, over several shards, with a bias and without.
 func TestKernelPasses(t *testing.T) {
-	many := Rows{X: sparse.FromRows(3, make([][]uint32, 1<<sparse.RowShift+5), make([][]float32, 1<<sparse.RowShift+5)), Bias: 0.5}
+	many := Rows{X: sparse.FromRows(3, make([][]uint32, 1<<sparse.RowShift+5), make([][]float32, 1<<sparse.RowShift+5)),
+		Bias: 0.5}
 	last := &many.X.Shards[1]
 	last.Index, last.Value = []uint32{1, 2, 0}, []float32{2, -3, 4}
 	last.Begin[2], last.Begin[3], last.Begin[4], last.Begin[5] = 2, 2, 2, 3
@@ -79,7 +80,8 @@ func TestKernelWeigh(t *testing.T) {
 			case 0:
 				score[i] *= 300
 			case 1:
-				score[i] = []float64{0, math.Copysign(0, -1), 690, -690, 689.999, -691, 1e-300, math.Log(math.Sqrt2 - 1), math.NaN(), math.Inf(1)}[rnd.IntN(10)]
+				score[i] = []float64{0, math.Copysign(0, -1), 690, -690, 689.999, -691, 1e-300, math.Log(math.Sqrt2 - 1),
+					math.NaN(), math.Inf(1)}[rnd.IntN(10)]
 				move[i] = 0
 			}
 		}
@@ -114,15 +116,18 @@ func TestWeigh(t *testing.T) {
 	for _, z := range []float64{-800, -691, -30, -1, -1e-9, 0, 1e-9, 0.5, 40, 691, 800} {
 		r := Rows{Weight: []float64{3}}
 		trial, coef, curve := make([]float64, 4), make([]float64, 4), make([]float64, 4)
-		loss := r.weigh(4, []float64{z, z, 1, 1}, []float64{0, 0, z - 1, z - 1}, trial, coef, curve, []uint16{0b0110}, &[Lanes]float64{2: 1, 3: 1})
+		loss := r.weigh(4, []float64{z, z, 1, 1}, []float64{0, 0, z - 1, z - 1}, trial, coef, curve, []uint16{0b0110},
+			&[Lanes]float64{2: 1, 3: 1})
 		p := 1 / (1 + math.Exp(-z))
-		for l, want := range [][3]float64{{-p, p / (1 + math.Exp(z)), math.Log1p(math.Exp(-math.Abs(z))) + max(z, 0)}, {1 / (1 + math.Exp(z)), p / (1 + math.Exp(z)), math.Log1p(math.Exp(-math.Abs(z))) + max(-z, 0)}} {
+		for l, want := range [][3]float64{{-p, p / (1 + math.Exp(z)), math.Log1p(math.Exp(-math.Abs(z))) + max(z, 0)},
+			{1 / (1 + math.Exp(z)), p / (1 + math.Exp(z)), math.Log1p(math.Exp(-math.Abs(z))) + max(-z, 0)}} {
 			for k, got := range []float64{coef[l], curve[l], loss[l]} {
 				if math.Abs(got-3*want[k]) > 1e-14*(1e-200+math.Abs(3*want[k])) && math.Abs(got) > 1e-290 {
 					t.Errorf("z %g lane %d: part %d is %g, want %g", z, l, k, got, 3*want[k])
 				}
 			}
-			if near := 3 - l; math.Abs(coef[near]-coef[l]) > 1e-13*max(1, math.Abs(z)) || math.Abs(trial[near]-z) > 1e-13*(1+math.Abs(z)) {
+			if near := 3 - l; math.Abs(coef[near]-coef[l]) > 1e-13*max(1, math.Abs(z)) ||
+				math.Abs(trial[near]-z) > 1e-13*(1+math.Abs(z)) {
 				t.Errorf("z %g: lanes %d and %d differ", z, l, near)
 			}
 		}
@@ -223,7 +228,8 @@ func TestKernelLoops(t *testing.T) {
 		for f := range place {
 			place[f] = max(rnd.Uint32N(3), 1) - 1
 		}
-		e := lineLoop{n: n, stride: 8 * line, slope: [Lanes]float64(normals(rnd, Lanes)), bend: [Lanes]float64(normals(rnd, Lanes)), length: [Lanes]float64(normals(rnd, Lanes))}
+		e := lineLoop{n: n, stride: 8 * line, slope: [Lanes]float64(normals(rnd, Lanes)),
+			bend: [Lanes]float64(normals(rnd, Lanes)), length: [Lanes]float64(normals(rnd, Lanes))}
 		for l := range e.total {
 			e.total[l] = 1 + rnd.Float64()
 			if l%3 > 0 {
@@ -235,12 +241,14 @@ func TestKernelLoops(t *testing.T) {
 		}
 		run := func(k Kernel) (out [][]float64) {
 			all := k.over(line)
-			for i, loop := range []func(*lineLoop){all.differentiate, all.differentiateFar, all.slopes, all.step, all.spans, all.bends, all.eliminate, all.follow, all.totals, all.doubts} {
+			for i, loop := range []func(*lineLoop){all.differentiate, all.differentiateFar, all.slopes, all.step, all.spans,
+				all.bends, all.eliminate, all.follow, all.totals, all.doubts} {
 				e, v := e, vectors
 				for i := range v {
 					v[i] = append([]float64(nil), v[i]...)
 				}
-				e.precision, e.w, e.above, e.gradient, e.h, e.step, e.u = &v[0][0], &v[1][0], &v[2][0], &v[3][0], &v[4][0], &v[5][0], &v[6][0]
+				e.precision, e.w, e.above, e.gradient, e.h, e.step, e.u = &v[0][0], &v[1][0], &v[2][0], &v[3][0], &v[4][0],
+					&v[5][0], &v[6][0]
 				doubt := make([]float64, n)
 				if i >= 6 {
 					e.place = unsafe.Pointer(&place[0])

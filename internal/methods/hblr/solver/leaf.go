@@ -116,12 +116,13 @@ func (s *Scratch) Open(r Rows, b *Block) {
 	}
 	fill(s.precision, s.line, slices.ContainsFunc(precision[:s.lanes], func(p Precision) bool { return p.Step > 0 }),
 		func(f, l int) float64 { return precision[l].At(f) })
-	fill(s.above, s.line, slices.ContainsFunc(above[:s.lanes], func(m []float64) bool { return len(m) > 0 }), func(f, l int) float64 {
-		if len(above[l]) == 0 {
-			return 0
-		}
-		return above[l][f]
-	})
+	fill(s.above, s.line, slices.ContainsFunc(above[:s.lanes], func(m []float64) bool { return len(m) > 0 }),
+		func(f, l int) float64 {
+			if len(above[l]) == 0 {
+				return 0
+			}
+			return above[l][f]
+		})
 }
 
 // fill sets lines of lanes. If they do not vary, all are copies of the first one.
@@ -193,7 +194,8 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
 
 // newton solves the running lanes, each to its tolerance, starting from s.w, whose scores are set.
-func (s *Scratch) newton(ctx context.Context, r Rows, running uint32, tolerance *[Lanes]float64) (passes int, err error) {
+func (s *Scratch) newton(ctx context.Context, r Rows, running uint32,
+	tolerance *[Lanes]float64) (passes int, err error) {
 	var last, before [Lanes]float64 // length of the gradient, and loss
 	split := s.far == nil && s.splits(r)
 	if split && s.near == nil {
@@ -354,7 +356,8 @@ func (s *Scratch) loop() *lineLoop {
 
 // rows returns the argument of the loops over lines of rows, w being a number of each row and lane.
 func (s *Scratch) rows(w []float64) *lineLoop {
-	return &lineLoop{n: len(w) / s.line, stride: 8 * s.line, w: unsafe.SliceData(w), gradient: unsafe.SliceData(s.coef), h: unsafe.SliceData(s.curve)}
+	return &lineLoop{n: len(w) / s.line, stride: 8 * s.line, w: unsafe.SliceData(w), gradient: unsafe.SliceData(s.coef),
+		h: unsafe.SliceData(s.curve)}
 }
 
 // direct sets step to an approximate solution of f”(w) step = -gradient in the running lanes.

@@ -45,7 +45,8 @@ func productRows(e *product, line int) {
 // adds p.z to the sum; with v the pull, v.p to along.
 func turnColumns(e *columnLoop, line int) {
 	tile := unsafe.Slice(e.tile, 2*e.n*line)
-	residual, inverse, diagonal := unsafe.Slice(e.residual, e.n*line), unsafe.Slice(e.inverse, e.n*line), unsafe.Slice(e.diagonal, e.n*line)
+	residual, inverse, diagonal := unsafe.Slice(e.residual, e.n*line), unsafe.Slice(e.inverse, e.n*line),
+		unsafe.Slice(e.diagonal, e.n*line)
 	pull := e.pulls(line)
 	for f := range e.n {
 		p, z := tile[2*f*line:][:line], tile[(2*f+1)*line:][:line]
@@ -66,7 +67,8 @@ func turnColumns(e *columnLoop, line int) {
 // is z + share v.
 func advanceColumns(e *columnLoop, line int) {
 	tile := unsafe.Slice(e.tile, 2*e.n*line)
-	residual, inverse, step := unsafe.Slice(e.residual, e.n*line), unsafe.Slice(e.inverse, e.n*line), unsafe.Slice(e.step, e.n*line)
+	residual, inverse, step := unsafe.Slice(e.residual, e.n*line), unsafe.Slice(e.inverse, e.n*line),
+		unsafe.Slice(e.step, e.n*line)
 	pull := e.pulls(line)
 	for f := range e.n {
 		p, z := tile[2*f*line:][:line], tile[(2*f+1)*line:][:line]
@@ -120,7 +122,8 @@ func masked(lanes *[Lanes]float64, l int, x float64) float64 {
 }
 
 // loopsGo holds the loops in Go.
-var loopsGo = loops{differentiateLines, differentiateFarLines, slopesLines, stepLines, eliminateLines, followLines, spansLines, bendsLines, totalsLines, doubtsLines}
+var loopsGo = loops{differentiateLines, differentiateFarLines, slopesLines, stepLines, eliminateLines, followLines,
+	spansLines, bendsLines, totalsLines, doubtsLines}
 
 // each calls visit for each place of each line, with the place's index and lane.
 func (e *lineLoop) each(visit func(i, l int)) {
@@ -154,7 +157,8 @@ func differentiateLines(e *lineLoop) {
 
 // differentiateFarLines does what differentiateLines does, with the far rows' gradient and h.
 func differentiateFarLines(e *lineLoop) {
-	precision, w, above, gradient, h, u := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h), e.of(e.u)
+	precision, w, above, gradient, h, u := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h),
+		e.of(e.u)
 	e.each(func(i, l int) {
 		a, d := precision[i], w[i]-above[i]
 		g := float64(a*d) - gradient[i] + float64(e.slope[l]*u[i])
@@ -239,7 +243,8 @@ func eliminateLines(e *lineLoop) {
 
 // followLines sets the steps of features that no near row has.
 func followLines(e *lineLoop) {
-	precision, w, above, gradient, h, step := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h), e.of(e.step)
+	precision, w, above, gradient, h, step := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h),
+		e.of(e.step)
 	e.each(func(i, l int) {
 		own, u, more := e.pull(precision, w, above, gradient, h, i, l)
 		step[i] = masked(&e.running, l, -(own+float64(e.slope[l]*u))/more)

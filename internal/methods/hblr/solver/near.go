@@ -212,7 +212,8 @@ func (n *near) cut(r Rows) Rows {
 }
 
 // seek sets s.step to the solution of the near problem. s must have the gradient and h at s.w.
-func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, left, size, tolerance *[Lanes]float64) error {
+func (n *near) seek(ctx context.Context, s *Scratch, r Rows, running uint32, left, size,
+	tolerance *[Lanes]float64) error {
 	n.draw(s, r, running)
 	rows := n.cut(r)
 	n.open(s, rows, running)

@@ -123,7 +123,8 @@ func TestFar(t *testing.T) {
 		}
 		for _, x := range []float64{1, 0.99, 1.01} {
 			if least := at(x * slope); !(least >= value*(1-1e-9)) {
-				t.Fatalf("L %g, b %g, s %g: phi is %g at t = %g, but %g at %g of it", a.total[0], a.own[0], s, value, slope, least, x)
+				t.Fatalf("L %g, b %g, s %g: phi is %g at t = %g, but %g at %g of it", a.total[0], a.own[0], s, value, slope, least,
+					x)
 			}
 		}
 		h := 1e-4 * min(a.total[0]+a.own[0]*slope, 1e3*a.total[0])

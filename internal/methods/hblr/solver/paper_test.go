@@ -492,7 +492,8 @@ func TestPrior(t *testing.T) {
 			}
 			shape, rate = 1, 1/fisher
 		}
-		if p.Shape[n] != shape || math.Abs(p.Weight[n]*scale[0]-rate) > 1e-12*rate || math.Abs(p.Start(int32(n), scale[0])-shape/rate) > 1e-9*shape/rate {
+		if p.Shape[n] != shape || math.Abs(p.Weight[n]*scale[0]-rate) > 1e-12*rate ||
+			math.Abs(p.Start(int32(n), scale[0])-shape/rate) > 1e-9*shape/rate {
 			t.Errorf("node %d: (%g, %g), want (%g, %g)", n, p.Shape[n], p.Weight[n]*scale[0], shape, rate)
 		}
 	}

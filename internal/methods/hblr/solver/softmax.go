@@ -15,7 +15,8 @@ import "math"
 
 // weighShares does what weigh does, for the soft-max: with p = exp(s - z) at the trial score
 // s = score + length move, it sets coef to t - p and curve to p (1-p).
-func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64, length *[Lanes]float64) (loss [Lanes]float64) {
+func (r Rows) weighShares(lanes int, score, move, trial, coef, curve []float64, positive []uint16, offset []float64,
+	length *[Lanes]float64) (loss [Lanes]float64) {
 	for i, own := range positive {
 		weight, z := r.WeightOf(i), offset[i]
 		for l := range lanes {

@@ -12,7 +12,8 @@ import (
 func TestFollow(t *testing.T) {
 	x := sample(1, 20, 6, true)
 	blocks := []*Block{leaves(1, x, 5), leaves(2, x, 2)}
-	w := [][]float64{normals(rand.New(rand.NewPCG(1, 7)), 5*x.Columns()), normals(rand.New(rand.NewPCG(2, 7)), 2*x.Columns())}
+	w := [][]float64{normals(rand.New(rand.NewPCG(1, 7)), 5*x.Columns()), normals(rand.New(rand.NewPCG(2, 7)),
+		2*x.Columns())}
 	tight := func() []float64 {
 		out, parts := make([]float64, x.X.Rows), make([][]float64, len(blocks))
 		for k, b := range blocks {

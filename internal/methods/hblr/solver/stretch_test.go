@@ -11,7 +11,8 @@ import (
 func TestStretch(t *testing.T) {
 	for seed := range uint64(4) {
 		r := sample(seed, 40, 9, seed > 1)
-		b := &Block{Positive: [][]uint32{{1, 2, 5}, {3, 8, 20, 30}, {11}}, Above: make([][]float64, 3), Precision: []Precision{Unit, Unit, Unit}}
+		b := &Block{Positive: [][]uint32{{1, 2, 5}, {3, 8, 20, 30}, {11}}, Above: make([][]float64, 3),
+			Precision: []Precision{Unit, Unit, Unit}}
 		b.Above[1] = slices.Repeat([]float64{0.3}, r.Columns())
 		w, lanes := make([]float64, 3*r.Columns()), len(b.Positive)
 		solve := func(tolerance float64) {

@@ -118,7 +118,8 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	var beta [Lanes]float32
 	running := uint32(1)<<len(y.lanes) - 1
 	for k := 0; k < conjugateSteps; k++ {
-		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0], inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
+		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0],
+			inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
 		if len(y.pull) > 0 {
 			loop.pull = &y.pull[0]
 		}
@@ -198,7 +199,8 @@ func (r Rows) multiply(y *system, sum *[Lanes]float64) {
 	none := [2 * Lanes]float32{}
 	for k := range r.X.Shards {
 		shard, from := &r.X.Shards[k], k<<sparse.RowShift
-		e.begin, e.n, e.idx, e.val, e.entries = &shard.Begin[0], len(shard.Begin)-1, unsafe.SliceData(shard.Index), unsafe.SliceData(shard.Value), len(shard.Index)
+		e.begin, e.n, e.idx, e.val, e.entries = &shard.Begin[0], len(shard.Begin)-1, unsafe.SliceData(shard.Index),
+			unsafe.SliceData(shard.Value), len(shard.Index)
 		if e.n <= 0 {
 			continue
 		}

@@ -40,8 +40,10 @@ const (
 )
 
 // LabelLoss is what a labeling costs.
-var LabelLoss = method.Option{Name: "label-loss", Kind: method.Choice, Default: "delta", Choices: []string{"delta", "unif", "sibl", "subtree"}, Group: method.GroupMethod,
-	Help: "what a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is right, with equal weights, a parent's shared out among its children, or by the size of the subtree",
+var LabelLoss = method.Option{Name: "label-loss", Kind: method.Choice, Default: "delta", Choices: []string{"delta",
+	"unif", "sibl", "subtree"}, Group: method.GroupMethod,
+	Help: "what a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is " +
+		"right, with equal weights, a parent's shared out among its children, or by the size of the subtree",
 	Grid: []string{"delta"}, Report: true}
 
 // Method is H-M3.
@@ -62,14 +64,16 @@ func (Method) Traits(*taxonv1.Options) method.Traits {
 
 // Options implements method.Method.
 func (Method) Options() []method.Option {
-	return []method.Option{method.Loss(Loss), LabelLoss, method.Cost, method.Bias, method.Families, method.GapWanted, method.EvalEvery}
+	return []method.Option{method.Loss(Loss), LabelLoss, method.Cost, method.Bias, method.Families, method.GapWanted,
+		method.EvalEvery}
 }
 
 // Check implements method.Method.
 func (Method) Check(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s searches labelings of a tree, which a graph is not: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", Name)
+		return fmt.Errorf("method %s searches labelings of a tree, which a graph is not: give ‹hierarchy› a tree, or read "+
+			"it as one with ‹dag=first-parent›", Name)
 	case len(Microlabels(p.Tree)) < 2:
 		return fmt.Errorf("method %s has vectors of edges, and this structure has none", Name)
 	}
@@ -90,10 +94,12 @@ func Microlabels(t *taxonomy.Tree) (nodes []uint32) {
 func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d := p.Spec.GetData()
 	return &method.Plan{
-		Items:  []method.Items{blockwise.Problems: {Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * 4 * float64(p.Tree.Len())}}},
+		Items: []method.Items{blockwise.Problems: {Kind: method.Whole, Count: 1,
+			Cost: []float64{float64(d.GetNonzeros()) * 4 * float64(p.Tree.Len())}}},
 		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
-		Sums:   blockwise.Sums(method.Sum{Name: "moved", Count: true}, method.Sum{Name: "epochs", Count: true}, method.Sum{Name: "visits", Count: true}),
-		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+		Sums: blockwise.Sums(method.Sum{Name: "moved", Count: true}, method.Sum{Name: "epochs", Count: true},
+			method.Sum{Name: "visits", Count: true}),
+		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
 	}, nil
 }
 
@@ -115,9 +121,10 @@ func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		Data: method.DataBytes(d), WorkerShared: method.TreeBytes(plan.Nodes) + rows*(48+nodes/8),
 		WorkerSlot: vectors + 96*rows*nodes + 3*duals, Coordinator: method.TreeBytes(plan.Nodes),
 		StoreSweep: duals, StoreJob: 2 * duals, StoreLocal: 2 * duals, TrafficSweep: 2 * duals,
-		Dense:     true,
-		SlotHolds: fmt.Sprintf("weights of four labelings of %d edges over %d features, and two changes of them, in float64", nodes, d.GetFeatures()),
-		Sweeps:    sweeps,
+		Dense: true,
+		SlotHolds: fmt.Sprintf("weights of four labelings of %d edges over %d features, and two changes of them, in float64",
+			nodes, d.GetFeatures()),
+		Sweeps: sweeps,
 	}
 	e.SecondsSweep = []float64{visitSeconds * epochs * float64(d.GetNonzeros()+rows) * float64(nodes)}
 	return e

@@ -13,7 +13,8 @@ import (
 // TestCodec: what is written reads back; what is cut short, longer, flipped, or of other rows or
 // microlabels is an error or another valid value, never a panic.
 func TestCodec(t *testing.T) {
-	s := &solver.State{Primal: 2.5, Dual: 0.1, Rows: []solver.Marginals{{}, {At: []uint32{0, 1, 7}, Value: []float64{0.3, 1e-300, 2}}, {At: []uint32{299}, Value: []float64{1}}}}
+	s := &solver.State{Primal: 2.5, Dual: 0.1, Rows: []solver.Marginals{{}, {At: []uint32{0, 1, 7},
+		Value: []float64{0.3, 1e-300, 2}}, {At: []uint32{299}, Value: []float64{1}}}}
 	b := encodeState(s)
 	for _, rows := range []int{3, -1} {
 		if got, err := decodeState(b, rows, 75); err != nil || !reflect.DeepEqual(got, s) {

@@ -37,7 +37,8 @@ type job struct {
 // Open implements program.Method.
 func (Method) Open(p *program.Job) (program.Program, error) {
 	if n := len(p.Plan.GetSums()); n != params.Figures {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, params.Figures)
 	}
 	o := p.Spec.GetOptions()
 	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
@@ -80,7 +81,8 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	if t.List != blockwise.Problems || t.Item != 0 {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item, t.List, blockwise.Problems))
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has one in list %d", t.Op, t.Item,
+			t.List, blockwise.Problems))
 	}
 	switch t.Op {
 	case blockwise.OpSolve:
@@ -120,7 +122,8 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 	var data []byte
 	t.Compute(func() {
 		var after *solver.State
-		if after, sums, err = s.Solve(ctx, before, solver.Options{Gap: p.Gap, MaxEpochs: p.Epochs, Seed: t.Seed}); err == nil {
+		if after, sums, err = s.Solve(ctx, before, solver.Options{Gap: p.Gap, MaxEpochs: p.Epochs,
+			Seed: t.Seed}); err == nil {
 			data = encodeState(after)
 		}
 	})

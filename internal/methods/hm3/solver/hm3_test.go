@@ -261,7 +261,8 @@ func TestOptimum(t *testing.T) {
 			for sweep := range 40 {
 				var sums Sums
 				var err error
-				if st, sums, err = s.Solve(context.Background(), st, Options{Gap: 1e-9, MaxEpochs: 300, Seed: uint64(sweep)}); err != nil {
+				if st, sums, err = s.Solve(context.Background(), st, Options{Gap: 1e-9, MaxEpochs: 300,
+					Seed: uint64(sweep)}); err != nil {
 					t.Fatal(err)
 				}
 				if sums.Dual < last-1e-9*want || sums.Dual > want+1e-8*want || sums.Primal < want*(1-1e-9) {
@@ -290,7 +291,8 @@ func checkMarginals(t *testing.T, p *Problem, s *Solver, st *State) {
 		for j, up := range p.Parent[1:] {
 			e := mu[4*(j+1):][:4]
 			at = append(at, [2]float64{e[0] + e[2], e[1] + e[3]})
-			if slices.Min(e) < 0 || math.Abs(e[0]+e[1]+e[2]+e[3]-p.Rows.RowC(i)) > 1e-12 || math.Abs(e[2]+e[3]-at[up][1]) > 1e-12 {
+			if slices.Min(e) < 0 || math.Abs(e[0]+e[1]+e[2]+e[3]-p.Rows.RowC(i)) > 1e-12 ||
+				math.Abs(e[2]+e[3]-at[up][1]) > 1e-12 {
 				t.Errorf("row %d, edge %d: marginals %v, the node above has %v", i, j+1, e, at[up])
 			}
 		}
@@ -384,7 +386,8 @@ func TestRepeats(t *testing.T) {
 			if k == 1 {
 				s = p.NewSolver()
 			}
-			if states[k], _, err = s.Solve(context.Background(), states[k], Options{Gap: 1e-6, MaxEpochs: 3, Seed: uint64(sweep)}); err != nil {
+			if states[k], _, err = s.Solve(context.Background(), states[k], Options{Gap: 1e-6, MaxEpochs: 3,
+				Seed: uint64(sweep)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -406,20 +409,23 @@ func TestRepeats(t *testing.T) {
 // the instances' gaps at their visits say little about P - D. The optimum is that of a quadratic
 // programme with a constraint for each labeling (test/solvers, case 55 of hm3).
 func TestTight(t *testing.T) {
-	rows := [][]float32{{0.21875, -0.96875, 0.625}, {0.25, 0, -0.84375}, {0.25, 0, -0.84375}, {-0.09375, 0.6875, -0.1875}, {0.21875, -0.96875, 0.625}, {0.4375, -0.0625, -0.34375}, {-0.375, 0.1875, 0}}
+	rows := [][]float32{{0.21875, -0.96875, 0.625}, {0.25, 0, -0.84375}, {0.25, 0, -0.84375}, {-0.09375, 0.6875, -0.1875},
+		{0.21875, -0.96875, 0.625}, {0.4375, -0.0625, -0.34375}, {-0.375, 0.1875, 0}}
 	on := [][]int32{{0, 1}, {0, 2}, {0, 1}, {0, 2}, {0, 1, 2}, {0, 2}, {0, 2}}
 	index := make([][]uint32, len(rows))
 	for i := range index {
 		index[i] = []uint32{0, 1, 2}
 	}
-	p, err := NewProblem(mapper.NewProblem(sparse.FromRows(3, index, rows), mapper.Hinge, 1000, 1), []int32{-1, 0, 0}, false, "subtree", on)
+	p, err := NewProblem(mapper.NewProblem(sparse.FromRows(3, index, rows), mapper.Hinge, 1000, 1), []int32{-1, 0, 0},
+		false, "subtree", on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var st *State
 	var sums Sums
 	for sweep := 0; sweep < 12 && (sweep == 0 || sums.Primal-sums.Dual > 1e-6*sums.Primal); sweep++ {
-		if st, sums, err = p.NewSolver().Solve(context.Background(), st, Options{Gap: 1e-6, MaxEpochs: 300, Seed: uint64(sweep)}); err != nil {
+		if st, sums, err = p.NewSolver().Solve(context.Background(), st, Options{Gap: 1e-6, MaxEpochs: 300,
+			Seed: uint64(sweep)}); err != nil {
 			t.Fatal(err)
 		}
 	}

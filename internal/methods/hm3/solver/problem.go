@@ -62,7 +62,8 @@ type Problem struct {
 // NewProblem returns a problem with the loss of this name. virtual says that the root is not a
 // class. on lists each instance's microlabels that are 1, including ancestors.
 func NewProblem(rows *mapper.Problem, parent []int32, virtual bool, loss string, on [][]int32) (*Problem, error) {
-	p := &Problem{Rows: rows, Parent: parent, Weight: make([]float64, len(parent)), Nested: loss != "delta", On: make([][]uint64, len(on))}
+	p := &Problem{Rows: rows, Parent: parent, Weight: make([]float64, len(parent)), Nested: loss != "delta",
+		On: make([][]uint64, len(on))}
 	children, below := make([]float64, len(parent)), make([]float64, len(parent))
 	for j := len(parent) - 1; j >= 0; j-- {
 		below[j]++

@@ -84,7 +84,8 @@ type point struct{ mu, w []float64 }
 // NewSolver returns a solver of the problem.
 func (p *Problem) NewSolver() *Solver {
 	n := len(p.Parent)
-	s := &Solver{p: p, width: p.Rows.X.Cols + 1, step: 4 * n, end: make([]int32, n), s: make([]float64, 4*n), coef: make([]float64, 4*n), way: make([]float64, 4*n),
+	s := &Solver{p: p, width: p.Rows.X.Cols + 1, step: 4 * n, end: make([]int32, n), s: make([]float64, 4*n),
+		coef: make([]float64, 4*n), way: make([]float64, 4*n),
 		best: make([][2]float64, n), mean: make([][2]float64, n), choice: make([][2]uint8, n), flow: make([][2]float64, n)}
 	s.w = make([]float64, s.width*s.step)
 	for j := n - 1; j >= 0; j-- {

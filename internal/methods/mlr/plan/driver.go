@@ -36,10 +36,11 @@ const (
 
 // state is the iteration between two steps: what a checkpoint holds of it.
 type state struct {
-	Sweep      uint32 // under way, from 1
-	Stage      stage  // of the step under way
-	TimeUp     bool   `json:",omitempty"`
-	Points     int    // accepted points that values tell of, the current one included
+	Sweep  uint32 // under way, from 1
+	Stage  stage  // of the step under way
+	TimeUp bool   `json:",omitempty"`
+	// accepted points that values tell of, the current one included
+	Points     int
 	History    history
 	Length     float64   // t of the trial
 	U, S       []float64 `json:",omitempty"` // the direction: see Move
@@ -66,8 +67,9 @@ type driver struct {
 // newDriver makes a driver at the first sweep.
 func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
 	return &driver{
-		state: state{Sweep: 1, Stage: stageScore}, rows: uint32(plan.Items[Rows].Count), ranges: uint32(plan.Items[Ranges].Count),
-		gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery(),
+		state: state{Sweep: 1, Stage: stageScore}, rows: uint32(plan.Items[Rows].Count),
+		ranges: uint32(plan.Items[Ranges].Count),
+		gap:    o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery(),
 	}
 }
 
@@ -254,7 +256,8 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping rules, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp, d.StallCount >= stationarySweeps)
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 

@@ -144,7 +144,8 @@ func TestDirection(t *testing.T) {
 
 func testPlan(t *testing.T) *method.Plan {
 	t.Helper()
-	spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: 5000, Features: 400, Nonzeros: 50_000}}
+	spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: 5000, Features: 400,
+		Nonzeros: 50_000}}
 	p, err := Method{}.Plan(&method.Problem{Spec: spec, Tree: testTree(t, 20)})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +180,8 @@ func TestPlan(t *testing.T) {
 		{100_000, 10_000_000, 100_000, 100, 24, 39}, // large
 		{1, 40, 40, 1 << 20, 5, 2},                  // a column is more than a range
 	} {
-		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: c.instances, Features: c.features, Nonzeros: c.nonzeros}}
+		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: c.instances,
+			Features: c.features, Nonzeros: c.nonzeros}}
 		tree := &taxonomy.Tree{Leaf: slices.Repeat([]bool{true}, c.classes), Parent: slices.Repeat([]int32{-1}, c.classes)}
 		problem := &method.Problem{Spec: spec, Tree: tree}
 		p, err := Method{}.Plan(problem)
@@ -193,10 +195,12 @@ func TestPlan(t *testing.T) {
 		if got := p.Items[Rows].Count; got != c.shards {
 			t.Errorf("%+v: %d shards", c, got)
 		}
-		if n := uint64(p.Items[Ranges].Count); int(n) != c.ranges || n*uint64(d.Width) < c.features+1 || (n-1)*uint64(d.Width) >= c.features+1 {
+		if n := uint64(p.Items[Ranges].Count); int(n) != c.ranges || n*uint64(d.Width) < c.features+1 ||
+			(n-1)*uint64(d.Width) >= c.features+1 {
 			t.Errorf("%+v: %d ranges of %d columns", c, n, d.Width)
 		}
-		if e := (Method{}).Estimate(problem, p); e.StoreJob < (2*Memory+2)*8*uint64(c.classes)*c.features || e.WorkerSlot < 8*uint64(c.classes)*c.features {
+		if e := (Method{}).Estimate(problem, p); e.StoreJob < (2*Memory+2)*8*uint64(c.classes)*c.features ||
+			e.WorkerSlot < 8*uint64(c.classes)*c.features {
 			t.Errorf("%+v: %+v", c, e)
 		}
 	}

@@ -32,7 +32,8 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		StoreJob:     (2*Memory+5)*vector + 2*shards*contribution,
 		TrafficSweep: (4*Memory+9)*vector + shards*(vector+2*contribution),
 		Dense:        true,
-		SlotHolds:    fmt.Sprintf("weights and gradient of %d vectors over %d features, in float64", classes, data.GetFeatures()),
+		SlotHolds: fmt.Sprintf("weights and gradient of %d vectors over %d features, in float64", classes,
+			data.GetFeatures()),
 		Sweeps:       sweeps,
 		SecondsSweep: []float64{Rows: visitSeconds * visits, Ranges: visitSeconds * float64((7*Memory+10)*vector/8)},
 	}

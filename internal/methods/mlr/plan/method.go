@@ -76,7 +76,8 @@ func (m Method) Traits(*taxonv1.Options) method.Traits {
 
 // Options implements method.Method.
 func (m Method) Options() []method.Option {
-	out := []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery, method.PriorShift}
+	out := []method.Option{method.Loss(Loss), method.Cost, method.Bias, method.GapWanted, method.EvalEvery,
+		method.PriorShift}
 	if m.OnTree {
 		return out
 	}
@@ -87,7 +88,8 @@ func (m Method) Options() []method.Option {
 func (m Method) Check(p *method.Problem) error {
 	switch {
 	case m.OnTree && p.Tree.IsGraph():
-		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several parents as one with ‹dag=first-parent›", TreeName)
+		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several "+
+			"parents as one with ‹dag=first-parent›", TreeName)
 	case m.OnTree && p.Spec.GetStructure() == nil:
 		return fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, mlr is the soft-max)", TreeName)
 	case !m.OnTree:
@@ -133,10 +135,12 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		columns++
 	}
 	if columns == 0 || classes == 0 || d.GetInstances() == 0 {
-		return nil, fmt.Errorf("%d instances with %d features of %d classes: there is nothing to train", d.GetInstances(), columns, classes)
+		return nil, fmt.Errorf("%d instances with %d features of %d classes: there is nothing to train", d.GetInstances(),
+			columns, classes)
 	}
 	shards := min(d.GetNonzeros()*classes/shardVisits, d.GetNonzeros()/(shardFill*columns), d.GetInstances(), maxShards)
-	ranges := min(max((columns*classes+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns)), maxRanges, columns)
+	ranges := min(max((columns*classes+rangeEntries-1)/rangeEntries, min(minRanges, columns/rangeColumns)), maxRanges,
+		columns)
 	detail := Plan{Width: uint32((columns + ranges - 1) / ranges)}
 	return &method.Plan{
 		Items: []method.Items{

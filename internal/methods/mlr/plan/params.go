@@ -8,21 +8,26 @@ import (
 
 // The lists of items, and the operations on them.
 const (
-	Rows   = 0 // shards of the instances, in row order, of about equal nonzeros
-	Ranges = 1 // feature ranges of Plan.Width columns each; the bias is the last column
+	// shards of the instances, in row order, of about equal nonzeros
+	Rows = 0
+	// feature ranges of Plan.Width columns each; the bias is the last column
+	Ranges = 1
 
-	OpScore  = "score"  // of rows: losses and gradient at the trial point; no parameters
+	// of rows: losses and gradient at the trial point; no parameters
+	OpScore  = "score"
 	OpGather = "gather" // of a range: accept the trial point: params Gather
 	OpMove   = "move"   // of a range: make a trial point: params Move
-	OpEmit   = "emit"   // of a range: write the weights of the accepted point; no parameters
+	// of a range: write the weights of the accepted point; no parameters
+	OpEmit = "emit"
 )
 
 // Families of values, all of float64.
 const (
 	Trial = "trial" // of a range: the trial point
-	V     = "v"     // of a row shard, cut by ranges: C sum_i (e_y - p_i) x_i' over its rows
-	W     = "w"     // of a range: the accepted points
-	G     = "g"     // of a range: their gradients
+	// of a row shard, cut by ranges: C sum_i (e_y - p_i) x_i' over its rows
+	V = "v"
+	W = "w" // of a range: the accepted points
+	G = "g" // of a range: their gradients
 )
 
 // Memory is the number of changes of W and of its gradient that L-BFGS remembers.
@@ -98,7 +103,8 @@ type Gather struct {
 //	W_0 + Step (sum_j U[j] u_j/h + sum_{j>=1} S[j] s_j)
 type Move struct {
 	Step float64
-	U, S []float64 // of equal length, one longer than the number of older points; S[0] is 0
+	// of equal length, one longer than the number of older points; S[0] is 0
+	U, S []float64
 }
 
 // Plan is method.Plan.Detail.

@@ -10,7 +10,8 @@ import (
 // Values begin with eight bytes: a format byte, three zeros, a count (uint32, little-endian).
 // The arrays behind them are aligned, and are read where they lie. See store/FORMAT.md.
 const (
-	formatPart = 0x71 // count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
+	// count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
+	formatPart = 0x71
 	headBytes  = 8
 )
 

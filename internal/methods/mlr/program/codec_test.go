@@ -17,7 +17,8 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 // TestGolden: the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	vector, columns, sums := []float64{0.1, -2, 3e300}, []uint32{7, 9, 12}, []float64{1, 2, 3, 4, 5, 0.1}
-	for name, written := range map[string][]byte{"vector-v1.bin": codec.Vector(vector), "part-v1.bin": encodePart(columns, sums)} {
+	for name, written := range map[string][]byte{"vector-v1.bin": codec.Vector(vector), "part-v1.bin": encodePart(columns,
+		sums)} {
 		path := filepath.Join("testdata", name)
 		if *rewrite {
 			if err := os.WriteFile(path, written, 0o666); err != nil {
@@ -25,13 +26,15 @@ func TestGolden(t *testing.T) {
 			}
 		}
 		if golden, err := os.ReadFile(path); err != nil || !bytes.Equal(golden, written) {
-			t.Errorf("%s has changed: give the layout a new format byte and keep the old reader\n%x\n%x, %v", name, golden, written, err)
+			t.Errorf("%s has changed: give the layout a new format byte and keep the old reader\n%x\n%x, %v", name, golden,
+				written, err)
 		}
 	}
 	if v, err := codec.ReadVector(codec.Vector(vector), 3); err != nil || !slices.Equal(v, vector) {
 		t.Error(v, err)
 	}
-	if c, s, err := decodePart(encodePart(columns, sums), 2, 7, 13); err != nil || !slices.Equal(c, columns) || !slices.Equal(s, sums) {
+	if c, s, err := decodePart(encodePart(columns, sums), 2, 7, 13); err != nil || !slices.Equal(c, columns) ||
+		!slices.Equal(s, sums) {
 		t.Error(c, s, err)
 	}
 	if c, s, err := decodePart(encodePart(nil, nil), 2, 7, 13); err != nil || len(c)+len(s) > 0 {

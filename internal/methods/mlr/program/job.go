@@ -41,7 +41,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	if n := len(p.Plan.GetSums()); n != params.Figures || len(p.Plan.GetItems()) != 2 {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, params.Figures)
 	}
 	o := p.Spec.GetOptions()
 	j := &job{id: p.ID, width: int(plan.Width), ranges: int(p.Plan.GetItems()[params.Ranges].GetCount())}
@@ -61,12 +62,14 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	for i, l := range p.Set.LabelIndex {
 		class[i] = classOf[l]
 	}
-	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(), bias: o.GetBias()}
+	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(),
+		bias: o.GetBias()}
 	if m.OnTree {
 		j.problem.parent, j.problem.leaf = p.Tree.Parent, p.Tree.Leaf
 	}
 	if want := (j.problem.columns() + j.width - 1) / j.width; want != j.ranges {
-		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges, want)
+		return nil, fmt.Errorf("plan: %d feature ranges, the data make %d: they are other data than the job's", j.ranges,
+			want)
 	}
 	j.shards = j.problem.shards(int(p.Plan.GetItems()[params.Rows].GetCount()))
 	j.metric = sync.OnceValue(j.problem.metric)
@@ -96,7 +99,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 
 // WarmStart makes the first trial point of given weights, one value a range. Memory: all weights
 // in float64.
-func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
+	err error) {
 	parts := make([][]float64, j.ranges)
 	for r := range parts {
 		lo, hi := j.bounds(r)

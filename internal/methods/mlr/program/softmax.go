@@ -14,11 +14,12 @@ type problem struct {
 	x       *sparse.Matrix
 	class   []int32 // by row
 	classes int
-	parent  []int32 // of a tree whose leaves are the classes: of each node, before it in order; nil: there is none
-	leaf    []bool
-	weight  []float64 // s_i by row; nil: all are 1
-	c       float64
-	bias    float64 // value of one more column, the last one; 0: there is none
+	// of a tree whose leaves are the classes: of each node, before it in order; nil: there is none
+	parent []int32
+	leaf   []bool
+	weight []float64 // s_i by row; nil: all are 1
+	c      float64
+	bias   float64 // value of one more column, the last one; 0: there is none
 }
 
 // rowC is C_i of row i.

@@ -26,7 +26,8 @@ const readBatch = 256
 // item checks that the task is about an item of a list that has so many, and reads its parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
-		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
+		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List,
+			items, list))
 	}
 	if err := method.Decode(k.Params, into); err != nil {
 		return program.Deterministic(fmt.Errorf("parameters of %s: %w", k.Op, err))
@@ -42,7 +43,8 @@ func (k *task) score(ctx context.Context) (method.Sums, error) {
 	}
 	places := k.All(params.Trial, 0)
 	if len(places) != j.ranges {
-		return nil, program.Deterministic(fmt.Errorf("score of row shard %d: %d values of the trial point are named, the plan has %d feature ranges", k.Item, len(places), j.ranges))
+		return nil, program.Deterministic(fmt.Errorf("score of row shard %d: %d values of the trial point are named, the "+
+			"plan has %d feature ranges", k.Item, len(places), j.ranges))
 	}
 	parts := make([][]float64, 0, j.ranges)
 	for batch := range slices.Chunk(places, readBatch) {
@@ -70,7 +72,8 @@ func (k *task) score(ctx context.Context) (method.Sums, error) {
 		for end < len(g.columns) && int(g.columns[end]) < hi {
 			end++
 		}
-		values[r] = store.Value{Key: k.Key(params.V + "/" + strconv.Itoa(r)), Data: encodePart(g.columns[at:end], g.sums[at*classes:end*classes])}
+		values[r] = store.Value{Key: k.Key(params.V + "/" + strconv.Itoa(r)), Data: encodePart(g.columns[at:end],
+			g.sums[at*classes:end*classes])}
 		at = end
 	}
 	if err := k.Put(ctx, values, nil); err != nil {
@@ -103,7 +106,8 @@ func (k *task) gather(ctx context.Context) (method.Sums, error) {
 	lo, hi := j.bounds(k.Item)
 	var out gathered
 	k.Compute(func() { out = gather(w[0], g, past, j.metric()[lo:hi], j.problem.classes) })
-	values := []store.Value{{Key: k.Key(params.W), Data: codec.Vector(w[0])}, {Key: k.Key(params.G), Data: codec.Vector(g)}}
+	values := []store.Value{{Key: k.Key(params.W), Data: codec.Vector(w[0])}, {Key: k.Key(params.G),
+		Data: codec.Vector(g)}}
 	if err := k.Put(ctx, values, nil); err != nil {
 		return nil, err
 	}
@@ -120,7 +124,8 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 		return nil, err
 	}
 	if n := len(p.U); n == 0 || n > params.Memory+1 || len(p.S) != n {
-		return nil, program.Deterministic(fmt.Errorf("move of feature range %d: a direction of %d and %d vectors", k.Item, n, len(p.S)))
+		return nil, program.Deterministic(fmt.Errorf("move of feature range %d: a direction of %d and %d vectors", k.Item, n,
+			len(p.S)))
 	}
 	h, err := k.history(ctx, len(p.U))
 	if err != nil {
@@ -150,7 +155,8 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 		nodes[c].Node = n
 		for at := c; at < len(values); at += count {
 			above := 0.0
-			if c > 0 && j.problem.parent != nil { // on a tree: sums along the path, where they are not the parent's
+			if c > 0 && j.problem.parent != nil {
+				// on a tree: sums along the path, where they are not the parent's
 				above = values[at-c+int(j.problem.parent[c])]
 				values[at] += above
 			}
@@ -213,7 +219,8 @@ func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Plac
 func (k *task) subtractParts(ctx context.Context, g []float64) error {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.shards)-1 {
-		return program.Deterministic(fmt.Errorf("gather of feature range %d: contributions of %d row shards are named, the plan has %d", k.Item, len(places), len(k.job.shards)-1))
+		return program.Deterministic(fmt.Errorf("gather of feature range %d: contributions of %d row shards are "+
+			"named, the plan has %d", k.Item, len(places), len(k.job.shards)-1))
 	}
 	lo, hi := k.job.bounds(k.Item)
 	name := params.V + "/" + strconv.Itoa(k.Item)

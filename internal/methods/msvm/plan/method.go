@@ -67,7 +67,8 @@ func (m Method) About() string {
 		Paths:      "one SVM over all paths of a hierarchy, with losses that grow with the distance of the leaves",
 		Transfer:   "one SVM over the children of all nodes, which pulls each to its parent; predictions descend",
 		Orthogonal: "one SVM over the children of all nodes, which sets each apart from its ancestors; predictions descend",
-		Recursive:  "recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, all against each other",
+		Recursive: "recursive regularisation with the multi-class SVM of Crammer and Singer: classes near their parents, " +
+			"all against each other",
 	}[m]
 }
 
@@ -102,11 +103,15 @@ func (m Method) Options() []method.Option {
 	case PerNode:
 		return out
 	case Paths:
-		out = append(out, method.Option{Name: "rescale", Kind: method.Choice, Default: Slack, Choices: []string{Slack, Margin}, Group: method.GroupMethod, Report: true,
-			Help: "what the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the margin that is asked for", Grid: []string{Slack}})
+		out = append(out, method.Option{Name: "rescale", Kind: method.Choice, Default: Slack, Choices: []string{Slack,
+			Margin}, Group: method.GroupMethod, Report: true,
+			Help: "what the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the " +
+				"margin that is asked for", Grid: []string{Slack}})
 	case Orthogonal:
-		out = append(out, method.Option{Name: "alpha", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, Report: true,
-			Help: "weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the report)", Grid: []string{"1"}})
+		out = append(out, method.Option{Name: "alpha", Kind: method.Float, Default: "1", Range: method.Above0,
+			Group: method.GroupMethod, Report: true,
+			Help: "weight of the products of nodes with their ancestors; halved until the problem is convex " +
+				"(alpha_used in the report)", Grid: []string{"1"}})
 	}
 	out[0] = method.Loss("hinge")
 	return out
@@ -128,7 +133,8 @@ func (m Method) Check(p *method.Problem) error {
 func (m Method) checkTree(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several parents as one with ‹dag=first-parent›", m)
+		return fmt.Errorf("method %s needs a tree: give ‹hierarchy› one, or read a hierarchy in which nodes have several "+
+			"parents as one with ‹dag=first-parent›", m)
 	case p.Spec.GetStructure() == nil:
 		return fmt.Errorf("method %s needs a hierarchy: give ‹hierarchy=FILE› (without one, msvm is the multi-class SVM)", m)
 	case len(families(p.Tree)) == 0:

@@ -126,19 +126,21 @@ func convex(tree *taxonomy.Tree, alpha float64) (used, least float64) {
 // and its share of the instance's figures.
 const (
 	workingClasses = 16
-	narrow         = 128 // classes at most of which internal/methods/msvm/solver has a second copy of the vectors
-	bytesPerDual   = 12
-	rowBytes       = 160 // of a pricing pass, and of the order
-	visitSeconds   = 2.5e-9
-	priceSeconds   = 0.3e-9
-	epochs         = 20
-	sweeps         = 8
+	// classes at most of which internal/methods/msvm/solver has a second copy of the vectors
+	narrow       = 128
+	bytesPerDual = 12
+	rowBytes     = 160 // of a pricing pass, and of the order
+	visitSeconds = 2.5e-9
+	priceSeconds = 0.3e-9
+	epochs       = 20
+	sweeps       = 8
 )
 
 // Estimate implements method.Method.
 func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	data, classes := p.Spec.GetData(), uint64(plan.Terminals)
-	rows, working, holds := data.GetInstances(), min(classes, workingClasses), fmt.Sprintf("weights of %d classes", plan.Terminals)
+	rows, working, holds := data.GetInstances(), min(classes, workingClasses), fmt.Sprintf("weights of %d classes",
+		plan.Terminals)
 	touched := float64(working) / 4 // classes that a visit of an instance reads or moves
 	extra := uint64(0)
 	switch m {

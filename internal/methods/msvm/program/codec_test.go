@@ -17,7 +17,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 func golden() *solver.State {
-	return &solver.State{Primal: 2.5, Dual: 0.1, Begin: []uint64{0, 2, 2, 5}, Class: []uint32{0, 300, 1, 2, 3}, Value: []float64{0, 0.3, 1e-300, 2, 0}}
+	return &solver.State{Primal: 2.5, Dual: 0.1, Begin: []uint64{0, 2, 2, 5}, Class: []uint32{0, 300, 1, 2, 3},
+		Value: []float64{0, 0.3, 1e-300, 2, 0}}
 }
 
 // TestGolden: the program writes the golden files' bytes, and reads them.

@@ -23,7 +23,8 @@ import (
 )
 
 func init() {
-	program.Register(Method("msvm"), Method("flatmult"), Method("hiermult"), Method("hsvm"), Method("transfer"), Method("ot"), Method("rr-msvm"))
+	program.Register(Method("msvm"), Method("flatmult"), Method("hiermult"), Method("hsvm"), Method("transfer"),
+		Method("ot"), Method("rr-msvm"))
 }
 
 // Method implements program.Method, by its name.
@@ -45,12 +46,14 @@ type job struct {
 }
 
 // forms of a tree's problems.
-var forms = map[params.Method]solver.Form{params.Paths: solver.Paths, params.Transfer: solver.Transfer, params.Orthogonal: solver.Orthogonal, params.Recursive: solver.Paths}
+var forms = map[params.Method]solver.Form{params.Paths: solver.Paths, params.Transfer: solver.Transfer,
+	params.Orthogonal: solver.Orthogonal, params.Recursive: solver.Paths}
 
 // Open implements program.Method.
 func (m Method) Open(p *program.Job) (program.Program, error) {
 	if n := len(p.Plan.GetSums()); n != params.Figures {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, params.Figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, params.Figures)
 	}
 	if err := params.OneLabelEach(string(m), program.DescribeData(p.Set)); err != nil {
 		return nil, err
@@ -93,7 +96,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		j.whole.Class[i] = classOf[l]
 	}
 	if j.whole.Classes = len(j.nodes); onTree {
-		j.whole.Tree = &solver.Tree{Parent: p.Tree.Parent, Leaf: p.Tree.Leaf, Form: form, Margin: o.Value("rescale") == params.Margin, Unit: params.Method(m) == params.Recursive, Alpha: plan.Alpha}
+		j.whole.Tree = &solver.Tree{Parent: p.Tree.Parent, Leaf: p.Tree.Leaf, Form: form,
+			Margin: o.Value("rescale") == params.Margin, Unit: params.Method(m) == params.Recursive, Alpha: plan.Alpha}
 	}
 	return j, nil
 }
@@ -145,7 +149,8 @@ func (j *job) open(item int) *task {
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	if problems := max(1, len(j.children)); t.List != blockwise.Problems || t.Item >= problems {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", t.Op, t.Item, t.List, problems, blockwise.Problems))
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", t.Op, t.Item,
+			t.List, problems, blockwise.Problems))
 	}
 	switch t.Op {
 	case blockwise.OpSolve:
@@ -195,7 +200,8 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 		if before, err = at.decode(data); err != nil {
 			return
 		}
-		if after, sums, err = at.solver.Solve(ctx, before, solver.Options{Gap: p.Gap, MaxEpochs: p.Epochs, Seed: t.Seed}); err == nil {
+		if after, sums, err = at.solver.Solve(ctx, before, solver.Options{Gap: p.Gap, MaxEpochs: p.Epochs,
+			Seed: t.Seed}); err == nil {
 			data = encodeState(after)
 		}
 	})
@@ -203,8 +209,9 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 		return nil, err
 	}
 	return method.Sums{
-		blockwise.SumPrimal: sums.Primal, blockwise.SumDual: sums.Dual, params.SumSupport: float64(sums.Support), params.SumWorking: float64(sums.Working),
-		params.SumEpochs: float64(sums.Epochs), params.SumVisits: float64(sums.Visits),
+		blockwise.SumPrimal: sums.Primal, blockwise.SumDual: sums.Dual, params.SumSupport: float64(sums.Support),
+		params.SumWorking: float64(sums.Working),
+		params.SumEpochs:  float64(sums.Epochs), params.SumVisits: float64(sums.Visits),
 	}, t.Put(ctx, []store.Value{{Key: t.Key(params.Dual), Data: data}}, nil)
 }
 

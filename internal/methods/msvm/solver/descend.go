@@ -38,7 +38,8 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 			aim += float64(firstShare * s.p.Rows.RowC(i))
 		}
 	}
-	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value), Sign: slices.Clone(warm.Sign)}
+	s.state = &State{Begin: warm.Begin, Class: slices.Clone(warm.Class), Value: slices.Clone(warm.Value),
+		Sign: slices.Clone(warm.Sign)}
 	s.open()
 	s.rebuild()
 	// climbed is the visits at the last climb, and whole says that the pass visits all classes.
@@ -183,7 +184,10 @@ func (s *Solver) improve(i int, mine float64, g []float64, class []uint32, b []f
 	for k, x := range g {
 		sub = append(sub, candidate{k, x/a + b[k]})
 	}
-	slices.SortFunc(sub, func(x, y candidate) int { return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.at, y.at)) })
+	slices.SortFunc(sub, func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(y.score, x.score),
+			cmp.Compare(x.at, y.at))
+	})
 	sum, beta := 0.0, 0.0
 	for r, x := range sub {
 		sum += x.score

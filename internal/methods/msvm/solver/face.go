@@ -59,7 +59,8 @@ func (s *Solver) openFace() *face {
 			}
 		}
 		if len(f.at) > n {
-			f.rows, f.begin, f.slack = append(f.rows, int32(i)), append(f.begin, n), append(f.slack, total < s.p.Rows.RowC(i)*(1-tight))
+			f.rows, f.begin, f.slack = append(f.rows, int32(i)), append(f.begin, n),
+				append(f.slack, total < s.p.Rows.RowC(i)*(1-tight))
 		}
 	}
 	f.begin = append(f.begin, len(f.at))
@@ -151,7 +152,8 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	if n == 0 || sums.Visits+leastSteps*each > end {
 		return false
 	}
-	b, x, r, z, d, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	b, x, r, z, d, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n),
+		make([]float64, n)
 	for k, p := range f.at {
 		b[k] = s.state.Value[p]
 	}

@@ -76,7 +76,8 @@ func addLine(e *rowArgs) {
 // open sets up the arguments of instance i for the vectors.
 func (s *vectors) open(i int) *rowArgs {
 	idx, val := s.rows.X.Row(i)
-	s.args = rowArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &s.w[0], last: &s.w[(s.width-1)*s.step],
+	s.args = rowArgs{idx: unsafe.SliceData(idx), val: unsafe.SliceData(val), n: len(idx), w: &s.w[0],
+		last:   &s.w[(s.width-1)*s.step],
 		stride: 8 * s.step, lines: s.step / line, bias: float64(s.rows.Bias)}
 	return &s.args
 }

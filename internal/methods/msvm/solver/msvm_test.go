@@ -213,7 +213,8 @@ func run(t *testing.T, s *Solver, gap float64) *State {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sums.Dual > sums.Primal*(1+1e-12) || sums.Dual < last-1e-9*math.Abs(last) || math.Abs(next.Primal-sums.Primal) > 1e-3*sums.Primal || next.Dual != sums.Dual {
+		if sums.Dual > sums.Primal*(1+1e-12) || sums.Dual < last-1e-9*math.Abs(last) ||
+			math.Abs(next.Primal-sums.Primal) > 1e-3*sums.Primal || next.Dual != sums.Dual {
 			t.Fatalf("sweep %d: P %.15g, D %.15g after %.15g", sweep, sums.Primal, sums.Dual, last)
 		}
 		if st, last = next, sums.Dual; sums.Primal-sums.Dual <= gap*sums.Primal {
@@ -246,7 +247,8 @@ func dense(p *Problem, st *State, exact bool) [][]float64 {
 // classes and many, with a bias and without, with weights.
 func TestOptimum(t *testing.T) {
 	for _, p := range []*Problem{
-		small(1, 60, 9, 4, 1, 1), small(2, 60, 9, 4, 0.05, 0), small(3, 40, 9, 5, 20, 1), small(4, 60, 9, 2, 1, 2).weigh(), small(5, 50, 30, 20, 3, 0).weigh(),
+		small(1, 60, 9, 4, 1, 1), small(2, 60, 9, 4, 0.05, 0), small(3, 40, 9, 5, 20, 1), small(4, 60, 9, 2, 1, 2).weigh(),
+		small(5, 50, 30, 20, 3, 0).weigh(),
 	} {
 		const gap = 1e-6
 		best := p.twin(2500)
@@ -343,7 +345,8 @@ func TestGoesOn(t *testing.T) {
 
 // TestKernels: all kernels give equal bits, over one line of classes and several, leaps included.
 func TestKernels(t *testing.T) {
-	for _, p := range []*Problem{small(14, 90, 12, 3, 1, 1), small(15, 90, 12, 20, 50, 0).weigh(), small(16, 90, 40, 33, 10, 2), small(17, 90, 9, 70, 1, 1)} {
+	for _, p := range []*Problem{small(14, 90, 12, 3, 1, 1), small(15, 90, 12, 20, 50, 0).weigh(),
+		small(16, 90, 40, 33, 10, 2), small(17, 90, 9, 70, 1, 1)} {
 		var first []string
 		for _, k := range mapper.Kernels() {
 			p.Rows.Kernel = k
@@ -441,7 +444,8 @@ func TestPriced(t *testing.T) {
 		}
 		for m := range w {
 			g := 1 + product(w[m], x)
-			if _, there := in[m]; m != int(y) && p.Rows.Norm(i) > 0 && (g > least-band+1e-4 && !there || g < least-band-1e-4 && there && in[m] == 0) {
+			if _, there := in[m]; m != int(y) && p.Rows.Norm(i) > 0 && (g > least-band+1e-4 && !there || g < least-band-1e-4 &&
+				there && in[m] == 0) {
 				t.Errorf("row %d, class %d: G %g, least %g, in the working set: %t", i, m, g, least, there)
 			}
 		}

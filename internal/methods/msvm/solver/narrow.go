@@ -94,7 +94,8 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 // unpack sets duals and sums to those of a state.
 func (s *Solver) unpack(st *State) {
 	n := len(s.p.Class)
-	s.state, s.total = &State{Begin: st.Begin, Class: st.Class, Value: st.Value, Sign: slices.Clone(st.Sign)}, resized(s.total, n)
+	s.state, s.total = &State{Begin: st.Begin, Class: st.Class, Value: st.Value, Sign: slices.Clone(st.Sign)},
+		resized(s.total, n)
 	s.duals = resized(s.duals, n)
 	for i := range s.duals {
 		s.duals[i], s.total[i] = s.duals[i][:0], 0

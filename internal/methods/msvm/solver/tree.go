@@ -87,8 +87,10 @@ type nodes struct {
 func newNodes(p *Problem) *nodes {
 	tr := p.Tree
 	n := len(tr.Parent)
-	t := &nodes{Tree: tr, form: tr.Form, end: make([]int32, n), level: make([]int32, n), top: make([]int32, n), kidsFrom: make([]int32, n+1), place: make([]int32, n),
-		g: make([][]float64, n), below: make([]int, n), delta: make([]float64, n), mark: make([]bool, n), z: make([]float64, n), column: make([]float64, n)}
+	t := &nodes{Tree: tr, form: tr.Form, end: make([]int32, n), level: make([]int32, n), top: make([]int32, n),
+		kidsFrom: make([]int32, n+1), place: make([]int32, n),
+		g: make([][]float64, n), below: make([]int, n), delta: make([]float64, n), mark: make([]bool, n),
+		z: make([]float64, n), column: make([]float64, n)}
 	for k := 1; k < n; k++ {
 		a := tr.Parent[k]
 		t.level[k], t.top[k] = t.level[a]+1, t.top[a]

@@ -193,7 +193,8 @@ func (d *driver) restore(s method.State) error {
 
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps, Report: d.report}
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps,
+		Report: d.report}
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
@@ -254,7 +255,8 @@ func (d *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{d.reduceTasks(Reduce{Rule: rule})}
 	case stageSet:
 		if d.schedule == ScheduleJacobi {
-			s.Tasks = []method.Tasks{d.mapTasks(allSets, false), d.reduceTasks(Reduce{Rule: "jacobi", Damping: d.p.JacobiDamping})}
+			s.Tasks = []method.Tasks{d.mapTasks(allSets, false),
+				d.reduceTasks(Reduce{Rule: "jacobi", Damping: d.p.JacobiDamping})}
 		} else {
 			s.Tasks = []method.Tasks{d.mapTasks(int(d.Set), false), d.reduceTasks(Reduce{Rule: "mean", Set: d.Set})}
 		}
@@ -268,8 +270,9 @@ func (d *driver) Step() (method.Step, bool) {
 		emit.Writes = nil
 		s.Tasks = []method.Tasks{emit}
 		if d.internals {
-			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: d.ranges(), Params: method.Encode(Emit{Beta: d.Beta}),
-				Reads: []method.Read{{Value: X}, {Value: X, Back: 1}}, Timed: true})
+			s.Tasks = append(s.Tasks, method.Tasks{Op: OpEmitReduce, Items: Ranges, Count: d.ranges(),
+				Params: method.Encode(Emit{Beta: d.Beta}),
+				Reads:  []method.Read{{Value: X}, {Value: X, Back: 1}}, Timed: true})
 		}
 	default:
 		return method.Step{}, false
@@ -297,7 +300,8 @@ func (d *driver) tasks(op string, set int, params any) method.Tasks {
 
 // mapTasks returns the tasks that solve the blocks of a set, and price them if asked to.
 func (d *driver) mapTasks(set int, price bool) method.Tasks {
-	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.MinMaxEpochs, d.p.Epochs), InnerGap: d.innerGap(), Price: price,
+	m := Map{Epochs: d.p.Epochs, MaxEpochs: max(d.MaxInner, d.p.MaxEpochs, d.p.MinMaxEpochs, d.p.Epochs),
+		InnerGap: d.innerGap(), Price: price,
 		Precise: d.Precise, Band: d.band(), Beta: d.Beta, Share: d.Share}
 	switch {
 	case !d.Certified && d.p.FirstInnerShare:
@@ -587,12 +591,4 @@ func (d *driver) advance(restart bool) {
 		d.T = next
 	}
 	d.openSweep(d.Sweep + 1)
-}
-
-// Flat returns a driver for the terminals of one block as a problem of their own, on data of this
-// many instances. Its steps are OpMap, whose sums have the figures named here, and an emitting step
-// at the end. Other methods use it for blocks of theirs, which then end as a flat job does.
-func Flat(o *taxonv1.Options, terminals int, instances uint64) method.Driver {
-	spec := &taxonv1.JobSpec{Options: o, Data: &taxonv1.Data{Instances: instances}}
-	return newDriver(spec, &Plan{BlockTerminals: make([]uint32, terminals), BlockSet: []uint32{0}}, false)
 }

@@ -80,7 +80,8 @@ func TestPricedSweeps(t *testing.T) {
 		loss  string
 		begun bool
 		want  []uint32
-	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true, []uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
+	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true,
+		[]uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
 		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
 		if test.begun {
 			o.WarmStart([]string{Dual, X})
@@ -105,7 +106,8 @@ func TestSampleBand(t *testing.T) {
 		sampled bool
 		sweep   uint32
 		want    float64
-	}{{"hinge", false, 1, 0.02}, {"hinge", true, 1, -0.03}, {"hinge", true, 2, 0.15}, {"squared-hinge", true, 1, 0.02}, {"squared-hinge", true, 4, 0.05}} {
+	}{{"hinge", false, 1, 0.02}, {"hinge", true, 1, -0.03}, {"hinge", true, 2, 0.15}, {"squared-hinge", true, 1, 0.02},
+		{"squared-hinge", true, 4, 0.05}} {
 		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
 		o.sampled = test.sampled
 		if o.openSweep(test.sweep); o.band() != test.want {
@@ -120,7 +122,8 @@ func TestRoughEpochs(t *testing.T) {
 		loss  string
 		given uint32
 		want  [3]uint32 // of sweeps 1, 2, 3
-	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}}, {"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
+	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}},
+		{"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
 		o := testDriver(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
 		var got [3]uint32
 		for k := range got {
@@ -295,7 +298,8 @@ func TestDriftTurnsPrecise(t *testing.T) {
 		gap, share float64
 		flat, want bool
 	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, !c.flat)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}},
+			&Plan{BlockTerminals: make([]uint32, 3)}, !c.flat)
 		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
 		if err := o.certify(); err != nil {
 			t.Fatal(err)
@@ -309,7 +313,8 @@ func TestDriftTurnsPrecise(t *testing.T) {
 // A flat job whose duals stand still above its tolerance descends in float64 from there on.
 func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}}, &Plan{BlockTerminals: make([]uint32, 3)}, false)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}},
+			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		for sweep, dual := range []float64{0.9, 0.9 + rise} {
 			if o.Precise {
 				t.Fatalf("precise before sweep %d", sweep+1)
@@ -329,7 +334,8 @@ func TestFlatStandstillTurnsPrecise(t *testing.T) {
 func TestFlatLogisticAims(t *testing.T) {
 	gap := 1e-3
 	for loss, want := range map[string]float64{"logistic": flat.ToleranceShare * gap, "hinge": 0} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}}, &Plan{BlockTerminals: make([]uint32, 3)}, false)
+		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}},
+			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flat.FirstEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
 		}
@@ -383,7 +389,8 @@ func TestEveryJobEnds(t *testing.T) {
 
 // TestRestsAboveTheTolerance checks that a job whose sums no longer move ends, and says so.
 func TestRestsAboveTheTolerance(t *testing.T) {
-	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
+	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}},
+		&Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
 		if sweep > 3+flat.StationarySweeps {
 			t.Fatalf("no end after %d sweeps", sweep)

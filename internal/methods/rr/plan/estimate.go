@@ -86,7 +86,8 @@ func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Est
 	d, rows := data.GetFeatures()+1, data.GetInstances()
 	logistic := spec.GetOptions().GetLoss() == "logistic"
 	e := method.Estimate{
-		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(tree.Len()), WorkerSlot: SlotBytes(spec.GetOptions(), data),
+		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(tree.Len()), WorkerSlot: SlotBytes(spec.GetOptions(),
+			data),
 		Coordinator: 64*uint64(len(plan.BlockSet)+len(plan.RangeBegin)-1) + method.TreeBytes(tree.Len()),
 		Dense:       logistic || tree.IsGraph(),
 		SlotHolds:   fmt.Sprintf("a block of 16 classes over %d features, and what is kept of those before", d-1),
@@ -326,7 +327,8 @@ type smoothBytes struct {
 
 var (
 	smoothArrays = smoothBytes{sent: 5 + 4, vector: 4, decoded: 2 * 4, send: 2 * (5 + 4), reduceV: 5 + 4, reduceX: 4 * 4}
-	smoothLists  = smoothBytes{sent: 2 * 7, vector: bytesPerDense, decoded: 3 * 8, send: 2*13*5/4 + 12, reduceV: 2 * (13 + 16), reduceX: 2*(8+8) + 2*16, undo: 24}
+	smoothLists  = smoothBytes{sent: 2 * 7, vector: bytesPerDense, decoded: 3 * 8, send: 2*13*5/4 + 12,
+		reduceV: 2 * (13 + 16), reduceX: 2*(8+8) + 2*16, undo: 24}
 )
 
 // smoothPlan counts the dense vectors of a job with the logistic loss.

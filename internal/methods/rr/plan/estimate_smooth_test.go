@@ -29,7 +29,8 @@ func TestSmoothPlan(t *testing.T) {
 			parents[[2]int32{int32(b), tree.Parent[n]}] = true
 		}
 	}
-	if s.senders != uint64(len(parents)) || s.most < 4 || s.most > blockTerminals || s.terminals != 2000 || s.internals != uint64(len(tree.Internals())) {
+	if s.senders != uint64(len(parents)) || s.most < 4 || s.most > blockTerminals || s.terminals != 2000 ||
+		s.internals != uint64(len(tree.Internals())) {
 		t.Errorf("%+v, blocks have %d parents", s, len(parents))
 	}
 	e := estimate(tree, spec, plan)
@@ -47,7 +48,8 @@ func TestSmoothPlan(t *testing.T) {
 	}
 	spec.Structure = nil
 	flat, err := estimateOf(spec)
-	if err != nil || flat.StoreLocal >= e.StoreLocal || flat.WorkerShared >= e.WorkerShared || flat.StoreSweep < 4*2000*spec.Data.Features {
+	if err != nil || flat.StoreLocal >= e.StoreLocal || flat.WorkerShared >= e.WorkerShared ||
+		flat.StoreSweep < 4*2000*spec.Data.Features {
 		t.Errorf("flat: %+v, %v", flat, err)
 	}
 }

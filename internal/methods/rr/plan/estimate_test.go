@@ -32,7 +32,9 @@ func TestPlanMemory(t *testing.T) {
 	if small.WorkerSlot == 0 {
 		t.Errorf("%+v", small)
 	}
-	if large.StoreSweep <= small.StoreSweep || large.Coordinator <= small.Coordinator || large.SecondsSweep[Blocks] <= small.SecondsSweep[Blocks] || large.SecondsSweep[Ranges] <= small.SecondsSweep[Ranges] ||
+	if large.StoreSweep <= small.StoreSweep || large.Coordinator <= small.Coordinator ||
+		large.SecondsSweep[Blocks] <= small.SecondsSweep[Blocks] ||
+		large.SecondsSweep[Ranges] <= small.SecondsSweep[Ranges] ||
 		large.WorkerShared <= small.WorkerShared || large.StoreJob < large.StoreSweep {
 		t.Errorf("ten times the classes: %+v, then %+v", small, large)
 	}
@@ -43,10 +45,12 @@ func TestPlanMemory(t *testing.T) {
 	}
 	wide := methodtest.WordNetLike(200, 50)
 	wide.Data.Features *= 10
-	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 3*small.WorkerSlot || e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
+	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 3*small.WorkerSlot ||
+		e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
 		t.Errorf("ten times the features: %+v, then %+v, %v", small, e, err)
 	}
-	if _, err := estimateOf(&taxonv1.JobSpec{Structure: &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{0}}}); err == nil {
+	if _, err := estimateOf(&taxonv1.JobSpec{Structure: &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{0},
+		Children: []uint32{0}}}); err == nil {
 		t.Error("a cycle was planned")
 	}
 }
@@ -134,11 +138,13 @@ func TestProcess(t *testing.T) {
 	}
 	without := e
 	without.WorkerKept = 0
-	if one, two := e.Process(1, 1)-without.Process(1, 1), e.Process(2, 8)-without.Process(2, 8); e.WorkerKept == 0 || one < 2*e.WorkerKept || two > e.WorkerKept || without.Needs(1) != e.Needs(1) {
+	if one, two := e.Process(1, 1)-without.Process(1, 1), e.Process(2, 8)-without.Process(2, 8); e.WorkerKept == 0 ||
+		one < 2*e.WorkerKept || two > e.WorkerKept || without.Needs(1) != e.Needs(1) {
 		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, one, two)
 	}
 	for slots := uint32(1); slots < 9; slots++ {
-		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots) >= e.Process(slots, 8) || e.Needs(slots) <= e.Worker(slots) {
+		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots) >= e.Process(slots, 8) ||
+			e.Needs(slots) <= e.Worker(slots) {
 			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots), e.Worker(slots))
 		}
 		if fit := e.Fitting(e.Needs(slots)); fit != fmt.Sprintf("‹slots=%d›, which fit the memory it has", slots) {

@@ -76,34 +76,56 @@ func (n named) Options() []method.Option {
 
 // tying are the options that say how classes are tied to each other or solved together. Methods
 // without a structure do not have them.
-var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "cost-by", "schedule", "colouring", "stiffness", "momentum"}
+var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "bias-pull", "cost-by", "schedule",
+	"colouring", "stiffness", "momentum"}
 
 // options of the family.
 var options = []method.Option{
 	method.Cost, method.Bias, method.Families,
-	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate", Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
+	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod,
+		On:   method.Graphs,
+		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate",
+		Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
 	method.PositiveWeight,
-	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod, On: method.Structured, ZeroUnset: true,
+	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod,
+		On: method.Structured, ZeroUnset: true,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
-	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven, jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true, OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
-		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower node's depth; size, by how many classes are below it, so that families stay near one another and classes are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize, jobspec.EdgesDepth}},
-	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree}, Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: what ‹C› weighs: class, the losses of each class alike; degree, those of a class times its neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"}, Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
-	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero}, Group: method.GroupMethod, On: method.Structured,
-		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"}, Ladder: []string{jobspec.BiasZero}},
+	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven,
+		jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
+		OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
+		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower " +
+			"node's depth; size, by how many classes are below it, so that families stay near one another and classes " +
+			"are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize,
+			jobspec.EdgesDepth}},
+	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree},
+		Group: method.GroupMethod, On: method.Graphs,
+		Help: "graphs: what ‹C› weighs: class, the losses of each class alike; degree, those of a class times its " +
+			"neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"},
+		Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
+	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero},
+		Group: method.GroupMethod, On: method.Structured,
+		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"},
+		Ladder: []string{jobspec.BiasZero}},
 	method.GapWanted,
 	{Name: "schedule", Kind: method.Choice, Default: ScheduleTwoblock, Group: method.GroupPath, Report: true,
-		Choices: []string{ScheduleTwoblock, ScheduleParity, ScheduleColour, ScheduleJacobi}, OfTrees: []string{ScheduleParity},
-		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
-	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last", "dsatur"}, Group: method.GroupPath,
-		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "colour: order in which nodes get their colours, greedily"},
-	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"}, Group: method.GroupPath,
-		Help: "twoblock: on which features a class holds back its parent's step: those of its support vectors, or all, which is slower"},
+		Choices: []string{ScheduleTwoblock, ScheduleParity, ScheduleColour, ScheduleJacobi},
+		OfTrees: []string{ScheduleParity},
+		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and " +
+			"odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
+	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last",
+		"dsatur"}, Group: method.GroupPath,
+		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "colour: order in which nodes get " +
+			"their colours, greedily"},
+	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"},
+		Group: method.GroupPath,
+		Help: "twoblock: on which features a class holds back its parent's step: those of its support vectors, or " +
+			"all, which is slower"},
 	{Name: "momentum", Kind: method.Choice, Default: "fista", Choices: []string{"fista", "none"}, Group: method.GroupPath,
 		Help: "twoblock: extrapolate the internal nodes from sweep to sweep, or don't"},
-	{Name: "epochs", Key: "inner_epochs", Kind: method.Int, Default: "0", Range: method.Range{Most: 1000}, Group: method.GroupPath,
-		Help: "at least `N` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the first two sweeps"},
+	{Name: "epochs", Key: "inner_epochs", Kind: method.Int, Default: "0", Range: method.Range{Most: 1000},
+		Group: method.GroupPath,
+		Help: "at least `N` passes over the data for each class in a sweep; 0: three, with the squared hinge one in " +
+			"the first two sweeps"},
 	method.EvalEvery, method.PriorShift, method.WarmStart,
 }
 
@@ -127,7 +149,8 @@ func (n named) NoGap(spec *taxonv1.JobSpec) error {
 // Warnings implements method.Warner.
 func (n named) Warnings(p *method.Problem) []string {
 	if n.logistic() && uncertified(p.Spec) {
-		return []string{"with ‹anchor=0› and the logistic loss the objective may have no minimum: the training ends when it hardly falls any more, or at ‹max-sweeps›; an anchor above 0 (default 0.01) gives it one, and a certificate"}
+		return []string{"with ‹anchor=0› and the logistic loss the objective may have no minimum: the training ends when " +
+			"it hardly falls any more, or at ‹max-sweeps›; an anchor above 0 (default 0.01) gives it one, and a certificate"}
 	}
 	return nil
 }
@@ -137,7 +160,8 @@ func (n named) Plan(p *method.Problem) (*method.Plan, error) {
 	plan := newPlan(p.Tree, p.Spec)
 	return &method.Plan{
 		Items: []method.Items{
-			Blocks: {Kind: method.Terminals, Count: len(plan.BlockSet), Cost: blockCosts(p.Tree, p.Spec.GetData(), plan), Members: plan.Block},
+			Blocks: {Kind: method.Terminals, Count: len(plan.BlockSet), Cost: blockCosts(p.Tree, p.Spec.GetData(), plan),
+				Members: plan.Block},
 			Ranges: {Kind: method.Ranges, Count: len(plan.RangeBegin) - 1},
 		},
 		Values: []method.Value{

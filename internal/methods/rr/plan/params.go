@@ -22,8 +22,9 @@ const (
 // Families of values.
 const (
 	Dual = "dual" // of a block: duals and working set, or v of a smooth loss
-	V    = "v"    // of a block, cut by ranges: what its terminals tell their parents
-	X    = "x"    // of a range: the internals' vectors
+	// of a block, cut by ranges: what its terminals tell their parents
+	V = "v"
+	X = "x" // of a range: the internals' vectors
 )
 
 // Figures of a task, in the order of method.Sums.

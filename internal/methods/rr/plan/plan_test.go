@@ -82,7 +82,8 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 		}
 	}
 	blocks := len(p.BlockBegin) - 1
-	if p.BlockBegin[0] != 0 || int(p.BlockBegin[blocks]) != len(p.BlockTerminals) || len(p.BlockSet) != blocks || len(cost) != blocks {
+	if p.BlockBegin[0] != 0 || int(p.BlockBegin[blocks]) != len(p.BlockTerminals) || len(p.BlockSet) != blocks ||
+		len(cost) != blocks {
 		t.Fatalf("%d blocks, %d sets, %d costs, borders %v", blocks, len(p.BlockSet), len(cost), p.BlockBegin)
 	}
 	for b := range blocks {

@@ -373,12 +373,16 @@ const softC = 0.3
 var joint = Policy{
 	FirstPriced: 1, PriceAll: 4, PriceSecond: 8, PriceEvery: 4, WarmPriced: 8, WarmDuals: true, AimFrom: 8, AimShare: 0.95,
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
-	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20, InnerShare: 0.02, WarmInnerShare: 0.08,
-	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3, PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
+	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20,
+	InnerShare: 0.02, WarmInnerShare: 0.08,
+	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3,
+	PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
 	MomentumFrom: 3, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
-	FullAfter: 4, Follower: 0.01, Climbs: 2, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7, StallNear: 1e-2, StallEvery: 4,
-	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8, StationaryShare: 1e-12,
-	NoBoundSweeps: 10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
+	FullAfter: 4, Follower: 0.01, Climbs: 2, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7,
+	StallNear: 1e-2, StallEvery: 4,
+	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8,
+	StationaryShare: 1e-12,
+	NoBoundSweeps:   10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
 }
 
 // flat holds the constants for the hinge without internals, where each terminal is a problem of its own.

@@ -65,12 +65,15 @@ func TestSupportFails(t *testing.T) {
 		{name: "P and the gap fall", primal: []float64{9, 8, 7}, dual: []float64{-9, 0, 1}},
 		{name: "the gap rises", primal: []float64{9, 8, 7}, dual: []float64{-9, 0, -1}},
 		{name: "P rises", primal: []float64{9, 8, 8.1}, dual: []float64{0, 7, 7}, family: true},
-		{name: "P rises far from the optimum", primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true, anew: true},
+		{name: "P rises far from the optimum", primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true,
+			anew: true},
 		{name: "the same, warm", warm: true, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}, family: true},
 		{name: "the same, logistic", loss: "logistic", primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
 		{name: "P rises by inner gaps", inner: 0.5, primal: []float64{9, 8, 8.1}, dual: []float64{-9, 0, 1}},
-		{name: "it does twice", inner: 0.5, primal: []float64{9, 8, 8.1, 8.2}, dual: []float64{-9, 0, 1, 1}, family: true, anew: true},
-		{name: "it does, then falls, then does", inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1, 1, 1}},
+		{name: "it does twice", inner: 0.5, primal: []float64{9, 8, 8.1, 8.2}, dual: []float64{-9, 0, 1, 1}, family: true,
+			anew: true},
+		{name: "it does, then falls, then does", inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1,
+			1, 1}},
 	} {
 		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
 		if c.warm {

@@ -33,8 +33,10 @@ func TestTimeUpBetweenSteps(t *testing.T) {
 		}
 		o.TimeUp(true)
 		out := commitOK(t, o, figures{Primal: 3, Dual: 1})
-		if o.Stage != test.then || o.Sweep != 21 || test.stage == stageReduce && takesX(out) || test.stage == stageSafeguard && takesX(out) || o.Beta != 0.5 {
-			t.Errorf("%s: goes on with stage %d of sweep %d, momentum %g, new internals %v", test.name, o.Stage, o.Sweep, o.Beta, takesX(out))
+		if o.Stage != test.then || o.Sweep != 21 || test.stage == stageReduce && takesX(out) ||
+			test.stage == stageSafeguard && takesX(out) || o.Beta != 0.5 {
+			t.Errorf("%s: goes on with stage %d of sweep %d, momentum %g, new internals %v", test.name, o.Stage, o.Sweep, o.Beta,
+				takesX(out))
 		}
 		for o.Stage < stageEmit {
 			if s, _ := o.Next(); s.Tasks[0].Op == OpMap && mapOf(t, o).Epochs > 0 {

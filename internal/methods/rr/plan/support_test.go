@@ -65,7 +65,8 @@ func TestFirstSweep(t *testing.T) {
 		}
 	}
 	large, larger := described(100000, classes, positives, common), described(100000, classes, 8*positives, common)
-	if a, b := firstOf(t, large), firstOf(t, larger); b.support <= a.support || b.support > 8*a.support || a.rows > 1.001*workingFlat*a.support {
+	if a, b := firstOf(t, large), firstOf(t, larger); b.support <= a.support || b.support > 8*a.support ||
+		a.rows > 1.001*workingFlat*a.support {
 		t.Errorf("%+v, with eight times the positives %+v", a, b)
 	}
 }

@@ -37,7 +37,8 @@ type cached struct {
 
 // get returns a group's vectors under key, made by load at most once at a time: the current ones,
 // or with back 1 those before. What was current becomes what was before.
-func (c *vectorCache) get(ctx context.Context, group int, back uint32, key string, load func() (*reducer.Internals, error)) (*reducer.Internals, error) {
+func (c *vectorCache) get(ctx context.Context, group int, back uint32, key string, load func() (*reducer.Internals,
+	error)) (*reducer.Internals, error) {
 	it, ok := c.find(group, back, key)
 	if !ok {
 		it.v, it.err = load()

@@ -136,7 +136,12 @@ func TestVectorCacheFailures(t *testing.T) {
 	}
 	loading, finish, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		_, err := c.get(context.Background(), 0, 1, "b", func() (*reducer.Internals, error) { close(loading); <-finish; return nil, lost })
+		_, err := c.get(context.Background(), 0, 1, "b", func() (*reducer.Internals,
+			error) {
+			close(loading)
+			<-finish
+			return nil, lost
+		})
 		done <- err
 	}()
 	<-loading

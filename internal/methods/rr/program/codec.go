@@ -186,7 +186,8 @@ func appendContributions(e *codec.Encoder, cs []contribution.Contribution, lo ui
 
 // decodeContributions reads one block's part of the feature range [lo, hi) over the
 // given number of internal nodes, appending to dst. flags must have the part's partDegrees.
-func decodeContributions(dst []contribution.Contribution, b []byte, lo, hi uint32, nodes, flags int) ([]contribution.Contribution, error) {
+func decodeContributions(dst []contribution.Contribution, b []byte, lo, hi uint32, nodes,
+	flags int) ([]contribution.Contribution, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatContributions)
 	has := d.Number(partExact | partDegrees)
@@ -392,7 +393,8 @@ func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 		var head [2]uint32
 		d.U32(head[:])
 		n := int64(head[1])
-		if head[0] != formatSmoothDense || n == 0 || n > (int64(width)+1)*int64(lanes) || n%int64(lanes) != 0 || 4*n != int64(len(d.B)) {
+		if head[0] != formatSmoothDense || n == 0 || n > (int64(width)+1)*int64(lanes) || n%int64(lanes) != 0 ||
+			4*n != int64(len(d.B)) {
 			d.Fail()
 		}
 		return &mapper.State{Priced: true, Value: d.View32(len(d.B) / 4)}, d.End("state of a block")

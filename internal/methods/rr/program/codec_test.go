@@ -29,7 +29,8 @@ func ascendingGen(t *rapid.T, n int, lo, hi uint32, label string) []uint32 {
 func drawState(t *rapid.T, rows uint32) *mapper.State {
 	s := &mapper.State{Priced: rapid.Bool().Draw(t, "priced"), Rows: ascendingGen(t, 40, 0, rows, "rows")}
 	n := len(s.Rows)
-	set := rapid.OneOf(rapid.Just(uint16(0)), rapid.SampledFrom([]uint16{1, 1 << 7, 1 << 15, 3, 1<<15 | 1}), rapid.Uint16())
+	set := rapid.OneOf(rapid.Just(uint16(0)), rapid.SampledFrom([]uint16{1, 1 << 7, 1 << 15, 3, 1<<15 | 1}),
+		rapid.Uint16())
 	s.Work = rapid.SliceOfN(set, n, n).Draw(t, "work")
 	s.Live = rapid.SliceOfN(set, n, n).Draw(t, "live")
 	k := 0
@@ -80,7 +81,8 @@ func TestStateRoundTrip(t *testing.T) {
 // drawContributions draws a block's parts for parents of `nodes` internals.
 func drawContributions(t *rapid.T, nodes int, width uint32) (cs []contribution.Contribution) {
 	for range rapid.IntRange(0, 5).Draw(t, "slots") {
-		c := contribution.Contribution{Parent: int32(rapid.IntRange(0, nodes-1).Draw(t, "parent")), Feature: ascendingGen(t, 30, 0, width, "features")}
+		c := contribution.Contribution{Parent: int32(rapid.IntRange(0, nodes-1).Draw(t, "parent")), Feature: ascendingGen(t,
+			30, 0, width, "features")}
 		n := len(c.Feature)
 		c.Sum = rapid.SliceOfN(rapid.Float64Range(-1e30, 1e30), n, n).Draw(t, "sum")
 		c.Curvature = rapid.SliceOfN(rapid.Uint8Range(1, 16), n, n).Draw(t, "curvature")
@@ -129,7 +131,8 @@ func TestContributionsRoundTrip(t *testing.T) {
 					want[i] = float64(float32(v))
 				}
 			}
-			if !slices.Equal(joined[k].Feature, c.Feature) || !slices.Equal(joined[k].Sum, want) || !slices.Equal(joined[k].Curvature, c.Curvature) {
+			if !slices.Equal(joined[k].Feature, c.Feature) || !slices.Equal(joined[k].Sum, want) ||
+				!slices.Equal(joined[k].Curvature, c.Curvature) {
 				t.Fatalf("slot %d:\n%+v\n%+v", k, c, joined[k])
 			}
 		}
@@ -252,7 +255,8 @@ func TestDamaged(t *testing.T) {
 func TestShortInputsStaySmall(t *testing.T) {
 	claims := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	for kind, format := range map[string]byte{"dual": formatState, "v": formatContributions, "x": formatVectors} {
-		for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 1}, {4, 0xf1, 3, 0xf1, 3, 0xf1, 3, 0xf1, 3}} { // the last: 4 nodes of 497 features
+		for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 1}, {4, 0xf1, 3, 0xf1, 3, 0xf1, 3, 0xf1, 3}} {
+			// the last: 4 nodes of 497 features
 			b := append(append([]byte{format}, head...), claims...)
 			var err error
 			const runs = 200

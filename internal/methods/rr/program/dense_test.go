@@ -12,7 +12,8 @@ import (
 func TestDenseRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	const width, nodes = 53, 9
-	cs := []contribution.Dense{{Parent: 4, Curvature: make([]uint8, width)}, {Parent: 0, Curvature: make([]uint8, width)}, {Parent: 8}}
+	cs := []contribution.Dense{{Parent: 4, Curvature: make([]uint8, width)}, {Parent: 0, Curvature: make([]uint8, width)},
+		{Parent: 8}}
 	for k := range cs {
 		cs[k].Sum = make([]float32, width)
 		for f := range width {
@@ -30,7 +31,8 @@ func TestDenseRoundTrip(t *testing.T) {
 		}
 		for k, c := range cs {
 			for f := range hi - lo {
-				if got[k].Parent != c.Parent || got[k].Sum[f] != c.Sum[lo+f] || c.Curvature != nil && got[k].Curvature[f] != c.Curvature[lo+f] {
+				if got[k].Parent != c.Parent || got[k].Sum[f] != c.Sum[lo+f] || c.Curvature != nil &&
+					got[k].Curvature[f] != c.Curvature[lo+f] {
 					t.Fatalf("range %d, contribution %d: %+v, want %+v", n, k, got[k], c)
 				}
 			}

@@ -18,9 +18,11 @@ type form struct {
 	// seeds makes the blocks' first states of a warm start.
 	seeds func(*job, *reducer.Vectors, program.InitialWeights) func(block uint32) *mapper.State
 
-	gradients bool // priced blocks send G beside their vectors, and D is P less what G says
+	// priced blocks send G beside their vectors, and D is P less what G says
+	gradients bool
 	exact     bool // what priced blocks send travels as float64
-	dense     bool // internals' vectors are dense: they would fill the memory twice
+	// internals' vectors are dense: they would fill the memory twice
+	dense bool
 }
 
 // hinges is the form of the losses whose blocks keep duals.

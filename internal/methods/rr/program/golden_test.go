@@ -40,7 +40,8 @@ func goldenContributions() []contribution.Contribution {
 }
 
 func goldenVectors() *reducer.Vectors {
-	return &reducer.Vectors{Begin: []int64{0, 2, 2, 3, 4}, Feature: []uint32{3, 200, 499, 10}, Value: []float32{1, -0.5, 0.1, 3}}
+	return &reducer.Vectors{Begin: []int64{0, 2, 2, 3, 4}, Feature: []uint32{3, 200, 499, 10}, Value: []float32{1, -0.5,
+		0.1, 3}}
 }
 
 // goldenValues are the values in testdata, encoded by today's program.
@@ -94,7 +95,8 @@ func TestGolden(t *testing.T) {
 	}
 	for name, sum := range map[string]float64{"v-v1": float64(float32(-0.1)), "v-priced-v1": -0.1} {
 		cs, err := decodeContributions(nil, read(name), 3, 500, 40, 0)
-		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum || cs[0].Curvature[1] != 16 || cs[1].Feature[0] != 4 {
+		if err != nil || len(cs) != 2 || cs[0].Parent != 7 || cs[1].Parent != 39 || cs[0].Sum[1] != sum ||
+			cs[0].Curvature[1] != 16 || cs[1].Feature[0] != 4 {
 			t.Errorf("%s: %+v, %v", name, cs, err)
 		}
 	}

@@ -15,8 +15,9 @@ import (
 // same neighbours) that stand where a tree's parents do.
 type graph struct {
 	*reducer.Graph
-	leafGroupOf []int32 // node -> leaf group; -1: internal, or a terminal without edges
-	whole       bool    // contributions carry whole vectors: see reducer.Task.Whole
+	// node -> leaf group; -1: internal, or a terminal without edges
+	leafGroupOf []int32
+	whole       bool // contributions carry whole vectors: see reducer.Task.Whole
 }
 
 // numberGraph gives internals and leaf groups their numbers, in node order. unwanted is

@@ -40,17 +40,18 @@ type job struct {
 	total     float64 // number of the instances, each counted by its weight
 	graph     *graph  // nil: a tree
 	forest    *reducer.Forest
-	internal  []int32   // tree node -> internal node; -1: terminal
-	groups    [][]int32 // block group -> internal nodes, ascending: its parents and their ancestors
-	groupOf   []int     // block -> group
-	features  uint32    // d, and one more with a bias
-	scratch   scratchPool
-	apart     bool // a slot has memory for one kind of tasks at a time
-	vectors   vectorCache
-	numbers   atomic.Uint64 // of vectors: reducer.Internals.Number
-	recent    recent
-	noCache   bool // keep nothing in recent and blocks
-	blocks    blocks
+	internal  []int32 // tree node -> internal node; -1: terminal
+	// block group -> internal nodes, ascending: its parents and their ancestors
+	groups   [][]int32
+	groupOf  []int  // block -> group
+	features uint32 // d, and one more with a bias
+	scratch  scratchPool
+	apart    bool // a slot has memory for one kind of tasks at a time
+	vectors  vectorCache
+	numbers  atomic.Uint64 // of vectors: reducer.Internals.Number
+	recent   recent
+	noCache  bool // keep nothing in recent and blocks
+	blocks   blocks
 }
 
 // Open implements program.Method.
@@ -63,13 +64,15 @@ func open(p *program.Job) (*job, error) {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	if n := len(p.Plan.GetSums()); n != figures {
-		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version than the coordinator", n, figures)
+		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
+			"than the coordinator", n, figures)
 	}
 	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
 	if err != nil {
 		return nil, err
 	}
-	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), form: formOf(loss), noCache: p.NoCache}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), form: formOf(loss),
+		noCache: p.NoCache}
 	j.features = uint32(set.Matrix.Cols)
 	bias := spec.GetOptions().GetBias()
 	if bias > 0 {
@@ -112,7 +115,8 @@ const figures = params.SumVisits + 1
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	k := &task{Task: t, job: j}
-	s := j.scratch.take() // a panic leaves it in an unknown state: then it is not put back
+	// a panic leaves it in an unknown state: then it is not put back
+	s := j.scratch.take()
 	s.open(j, t.List == params.Ranges)
 	switch t.Op {
 	case params.OpMap:
@@ -139,7 +143,8 @@ type task struct {
 // item checks that the task is about an item of a list that has so many, and reads its parameters.
 func (k *task) item(list, items int, into any) (uint32, error) {
 	if k.List != list || k.Item >= items {
-		return 0, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List, items, list))
+		return 0, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item,
+			k.List, items, list))
 	}
 	if err := method.Decode(k.Params, into); err != nil {
 		return 0, program.Deterministic(fmt.Errorf("parameters of %s: %w", k.Op, err))

@@ -140,7 +140,8 @@ func TestGroupOfUnneeded(t *testing.T) {
 	const internals = 2_000_000
 	j := &job{plan: &params.Plan{BlockTerminals: []uint32{0}, BlockBegin: []uint32{0, 1}, GroupBegin: []uint32{0, 1}},
 		forest: &reducer.Forest{Parent: make([]int32, internals)},
-		graph:  &graph{leafGroupOf: []int32{0}, Graph: &reducer.Graph{LeafGroups: []reducer.LeafGroup{{Nodes: []int32{5, internals - 1}}}}}}
+		graph: &graph{leafGroupOf: []int32{0},
+			Graph: &reducer.Graph{LeafGroups: []reducer.LeafGroup{{Nodes: []int32{5, internals - 1}}}}}}
 	j.group()
 	if len(j.groups) != 1 || len(j.groups[0]) != internals {
 		t.Fatalf("%d groups", len(j.groups))

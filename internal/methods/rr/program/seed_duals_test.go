@@ -49,7 +49,8 @@ func TestDualsOfSquaredHinge(t *testing.T) {
 // less than 0, so a_0 = 0; row 3 (margin -0.5) stands at 2.
 func TestDualsOfHinge(t *testing.T) {
 	s := seederOf(mapper.Hinge, [][]float32{{1, -2, 0.5}, nil}).block(0)
-	if !slices.Equal(s.Rows, []uint32{0, 1, 2, 3}) || len(s.Dual) != 2 || math.Abs(s.Dual[0]-6) > 1e-5 || s.Dual[0] > 6 || math.Abs(s.Dual[1]-2) > 1e-5 {
+	if !slices.Equal(s.Rows, []uint32{0, 1, 2, 3}) || len(s.Dual) != 2 || math.Abs(s.Dual[0]-6) > 1e-5 || s.Dual[0] > 6 ||
+		math.Abs(s.Dual[1]-2) > 1e-5 {
 		t.Errorf("%+v", s)
 	}
 	// With w = (1, -1, -1) row 0 alone holds feature 0 and no other row has a dual but those

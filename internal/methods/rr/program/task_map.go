@@ -78,7 +78,8 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 			asWritten(parts)
 		}
 		state := &r.State
-		if r.Dense != nil { // it is read where it is written: a store in this process keeps the same memory
+		if r.Dense != nil {
+			// it is read where it is written: a store in this process keeps the same memory
 			if state, err = k.job.form.decode(k.job, values[0].Data, len(b.Slot)); err != nil {
 				return nil, program.Deterministic(err)
 			}
@@ -90,7 +91,8 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	}
 	return method.Sums{
 		params.SumPrimal: r.Sums.Primal, params.SumDual: r.Sums.Dual, params.SumInnerGap: r.Sums.InnerGap,
-		params.SumSupport: float64(r.Sums.Support), params.SumWorking: float64(r.Sums.Working), params.SumVisits: float64(r.Sums.Visits),
+		params.SumSupport: float64(r.Sums.Support), params.SumWorking: float64(r.Sums.Working),
+		params.SumVisits: float64(r.Sums.Visits),
 	}, nil
 }
 
@@ -136,7 +138,8 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 
 // block lays out the lanes of a block. parents maps its slots to internals;
 // the mean vectors lie in s.
-func (k *task) block(ctx context.Context, s *scratch, number uint32, beta float64) (b *mapper.Block, parents []int32, err error) {
+func (k *task) block(ctx context.Context, s *scratch, number uint32,
+	beta float64) (b *mapper.Block, parents []int32, err error) {
 	j := k.job
 	x, prev, err := k.internals(ctx, j.groupOf[number], beta)
 	if err != nil {
@@ -230,7 +233,8 @@ func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.In
 		places = make([]taxonv1.Place, ranges) // nobody writes them
 	}
 	if len(places) != ranges {
-		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan has %d feature ranges", k.Op, k.Item, len(places), ranges))
+		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan "+
+			"has %d feature ranges", k.Op, k.Item, len(places), ranges))
 	}
 	return k.job.vectors.get(ctx, group, back, vectorsKey(taxonv1.NewRefs(places)), func() (*reducer.Internals, error) {
 		nodes := k.job.groups[group]

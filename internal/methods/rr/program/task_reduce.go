@@ -210,7 +210,8 @@ func (k *task) contributions(ctx context.Context, t reducer.Task) (in []contribu
 func (k *task) senders() ([]taxonv1.Place, error) {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.groupOf) {
-		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
+		return nil, program.Deterministic(fmt.Errorf("reduce of feature range %d: contributions of %d blocks are "+
+			"named, the plan has %d", k.Item, len(places), len(k.job.groupOf)))
 	}
 	return places, nil
 }
@@ -242,7 +243,8 @@ func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []con
 }
 
 // rangeVectors reads the current and, if asked for, the previous vectors of the range.
-func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task, both bool) (x, prev *reducer.Vectors, err error) {
+func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task,
+	both bool) (x, prev *reducer.Vectors, err error) {
 	if x, err = k.rangeVector(ctx, &s.vectors[0], 0, t); err != nil || !both {
 		return x, x, err
 	}

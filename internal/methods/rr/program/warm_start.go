@@ -18,7 +18,8 @@ import (
 // v = w - w_parent; one of a hinge at the duals that fit the weights (dualSeeder). Memory: the
 // sparse weights of the internals, the dense vectors of a block, and the duals. Time with a
 // hinge: that of scoring all rows once.
-func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string, err error) {
+func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
+	err error) {
 	full := j.seedVectors(from)
 	count := uint32(len(j.groupOf))
 	key := func(task uint32, name string) store.Key {
@@ -28,7 +29,8 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 		lo, hi := j.ranges()[k], j.ranges()[k+1]
 		part := cutVectors(full, lo, hi)
 		for g, nodes := range j.groups {
-			values = append(values, store.Value{Key: key(count+uint32(k), rangeName(params.X, g)), Data: encodeVectors(part, nodes, lo)})
+			values = append(values, store.Value{Key: key(count+uint32(k), rangeName(params.X, g)), Data: encodeVectors(part,
+				nodes, lo)})
 		}
 	}
 	if len(j.forest.Parent) > 0 {

@@ -9,7 +9,8 @@ import (
 // TestCarryState: duals at the bound go to the new one, free ones stay, all within the new
 // box; a smooth state is kept.
 func TestCarryState(t *testing.T) {
-	s := &mapper.State{Priced: true, Rows: []uint32{3, 9}, Work: []uint16{3, 1}, Live: []uint16{3, 1}, Dual: []float64{0.3, 0.1, 0.3}}
+	s := &mapper.State{Priced: true, Rows: []uint32{3, 9}, Work: []uint16{3, 1}, Live: []uint16{3, 1},
+		Dual: []float64{0.3, 0.1, 0.3}}
 	for i, a := range s.Dual {
 		s.Dual[i] = float64(float32(a))
 	}

@@ -46,8 +46,10 @@ func newDriver(o *taxonv1.Options, plan *Plan, s method.State) (*driver, error) 
 	if err := json.Unmarshal(s, &d.state); err != nil {
 		return nil, err
 	}
-	if n := len(plan.Node); d.Stage < stageSolve || d.Stage > stageEnd || d.Stage > stageSolve && (len(d.Primal) != n || len(d.Dual) != n) {
-		return nil, fmt.Errorf("it stands at step %d with %d of %d problems: written by another version of taxon", d.Stage, len(d.Primal), n)
+	if n := len(plan.Node); d.Stage < stageSolve || d.Stage > stageEnd || d.Stage > stageSolve && (len(d.Primal) != n ||
+		len(d.Dual) != n) {
+		return nil, fmt.Errorf("it stands at step %d with %d of %d problems: written by another version of taxon", d.Stage,
+			len(d.Primal), n)
 	}
 	return d, d.certify()
 }

@@ -11,7 +11,8 @@ import (
 
 // twoNodes is a plan of three blocks: two of node 0, one of node 5.
 func twoNodes() *method.Plan {
-	return &method.Plan{Detail: method.Encode(&Plan{Node: []int32{0, 5}, Name: []string{"a", "b"}, Problem: []uint32{0, 0, 1},
+	return &method.Plan{Detail: method.Encode(&Plan{Node: []int32{0, 5}, Name: []string{"a", "b"}, Problem: []uint32{0, 0,
+		1},
 		Begin: []uint32{0, 2, 3, 5}, Children: []uint32{1, 2, 3, 6, 7}})}
 }
 
@@ -76,7 +77,8 @@ func TestSteps(t *testing.T) {
 	if s, ok = again.Next(); ok {
 		t.Errorf("behind the end: %+v", s)
 	}
-	if _, err := newDriver(o, &Plan{Node: []int32{0}}, d.State()); err == nil || !strings.Contains(err.Error(), "another version") {
+	if _, err := newDriver(o, &Plan{Node: []int32{0}}, d.State()); err == nil || !strings.Contains(err.Error(),
+		"another version") {
 		t.Errorf("a checkpoint of another plan: %v", err)
 	}
 }
@@ -111,7 +113,8 @@ func TestResume(t *testing.T) {
 		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.01}, 0.05, "gap", ""},
 		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.06}, 0.05, "gap", "gap"},
 		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, 0.05, "max_sweeps", ""},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 1}, 0.05, "max_sweeps", "max_sweeps"},
+		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 1}, 0.05, "max_sweeps",
+			"max_sweeps"},
 		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.1, MaxSweeps: 2}, 0.05, "max_sweeps", "gap"},
 		{&taxonv1.Options{Gap: 0.01}, &taxonv1.Options{Gap: 0.02}, 0.05, "stationary", "stationary"},
 	} {

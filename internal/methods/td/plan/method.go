@@ -83,14 +83,16 @@ func (m td) Options() []method.Option {
 	if m.name == HRLS {
 		return []method.Option{method.Loss("square"), method.Cost, method.Bias, method.Families, method.GapWanted}
 	}
-	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families, method.PositiveWeight, method.GapWanted}
+	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
+		method.PositiveWeight, method.GapWanted}
 }
 
 // Check implements method.Method.
 func (m td) Check(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
-		return fmt.Errorf("method %s descends from a root, and a graph has none: give ‹hierarchy› a tree, or read it as one with ‹dag=first-parent›", m.name)
+		return fmt.Errorf("method %s descends from a root, and a graph has none: give ‹hierarchy› a tree, or read it as "+
+			"one with ‹dag=first-parent›", m.name)
 	case !m.nested() && len(m.newPlan(p.Tree).Node) == 0:
 		return fmt.Errorf("method td needs a node with two children: in this structure there is nothing to choose between")
 	}
@@ -101,7 +103,8 @@ func (m td) Check(p *method.Problem) error {
 func (m td) Plan(p *method.Problem) (*method.Plan, error) {
 	plan := m.newPlan(p.Tree)
 	return &method.Plan{
-		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(), plan), Members: plan.Block}},
+		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(),
+			plan), Members: plan.Block}},
 		Values: []method.Value{
 			{Name: Weights, Items: Blocks, Versions: 1},
 		},

@@ -24,7 +24,8 @@ const (
 	Figures
 )
 
-var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "support", Count: true}, {Name: "solves", Count: true}, {Name: "visits", Count: true}}
+var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "support", Count: true},
+	{Name: "solves", Count: true}, {Name: "visits", Count: true}}
 
 // Solve are the parameters of OpSolve.
 type Solve struct {
@@ -34,13 +35,15 @@ type Solve struct {
 // Plan is the tree cut into blocks: method.Plan.Detail. Each node with two children or more has a
 // problem, which has one or more blocks. Node numbers are those of taxonomy.Tree.
 type Plan struct {
-	Node     []int32  // of each problem; -1: the root that is not written, of a flat structure
+	// of each problem; -1: the root that is not written, of a flat structure
+	Node     []int32
 	Name     []string // its name, - of a virtual root
 	Problem  []uint32 // of each block
 	Begin    []uint32 // block b is about Children[Begin[b]:Begin[b+1]]
 	Children []uint32
 
-	Nested bool `json:",omitempty"` // instances labelled with a problem's node are in it; the roots' problem has all
+	// instances labelled with a problem's node are in it; the roots' problem has all
+	Nested bool `json:",omitempty"`
 	Ridge  bool `json:",omitempty"` // ridge regressions
 }
 

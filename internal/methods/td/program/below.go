@@ -32,7 +32,8 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 		b.Slot = append(b.Slot, -1)
 		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, rows.Count(positive), total))
 	}
-	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(), MaxSweeps: j.options.GetMaxSweeps()}
+	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(),
+		MaxSweeps: j.options.GetMaxSweeps()}
 	if once {
 		o.MaxSweeps = 1
 	}
@@ -48,14 +49,16 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 			return nil, nil, err
 		}
 		r, err := solver.Solve(ctx, b, st, mapper.Options{
-			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, Price: m.Price, Band: m.Band, Precise: m.Precise,
-			Seed: t.Seed + uint64(sums[params.SumSolves]),
+			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: m.InnerGap, Price: m.Price, Band: m.Band,
+			Precise: m.Precise,
+			Seed:    t.Seed + uint64(sums[params.SumSolves]),
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		st = &r.State
-		sums[params.SumPrimal], sums[params.SumDual], sums[params.SumSupport] = r.Sums.Primal, r.Sums.Dual, float64(r.Sums.Support)
+		sums[params.SumPrimal], sums[params.SumDual], sums[params.SumSupport] = r.Sums.Primal, r.Sums.Dual,
+			float64(r.Sums.Support)
 		sums[params.SumSolves]++
 		sums[params.SumVisits] += float64(r.Sums.Visits)
 		figures := make(method.Sums, rr.SumVisits+1)
@@ -72,7 +75,8 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 }
 
 // ridgeBlock solves the problems of a block in closed form.
-func ridgeBlock(ctx context.Context, p *subtree.Problem, rows *mapper.Problem, children []uint32) (method.Sums, []program.NodeWeights, error) {
+func ridgeBlock(ctx context.Context, p *subtree.Problem, rows *mapper.Problem,
+	children []uint32) (method.Sums, []program.NodeWeights, error) {
 	sums, weights, s := make(method.Sums, params.Figures), make([]program.NodeWeights, len(children)), ridge.New(rows)
 	sums[params.SumSolves] = 1
 	for l, positive := range p.Positive {

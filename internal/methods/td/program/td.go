@@ -58,7 +58,8 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	if t.List != params.Blocks || t.Item >= len(j.plan.Problem) {
-		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", t.Op, t.Item, t.List, len(j.plan.Problem), params.Blocks))
+		return nil, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", t.Op, t.Item,
+			t.List, len(j.plan.Problem), params.Blocks))
 	}
 	switch t.Op {
 	case params.OpSolve:

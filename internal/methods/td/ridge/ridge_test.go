@@ -139,7 +139,8 @@ func TestClosedForm(t *testing.T) {
 		x := s.dense(3)
 		with, _ := s.matrix(positive, x)
 		m, _ = s.matrix(positive, nil)
-		if score, paper := sparse.Dot(want, x)/(1+sparse.Dot(solved(m, x), x)), sparse.Dot(solved(with, b), x); math.Abs(score-paper) > 1e-9 {
+		if score, paper := sparse.Dot(want, x)/(1+sparse.Dot(solved(m, x), x)), sparse.Dot(solved(with, b),
+			x); math.Abs(score-paper) > 1e-9 {
 			t.Errorf("case %d: score %g, with the instance in the matrix %g", n, score, paper)
 		}
 	}

@@ -1,0 +1,43 @@
+package train
+
+import (
+	"math"
+
+	"taxon/internal/fs"
+)
+
+// longRows is the C ||x||^2 from which inner solves converge slowly.
+const longRows = 100
+
+// maxSquaredLength is the largest squared length with which float32 sums of products do not
+// overflow.
+const maxSquaredLength = 1e36
+
+// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
+func (t *Training) CheckLengths() error {
+	longest := 0.0
+	for i := range t.Set.Matrix.Rows {
+		_, values := t.Set.Matrix.Row(i)
+		n := t.o.Job.Bias * t.o.Job.Bias
+		for _, v := range values {
+			n += float64(v) * float64(v)
+		}
+		if n > maxSquaredLength {
+			return fs.Inputf(t.o.Data[0], 0, "instance %d has values too large to compute with (length %.3g): scale the data",
+				i+1, math.Sqrt(n))
+		}
+		if t.Set.Weight != nil {
+			n *= t.Set.Weight[i]
+		}
+		longest = max(longest, n)
+	}
+	if t.o.Job.C*longest > longRows {
+		of := "the squared length of an instance"
+		if t.Set.Weight != nil {
+			of = "the weight and the squared length of an instance"
+		}
+		t.ui.Warn("C times %s is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", of,
+			t.o.Job.C*longest)
+	}
+	return nil
+}
