@@ -65,10 +65,10 @@ func TestTextRoundTrip(t *testing.T) {
 	}
 }
 
-// Names may be any text, control characters and quotes too.
+// Names may be any text, quotes and control characters but NUL too.
 func TestNamesRoundTrip(t *testing.T) {
 	meta := modeltest.TinyMeta()
-	meta.Labels[0], meta.Labels[1], meta.Tree.Name[4], meta.Structure.Names[4] = "a\tb, c\n", `"a"`, "x\n: #", "y\x00"
+	meta.Labels[0], meta.Labels[1], meta.Tree.Name[4], meta.Structure.Names[4] = "a\tb, c\n", `"a"`, "x\n: #", "y\x01"
 	dir := filepath.Join(t.TempDir(), "m")
 	modeltest.Write(t, dir, meta, modeltest.TinyWeights(), 0)
 	if m := modeltest.Open(t, dir); !reflect.DeepEqual(m.Labels, meta.Labels) || !reflect.DeepEqual(m.Tree, meta.Tree) ||

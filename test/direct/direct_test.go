@@ -7,12 +7,11 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 	"testing"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/data/dataset"
-	"taxon/internal/jobspec"
 	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -132,7 +131,7 @@ func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Rec
 		}
 		st = next
 	}
-	tree, _, err := jobspec.Tree(spec, strings.HasPrefix(spec.GetOptions().GetMethod(), "hblr-"))
+	tree, _, err := registry.Tree(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
