@@ -69,7 +69,7 @@ func testTune(t *testing.T, c *Cluster, taxon cli) {
 			"--exhaustive", "--no-train"}
 		first := taxon.figures(t, args...)
 		nothingBut(t, fs.Dir(out), "search")
-		nothingBut(t, out, "job.yaml", "points", "search.json", "table.json", "tune.png", "tune.svg")
+		nothingBut(t, out, "job.yaml", "points", "search.json", "table.json", "tune.svg")
 		points := fs.Join(out, "points")
 		names, err := fs.ReadDirNames(points)
 		if err != nil || len(names) != 12 {

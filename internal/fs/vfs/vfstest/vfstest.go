@@ -68,7 +68,7 @@ func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.F
 	if runs <= len(faults) {
 		t.Fatal("no call could fail: does the code use the file system that it is given?")
 	}
-	t.Log(fmt.Sprintf("%d runs, each looked at after %d crashes", runs, len(vfs.Losses)))
+	t.Logf("%d runs, each looked at after %d crashes", runs, len(vfs.Losses))
 }
 
 // Publishes checks code that publishes a folder in place of an older one, by Sweep: at each moment the
