@@ -34,8 +34,9 @@ def started():
 def _start(all, program, folder, first):
     env = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(HERE / "src")}
 
-    def default():  # a job in the background ignores SIGINT
+    def default():  # a job in the background ignores SIGINT, one behind nohup SIGHUP
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     p = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True,
                          start_new_session=True, preexec_fn=default)
