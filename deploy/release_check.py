@@ -46,7 +46,7 @@ def contents(dist: Path) -> Path:
     need(set(sums) == {p.name for p in dist.iterdir()} - {"SHA256SUMS"}, "SHA256SUMS does not name the files that are there")
     for name, value in sums.items():
         need(hashlib.sha256((dist / name).read_bytes()).hexdigest() == value, f"{name}: other bytes than SHA256SUMS has")
-    modules = subprocess.run(["go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/taxon"],
+    modules = subprocess.run(["go", "list", "-deps", "-f", "{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/taxon"],
                              cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
     licences = (dist / "LICENSES.txt").read_text(errors="replace")
     for module in filter(None, set(modules)):
