@@ -287,6 +287,12 @@ def test_arrays_that_are_not_finite(tmp_path, models, value):
             m.predict(X)
 
 
+def test_columns_of_one_name(models):
+    table = pd.DataFrame([[1.0, 2.0]], columns=["c", "c"])
+    with pytest.raises(ValueError, match="several columns 'c'"):
+        taxon.load(models / "number").predict(table)
+
+
 def test_whole_numbers_without_end(models):
     with pytest.raises(ValueError, match="row 1: -inf is too large for float32, or not finite"):
         taxon.load(models / "number").predict([{"c": -(10**400)}])

@@ -22,6 +22,8 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of a second
 
 def is_list(v: Any) -> bool:
     """Whether a cell is a list. Tuples with named parts are structs."""
+    if isinstance(v, (str, int, float)):  # most are
+        return False
     if isinstance(v, np.ndarray):
         return v.ndim > 0
     return isinstance(v, list) or type(v) is tuple or hasattr(v, "to_list") or hasattr(v, "to_pylist")
@@ -87,6 +89,8 @@ def _plain(v: Any) -> Any:
         v = v[()]
     if is_missing(v):
         return None
+    if type(v) in (str, bool, int, float):  # most are
+        return v
     if isinstance(v, (bytes, bytearray, memoryview)):
         try:
             return bytes(v).decode() or None
@@ -116,6 +120,8 @@ def _plain(v: Any) -> Any:
 
 def text_of(v: Any) -> str:
     """The text of a cell, of lists their entries' joined by blanks; empty where it is missing."""
+    if type(v) is str:  # most are
+        return v
     if is_list(v):
         return " ".join(text for text in map(_entry_text, values(v)) if text)
     return _entry_text(v)
@@ -165,6 +171,8 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
 
 def number_of(v: Any) -> float:
     """A cell that is no list as a number; NaN where it is missing."""
+    if type(v) is float:  # most are
+        return v
     v = _plain(v)
     if v is None:
         return math.nan
