@@ -14,7 +14,8 @@ from typing import Any, Iterable, Mapping, Sequence, Sized
 import numpy as np
 import scipy.sparse as sp
 
-from ._text import field, is_missing, label_name
+from ._cells import is_missing, label_name
+from ._text import field
 
 __all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "write_dataset", "write_edges", "edges_of", "structure_of", "quote"]
 

@@ -18,11 +18,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._binary import run, workspace
+from ._cells import label_name
 from ._data import LEAST_WEIGHT, MOST_WEIGHT, quote, structure_of, write_dataset, write_edges
 from ._model import Model, load
 from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
 from ._targets import INDICATOR, LABELS, LEVELS, SETS, Targets, path_of, read
-from ._text import label_name
 
 try:
     from sklearn.utils.validation import validate_data

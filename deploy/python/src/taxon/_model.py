@@ -164,7 +164,11 @@ class Model:
         if self._table is not None and self._table.names:
             return self._table.scaled(X.toarray() if sp.issparse(X) else np.atleast_2d(X))
         dense = not sp.issparse(X)
-        X = sp.csr_matrix(X, dtype=np.float32) if dense else X.tocsr().astype(np.float32)
+        with np.errstate(over="ignore"):
+            X = sp.csr_matrix(X, dtype=np.float32) if dense else X.tocsr().astype(np.float32)
+        for k in np.flatnonzero(~np.isfinite(X.data))[:1]:
+            row = int(np.searchsorted(X.indptr, k, side="right"))
+            raise ValueError(f"row {row}: column {X.indices[k] + 1} holds a value that is not finite in float32")
         beyond = X.shape[1] if dense else int(X.indices[X.data != 0].max(initial=-1)) + 1
         if beyond > self.width:
             raise ValueError(f"X has {beyond} columns, and the model was trained on {self.width}: give the columns of the "

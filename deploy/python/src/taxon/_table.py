@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._text import is_missing
+from ._cells import is_list, number_of, text_of, values
 
 __all__ = ["Table"]
 
-_ABSENT = ("", "na", "nan", "null", "none")
-_WORDS = {"true": 1.0, "false": 0.0}
-
-
-def _number(v: Any) -> float:
-    """A cell as a number; NaN where it is missing."""
-    if isinstance(v, str):
-        word = v.strip().lower()
-        return math.nan if word in _ABSENT else _WORDS.get(word) if word in _WORDS else float(word)  # type: ignore[return-value]
-    return math.nan if is_missing(v) else float(v)
+def _numbers(v: Any) -> float | list[float]:
+    """A cell as a number, or a list of them."""
+    return [number_of(x) for x in values(v)] if is_list(v) else number_of(v)
 
 
 class Table:
@@ -63,27 +56,38 @@ class Table:
         if hasattr(X, "columns"):
             if name not in getattr(X, "column_names", X.columns):
                 raise ValueError(f"no column {name!r}: the model was trained on it")
-            column = X[name]
-            return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+            if getattr(X[name], "ndim", 1) > 1:
+                raise ValueError(f"several columns {name!r}: the model was trained on one")
+            return values(X[name])
         return [row.get(name) for row in X]
 
     def texts(self, X: Any) -> list[str]:
         """The texts of the rows, columns joined by blanks."""
-        said = [self.cells(X, name) for name in self.text]
-        return [" ".join(str(v) for v in row if not is_missing(v)) for row in zip(*said)]
+        said = [self._read(X, name, text_of) for name in self.text]
+        return [" ".join(text for text in row if text) for row in zip(*said)]
+
+    def _read(self, X: Any, name: str, read: Callable[[Any], Any]) -> list[Any]:
+        """What a function gives of each cell of a column."""
+        out = []
+        for i, v in enumerate(self.cells(X, name)):
+            try:
+                out.append(read(v))
+            except ValueError as err:
+                raise ValueError(f"column {name!r}, row {i + 1}: it {err}") from None
+        return out
 
     def numbers(self, X: Any) -> sp.csr_matrix:
         """The numbers of the rows in the model's columns and scale."""
         blocks = []
-        for name, w in zip(self.names, self.widths):
+        for name, w, lists in zip(self.names, self.widths, self.lists):
             block = np.full((len(X), w), np.nan)
-            for i, v in enumerate(self.cells(X, name)):
-                if isinstance(v, (list, tuple, np.ndarray)):
-                    if len(v) != w:
-                        raise ValueError(f"column {name!r}, row {i}: a list of {len(v)} numbers, want {w}")
-                    block[i] = [_number(x) for x in v]
-                else:
-                    block[i, 0] = _number(v)
+            for i, v in enumerate(self._read(X, name, _numbers)):
+                if isinstance(v, list) and (not lists or len(v) != w):
+                    want = f"a list of {w}" if lists else "a number"
+                    raise ValueError(f"column {name!r}, row {i + 1}: a list of {len(v)} numbers, want {want}")
+                if lists and isinstance(v, float) and not math.isnan(v):
+                    raise ValueError(f"column {name!r}, row {i + 1}: a number, want a list of {w}")
+                block[i] = v
             blocks.append(block)
         return self.scaled(np.hstack(blocks) if blocks else np.zeros((len(X), 0)))
 
@@ -91,7 +95,11 @@ class Table:
         """Numbers as the table has them, a column a feature, in the model's columns and scale."""
         if X.shape[1] != len(self.column):
             raise ValueError(f"{X.shape[1]} columns of numbers, and the model was trained on {len(self.column)}: {', '.join(self.names)}")
-        values = (X.astype(np.float64) - self.mean) / self.scale
-        kept = self.column >= 0
-        rows, at = np.nonzero(~np.isnan(values) & kept)
-        return sp.csr_matrix((values[rows, at].astype(np.float32), (rows, self.column[at])), shape=(len(X), self.width))
+        X = X.astype(np.float64)
+        with np.errstate(over="ignore"):
+            scaled = ((X - self.mean) / self.scale).astype(np.float32)
+        for i, k in np.argwhere(np.isinf(scaled))[:1]:
+            raise ValueError(f"column {self.term(int(k))}, row {i + 1}: {X[i, k]:g} is too large for float32, or not "
+                             "finite")
+        rows, at = np.nonzero(~np.isnan(scaled) & (self.column >= 0))
+        return sp.csr_matrix((scaled[rows, at], (rows, self.column[at])), shape=(len(X), self.width))

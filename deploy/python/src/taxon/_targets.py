@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ._text import is_missing, label_name
+from ._cells import is_missing, label_name
 
 __all__ = ["INDICATOR", "LABELS", "LEVELS", "SETS", "Targets", "read"]
 
@@ -217,7 +217,7 @@ class Targets:
             raise ValueError("y holds labels of several types: make them all text")
         check_classification_targets(y)
         self.classes, index = np.unique(y, return_inverse=True)
-        self._take([label_name(c) for c in self.classes.tolist()], np.arange(len(y) + 1), index)
+        self._take([label_name(c) for c in self.classes], np.arange(len(y) + 1), index)
 
     def _indicator(self, y: Any) -> None:
         self.classes = np.arange(y.shape[1])

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Vectorizer", "field", "is_missing", "label_name", "name_of", "words"]
+__all__ = ["Vectorizer", "field", "name_of", "words"]
 
 
 def field(name: str) -> str:
@@ -26,20 +26,6 @@ def name_of(field: str) -> str:
         except ValueError:
             pass
     return field
-
-
-def is_missing(v: Any) -> bool:
-    """Whether a cell has no value: None, NaN, NaT, pandas' NA or an empty text."""
-    if isinstance(v, str):
-        return v == ""
-    return v is None or type(v).__name__ in ("NAType", "NaTType") or bool(v != v)
-
-
-def label_name(v: Any) -> str:
-    """A class as text. Whole numbers that a table made floats are whole again."""
-    if isinstance(v, np.number):
-        v = v.item()
-    return str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
 
 
 _WORD = re.compile(r"[^\W_]+")  # runs of letters and numbers
