@@ -13,12 +13,12 @@ import (
 var foreign = []struct{ magic, is string }{
 	{"\xff\xfe\x00\x00", wide32}, {"\x00\x00\xfe\xff", wide32},
 	{"\xff\xfe", wide16}, {"\xfe\xff", wide16},
-	{"PAR1", "is a Parquet file, whatever its name: set data-format to parquet"},
-	{"ARROW1", "is an Arrow file, whatever its name: set data-format to arrow"},
+	{"PAR1", "is a Parquet file, whatever its name: say ‹data-format=parquet›"},
+	{"ARROW1", "is an Arrow file, whatever its name: say ‹data-format=arrow›"},
 	{"FEA1", "is a Feather file of version 1, whatever its name: write version 2"},
 	{"\xff\xff\xff\xff", "is a stream of Arrow record batches, whatever its name: write it anew with " +
 		"pyarrow.ipc.new_file"},
-	{"\x93NUMPY", "is a NumPy array, whatever its name: set data-format to npy"},
+	{"\x93NUMPY", "is a NumPy array, whatever its name: say ‹data-format=npy›"},
 	{"PK\x03\x04", "is a zip archive, as workbooks (.xlsx) and SciPy's matrices (.npz) are: unpack it, export " +
 		"the sheet as CSV"},
 	{"\xd0\xcf\x11\xe0", "is an old workbook (.xls) or another Office file: export it as CSV"},

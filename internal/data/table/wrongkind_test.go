@@ -1,0 +1,55 @@
+package table
+
+import (
+	"bytes"
+	"compress/gzip"
+	"strings"
+	"testing"
+
+	"taxon/internal/fs"
+)
+
+// A file whose name or format promises another kind is called what it is, with how to read it.
+func TestWrongKind(t *testing.T) {
+	const csv, tsv, jsonl = "say ‹data-format=csv›", "say ‹data-format=tsv›", "say ‹data-format=jsonl›"
+	for _, c := range []struct{ name, content, want string }{
+		{"a.parquet", "", "is no Parquet file: the file is empty"},
+		{"a.arrow", "", "is no Arrow file: the file is empty"},
+		{"a.npy", "", "is no NumPy array (.npy): the file is empty"},
+		{"a.npz", "", "is no .npz file: the file is empty"},
+		{"a.parquet", "ARROW1\x00\x00", "is an Arrow file, whatever its name: say ‹data-format=arrow›"},
+		{"a.arrow", "PAR1\x15\x04\x15", "is a Parquet file, whatever its name: say ‹data-format=parquet›"},
+		{"a.parquet", "\x93NUMPY\x01\x00", "is a NumPy array, whatever its name: say ‹data-format=npy›"},
+		{"a.npy", "PAR1\x15\x04\x15", "is a Parquet file"},
+		{"a.npz", "\x93NUMPY\x01\x00", "is a NumPy array"},
+		{"a.parquet", "PK\x03\x04", "is a zip archive"},
+		{"a.feather", "FEA1\x00\x00", "is a Feather file of version 1"},
+		{"a.arrow", "\xff\xff\xff\xff\x10\x00", "is a stream of Arrow record batches"},
+		{"a.feather", "t,l\na,b\n", csv},
+		{"a.arrow", "t,l\na,b\n", csv},
+		{"a.parquet", "\xef\xbb\xbft;l\na;b\n", csv},
+		{"a.parquet", strings.Repeat("é", kindBytes), csv},
+		{"a.parquet", "t\tl\na\tb\n", tsv},
+		{"a.npy", "\n{\"t\": 1}\n", jsonl},
+		{"a.parquet", "[{\"t\": 1}]\n", "a list in JSON"},
+		{"a.parquet", "<!DOCTYPE html>\n", "HTML"},
+		{"a.parquet", "\x01\x02\x03\x04\x05\x06", "of no kind that is known"},
+	} {
+		path := write(t, c.name, c.content)
+		_, _, err := readPath(t, path, Options{Columns: text}, Use{Features: true})
+		if !fs.IsInput(err) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %q: %v; want %q", c.name, c.content, err, c.want)
+		}
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte("t,l\na,b\n")); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]Options{"a.parquet": {}, "a.arrow.gz": {}, "a": {Format: "parquet"}} {
+		o.Columns = text
+		if _, _, err := readPath(t, write(t, name, packed.String()), o, all); err == nil || !strings.Contains(err.Error(), csv) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
