@@ -53,3 +53,17 @@ func TestWrongKind(t *testing.T) {
 		}
 	}
 }
+
+// A device is no file to copy, however long it goes on.
+func TestDevice(t *testing.T) {
+	for _, format := range []string{"parquet", "arrow", "npz"} {
+		_, _, err := readPath(t, "/dev/zero", Options{Columns: text, Format: format}, Use{Features: true})
+		if !fs.IsInput(err) || !strings.Contains(err.Error(), "/dev/zero") || !strings.Contains(err.Error(), "is a device") {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+	if _, _, err := readPath(t, "/dev/zero", Options{Format: "npy"}, Use{Features: true}); !fs.IsInput(err) ||
+		!strings.Contains(err.Error(), "is no NumPy array") {
+		t.Error(err)
+	}
+}
