@@ -57,7 +57,7 @@ func kindOf(head []byte) error {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(head, []byte("{")):
-		return errors.New("the file looks like JSON lines: say ‹data-format=jsonl›")
+		return errJSON
 	case bytes.HasPrefix(head, []byte("[")):
 		return errors.New("the file looks like a list in JSON: write an object a line (jq -c '.[]' FILE), and say " +
 			"‹data-format=jsonl›")
