@@ -210,6 +210,8 @@ func TestBroken(t *testing.T) {
 		{"UTF-16", "\xff\xfea\x00 \x001\x00:\x001\x00\n\x00", ReaderOptions{}, 1, "UTF-16"},
 		{"UTF-16, big-endian", "\xfe\xff\x00a\x00\n", text, 1, "UTF-16"},
 		{"UTF-16 without mark", "a\x00 \x001\x00:\x001\x00\n\x00", ReaderOptions{}, 1, "UTF-16 without a byte order mark"},
+		{"UTF-32", "\xff\xfe\x00\x00a\x00\x00\x00\n", ReaderOptions{}, 1, "UTF-32"},
+		{"tar", "a.svm" + strings.Repeat("\x00", 252) + "ustar\x0000\n", text, 1, "is a tar archive"},
 		{"binary junk", "\x7fELF\x02\x01\x01\xff\xfe\x99\n", ReaderOptions{}, 1, "control character"},
 		{"empty file", "", ReaderOptions{}, 0, "no instance"},
 		{"only empty lines", "\n\n", ReaderOptions{}, 0, "no instance"},

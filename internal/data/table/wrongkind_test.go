@@ -9,6 +9,9 @@ import (
 	"taxon/internal/fs"
 )
 
+// tarred is the first header of a tar archive, and what follows.
+var tarred = "a.csv" + strings.Repeat("\x00", 252) + "ustar\x0000" + strings.Repeat("\x00", 248) + "t,l\na,b\n"
+
 // A file whose name or format promises another kind is called what it is, with how to read it.
 func TestWrongKind(t *testing.T) {
 	const csv, tsv, jsonl = "say ‹data-format=csv›", "say ‹data-format=tsv›", "say ‹data-format=jsonl›"
@@ -34,6 +37,10 @@ func TestWrongKind(t *testing.T) {
 		{"a.csv", "{\"t\": 1}\n", jsonl},
 		{"a.csv", "\xef\xbb\xbf \n{ \"t\": 1,\n", jsonl},
 		{"a.tsv", "{\"t\": 1}\n", jsonl},
+		{"a.csv", tarred, "is a tar archive"},
+		{"a.tsv", tarred, "is a tar archive"},
+		{"a.parquet", tarred, "is no Parquet file: the file is a tar archive"},
+		{"a.csv", "\xff\xfe\x00\x00t\x00\x00\x00,\x00\x00\x00\n\x00\x00\x00", "is UTF-32: "},
 		{"a.parquet", "[{\"t\": 1}]\n", "a list in JSON"},
 		{"a.parquet", "<!DOCTYPE html>\n", "HTML"},
 		{"a.parquet", "\x01\x02\x03\x04\x05\x06", "of no kind that is known"},
@@ -44,16 +51,18 @@ func TestWrongKind(t *testing.T) {
 			t.Errorf("%s, %q: %v; want %q", c.name, c.content, err, c.want)
 		}
 	}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := z.Write([]byte("t,l\na,b\n")); err != nil || z.Close() != nil {
-		t.Fatal(err)
-	}
-	for name, o := range map[string]Options{"a.parquet": {}, "a.arrow.gz": {}, "a": {Format: "parquet"}} {
-		o.Columns = text
-		_, _, err := readPath(t, write(t, name, packed.String()), o, all)
-		if err == nil || !strings.Contains(err.Error(), csv) {
-			t.Errorf("%s: %v", name, err)
+	for _, c := range []struct{ name, format, content, want string }{
+		{"a.parquet", "", "t,l\na,b\n", csv}, {"a.arrow.gz", "", "t,l\na,b\n", csv}, {"a", "parquet", "t,l\na,b\n", csv},
+		{"a.csv.gz", "", tarred, "is a tar archive"}, {"a.tar.gz", "tsv", tarred, "is a tar archive"},
+	} {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := z.Write([]byte(c.content)); err != nil || z.Close() != nil {
+			t.Fatal(err)
+		}
+		_, _, err := readPath(t, write(t, c.name, packed.String()), Options{Columns: text, Format: c.format}, all)
+		if !fs.IsInput(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }
