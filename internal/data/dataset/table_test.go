@@ -337,7 +337,9 @@ func TestFeatureless(t *testing.T) {
 	}{
 		{"x.csv", "a,b,l\n1,2,x\n1,2,y\n", number, `no column of numbers tells rows apart: "a", "b"`},
 		{"x.csv", "a,b,l\n,,x\nNA,,y\n", number, `no row has a number in "a", "b"`},
-		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE"},
+		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add ‹text›)"},
+		{"x.svm", "a,l\n1,x\n2,y\n", Options{}, "add ‹text›; these look like rows of a table: say ‹data-format=csv›)"},
+		{"x.svm", "a;l\n1;x\n2;y\n", Options{}, "add ‹text›; these look like rows of a table: say ‹data-format=csv›)"},
 		{"x.txt", "x\ta b\ny\tb c\n", Options{Text: true, Words: Words{MinDF: least}}, "no word stands in 5 or more of the " +
 			"2 instances (‹min-df›)"},
 		{"x.txt", "x\ta b\ny\tc d\n", Options{Text: true}, "no word stands in 2 or more of the 2 instances (‹min-df›)"},
