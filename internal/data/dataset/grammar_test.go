@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/data/table"
+	"taxon/internal/data/textio"
 	"taxon/internal/fs"
 )
 
@@ -139,7 +141,8 @@ func TestLineNumbers(t *testing.T) {
 // TestBroken: each broken input is an input error at the right line that says what to do.
 func TestBroken(t *testing.T) {
 	text, zero := ReaderOptions{Text: true}, ReaderOptions{ZeroBased: true}
-	ok := "a 1:1\n"
+	paths := ReaderOptions{Text: true, Table: table.Options{Columns: table.Columns{PathSeparator: "/"}}}
+	ok, long := "a 1:1\n", strings.Repeat("a/", textio.MaxParts)
 	for _, c := range []struct {
 		name, in string
 		o        ReaderOptions
@@ -243,6 +246,8 @@ func TestBroken(t *testing.T) {
 		{"empty name in quotes", ok + "a,\"\" 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"blank behind a quoted text label", "\"a b\", c\tx\n", text, 1, "empty label name"},
 		{"blank between text labels", "\"a b\" c\tx\n", text, 1, "blank between"},
+		{"a path too long", long[2:] + "b\tx\n" + "c," + long + "b\tx\n", paths, 2, "a path of 257 parts: at most 256"},
+		{"a path too long, of numbers", ok + long + "b 1:1\n", ReaderOptions{Table: paths.Table}, 2, "a path of 257 parts"},
 		{"text without tab", "a\tx\nb x\n", text, 2, "no tab"},
 		{"blank in a text label", "a b\tx\n", text, 1, "holds a blank"},
 		{"blank around a text label", "a, b\tx\n", text, 1, "holds a blank"},

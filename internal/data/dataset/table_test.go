@@ -391,6 +391,7 @@ func TestSkipBrokenLines(t *testing.T) {
 func TestTableMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.csv": "t,l,w\nx,y,1\n", "b.svm": "y 1:1\n",
+		"deep.txt": "a/b\tx\n" + strings.Repeat("a/", 256) + "b\tx\n",
 		"zero.csv": "t,l,w\nx,y,0\n", "minus.csv": "t,l,w\nx,y,1\nx,y,-1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -406,6 +407,8 @@ func TestTableMistakes(t *testing.T) {
 		"no table by its name":         {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
 		"has no indices": {Paths: []string{"a.csv"}, ZeroBased: true,
 			Table: table.Options{Columns: columns}},
+		"deep.txt:2: a path of 257 parts": {Paths: []string{"deep.txt"}, Text: true,
+			Table: table.Options{Columns: table.Columns{PathSeparator: "/"}}},
 		"all weights are 0":                 {Paths: []string{"zero.csv"}, Table: table.Options{Columns: weighed}},
 		"minus.csv:3: weight -1 is below 0": {Paths: []string{"minus.csv"}, Table: table.Options{Columns: weighed}},
 		"exclude each other": {Paths: []string{"a.csv"}, Weights: "w.txt",
