@@ -39,7 +39,7 @@ func newIngestCmd(a *app) *cobra.Command {
 		Use:     "ingest --data FILE --out DIR",
 		GroupID: groupData,
 		Short:   "turn instances or text into binary shards that train reads at once",
-		Long: "Reads labelled instances (libsvm or XMC lines, tables; plain, gzip, zstd or xz) or labelled " +
+		Long: "Reads labelled instances (libsvm or XMC lines, tables; plain, gzip, bzip2, zstd or xz) or labelled " +
 			"text as a stream and " +
 			"writes them as a folder of checked, memory-mapped shards, which `train --data DIR` opens without parsing. " +
 			"Memory stays within --memory however large the input is; a failed or interrupted run leaves nothing behind.",

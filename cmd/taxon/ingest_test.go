@@ -113,6 +113,17 @@ func TestIngestCutStream(t *testing.T) {
 	}
 }
 
+// The help of verbs that read instances names each compression that is read.
+func TestCompressionsInHelp(t *testing.T) {
+	for _, verb := range []string{"train", "ingest", "tune"} {
+		_, stdout, _ := runWith(t, "", verb, "--help")
+		help := strings.Join(strings.Fields(stdout), " ")
+		if !strings.Contains(help, "plain, gzip, bzip2, zstd") {
+			t.Errorf("%s: %s", verb, stdout)
+		}
+	}
+}
+
 // TestBigrams: with --ngrams 2 a model tells texts apart that differ in the order of their words,
 // and predicts so without a flag; a job file has the flags, too.
 func TestBigrams(t *testing.T) {

@@ -101,8 +101,8 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 // inputFlags say what is trained on; submit has them too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, "+
-			"xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
+			"bzip2, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
 		textFlags(f, &o.Text, &o.Words)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)

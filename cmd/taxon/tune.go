@@ -69,8 +69,8 @@ func newTuneCmd(a *app) *cobra.Command {
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, zstd, "+
-			"xz), or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
+			"bzip2, zstd, xz), or a folder made by ingest; repeated: read one after the other")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)

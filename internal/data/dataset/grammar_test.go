@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/internal/data/table"
+	"taxon/internal/data/textio"
 	"taxon/internal/fs"
 )
 
@@ -139,7 +141,8 @@ func TestLineNumbers(t *testing.T) {
 // TestBroken: each broken input is an input error at the right line that says what to do.
 func TestBroken(t *testing.T) {
 	text, zero := ReaderOptions{Text: true}, ReaderOptions{ZeroBased: true}
-	ok := "a 1:1\n"
+	paths := ReaderOptions{Text: true, Table: table.Options{Columns: table.Columns{PathSeparator: "/"}}}
+	ok, long := "a 1:1\n", strings.Repeat("a/", textio.MaxParts)
 	for _, c := range []struct {
 		name, in string
 		o        ReaderOptions
@@ -188,6 +191,15 @@ func TestBroken(t *testing.T) {
 			`feature "dog": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes)`},
 		{"text", "a\tthe small dog\n", ReaderOptions{}, 1,
 			`feature "the": want INDEX:VALUE (labels stand first, separated by commas; one with a blank stands in quotes); if the lines are LABEL<TAB>text, add ‹text›`},
+		{"row of a table", ok + "the small dog,cat\n", ReaderOptions{}, 2,
+			"one with a blank stands in quotes); if this is a row of a table, say ‹data-format=csv›"},
+		{"row of a table with gaps", "1,,3\n", ReaderOptions{}, 1,
+			"empty label name: labels are separated by single commas; if this is a row of a table, say ‹data-format=csv›"},
+		{"row of a table with semicolons", "1; 2; cat\n", ReaderOptions{}, 1,
+			"if this is a row of a table, say ‹data-format=csv›"},
+		{"row of a table with quotes", "\"a \"\"b\"\"\",cat\n", ReaderOptions{}, 1,
+			"if this is a row of a table, say ‹data-format=csv›"},
+		{"text with a comma", "a\tthe small, dog\n", ReaderOptions{}, 1, "if the lines are LABEL<TAB>text, add ‹text›"},
 		{"blank in a label", ok + "my label 1:1\n", ReaderOptions{}, 2, `feature "label": want INDEX:VALUE`},
 		{"blank after a comma", ok + "a, b 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"label after a blank", ok + " a 1:1\n", ReaderOptions{}, 2, `feature "a"`},
@@ -210,6 +222,8 @@ func TestBroken(t *testing.T) {
 		{"UTF-16", "\xff\xfea\x00 \x001\x00:\x001\x00\n\x00", ReaderOptions{}, 1, "UTF-16"},
 		{"UTF-16, big-endian", "\xfe\xff\x00a\x00\n", text, 1, "UTF-16"},
 		{"UTF-16 without mark", "a\x00 \x001\x00:\x001\x00\n\x00", ReaderOptions{}, 1, "UTF-16 without a byte order mark"},
+		{"UTF-32", "\xff\xfe\x00\x00a\x00\x00\x00\n", ReaderOptions{}, 1, "UTF-32"},
+		{"tar", "a.svm" + strings.Repeat("\x00", 252) + "ustar\x0000\n", text, 1, "is a tar archive"},
 		{"binary junk", "\x7fELF\x02\x01\x01\xff\xfe\x99\n", ReaderOptions{}, 1, "control character"},
 		{"empty file", "", ReaderOptions{}, 0, "no instance"},
 		{"only empty lines", "\n\n", ReaderOptions{}, 0, "no instance"},
@@ -232,6 +246,8 @@ func TestBroken(t *testing.T) {
 		{"empty name in quotes", ok + "a,\"\" 1:1\n", ReaderOptions{}, 2, "empty label name"},
 		{"blank behind a quoted text label", "\"a b\", c\tx\n", text, 1, "empty label name"},
 		{"blank between text labels", "\"a b\" c\tx\n", text, 1, "blank between"},
+		{"a path too long", long[2:] + "b\tx\n" + "c," + long + "b\tx\n", paths, 2, "a path of 257 parts: at most 256"},
+		{"a path too long, of numbers", ok + long + "b 1:1\n", ReaderOptions{Table: paths.Table}, 2, "a path of 257 parts"},
 		{"text without tab", "a\tx\nb x\n", text, 2, "no tab"},
 		{"blank in a text label", "a b\tx\n", text, 1, "holds a blank"},
 		{"blank around a text label", "a, b\tx\n", text, 1, "holds a blank"},

@@ -241,6 +241,7 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 	}
 	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased, Strings: in.o.Strings}
 	o.Table.SkipBroken = in.o.Table.SkipBroken - in.stats.Broken
+	o.Table.PathSeparator = in.o.Table.PathSeparator
 	s := startPieces(ctx, f, o, in.o.Threads, in.o.bufBytes()/2)
 	defer s.Close()
 	src := &source{o: o}

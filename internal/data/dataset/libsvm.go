@@ -41,12 +41,15 @@ func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
 		if !isFeature(rest[:tokenLen(rest)]) {
 			var err error
 			if rest, err = parseLabels(rest, row); err != nil {
-				return 0, err
+				return 0, hint(err, line, nil)
 			}
 		}
 	}
 	sorted, err := p.features(rest, row)
 	if err != nil {
+		if len(row.Index) == 0 {
+			err = hint(err, line, skipBlanks(rest))
+		}
 		return 0, err
 	}
 	if !sorted {
@@ -70,9 +73,6 @@ func (p *svmParser) features(s []byte, row *Row) (sorted bool, err error) {
 		}
 		if i == 0 || i == len(s) || s[i] != ':' {
 			if index, i, err = oddIndex(s[:tokenLen(s)]); err != nil {
-				if last < 0 && looksLikeText(s) {
-					err = fmt.Errorf("%w; if the lines are LABEL<TAB>text, add ‹text›", err)
-				}
 				return false, err
 			}
 		}
@@ -107,15 +107,35 @@ func (p *svmParser) badIndex(index uint64) error {
 	return fmt.Errorf("feature index %d: indices go up to %d: number the features anew", index, maxIndex)
 }
 
+// hint adds to an error what the line may be instead: features are what follows the labels.
+func hint(err error, line, features []byte) error {
+	switch {
+	case looksLikeRow(line):
+		return fmt.Errorf("%w; if this is a row of a table, say ‹data-format=csv›", err)
+	case looksLikeText(features):
+		return fmt.Errorf("%w; if the lines are LABEL<TAB>text, add ‹text›", err)
+	}
+	return err
+}
+
+// looksLikeRow says whether a line has commas or semicolons, and neither a pair nor a tab.
+func looksLikeRow(line []byte) bool {
+	return bytes.ContainsAny(line, ",;") && bytes.IndexByte(line, '\t') < 0 && !hasPair(line)
+}
+
 // looksLikeText says whether what follows a label is several words, none of which is a pair.
 func looksLikeText(s []byte) bool {
-	words := bytes.Fields(s)
-	for _, w := range words {
+	return len(bytes.Fields(s)) > 1 && !hasPair(s)
+}
+
+// hasPair says whether a word is a pair, whatever its value.
+func hasPair(s []byte) bool {
+	for _, w := range bytes.Fields(s) {
 		if i := bytes.IndexByte(w, ':'); i > 0 && isInteger(w[:i]) {
-			return false
+			return true
 		}
 	}
-	return len(words) > 1
+	return false
 }
 
 // oddIndex reads a token whose index is not a short run of digits: signed, too long, or no index

@@ -50,7 +50,8 @@ type ReaderOptions struct {
 	// lines are sequences, which become features of a string kernel
 	Strings Strings
 
-	Table table.Options // for paths that are tables
+	// for paths that are tables; of lines it says how many may be broken, and what separates paths
+	Table table.Options
 	Use   table.Use
 }
 
@@ -258,6 +259,11 @@ func (r *Reader) finish() (taken bool, err error) {
 	row.Line = r.lines.line
 	if r.header != nil {
 		if err := r.header.checkLabels(row); err != nil {
+			return false, &brokenLine{r.fail(err)}
+		}
+	}
+	for _, label := range row.Labels {
+		if err := textio.CheckPath(label, r.o.Table.PathSeparator); err != nil {
 			return false, &brokenLine{r.fail(err)}
 		}
 	}

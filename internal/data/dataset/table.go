@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
@@ -242,8 +243,14 @@ func (s *Set) Featureless() error {
 	case t != nil:
 		return errors.New("the matrix holds nothing but zeros: there is nothing to learn from")
 	}
+	instead := "for LABEL<TAB>text add ‹text›"
+	if int64(len(s.LabelIndex)) > s.Stats.Rows || slices.ContainsFunc(s.Labels, func(label string) bool {
+		return looksLikeRow([]byte(label))
+	}) {
+		instead += "; these look like rows of a table: say ‹data-format=csv›"
+	}
 	return errors.New("no instance has a feature: there is nothing to learn from; lines are LABEL[,LABEL...] " +
-		"INDEX:VALUE ... (for LABEL<TAB>text add ‹text›)")
+		"INDEX:VALUE ... (" + instead + ")")
 }
 
 // NotATable is the error for columns of a file that is read as lines.

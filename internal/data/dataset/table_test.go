@@ -337,7 +337,9 @@ func TestFeatureless(t *testing.T) {
 	}{
 		{"x.csv", "a,b,l\n1,2,x\n1,2,y\n", number, `no column of numbers tells rows apart: "a", "b"`},
 		{"x.csv", "a,b,l\n,,x\nNA,,y\n", number, `no row has a number in "a", "b"`},
-		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE"},
+		{"x.svm", "x\ny\n", Options{}, "lines are LABEL[,LABEL...] INDEX:VALUE ... (for LABEL<TAB>text add ‹text›)"},
+		{"x.svm", "a,l\n1,x\n2,y\n", Options{}, "add ‹text›; these look like rows of a table: say ‹data-format=csv›)"},
+		{"x.svm", "a;l\n1;x\n2;y\n", Options{}, "add ‹text›; these look like rows of a table: say ‹data-format=csv›)"},
 		{"x.txt", "x\ta b\ny\tb c\n", Options{Text: true, Words: Words{MinDF: least}}, "no word stands in 5 or more of the " +
 			"2 instances (‹min-df›)"},
 		{"x.txt", "x\ta b\ny\tc d\n", Options{Text: true}, "no word stands in 2 or more of the 2 instances (‹min-df›)"},
@@ -389,6 +391,7 @@ func TestSkipBrokenLines(t *testing.T) {
 func TestTableMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.csv": "t,l,w\nx,y,1\n", "b.svm": "y 1:1\n",
+		"deep.txt": "a/b\tx\n" + strings.Repeat("a/", 256) + "b\tx\n",
 		"zero.csv": "t,l,w\nx,y,0\n", "minus.csv": "t,l,w\nx,y,1\nx,y,-1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -404,6 +407,8 @@ func TestTableMistakes(t *testing.T) {
 		"no table by its name":         {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
 		"has no indices": {Paths: []string{"a.csv"}, ZeroBased: true,
 			Table: table.Options{Columns: columns}},
+		"deep.txt:2: a path of 257 parts": {Paths: []string{"deep.txt"}, Text: true,
+			Table: table.Options{Columns: table.Columns{PathSeparator: "/"}}},
 		"all weights are 0":                 {Paths: []string{"zero.csv"}, Table: table.Options{Columns: weighed}},
 		"minus.csv:3: weight -1 is below 0": {Paths: []string{"minus.csv"}, Table: table.Options{Columns: weighed}},
 		"exclude each other": {Paths: []string{"a.csv"}, Weights: "w.txt",

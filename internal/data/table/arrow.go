@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +32,7 @@ type arrowRecords struct {
 
 // openArrow opens the file behind f, as openParquet does.
 func openArrow(f *fs.File, path string) (in records, err error) {
-	file, size, err := seekable(f, path, "ARROW1")
+	file, size, err := seekable(f, path, "arrow")
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +41,6 @@ func openArrow(f *fs.File, path string) (in records, err error) {
 			file.Close()
 		}
 	}()
-	head := make([]byte, 6)
-	if _, err := file.ReadAt(head, 0); err != nil || string(head) != "ARROW1" {
-		if string(head[:4]) == "FEA1" {
-			return nil, errors.New("is Feather of version 1: write version 2 (pyarrow.feather.write_feather does)")
-		}
-		return nil, errors.New("is no file of Arrow's file format: a stream is written anew with pyarrow.ipc.new_file")
-	}
 	a := &arrowRecords{file: file, bound: &bound{size: size}}
 	defer caught("Arrow", &err)
 	if err := checkArrow(file, size); err != nil {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -67,6 +68,9 @@ func newCSV(b *bounded, start *bufio.Reader, o *Options) (*csvRecords, error) {
 	if mark, err := start.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
 		_, _ = start.Discard(len(mark)) // they are in the buffer
 	}
+	if begin, _ = start.Peek(start.Buffered()); isJSON(begin) {
+		return nil, errJSON
+	}
 	c := &csvRecords{in: csv.NewReader(start), bound: b} // it reads from start's buffer
 	if o.Delimiter != "" {
 		c.in.Comma, _ = utf8.DecodeRuneInString(o.Delimiter)
@@ -92,6 +96,16 @@ func newCSV(b *bounded, start *bufio.Reader, o *Options) (*csvRecords, error) {
 	}
 	c.in.ReuseRecord = true
 	return c, nil
+}
+
+// errJSON is the error for JSON lines that are read as another format.
+var errJSON = errors.New("the file looks like JSON lines: say ‹data-format=jsonl›")
+
+// isJSON says whether a text begins with an object, which no CSV does: a quote within a cell is doubled.
+func isJSON(text []byte) bool {
+	const blanks = " \t\r\n"
+	inner, ok := bytes.CutPrefix(bytes.TrimLeft(text, blanks), []byte("{"))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(inner, blanks), []byte(`"`))
 }
 
 const byteOrderMark = "\xef\xbb\xbf"

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/float16"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"taxon/internal/fs"
 )
 
 // Every number of 16 bits is the same from Arrow, and as Parquet and NumPy are read: m 2^-24 below
@@ -52,6 +54,35 @@ func TestFloatText(t *testing.T) {
 			if got := floatText(y, bits); got != want {
 				t.Errorf("%g in %d bits: %s, want %s", x, bits, got, want)
 			}
+		}
+	}
+}
+
+// A float of 16 bits is written with the digits that give it back in 32, as polars writes it.
+func TestHalfText(t *testing.T) {
+	for x, want := range map[float32]string{0.1: "0.099975586", 0.5: "0.5", 2: "2.0"} {
+		if got := floatText(float64(Half(float16.New(x).Uint16())), 32); got != want {
+			t.Errorf("%g: %s, want %s", x, got, want)
+		}
+	}
+}
+
+// What polars and DuckDB write to CSV and JSON where it differs from the text of the value: as a label it is a name
+// as it stands, as a number the same.
+func TestWriters(t *testing.T) {
+	for _, c := range []struct{ name, content, want string }{
+		{"polars.csv", "x,l\nNaN,NaN\n", "2  NaN|"}, {"duckdb.csv", "x,l\nnan,nan\n", "2  nan|"},
+		{"duckdb.csv", "x,l\n1e-05,1e-05\n", "2  1e-05| 1:1e-05"},
+		{"polars.jsonl", "{\"x\":null,\"l\":null}\n", "1  |"},
+		{"duckdb.jsonl", "{\"x\":1.100000023841858,\"l\":1.100000023841858}\n", "1  1.100000023841858| 1:1.100000023841858"},
+		{"duckdb.jsonl", "{\"x\":2.1,\"l\":2.1}\n", "1  2.1| 1:2.1"},
+		{"duckdb.jsonl", "{\"x\":NaN,\"l\":1}\n", ""},
+	} {
+		o := Options{Columns: Columns{Features: []string{"x"}, Label: "l"}}
+		rows, _, err := readPath(t, write(t, c.name, c.content), o, all)
+		got := strings.Join(rows, "\n")
+		if got != c.want || (err == nil) != (c.want != "") || err != nil && !fs.IsInput(err) {
+			t.Errorf("%s: %q, %v; want %q", c.content, got, err, c.want)
 		}
 	}
 }

@@ -56,11 +56,10 @@ func joinPath(label, separator string) (string, error) {
 	if !strings.Contains(path, separator) {
 		return label, nil
 	}
-	parts := strings.Split(path, separator)
-	if len(parts) > textio.MaxParts {
-		return "", fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all "+
-			"parts before it); is %q the separator of paths?", len(parts), textio.MaxParts, separator)
+	if err := textio.CheckPath([]byte(path), separator); err != nil {
+		return "", err
 	}
+	parts := strings.Split(path, separator)
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
 			return "", fmt.Errorf("the path %q has an empty part", label)

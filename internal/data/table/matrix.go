@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -60,7 +59,7 @@ func openMatrix(f *fs.File, path, format string) (m *matrix, err error) {
 		m.rows, m.columns = m.dense.shape[0], m.dense.shape[1]
 		return m, m.check()
 	}
-	file, size, err := seekable(f, path, "PK\x03\x04")
+	file, size, err := seekable(f, path, "npz")
 	if err != nil {
 		return nil, err
 	}
@@ -127,35 +126,6 @@ func (m *matrix) openZip(file io.ReaderAt, size int64) error {
 		return fmt.Errorf("indptr begins with %d, not 0: %w", first, cmp.Or(err, errors.New("damaged")))
 	}
 	return m.check()
-}
-
-// seekable returns a file with random access: the path itself if it begins with magic, else a
-// copy of what f reads.
-func seekable(f *fs.File, path, magic string) (*os.File, int64, error) {
-	file, err := fs.OpenRegular(path)
-	head := make([]byte, len(magic))
-	if err == nil {
-		_, err = file.ReadAt(head, 0)
-	}
-	if err != nil || string(head) != magic {
-		if file != nil {
-			file.Close()
-		}
-		if file, err = os.CreateTemp("", "taxon-table-*.part"); err != nil {
-			return nil, 0, err
-		}
-		os.Remove(file.Name())
-		if _, err := io.Copy(file, f); err != nil {
-			file.Close()
-			return nil, 0, err
-		}
-	}
-	info, err := file.Stat()
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
 }
 
 func (m *matrix) check() error {
@@ -331,8 +301,11 @@ var (
 func openNpy(r io.Reader) (*npy, error) {
 	n := &npy{r: bufio.NewReaderSize(r, 256<<10)}
 	head := make([]byte, 12)
-	if _, err := io.ReadFull(n.r, head[:10]); err != nil || !bytes.HasPrefix(head, []byte("\x93NUMPY")) {
-		return nil, errors.New("is no NumPy array (.npy)")
+	if err := checkKind(n.r, "npy"); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(n.r, head[:10]); err != nil {
+		return nil, errors.New("is cut off")
 	}
 	length := int(binary.LittleEndian.Uint16(head[8:]))
 	if head[6] > 1 {

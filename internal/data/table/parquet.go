@@ -51,7 +51,7 @@ type cursor struct {
 // openParquet opens the file behind f. A file without random access (compressed, a stream, in
 // HDFS) is first copied to a temporary file.
 func openParquet(f *fs.File, path string) (records, error) {
-	file, size, err := seekable(f, path, "PAR1")
+	file, size, err := seekable(f, path, "parquet")
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ func checkParquet(in io.ReaderAt, size int64) error {
 	if _, err := in.ReadAt(tail, size-int64(len(tail))); err != nil {
 		return err
 	}
+	if string(tail[4:]) != "PAR1" {
+		return errors.New("it does not end as one: it is cut off or damaged, fetch or make it again")
+	}
 	if int64(binary.LittleEndian.Uint32(tail)) > size-int64(len(tail)) {
 		return errLength
 	}

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,9 @@ func openTSV(r io.Reader, source string, o *Options) (*tsvRecords, *bufio.Reader
 	line, err := t.in.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, nil, errEmpty
+	}
+	if err == nil && o.Header != NoHeader && isJSON(line) && bytes.IndexByte(line, '\t') < 0 {
+		err = errJSON
 	}
 	if err == nil {
 		t.head, err = splitTabs(nil, string(line), -1)

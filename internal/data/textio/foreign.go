@@ -13,12 +13,12 @@ import (
 var foreign = []struct{ magic, is string }{
 	{"\xff\xfe\x00\x00", wide32}, {"\x00\x00\xfe\xff", wide32},
 	{"\xff\xfe", wide16}, {"\xfe\xff", wide16},
-	{"PAR1", "is a Parquet file, whatever its name: set data-format to parquet"},
-	{"ARROW1", "is an Arrow file, whatever its name: set data-format to arrow"},
+	{"PAR1", "is a Parquet file, whatever its name: say ‹data-format=parquet›"},
+	{"ARROW1", "is an Arrow file, whatever its name: say ‹data-format=arrow›"},
 	{"FEA1", "is a Feather file of version 1, whatever its name: write version 2"},
 	{"\xff\xff\xff\xff", "is a stream of Arrow record batches, whatever its name: write it anew with " +
 		"pyarrow.ipc.new_file"},
-	{"\x93NUMPY", "is a NumPy array, whatever its name: set data-format to npy"},
+	{"\x93NUMPY", "is a NumPy array, whatever its name: say ‹data-format=npy›"},
 	{"PK\x03\x04", "is a zip archive, as workbooks (.xlsx) and SciPy's matrices (.npz) are: unpack it, export " +
 		"the sheet as CSV"},
 	{"\xd0\xcf\x11\xe0", "is an old workbook (.xls) or another Office file: export it as CSV"},
@@ -28,6 +28,12 @@ var foreign = []struct{ magic, is string }{
 	{"ORC", "is an ORC file: convert it to Parquet"},
 	{"%PDF-", "is a PDF file"},
 }
+
+// A tar archive has tarMagic at byte tarAt of its first header.
+const (
+	tarAt    = 257
+	tarMagic = "ustar"
+)
 
 const (
 	wide16 = "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"
@@ -42,16 +48,23 @@ func Foreign(head []byte) error {
 			return errors.New("the file " + f.is)
 		}
 	}
+	if len(head) >= tarAt+len(tarMagic) && string(head[tarAt:tarAt+len(tarMagic)]) == tarMagic {
+		return errors.New("the file is a tar archive: unpack it (tar -xf FILE), and give what is within")
+	}
 	if kind := fs.Compression(head); kind != "" {
 		return fmt.Errorf("the file was compressed twice, by %s within: unpack it once", kind)
+	}
+	// Three bytes of four of ASCII text in UTF-32 are 0, every other of UTF-16. These have no byte order mark.
+	if len(head) >= 4 && bytes.Count(head[:4], []byte{0}) == 3 && (head[0] == 0) != (head[3] == 0) {
+		return errors.New("the file is UTF-32 without a byte order mark: convert it to UTF-8 (iconv -f UTF-32" +
+			endian(head[0] != 0) + " -t UTF-8)")
 	}
 	if len(head) < 2 || bytes.Count(head[:2], []byte{0}) != 1 {
 		return nil
 	}
-	// Every other byte of ASCII text in UTF-16 is 0. This one has no byte order mark.
-	zero, order := 0, "BE"
+	zero := 0
 	if head[1] == 0 {
-		zero, order = 1, "LE"
+		zero = 1
 	}
 	for i := range head[:min(len(head), 64)] {
 		if i%2 == zero && head[i] != 0 && i < 8 {
@@ -59,7 +72,15 @@ func Foreign(head []byte) error {
 		}
 	}
 	return fmt.Errorf("the file is UTF-16 without a byte order mark: convert it to UTF-8 (iconv -f UTF-16%s -t "+
-		"UTF-8)", order)
+		"UTF-8)", endian(zero == 1))
+}
+
+// endian is the end of the name of an encoding whose characters have the low byte first, or last.
+func endian(low bool) string {
+	if low {
+		return "LE"
+	}
+	return "BE"
 }
 
 // isBinary says whether a character is one of a binary file, not of text.

@@ -52,6 +52,9 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// tarred is the first header of a tar archive, and what follows.
+var tarred = "a.svm" + strings.Repeat("\x00", tarAt-5) + tarMagic + "\x0000" + strings.Repeat("\x00", 248) + "a 1:1\n"
+
 func TestRefused(t *testing.T) {
 	cases := []struct{ name, text, want string }{
 		{"NUL", "a\n\x00\n", "f:2: NUL byte"},
@@ -61,6 +64,13 @@ func TestRefused(t *testing.T) {
 			"UTF-8 (iconv -f UTF-16LE"},
 		{"UTF-16 BE, no mark", "\x00a\x00b\x00\n", "f:1: the file is UTF-16 without a byte order mark: convert it to " +
 			"UTF-8 (iconv -f UTF-16BE"},
+		{"UTF-32 LE", "\xff\xfe\x00\x00a\x00\x00\x00\n\x00\x00\x00", "f:1: the file is UTF-32: "},
+		{"UTF-32 BE", "\x00\x00\xfe\xff\x00\x00\x00a", "f:1: the file is UTF-32: "},
+		{"UTF-32 LE, no mark", "a\x00\x00\x00\n\x00\x00\x00", "f:1: the file is UTF-32 without a byte order mark: convert " +
+			"it to UTF-8 (iconv -f UTF-32LE"},
+		{"UTF-32 BE, no mark", "\x00\x00\x00a\x00\x00\x00\n", "f:1: the file is UTF-32 without a byte order mark: convert " +
+			"it to UTF-8 (iconv -f UTF-32BE"},
+		{"tar", tarred, "f:1: the file is a tar archive: unpack it"},
 		{"Parquet", "PAR1\x15\x04\n", "f:1: the file is a Parquet file"},
 		{"twice", "\x1f\x8b\x08\x00\n", "f:1: the file was compressed twice, by gzip within"},
 		{"latin-1", "a\nb\n\xe9\n", "f:3: bytes that are not UTF-8"},

@@ -12,6 +12,18 @@ import (
 // and the names of a path's classes take the square of it.
 const MaxParts = 256
 
+// CheckPath refuses a label that has more than MaxParts parts with this separator; "": it is no path.
+func CheckPath(label []byte, separator string) error {
+	if separator == "" {
+		return nil
+	}
+	if n := bytes.Count(label, []byte(separator)) + 1; n > MaxParts {
+		return fmt.Errorf("a path of %d parts: at most %d are possible (each part is a class named by all "+
+			"parts before it); is %q the separator of paths?", n, MaxParts, separator)
+	}
+	return nil
+}
+
 // special are the characters that separate or end names in some line format. Control characters
 // are special, too.
 const special = " ,:\"#"

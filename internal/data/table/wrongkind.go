@@ -1,0 +1,110 @@
+package table
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"taxon/internal/data/textio"
+	"taxon/internal/fs"
+)
+
+// binaryKinds are the formats that are no text, by their names in Formats: their first bytes, and what
+// messages call them.
+var binaryKinds = map[string]struct{ magic, name string }{
+	"parquet": {"PAR1", "Parquet file"},
+	"arrow":   {"ARROW1", "Arrow file"},
+	"npy":     {"\x93NUMPY", "NumPy array (.npy)"},
+	"npz":     {"PK\x03\x04", ".npz file"},
+}
+
+// kindBytes is how many bytes of a file tell its kind.
+const kindBytes = 1 << 10
+
+// checkKind refuses a file that does not begin as its format does. It reads nothing of one that does.
+func checkKind(in *bufio.Reader, format string) error {
+	kind := binaryKinds[format]
+	head, err := in.Peek(len(kind.magic))
+	if string(head) == kind.magic {
+		return nil
+	}
+	if err == nil {
+		head, err = in.Peek(kindBytes)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return fmt.Errorf("is no %s: %w", kind.name, kindOf(head))
+}
+
+// kindOf says what a file is by its first bytes, and how it is read.
+func kindOf(head []byte) error {
+	if len(head) == 0 {
+		return errors.New("the file is empty")
+	}
+	if err := textio.Foreign(head); err != nil {
+		return err
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
+	whole := head[:max(0, len(head)-utf8.UTFMax)] // the last character may be cut
+	if bytes.ContainsFunc(whole, func(c rune) bool { return c < ' ' && (c < '\t' || c > '\r') }) {
+		return errors.New("its first bytes are of no kind that is known: is it damaged, or another file?")
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(head, []byte("{")):
+		return errJSON
+	case bytes.HasPrefix(head, []byte("[")):
+		return errors.New("the file looks like a list in JSON: write an object a line (jq -c '.[]' FILE), and say " +
+			"‹data-format=jsonl›")
+	case bytes.HasPrefix(head, []byte("<")):
+		return errors.New("the file looks like HTML or XML: was a page saved in its place?")
+	case bytes.IndexByte(line, '\t') >= 0:
+		return errors.New("the file is text, with tabs: say ‹data-format=tsv› if line 1 names columns, else " +
+			"‹data-format=lines›")
+	}
+	return errors.New("the file is text: say ‹data-format=csv› if line 1 names columns, else ‹data-format=lines›")
+}
+
+// seekable returns a file of a binary format with random access: the path itself if it begins as the
+// format does, else a copy of what f reads, if that does.
+func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
+	if !fs.IsRemote(path) {
+		if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
+			return nil, 0, errors.New("is a device, and no file")
+		}
+	}
+	magic := binaryKinds[format].magic
+	file, err := fs.OpenRegular(path)
+	head := make([]byte, len(magic))
+	if err == nil {
+		_, err = file.ReadAt(head, 0)
+	}
+	if err != nil || string(head) != magic {
+		if file != nil {
+			file.Close()
+		}
+		in := bufio.NewReaderSize(f, bufferBytes)
+		if err := checkKind(in, format); err != nil {
+			return nil, 0, err
+		}
+		if file, err = os.CreateTemp("", "taxon-table-*.part"); err != nil {
+			return nil, 0, err
+		}
+		os.Remove(file.Name())
+		if _, err := io.Copy(file, in); err != nil {
+			file.Close()
+			return nil, 0, err
+		}
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}
