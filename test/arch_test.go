@@ -232,7 +232,8 @@ func tracked(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != root && (d.Name() == ".git" || d.Name() == "bin" || strings.HasSuffix(d.Name(), ".part")) {
+		if d.IsDir() && p != root && (slices.Contains([]string{".git", "bin", "dist"}, d.Name()) ||
+			strings.HasSuffix(d.Name(), ".part")) {
 			return fs.SkipDir
 		}
 		if d.Type().IsRegular() && path.Ext(p) != ".test" && path.Ext(p) != ".prof" && d.Name() != ".git" {
