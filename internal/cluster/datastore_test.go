@@ -157,7 +157,7 @@ func TestForgottenShardIsNotKnown(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("known are %q", got)
 	}
-	all, s.valueChecker = all[1:], time.Time{}
+	all, s.asked = all[1:], time.Time{}
 	if err := s.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -52,10 +52,10 @@ const callTimeout = 5 * time.Second
 // later denial is retried, because certificates may be being changed.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
-	valueChecker := time.Now()
+	seen := time.Now()
 	for wait := retry.First; ; {
-		missed = missed || time.Since(valueChecker) > 2*wait+retry.First
-		valueChecker = time.Now()
+		missed = missed || time.Since(seen) > 2*wait+retry.First
+		seen = time.Now()
 		r, err := m.join(ctx)
 		if err == nil {
 			if missed {

@@ -31,9 +31,10 @@ type Shards struct {
 	// known lists the shards in order of joining.
 	known []*taxonv1.Shard
 	// silent has the ids of the shards that the last call did not reach.
-	silent       map[string]bool
-	valueChecker time.Time
-	asking       sync.Mutex
+	silent map[string]bool
+	// asked is the time of the last call. asking is held during a call, and guards it.
+	asked  time.Time
+	asking sync.Mutex
 }
 
 // askEvery is the least time between two requests that are caused by failed calls.
@@ -59,14 +60,14 @@ func (s *Shards) Learn(shards []*taxonv1.Shard) {
 func (s *Shards) Refresh(ctx context.Context) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if time.Since(s.valueChecker) < askEvery {
+	if time.Since(s.asked) < askEvery {
 		return nil
 	}
 	r, err := s.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list of store shards: %w", err)
 	}
-	s.valueChecker = time.Now()
+	s.asked = time.Now()
 	s.Replace(r.GetShards())
 	return nil
 }

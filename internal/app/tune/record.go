@@ -35,9 +35,9 @@ const (
 	jobFile    = "job.yaml"
 	madeFile   = "made.json" // what the model is trained with
 	jobsFile   = "jobs.json" // prefix of the ids of a cluster's jobs
-	// a result and predictions for each finished training and point
+	// pointsDir holds a result and the predictions of each training and point that is finished.
 	pointsDir = "points"
-	// final states from which other trainings begin, and checkpoints
+	// statesDir holds the final states from which other trainings begin, and checkpoints.
 	statesDir = "states"
 )
 

@@ -62,10 +62,10 @@ const (
 	Rate = "rate"
 
 	// Soft-max, of the whole. Offset holds a number for each row that stands for all leaves
-	// (internal/methods/hblr/solver.Block.Offset). Partial MAP: then Soften
-	// of each row, and the vector by which all leaves move (internal/methods/hblr/solver/joint.go);
-	// Couple is c and v of the last direction (internal/methods/hblr/solver.Rows.Couple). Variational:
-	// OffsetF is the last offset's difference from that before.
+	// (internal/methods/hblr/solver.Block.Offset). With partial MAP it also holds Soften of each row
+	// and the vector by which all leaves move (internal/methods/hblr/solver/joint.go), and Couple
+	// holds c and v of the last direction (solver.Rows.Couple). In variational inference OffsetF is
+	// the difference between the last two offsets.
 	Offset, OffsetF, Couple = "tie", "tief", "couple"
 
 	X, G, F                = "x", "g", "f"                // of a range
