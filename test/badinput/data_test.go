@@ -41,7 +41,7 @@ func TestInstances(t *testing.T) {
 		bad("missing value", "a 1:\n", "bad.svm:1: ", ""),
 		bad("missing colon", "a 1:1 2\n", "bad.svm:1: ", `"2"`),
 		bad("blank around the colon", "a 1 :1\n", "bad.svm:1: ", ""),
-		bad("index twice", "a 3:1 1:1 3:2\n", "bad.svm:1: feature index 3 stands twice", ""),
+		bad("index twice", "a 3:1 1:1 3:2\n", "bad.svm:1: feature index 3 occurs twice", ""),
 		bad("label with a blank", "a 1:1\nsmall dog 1:1\n", "bad.svm:2: ", "labels stand first"),
 		bad("empty label name", "a,,b 1:1\n", "bad.svm:1: empty label name", ""),
 		bad("comma at the end", "a, 1:1\n", "bad.svm:1: empty label name", ""),

@@ -40,7 +40,7 @@ type Options struct {
 	// ZeroBased says that the feature indices of libsvm lines count from 0.
 	ZeroBased bool
 
-	// Weights is the path of a file with the weight of each instance, one a line. Every weight is 1
+	// Weights is the path of a file with the weight of each instance, one per line. Every weight is 1
 	// if it is empty.
 	Weights string
 
@@ -315,11 +315,11 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 			return err
 		}
 		s.release(p)
-		in.tell(f, src.counts.Rows)
+		in.report(f, src.counts.Rows)
 	}
 	in.form = formOf(o, src.header)
 	in.stats.Counts.add(src.counts)
-	in.tell(f, 0)
+	in.report(f, 0)
 	in.done += f.BytesRead()
 	return nil
 }
@@ -341,9 +341,9 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	labels, entries := 0, 0
 	for i, row := range b.rows {
 		if s.header != nil {
-			if taken, err := s.header.take(s.counts.Rows+int64(i), row.labels-labels+row.entries-entries); err != nil {
+			if admitted, err := s.header.admits(s.counts.Rows+int64(i), row.labels-labels+row.entries-entries); err != nil {
 				return fs.Inputf(s.o.Name, s.line+row.line, "%w", err)
-			} else if !taken {
+			} else if !admitted {
 				b.counts.add(Counts{Rows: -1, Unlabelled: -1, ZeroRows: -1, EmptyLines: 1})
 				continue
 			}
@@ -355,11 +355,11 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	}
 	for i, err := range b.broken {
 		if s.counts.Broken+int64(i) >= s.o.Table.SkipBroken {
-			return s.place(err, 0)
+			return s.locate(err, 0)
 		}
 	}
 	if b.err != nil {
-		return s.place(b.err, 0)
+		return s.locate(b.err, 0)
 	}
 	s.counts.add(b.counts)
 	s.line += b.lines
@@ -367,14 +367,14 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	case p.err == io.EOF:
 		return checkEnd(s.o.Name, s.header, s.counts)
 	case p.err != nil:
-		return s.place(p.err, 1)
+		return s.locate(p.err, 1)
 	}
 	return nil
 }
 
-// place turns the line number of an error, which is relative to its piece, into one of the whole
+// locate turns the line number of an error, which is relative to its piece, into one of the whole
 // input. An error without a line number gets `line`.
-func (s *source) place(err error, line int64) error {
+func (s *source) locate(err error, line int64) error {
 	var in *fs.InputError
 	if !errors.As(err, &in) {
 		return err
@@ -391,8 +391,8 @@ func (s *source) place(err error, line int64) error {
 	return &at
 }
 
-// tell reports progress: rows is the number of rows read so far.
-func (in *intake) tell(f *fs.File, rows int64) {
+// report reports progress: rows is the number of rows read so far.
+func (in *intake) report(f *fs.File, rows int64) {
 	total := int64(-1)
 	if f.Size() >= 0 && len(in.o.Paths) == 1 {
 		total = f.Size()

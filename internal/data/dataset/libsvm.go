@@ -185,7 +185,7 @@ func (p *svmParser) sortRow(row *Row) error {
 			if p.zeroBased {
 				shown--
 			}
-			return fmt.Errorf("feature index %d stands twice in the line: keep one of them, or their sum", shown)
+			return fmt.Errorf("feature index %d occurs twice in the line: keep one of them, or their sum", shown)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func (l *splitter) next() ([]byte, error) {
 		if i := bytes.IndexByte(l.buf[l.a+seen:l.b], '\n'); i >= 0 {
 			line := l.buf[l.a : l.a+seen+i]
 			l.a += seen + i + 1
-			return l.take(line)
+			return l.consume(line)
 		}
 		seen = l.b - l.a
 		if l.err != nil {
@@ -62,10 +62,11 @@ func (l *splitter) next() ([]byte, error) {
 	}
 	line := l.buf[l.a:l.b]
 	l.a = l.b
-	return l.take(line)
+	return l.consume(line)
 }
 
-func (l *splitter) take(line []byte) ([]byte, error) {
+// consume removes the CR of a line, checks its length and counts it.
+func (l *splitter) consume(line []byte) ([]byte, error) {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 	}

@@ -94,10 +94,10 @@ func decodeManifest(b []byte) (*manifest, error) {
 	}
 	again, err := m.encode()
 	if err != nil || !bytes.Equal(again, b) {
-		return nil, errors.New("damaged (its checksum does not fit)")
+		return nil, errors.New("damaged (its checksum does not match)")
 	}
 	if m.Fingerprint != fingerprint(m.Files) {
-		return nil, errors.New("damaged (the fingerprint does not fit the files)")
+		return nil, errors.New("damaged (the fingerprint does not match the files)")
 	}
 	return m, nil
 }

@@ -26,7 +26,7 @@ type Listing struct {
 // it last.
 const ManifestName = manifestFile
 
-// LabelsName is the name of the file that holds the labels' names, one a line.
+// LabelsName is the name of the file that holds the labels' names, one per line.
 const LabelsName = labelsFile
 
 // List reads the manifest of a folder that Ingest wrote, but not the other files. It returns the

@@ -202,7 +202,7 @@ func (o *opener) mapFiles() error {
 		g.Go(fs.Guarded(func() error {
 			sum := sha256.Sum256(b)
 			if hex.EncodeToString(sum[:]) != item.SHA256 {
-				return o.damaged(item.Name, errors.New("its checksum does not fit"))
+				return o.damaged(item.Name, errors.New("its checksum does not match"))
 			}
 			return nil
 		}))
@@ -327,7 +327,7 @@ func (o *opener) readNames() (err error) {
 	return err
 }
 
-// names reads a list of n names, one a line. The names are copied out of the mapping, because
+// names reads a list of n names, one per line. The names are copied out of the mapping, because
 // strings often outlive the set.
 func (o *opener) names(name string, n int64) ([]string, error) {
 	data, ok := o.files[name]

@@ -109,7 +109,7 @@ func (p *publisher) eachLabel(ctx context.Context, f func(row, label uint32)) er
 	return nil
 }
 
-// writeList writes names, one a line.
+// writeList writes names, one per line.
 func (p *publisher) writeList(name string, names iter.Seq[string]) error {
 	f, err := p.dir.Create(name)
 	if err != nil {

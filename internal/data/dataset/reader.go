@@ -168,8 +168,8 @@ func (r *Reader) Read() (*Row, error) {
 // next reads the next instance. It skips as many invalid lines as ReaderOptions.Table allows.
 func (r *Reader) next() error {
 	for {
-		err := r.take()
-		broken, ok := err.(*brokenLine) // exactly the error that take returned, not wrapped
+		err := r.readLine()
+		broken, ok := err.(*brokenLine) // exactly the error that readLine returned, not wrapped
 		if !ok {
 			return err
 		}
@@ -190,7 +190,7 @@ type brokenLine struct{ err error }
 
 func (e *brokenLine) Error() string { return e.err.Error() }
 
-func (r *Reader) take() error {
+func (r *Reader) readLine() error {
 	for {
 		line, err := r.lines.next()
 		if err == io.EOF {
@@ -290,7 +290,7 @@ func (r *Reader) finish() (taken bool, err error) {
 	}
 	r.counts.ExplicitZeros += dropZeros(row)
 	if r.header != nil && !r.part {
-		if taken, err := r.header.take(r.counts.Rows, len(row.Labels)+len(row.Index)); err != nil {
+		if taken, err := r.header.admits(r.counts.Rows, len(row.Labels)+len(row.Index)); err != nil {
 			return false, r.fail(err)
 		} else if !taken {
 			r.counts.EmptyLines++
