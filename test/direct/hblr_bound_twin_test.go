@@ -5,14 +5,16 @@ import (
 	"slices"
 )
 
-// boundTwin is full variational inference from the textbook (methods.md, section 2), binary
-// likelihood: one coordinate after the other, the whole lower bound with all its constants.
+// boundTwin is full variational inference from the textbook (methods.md, section 2), with the
+// binary likelihood: one coordinate after the other, and the whole lower bound with all its
+// constants.
 type boundTwin struct {
 	*hblrTwin
-	full bool          // covariances of leaves have all entries
-	cov  [][][]float64 // leaf -> Psi; of the diagonal form with zeros beside it
+	full bool          // the leaves have full covariances
+	cov  [][][]float64 // leaf -> Psi; the diagonal form has zeros elsewhere
 	xi   [][]float64   // leaf -> row
-	// after is called after each update; nil: not.
+
+	// after is called after each update. It may be nil.
 	after func(update string)
 }
 
@@ -41,7 +43,7 @@ func lambda(xi float64) float64 {
 	return (1/(1+math.Exp(-xi)) - 0.5) / (2 * xi)
 }
 
-// quadratic are mu.x and x' Psi x of a leaf.
+// quadratic returns mu.x and x' Psi x of a leaf.
 func (b *boundTwin) quadratic(n, row int) (u, q float64) {
 	for i, x := range b.x[row] {
 		if x == 0 {
