@@ -91,7 +91,8 @@ func (k *keptEnds) next(c byte) {
 		if k.matched++; k.matched == len(k.delimiter) {
 			k.state = cellStart
 		}
-	case bytes.HasSuffix(k.tail[:], k.delimiter), k.tail == [4]byte{0, 0xef, 0xbb, 0xbf}: // the mark is not part of the text
+	// a byte order mark is not part of the text
+	case bytes.HasSuffix(k.tail[:], k.delimiter), k.tail == [4]byte{0, 0xef, 0xbb, 0xbf}:
 		k.state = cellStart
 	default:
 		k.state = cellText
