@@ -13,7 +13,7 @@ import (
 // written directly.
 type OutFile struct {
 	out  whole
-	path string // as the user gave it
+	path string // path as the user gave it
 	done bool
 }
 

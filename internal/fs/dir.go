@@ -14,7 +14,7 @@ import (
 // system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
 	disk          vfs.FS // file system of work, and of target unless that is remote
-	name          string // as the user gave it
+	name          string // name as the user gave it
 	target        string
 	work          string
 	lock          vfs.File
@@ -88,7 +88,7 @@ func MakeParents(path string) (undo func(), err error) {
 }
 
 func makeParents(disk vfs.FS, path string) (undo func(), err error) {
-	var made []string // innermost first
+	var made []string // created folders, innermost first
 	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
 		if _, err := disk.Lstat(dir); !os.IsNotExist(err) {
 			break

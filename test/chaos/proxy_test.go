@@ -16,7 +16,7 @@ type proxy struct {
 	target string
 	conns  map[net.Conn]bool
 	held   time.Time     // nothing is forwarded before this time
-	delay  time.Duration // of each piece
+	delay  time.Duration // delay of each piece
 }
 
 // newProxy listens for connections. forward sets the target.

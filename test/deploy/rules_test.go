@@ -19,7 +19,7 @@ import (
 type workload struct {
 	object   object
 	selector map[string]string
-	service  string // of a StatefulSet only
+	service  string // service of a StatefulSet
 	claims   []string
 	pod      corev1.PodTemplateSpec
 }

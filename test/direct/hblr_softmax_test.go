@@ -294,7 +294,7 @@ func TestHBLRSoftmaxLengths(t *testing.T) {
 // softmaxBoundTwin is boundTwin with Bouchard's bound.
 type softmaxBoundTwin struct {
 	*boundTwin
-	beta []float64 // by row
+	beta []float64 // beta of each row
 }
 
 // setXi: xi^2 = x' Psi x + (beta - mu.x)^2.

@@ -23,7 +23,7 @@ type hblrTwin struct {
 	children taxonomy.Lists
 	column   []int       // feature -> column of the data, the bias last
 	x        [][]float64 // rows over the features that occur
-	weight   []float64   // of rows
+	weight   []float64   // weights of the rows
 	label    [][]float64 // node -> row -> 1 or 0
 	a        []float64   // node -> shape
 	b        [][]float64 // node -> feature -> rate

@@ -33,7 +33,7 @@ type Replay struct {
 	features int
 
 	blocks []solved                           // last committed output, by block
-	x      map[taxonv1.Place]*reducer.Vectors // by the REDUCE task that wrote it
+	x      map[taxonv1.Place]*reducer.Vectors // vectors by the REDUCE task that wrote them
 	zero   *reducer.Vectors
 	lists  joined
 	nodes  jobs.Nodes // weights of the last EMIT step

@@ -16,7 +16,7 @@ import (
 func TestLongRows(t *testing.T) {
 	for _, c := range []struct {
 		method, loss string
-		rows         int // for the squared hinge: enough for Newton's method
+		rows         int // rows for the squared hinge: enough for Newton's method
 	}{
 		{"rr-svm", "squared-hinge", 1100}, {"rr-svm", "squared-hinge", 300}, {"rr-svm", "hinge", 100},
 		{"rr-lr", "logistic", 300},

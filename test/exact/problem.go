@@ -30,7 +30,7 @@ type Problem struct {
 
 	IsGraph  bool    // the edges are those of a graph
 	Directed bool    // the edges are given as a hierarchy
-	Anchor   float64 // of graphs
+	Anchor   float64 // anchor of graphs
 	Inner    float64 // --internal-weight; 0 stands for 1
 	EdgesBy  string  // --edge-weights of trees; empty stands for even
 	Apart    bool    // --bias-pull zero
@@ -38,7 +38,7 @@ type Problem struct {
 	// Positive is --positive-weight. 0 stands for 1, and a negative value for balanced.
 	Positive float64
 
-	Weights []float64 // of the rows, above 0; nil stands for 1 everywhere
+	Weights []float64 // weights of the rows, above 0; nil stands for 1 everywhere
 	Ghosts  []Row     // rows of weight 0: one before each of the first rows
 }
 

@@ -15,7 +15,7 @@ type table struct {
 	// untuned keeps the C of the rows, or 1, in any case. It is set for large data.
 	untuned  bool
 	gapGoal  string // --gap of its trainings
-	timed    bool   // with a column of times
+	timed    bool   // whether there is a column of times
 	form     form
 	measures []measure
 	rows     []row

@@ -15,7 +15,7 @@ type coord struct {
 	w       *world
 	limits  machine.Limits
 	machine *machine.Machine
-	offset  machine.Tick // of its wall clock
+	offset  machine.Tick // offset of its wall clock
 	slow    machine.Tick // delay of the disk
 	jam     machine.Tick // nothing becomes durable before this time
 	bug     string
@@ -30,7 +30,7 @@ type coord struct {
 	jobNames []string
 	store    *client
 	effects  map[string][]func(next func())
-	archive  map[string]checkpoint // on another file system, which does not fail
+	archive  map[string]checkpoint // checkpoints on another file system, which does not fail
 	check    *checker
 	restarts int
 	compacts int

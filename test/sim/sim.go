@@ -19,7 +19,7 @@ type Options struct {
 
 // Outcome is the result of a run. Broken lists the invariants that were violated.
 type Outcome struct {
-	Weights    [][]uint64 // of each job, in task order
+	Weights    [][]uint64 // weights of each job, in task order
 	Objectives []float64
 	Sweeps     []uint32
 	StoppedBy  []string

@@ -40,7 +40,7 @@ const batch = 4
 type work struct {
 	worker string
 	lease  *taxonv1.Lease
-	rest   []*work // of its batch, to be run after it
+	rest   []*work // the rest of its batch, to be run after it
 	behind bool    // its slot has continued with other work
 	id     *taxonv1.LeaseId
 	lost   bool

@@ -29,7 +29,7 @@ type manifest struct {
 	Stats       Stats          `json:"stats"`
 	Files       []manifestItem `json:"files"`
 	Source      Source         `json:"source"`
-	SHA256      string         `json:"sha256"` // of this document with this field empty
+	SHA256      string         `json:"sha256"` // checksum of this document with this field empty
 }
 
 type manifestItem struct {

@@ -9,7 +9,7 @@ import (
 
 // File describes one file of a data set's folder.
 type File struct {
-	Name   string // without its folder
+	Name   string // name without its folder
 	Bytes  int64
 	SHA256 string // hex
 }
@@ -17,9 +17,9 @@ type File struct {
 // Listing holds the content of a manifest: enough to copy the folder elsewhere.
 type Listing struct {
 	Fingerprint string
-	Files       []File // sorted by name, without the manifest itself
+	Files       []File // files sorted by name, without the manifest itself
 	Manifest    []byte // the document itself
-	Stats       Stats  // as stated in the document
+	Stats       Stats  // counts as stated in the document
 }
 
 // ManifestName is the name of the file that holds Listing.Manifest. A copy of a data set must write

@@ -17,8 +17,8 @@ type pieces struct {
 	ctx   context.Context
 	o     ReaderOptions
 	size  int         // bytes of a piece, unless a line is longer
-	work  chan *piece // to be parsed, in any order
-	order chan *piece // the same, in the file's order
+	work  chan *piece // pieces to be parsed, in any order
+	order chan *piece // the same pieces in the file's order
 	free  chan *piece
 	stop  chan struct{}
 	// headed is closed once the first piece is parsed: from then on the header is known.
@@ -194,7 +194,7 @@ type batch struct {
 	rows   []batchRow
 	labels [][]byte // names, which point into the piece's text
 	index  []uint32
-	bits   []uint32 // of the values
+	bits   []uint32 // bits of the values
 	counts Counts
 	lines  int64
 	broken []error // errors of skipped lines; lines count within the piece
@@ -204,10 +204,10 @@ type batch struct {
 
 // batchRow says where the parts of a row end. Each part begins where that of the previous row ends.
 type batchRow struct {
-	line            int64 // within the piece, from 1
+	line            int64 // number of the line within the piece, from 1
 	labels, entries int
 	text            []byte
-	numbers         []number // of a table
+	numbers         []number // numbers of a table's row
 }
 
 // read takes all rows of r.

@@ -23,9 +23,9 @@ type publisher struct {
 	o        Options
 	dir      *fs.OutDir
 	in       *intake
-	features []feature // by column
-	idf      []float64 // by column, text only
-	nnz      []int64   // by shard
+	features []feature // features in the order of columns
+	idf      []float64 // inverse document frequency of each column, for text
+	nnz      []int64   // number of nonzeros of each shard
 	constant []uint32  // indices of numbers that are equal in all rows
 	numbers  int       // number features beside words; their indices come first
 	terms    []string  // names of the number features

@@ -76,7 +76,7 @@ var ErrPause = table.ErrPause
 // error.
 type Counts struct {
 	Rows           int64 `json:"rows"`            // instances
-	EmptyLines     int64 `json:"empty_lines"`     // without a single character, skipped
+	EmptyLines     int64 `json:"empty_lines"`     // lines without a single character, which are skipped
 	Comments       int64 `json:"comments"`        // lines with a comment only, skipped
 	Unlabelled     int64 `json:"unlabelled"`      // rows without a label
 	ZeroRows       int64 `json:"zero_rows"`       // rows without a feature
@@ -97,9 +97,10 @@ type Reader struct {
 	sequence stringRow
 	counts   Counts
 	first    bool
-	part     bool    // a part of a stream, whose end is checked elsewhere
-	broken   []error // errors of the lines that were skipped
-	err      error
+	// the stream is a part of one whose end is checked elsewhere
+	part   bool
+	broken []error // errors of the lines that were skipped
+	err    error
 }
 
 // NewReader returns a Reader of r, which must not be compressed (fs.Open decompresses).

@@ -64,7 +64,7 @@ func (w Words) Flags() (out [][2]string) {
 // Bound is a number of rows, or a share of all rows. It implements the value of a flag.
 type Bound struct {
 	rows  int64
-	share float64 // in use if it is above 0
+	share float64 // the share, in use if it is above 0
 }
 
 // Set parses a whole number of rows, at least 1, or, if it has a decimal point, a share of all

@@ -149,7 +149,7 @@ func (m *maker) fill() {
 				distinct++
 			}
 		}
-		if len(m.ranks) > 4*want { // a topic of few words repeats them
+		if len(m.ranks) > 4*want { // words of a small topic repeat
 			break
 		}
 	}

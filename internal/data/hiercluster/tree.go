@@ -145,8 +145,8 @@ type builder struct {
 
 // scratch is the memory of one split.
 type scratch struct {
-	difference []float64 // of the halves' means; zero between splits
-	score      []float64 // of each class
+	difference []float64 // difference of the halves' means; zero between splits
+	score      []float64 // score of each class
 }
 
 // grow splits classes, which are ascending, into families. place identifies the split: it is 1 for

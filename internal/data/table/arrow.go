@@ -26,7 +26,7 @@ type arrowRecords struct {
 	types    []logical // types of the columns in use
 	batch    arrow.RecordBatch
 	upcoming int // index of the next batch
-	at       int // row in batch
+	at       int // index of the current row in batch
 	row      int64
 }
 

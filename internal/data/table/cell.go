@@ -24,8 +24,8 @@ const (
 	decimal               // value.whole or value.big, times 10^-logical.scale
 	date                  // value.whole is days since 1970
 	timeOfDay             // value.whole and value.nanos are seconds since midnight
-	timestamp             // the same since 1970, without a time zone
-	instant               // the same since 1970 in UTC
+	timestamp             // seconds and nanoseconds since 1970, without a time zone
+	instant               // seconds and nanoseconds since 1970 in UTC
 	uuid                  // value.text has 16 bytes
 )
 

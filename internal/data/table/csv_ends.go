@@ -23,7 +23,7 @@ type csvState int
 
 const (
 	cellStart csvState = iota
-	cellText           // in an unquoted cell
+	cellText           // within an unquoted cell
 	cellQuoted
 	// after a quote in a quoted cell, which ends the cell or is doubled
 	cellQuote

@@ -19,7 +19,7 @@ type jsonRecords struct {
 	in     *textio.Reader
 	number map[string]int // number of each wanted column, by name
 	names  []string
-	seen   []bool // by column: some record has it
+	seen   []bool // by column: whether some record has it
 	row    map[string]json.RawMessage
 	all    map[string]bool // keys of the first records, for messages
 }

@@ -104,12 +104,12 @@ type Reader struct {
 	src    fs.Source
 	o      Options
 	use    Use
-	name   string // as the user gave it
+	name   string // path as the user gave it
 	rest   []string
 	cur    string
 	file   *fs.File
 	in     records
-	matrix *matrix          // in place of in
+	matrix *matrix          // source of the rows in place of in, for a matrix
 	waits  *fs.CancelReader // the stream under in if Use.Pause is set, else nil
 	ahead  *bufio.Reader    // bytes that waits has returned
 	blank  string           // lines of these characters are not rows

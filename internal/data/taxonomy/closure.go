@@ -12,7 +12,7 @@ type Closure struct {
 	names   []string
 	index   map[string]int32
 	parents Lists   // all parents, in file order
-	depth   []int32 // in the first-parent tree, 0 for roots
+	depth   []int32 // depth of each node in the first-parent tree, 0 for roots
 	order   []int32 // the first-parent tree, parents before children
 	kids    []int32 // number of children in the first-parent tree
 

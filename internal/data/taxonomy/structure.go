@@ -15,7 +15,7 @@ import (
 // Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value has
 // no nodes. A Structure must not be changed once it is in use.
 type Structure struct {
-	Names    []string // in order of first appearance, without repeats
+	Names    []string // names in order of first appearance, without repeats
 	Parents  []uint32 // index into Names, edge by edge in file order
 	Children []uint32 // aligned with Parents
 }

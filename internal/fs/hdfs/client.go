@@ -42,7 +42,8 @@ const (
 
 // FS is a connection to one file system under one user. It is used by one goroutine.
 type FS struct {
-	ctx          context.Context // of all calls; when it ends, connections are closed
+	// context of all calls; when it ends, connections are closed
+	ctx          context.Context
 	loc          Location
 	opts         hdfs.ClientOptions
 	client       *hdfs.Client

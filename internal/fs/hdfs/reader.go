@@ -27,7 +27,7 @@ type Reader struct {
 	fs     *FS
 	cancel context.CancelFunc
 	info   os.FileInfo
-	order  chan *span // in the order of reading
+	order  chan *span // spans in the order of reading
 	free   chan []byte
 	cur    *span
 	rest   []byte

@@ -33,7 +33,7 @@ type method struct {
 // grid lists the values that the searches of a set try.
 type grid struct {
 	hinge, squared, logistic, positive, inner, shift string
-	smoothPositive, smoothShift                      string // for the logistic loss
+	smoothPositive, smoothShift                      string // grids of the logistic loss
 }
 
 // methods returns the six searches of a set, one-versus-rest and along the structure, and the

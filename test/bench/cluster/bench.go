@@ -142,7 +142,7 @@ func read(out []byte, c cost) (cost, error) {
 	}
 	var d struct {
 		report
-		Report *report `json:"report"` // in the output of submit
+		Report *report `json:"report"` // report in the output of submit
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
 		return c, fmt.Errorf("read the report: %w", err)

@@ -137,7 +137,7 @@ func ratios(costs, train []cost, f func(cost) float64) string {
 type cost struct {
 	wall   float64
 	byRole map[string]float64 // CPU time, user and system
-	host   hostTimes          // of all cores
+	host   hostTimes          // times of all cores
 	sweeps int
 	sha    string
 }

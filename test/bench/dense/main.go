@@ -60,7 +60,7 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 		defer f.Close()
 		file[name] = bufio.NewWriter(f)
 	}
-	var parent []int // of the classes, in the end
+	var parent []int // parents of the classes, in the end
 	level := func(n int, name, above string, parents [][]float64, length float64) (out [][]float64) {
 		parent = parent[:0]
 		for i := range n {

@@ -30,7 +30,7 @@ type Report struct {
 		Classes int     `json:"classes"`
 	} `json:"test"`
 
-	ModelBytes int64   `json:"-"` // of all files of the model
+	ModelBytes int64   `json:"-"` // bytes of all files of the model
 	Trace      []Sweep `json:"-"` // one entry per sweep
 }
 

@@ -75,7 +75,7 @@ type recorder struct {
 	worker.Executor
 	store   worker.Store
 	mu      sync.Mutex
-	tasks   map[[2]uint32]*taken // by step and number
+	tasks   map[[2]uint32]*taken // tasks by step and number
 	now     *taken
 	numbers map[store.Key]int
 	groups  bool // blocks read internals by groups

@@ -26,7 +26,7 @@ type claim struct {
 	what  measure
 	set   string
 	peer  string   // name in peers.py; it may be empty
-	loss  string   // of both sides
+	loss  string   // loss of both sides
 	args  []string // further flags of taxon train
 	gap   float64  // our gap, if it is not the peer's
 	goal  float64

@@ -23,7 +23,7 @@ type bench struct {
 	python string
 	script string // peers.py
 	runs   int
-	dir    string // for temporary files
+	dir    string // folder for temporary files
 	taxon  *drive.Driver
 	say    func(format string, args ...any)
 }

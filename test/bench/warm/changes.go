@@ -24,7 +24,7 @@ const (
 // change describes what has changed since the initial model was trained.
 type change struct {
 	name   string
-	before drive.Files // on which the initial model is trained
+	before drive.Files // files on which the initial model is trained
 	flags  []string    // flags of the new training
 }
 

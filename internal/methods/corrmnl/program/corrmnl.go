@@ -30,7 +30,7 @@ func (Method) Name() string { return params.Name }
 // node but the root is a branch.
 type job struct {
 	problem *solver.Problem
-	solvers sync.Pool // of *solver.Solver
+	solvers sync.Pool // pool of *solver.Solver
 }
 
 // Open implements program.Method.

@@ -78,7 +78,7 @@ type state struct {
 	Moved float64
 	// Change is the largest relative change of a mean or precision in the last round.
 	Change float64
-	Means  float64 // the same for the means only
+	Means  float64 // largest relative change of a mean
 	// Reached is Change / (1 - rate), an estimate of the total further change. It is 0 if unknown.
 	Reached    float64
 	Before     float64 // Reached of the previous sweep

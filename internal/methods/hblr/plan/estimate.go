@@ -17,7 +17,7 @@ const (
 	// vectorsPerColumn is the number of float64 that a solve holds per leaf and column:
 	// internal/methods/hblr/solver.Scratch, the means and their curvature.
 	vectorsPerColumn = 10
-	vectorsPerRow    = 6 // the same per leaf and row
+	vectorsPerRow    = 6 // numbers that a solve holds per leaf and row
 
 	// nearPerColumn is the number per leaf and column of a near problem, which exists for data with
 	// nearRows rows.

@@ -242,7 +242,7 @@ const (
 	// somePastRounds above someEntries, and a single one above mostEntries.
 	someEntries, somePastRounds = 1 << 19, 6
 	manyEntries, fewPastRounds  = 1 << 23, 2
-	mostEntries                 = 1 << 26 // a single past round
+	mostEntries                 = 1 << 26 // above this size, a single past round
 
 	// maxPieces bounds the number of steps in which a large job solves its leaves or moves its
 	// points. A step has at least PieceTasks tasks.

@@ -34,12 +34,13 @@ type job struct {
 	rows     solver.Rows
 	tree     *solver.Tree
 	depth    []int32
-	positive [][]uint32   // node -> rows of its class
-	scale    []float64    // by column; 0 for a feature that does not occur
-	occur    int          // number of features that occur
-	mean     float64      // mean of their scales
-	often    []float64    // with --prior-scale df: the frequency of each feature
-	prior    solver.Prior // with fitted rates, the prior at the start: see fit.go
+	positive [][]uint32 // node -> rows of its class
+	scale    []float64  // scale of each column; 0 for a feature that does not occur
+	occur    int        // number of features that occur
+	mean     float64    // mean of their scales
+	often    []float64  // frequency of each feature, with --prior-scale df
+	// the priors; with fitted rates, those at the start (fit.go)
+	prior    solver.Prior
 	settings params.Settings
 	bounded  bool // variational
 	full     bool // full covariances

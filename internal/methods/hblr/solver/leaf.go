@@ -246,7 +246,7 @@ const (
 func (s *Scratch) stretch(r Rows) {
 	over, e := r.Kernel.over(s.line), s.loop()
 	over.spans(e)
-	square, linear := &e.sum[0], &e.sum[1] // of the penalty: w'Aw, w'Am
+	square, linear := &e.sum[0], &e.sum[1] // parts of the penalty: w'Aw, w'Am
 	var t, length [Lanes]float64
 	for l := range t {
 		t[l] = 1

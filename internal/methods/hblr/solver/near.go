@@ -142,7 +142,7 @@ func (n *near) draw(s *Scratch, r Rows, running uint32) {
 	}
 	e.place = unsafe.Pointer(&n.doubt[0])
 	over.doubts(e)
-	var counts [32]int // by powers of two
+	var counts [32]int // number of rows by powers of two
 	for i, own := range s.positive {
 		if uint32(own)&running != 0 {
 			n.doubt[i] = math.MaxFloat64
@@ -288,7 +288,7 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 	e := s.rows(s.coef)
 	e.place = unsafe.Pointer(&n.drawn[0])
 	rows.Kernel.over(line).totals(e)
-	var pulls [Lanes]float64 // of the near rows
+	var pulls [Lanes]float64 // pulls of the near rows
 	for i := 0; i < len(n.coef); i += line {
 		for l, c := range n.coef[i:][:line] {
 			pulls[l] += math.Abs(c)

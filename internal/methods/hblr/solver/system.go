@@ -44,7 +44,7 @@ type product struct {
 	entries int      //
 	// tile has two lines for each column, and last is the bias feature's.
 	tile, last *float32
-	curve      *float32 // a line a row
+	curve      *float32 // one line per row
 	bias       float32  //
 	_          float32  //
 	// sum has p' X' D X p added.

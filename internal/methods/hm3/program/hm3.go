@@ -31,7 +31,7 @@ func (Method) Name() string { return params.Name }
 type job struct {
 	problem *solver.Problem
 	nodes   []uint32  // microlabel -> tree node
-	solvers sync.Pool // of *solver.Solver
+	solvers sync.Pool // pool of *solver.Solver
 }
 
 // Open implements program.Method.

@@ -12,7 +12,7 @@ import (
 // classes and columns are stored column by column: all classes of a column are adjacent.
 type problem struct {
 	x       *sparse.Matrix
-	class   []int32 // by row
+	class   []int32 // class of each row
 	classes int
 
 	// parent holds, for a tree whose leaves are the classes, the parent of each node, which
@@ -64,7 +64,7 @@ func (p *problem) shards(n int) []int {
 // gradient holds sum_i C_i (e_{class_i} - p_i) x_i' over some rows, at the columns that occur in
 // them.
 type gradient struct {
-	columns []uint32  // ascending
+	columns []uint32  // columns with a sum, ascending
 	sums    []float64 // len(columns) x classes
 	loss    float64   // sum_i C_i -log p_{i,class_i}
 	visits  int64     // nonzeros

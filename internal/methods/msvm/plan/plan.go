@@ -139,7 +139,8 @@ const (
 	// copy of the vectors.
 	narrow       = 128
 	bytesPerDual = 12
-	rowBytes     = 160 // of a full pass, and of the order of the rows
+	// bytes per row of a full pass, and of the order of the rows
+	rowBytes     = 160
 	visitSeconds = 2.5e-9
 	priceSeconds = 0.3e-9
 	epochs       = 20

@@ -36,12 +36,12 @@ func (m Method) Name() string { return string(m) }
 // job holds the data that all tasks share. It is read-only.
 type job struct {
 	whole   *solver.Problem // nil for hiermult, which has several problems
-	nodes   []uint32        // its class -> tree node
-	solvers sync.Pool       // of *solver.Solver of whole
+	nodes   []uint32        // class of whole -> tree node
+	solvers sync.Pool       // pool of *solver.Solver for whole
 
 	plan     *params.Plan // nil unless the method is hiermult
 	data     *subtree.Data
-	children [][]uint32 // of each problem's node
+	children [][]uint32 // children of each problem's node
 	rows     *mapper.Problem
 }
 
@@ -246,7 +246,7 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 // addPaths replaces the differences of nodes from their parents, at the columns where they differ,
 // by the nodes' vectors. Parents precede their children.
 func addPaths(t *solver.Tree, weights []mapper.Override, width int) {
-	at := make([][]float64, len(t.Parent)) // of internal nodes
+	at := make([][]float64, len(t.Parent)) // vectors of internal nodes
 	for n, w := range weights {
 		above := make([]float64, width)
 		if a := t.Parent[n]; a >= 0 {

@@ -15,7 +15,9 @@ type rowArgs struct {
 	idx *uint32
 	val *float32
 	n   int
-	// w is the first feature's line, or lines, and last the bias feature's.
+
+	// w points to the weights of the first feature (one or several lines), and last to those of the
+	// bias feature.
 	w    *float64
 	last *float64
 	// stride is the number of bytes from a feature's weights to the next one's.

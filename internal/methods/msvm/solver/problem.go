@@ -225,5 +225,5 @@ func (s *State) Carry(from, to float64, tree bool) {
 	for k := range s.Value {
 		s.Value[k] *= by
 	}
-	s.Primal, s.Dual = 0, 0 // not priced
+	s.Primal, s.Dual = 0, 0 // there was no full pass
 }

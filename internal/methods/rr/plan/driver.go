@@ -76,13 +76,13 @@ var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify"
 // state is what a checkpoint holds of the iteration between two steps. P and D are the primal and
 // the dual objective.
 type state struct {
-	Sweep     uint32  // under way, from 1
-	Stage     stage   // of the step under way
-	Set       uint32  // under way, in stageSet
-	Piece     uint32  `json:",omitempty"` // of the blocks, in stageSolve
+	Sweep     uint32  // the current sweep, from 1
+	Stage     stage   // the stage of the current step
+	Set       uint32  // the current independent set, in stageSet
+	Piece     uint32  `json:",omitempty"` // the current piece of the blocks, in stageSolve
 	Price     bool    // the sweep under way is priced
-	TimeUp    bool    `json:",omitempty"` // only prices and ends: see stop.go
-	T         float64 // of FISTA: see advance
+	TimeUp    bool    `json:",omitempty"` // the job only runs full passes and ends: see stop.go
+	T         float64 // momentum variable t of FISTA: see advance
 	Beta      float64 // momentum of this sweep
 	RiseCount uint32  // priced sweeps in a row with P > Accepted
 	Climbs    uint32  `json:",omitempty"` // certificates in a row with a rise of P
@@ -117,10 +117,11 @@ type state struct {
 // parameters.
 type driver struct {
 	state
-	plan      *Plan
-	schedule  string
-	p         Policy
-	internals bool // without them a sweep is one step
+	plan     *Plan
+	schedule string
+	p        Policy
+	// whether there are internals; without them a sweep is one step
+	internals bool
 	sampled   bool // fresh blocks begin on a sample
 	noBound   bool // see uncertified
 	support   bool // steps may use the support's curvature
@@ -164,7 +165,7 @@ func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	if spec.GetStructure().GetGraph() {
 		figures := struct {
 			Anchor  float64 `json:"anchor"`
-			Colours uint32  `json:"colours,omitempty"` // independent sets of a sweep
+			Colours uint32  `json:"colours,omitempty"` // number of independent sets of a sweep
 		}{Anchor: o.GetAnchor()}
 		if d.schedule == ScheduleColour {
 			figures.Colours = plan.Sets

@@ -21,10 +21,12 @@ const (
 
 // Families of values.
 const (
-	Dual = "dual" // of a block: duals and working set, or v of a smooth loss
-	// of a block, cut by ranges: what its terminals tell their parents
+	// values of blocks: duals and working set, or v of a smooth loss
+	Dual = "dual"
+
+	// V holds a block's contributions to the parents of its terminals, cut by ranges.
 	V = "v"
-	X = "x" // of a range: the internals' vectors
+	X = "x" // values of ranges: the internals' vectors
 )
 
 // Figures of a task, in the order of method.Sums.

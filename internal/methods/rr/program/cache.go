@@ -162,7 +162,7 @@ type blocks struct {
 type solvedBlock struct {
 	at    taxonv1.Place
 	state *mapper.State
-	parts [][]contribution.Contribution // by feature range
+	parts [][]contribution.Contribution // contributions by feature range
 }
 
 // keep replaces the output of a block, if there is room.

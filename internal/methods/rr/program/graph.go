@@ -120,7 +120,7 @@ func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 //
 //	1/2 sum_j ||w_j||^2 - S/2 ||m||^2 + S d.m + S d.v
 type edgeSums struct {
-	constant float64   // all but the last term
+	constant float64   // all terms but the last
 	rounding []float64 // d
 }
 

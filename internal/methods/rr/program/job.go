@@ -36,8 +36,8 @@ type job struct {
 	tree      *taxonomy.Tree
 	options   *taxonv1.Options
 	problem   *mapper.Problem
-	form      *form   // of the loss
-	partFlags int     // of contributions
+	form      *form   // form of the loss
+	partFlags int     // flags of contributions
 	total     float64 // sum of the instances' weights
 	graph     *graph  // nil for a tree
 	forest    *reducer.Forest
@@ -309,7 +309,7 @@ type scratch struct {
 	// sum, rounding and edges are used on graphs: see leafGroupMean.
 	sum      []float64
 	rounding [mapper.Lanes][]float64
-	edges    []edgeSums // by slot
+	edges    []edgeSums // edge sums of each slot
 }
 
 // open makes room for a task on a block or a range. If the memory is large, it releases the memory

@@ -254,7 +254,7 @@ func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task,
 
 // rangeMemory is the memory into which a range's vectors are read. The next range reuses it.
 type rangeMemory struct {
-	parts []*reducer.Vectors // of the groups
+	parts []*reducer.Vectors // vectors of each group
 	all   reducer.Vectors
 }
 

@@ -181,7 +181,7 @@ type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
 	from  program.InitialWeights
-	w     [][mapper.Lanes]float32     // of a block's lanes
+	w     [][mapper.Lanes]float32     // weights of a block's lanes
 	own   [mapper.Lanes]sparseWeights // the sparse form of w
 	rest  []float64                   // scratch memory of fit
 	norm  []float64
