@@ -29,9 +29,9 @@ import "math"
 
 // Joint is a block's part of Newton's system, in lines of its lanes, padded as in Scratch.
 type Joint struct {
-	// H to Step are by column.
+	// H, Residual, Direction, Image and Step have a line for each column.
 	H, Residual, Direction, Image, Step []float64
-	// Share is p, and Score u.x. Both are by row.
+	// Share is p, and Score is u.x. Both have a line for each row.
 	Share, Score []float64
 }
 
@@ -53,13 +53,14 @@ func padded(lanes int) int { return (lanes + quarter - 1) / quarter * quarter }
 
 // Told is a block's message in a step of Newton's method.
 type Told struct {
-	// Rows is by row log sum exp(w.x) or sum p (u.x), over the block's leaves.
+	// Rows holds, for each row, log sum exp(w.x) or sum p (u.x) over the block's leaves.
 	Rows []float64
-	// Own is by row w_y.x where y is in the block, and else 0.
+	// Own holds, for each row, w_y.x if y is in the block, and 0 otherwise.
 	Own []float64
-	// Columns is by column the sum of A (w-m) or A u, and after all these the sum of A.
+	// Columns holds, for each column, the sum of A (w-m) or A u, and after all these, for each
+	// column, the sum of A.
 	Columns []float64
-	// Objective lacks the sum of z.
+	// Objective is the block's part of f without the sum of z.
 	Objective float64
 	// Slope is f'.step.
 	Slope float64
@@ -83,7 +84,7 @@ func (s *Scratch) JointStart(r Rows, w []float64) *Told {
 	return out
 }
 
-// own returns w_y.x by row.
+// own returns w_y.x of each row.
 func (s *Scratch) own(score []float64) []float64 {
 	out := make([]float64, len(s.positive))
 	for i, own := range s.positive {

@@ -36,11 +36,12 @@ const (
 	boundShare = 10
 )
 
-// Block is up to Lanes leaves to be solved together. Its slices are by lane.
+// Block is up to Lanes leaves to be solved together. Positive, Above and Precision have an entry for
+// each lane.
 type Block struct {
 	// Positive lists the rows of each lane's class, ascending.
 	Positive [][]uint32
-	// Above has the mean of each lane's parent. A nil mean stands for zero.
+	// Above holds the mean of each lane's parent. A nil mean stands for zero.
 	Above [][]float64
 	// Precision is each lane's A_n.
 	Precision []Precision
@@ -49,21 +50,22 @@ type Block struct {
 	Offset []float64
 }
 
-// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a row
-// and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
+// Scratch is the memory of a solve, for one goroutine: nine numbers per column and lane, six per
+// row and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
 // assembly needs it. Lanes beyond the block's are zero and unused.
 type Scratch struct {
-	// score to curve are by row: w.x, the same at a trial point, step.x, t - p and p (1-p).
+	// score, trial, move, coef and curve have a line for each row: w.x, the same at a trial point,
+	// step.x, t - p and p (1-p).
 	score, trial, move, coef, curve []float64
-	// positive is by row the mask of the lanes with t = 1.
+	// positive holds, for each row, the mask of the lanes with t = 1.
 	positive []uint16
-	// size is ||x||_1 by row of the matrix sized.
+	// size is ||x||_1 of each row of the matrix sized.
 	size  []float64
 	sized *sparse.Matrix
-	// gradient to w are by column.
+	// gradient, h, step, precision, above and w have a line for each column.
 	gradient, h, step   []float64
 	precision, above, w []float64
-	// offset is the block's.
+	// offset is Block.Offset.
 	offset []float64
 	system system
 	near   *near

@@ -60,7 +60,7 @@ type Solver struct {
 	width int     // features and the bias
 	step  int     // four labelings of each edge
 	end   []int32 // end of each microlabel's subtree
-	// w has w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
+	// w holds w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
 	w   []float64
 	all []float64   // marginals of all instances
 	mu  [][]float64 // marginals of each instance
@@ -68,7 +68,8 @@ type Solver struct {
 	last, along point // end of the last extrapolation, direction
 	leaps       int   // extrapolations since edges agreed
 
-	// s has the scores of an instance at all vectors, and coef what its moves add to w.
+	// s holds the scores of an instance at all vectors, and coef the multiples of the instance that
+	// its moves add to w.
 	s, coef []float64
 	// best is, by a microlabel's value, the gradient of the best labeling below it, and mean that of the marginals.
 	best   [][2]float64

@@ -32,7 +32,7 @@ const (
 // face is the set of duals above zero, row by row.
 type face struct {
 	rows []int32
-	// begin has the beginning of each row's entries.
+	// begin holds the index of each row's first entry.
 	begin []int
 	// at is each entry's place in State.Value.
 	at    []int

@@ -24,8 +24,8 @@ type rowArgs struct {
 	stride int
 	// lines is the number of lines of scores.
 	lines int
-	// out has the scores of all classes, or the multiples of the instance to add to the classes of
-	// one line.
+	// out holds the scores of all classes, or the multiples of the instance to add to the classes
+	// of one line.
 	out  *float64
 	bias float64
 }

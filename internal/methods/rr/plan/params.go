@@ -104,10 +104,10 @@ type Plan struct {
 	BlockBegin     []uint32
 	// BlockSet is the independent set of each block, ascending. All are 0 with twoblock.
 	BlockSet []uint32
-	// RangeBegin has the bounds of the ranges: range r is [RangeBegin[r], RangeBegin[r+1]). The
+	// RangeBegin holds the bounds of the ranges: range r is [RangeBegin[r], RangeBegin[r+1]). The
 	// bias is feature number `features`.
 	RangeBegin []uint32
-	// GroupBegin has the bounds of the groups of blocks: group g is [GroupBegin[g],
+	// GroupBegin holds the bounds of the groups of blocks: group g is [GroupBegin[g],
 	// GroupBegin[g+1]).
 	GroupBegin []uint32
 	// Sets is the number of independent sets.

@@ -394,7 +394,7 @@ var flat = joint.with(func(p *Policy) {
 	p.PreciseSweep, p.PreciseInnerBelow, p.PreciseRise = 2, 0, 1e-3
 })
 
-// policies has the constants by loss, and by whether there are internals. FirstPriced and
+// policies holds the constants by loss, and by whether there are internals. FirstPriced and
 // SparsePriced have no effect in flat ones.
 var policies = map[string]struct{ joint, flat Policy }{
 	"hinge": {joint.with(func(p *Policy) { p.SampleBand, p.StallFar = -0.03, 0.8 }), flat},
