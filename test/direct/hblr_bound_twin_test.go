@@ -121,7 +121,7 @@ func (b *boundTwin) setMean(n int) {
 	b.tell("mu of a leaf")
 }
 
-// round does every update once, leaves' ones so many times.
+// round does every update once, except that it repeats those of leaves `times` times.
 func (b *boundTwin) round(times int) (change float64) {
 	for n, leaf := range b.tree.Leaf {
 		for range times {
@@ -143,7 +143,7 @@ func (b *boundTwin) round(times int) (change float64) {
 	return change
 }
 
-// solve goes on to where changes are rounding.
+// solve iterates until changes are rounding.
 func (b *boundTwin) solve() (rounds int) {
 	for still := 0; rounds < 40_000 && still < 20; rounds++ {
 		if still++; b.round(2) > 1e-11 {

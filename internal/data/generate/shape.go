@@ -12,8 +12,8 @@
 // hierarchy helps. A document's further labels are relatives of its first.
 //
 // Everything is a function of the shape and the seed. Each document has its own random sequence, so
-// the bytes depend neither on threads nor on the machine. Memory is a few words a node and eight
-// bytes a feature, for any number of documents.
+// the bytes depend neither on threads nor on the machine. Memory is a few words per node and
+// eight bytes per feature, for any number of documents.
 package generate
 
 import (

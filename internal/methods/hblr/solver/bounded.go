@@ -84,7 +84,7 @@ func Jaakkola(square float64) (value, tau, bend float64) {
 
 // Solve maximises each leaf's share of the lower bound in place, starting from w and sigma > 0
 // (columns x lanes). At the best xi^2 = sum_f sigma_f^2 x_f^2 + (w.x)^2 the terms with lambda cancel, and
-// what is left to minimise,
+// the remaining function to minimise,
 //
 //	1/2 sum_f A_f (sigma_f^2 + (w-m)_f^2) - sum_f log sigma_f + sum_x [ log(2 cosh(xi/2)) - (t-1/2) w.x ],
 //

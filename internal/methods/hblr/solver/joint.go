@@ -8,7 +8,7 @@ import "math"
 //	f'   : A_n (w_n-m_n) - sum_x (t_nx - p_nx) x,                         p_nx = exp(w_n.x - z_x)
 //	f'' u: A_n u_n + sum_x p_nx (u_n.x - c_x) x,                          c_x = sum_n p_nx u_n.x
 //
-// (a row's terms times its weight). The leaves are coupled by one number a row: z for the gradient, c for
+// (a row's terms times its weight). The leaves are coupled by one number per row: z for the gradient, c for
 // a product with the Hessian. A task of its own computes these from the blocks' messages (LogSums, Couple).
 //
 // Where a row is on the wrong side, with p of its class near 0, the curvature p (1-p) almost vanishes, and

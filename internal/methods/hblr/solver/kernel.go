@@ -139,7 +139,7 @@ type weighing struct {
 // one is the weight of rows without weights.
 var one = 1.0
 
-// run calls a kernel for each shard, set up for a tile of lines and one line a row.
+// run calls a kernel for each shard, set up for a tile of lines and one line per row.
 func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(e *pass, from int)) {
 	// The line of the bias feature where there is none.
 	none := [Lanes]float64{}

@@ -53,7 +53,7 @@ const (
 	nothing = 1e-14
 )
 
-// Solver solves a problem. It owns the memory of solves: 96 bytes a feature and microlabel, and an
+// Solver solves a problem. It owns the memory of solves: 96 bytes per feature and microlabel, and an
 // instance and microlabel. Only one goroutine may use it at a time.
 type Solver struct {
 	p     *Problem
@@ -455,7 +455,7 @@ func (s *Solver) extrapolate() {
 	copy(s.last.mu, s.all)
 }
 
-// free removes from a direction the instances that could not move along it once more, and computes
+// free removes from a direction the instances that could not move along it again, and computes
 // its vectors.
 func (s *Solver) free(d point) {
 	clear(d.w)

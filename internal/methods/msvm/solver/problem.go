@@ -112,7 +112,7 @@ func (p *Problem) start() *State {
 	return s
 }
 
-// Solver solves a problem. It owns the memory of solves: 8 bytes a class and feature, and a tile of
+// Solver solves a problem. It owns the memory of solves: 8 bytes per class and feature, and a tile of
 // sixteen classes. Only one goroutine may use it at a time.
 type Solver struct {
 	p *Problem

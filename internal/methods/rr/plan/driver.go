@@ -64,7 +64,7 @@ const (
 	stagePrice
 	// stageCertify adds up the internals' share of the certificate after stagePrice. Nothing moves.
 	stageCertify
-	// stageEvaluate writes the weights of the sweep under way for an evaluation on held-out data.
+	// stageEvaluate writes the weights of the current sweep for an evaluation on held-out data.
 	stageEvaluate
 	stageEmit // writes the final weights
 	stageEnd  // the job is over
@@ -80,7 +80,7 @@ type state struct {
 	Stage     stage   // the stage of the current step
 	Set       uint32  // the current independent set, in stageSet
 	Piece     uint32  `json:",omitempty"` // the current piece of the blocks, in stageSolve
-	Price     bool    // the sweep under way is priced
+	Price     bool    // the current sweep ends with a full pass
 	TimeUp    bool    `json:",omitempty"` // the job only runs full passes and ends: see stop.go
 	T         float64 // momentum variable t of FISTA: see advance
 	Beta      float64 // momentum of this sweep
@@ -227,7 +227,8 @@ func (d *driver) WarmStart(families []string) {
 	d.openSweep(1)
 }
 
-// mustPrice reports whether the sweep under way is priced. A job always ends on a priced sweep.
+// mustPrice reports whether the current sweep must end with a full pass. The last sweep of a job
+// always does.
 func (d *driver) mustPrice() bool {
 	return !d.internals || d.state.TimeUp || d.shows() || d.maxSweeps > 0 && d.Sweep >= d.maxSweeps || d.priced(d.Sweep)
 }
