@@ -48,7 +48,7 @@ func (c *CancelReader) fill() error {
 	c.start()
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return nil
 	case <-c.ctx.Done():
 		return c.ctx.Err()
@@ -70,7 +70,7 @@ func (c *CancelReader) start() {
 	}
 }
 
-func (c *CancelReader) take(got readOf) {
+func (c *CancelReader) receive(got readOf) {
 	c.pending = nil
 	c.rest, c.err = c.buf[:got.n], got.err
 }
@@ -86,7 +86,7 @@ func (c *CancelReader) Within(d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return true
 	case <-c.ctx.Done():
 		return true
@@ -103,7 +103,7 @@ func (c *CancelReader) WhenIdle(then func() error) error {
 	}
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return then()
 	default:
 	}

@@ -57,7 +57,7 @@ func (b *boundTwin) quadratic(n, row int) (u, q float64) {
 	return u, q
 }
 
-func (b *boundTwin) tell(update string) {
+func (b *boundTwin) notify(update string) {
 	if b.after != nil {
 		b.after(update)
 	}
@@ -69,7 +69,7 @@ func (b *boundTwin) setXi(n int) {
 		u, q := b.quadratic(n, row)
 		b.xi[n][row] = math.Sqrt(q + u*u)
 	}
-	b.tell("xi")
+	b.notify("xi")
 }
 
 // information is sum_x 2 lambda x x' + A.
@@ -104,7 +104,7 @@ func (b *boundTwin) setCovariance(n int) {
 		}
 		b.psi[n][i] = b.cov[n][i][i]
 	}
-	b.tell("Psi of a leaf")
+	b.notify("Psi of a leaf")
 }
 
 // setMean: (sum_x 2 lambda x x' + A) mu = sum_x (t - 1/2) x + A mu_parent.
@@ -118,7 +118,7 @@ func (b *boundTwin) setMean(n int) {
 		}
 	}
 	b.mu[n] = solveDense(b.information(n), g)
-	b.tell("mu of a leaf")
+	b.notify("mu of a leaf")
 }
 
 // round does every update once, except that it repeats those of leaves `times` times.
@@ -135,11 +135,11 @@ func (b *boundTwin) round(times int) (change float64) {
 	for n := b.tree.Len() - 1; n >= 0; n-- {
 		if !b.tree.Leaf[n] {
 			b.internal(n)
-			b.tell("an internal node")
+			b.notify("an internal node")
 		}
 	}
 	change = b.gamma()
-	b.tell("alpha")
+	b.notify("alpha")
 	return change
 }
 

@@ -303,7 +303,7 @@ func (b *softmaxBoundTwin) setXi(n int) {
 		u, q := b.quadratic(n, row)
 		b.xi[n][row] = math.Sqrt(q + (b.beta[row]-u)*(b.beta[row]-u))
 	}
-	b.tell("xi")
+	b.notify("xi")
 }
 
 // setMean: (sum_x 2 lambda x x' + A) mu = sum_x (t - 1/2 + 2 lambda beta) x + A mu_parent.
@@ -316,7 +316,7 @@ func (b *softmaxBoundTwin) setMean(n int) {
 		}
 	}
 	b.mu[n] = solveDense(b.information(n), g)
-	b.tell("mu of a leaf")
+	b.notify("mu of a leaf")
 }
 
 // setBeta: beta = (1/2 (|T|/2 - 1) + sum_n lambda mu_n.x) / sum_n lambda.
@@ -331,7 +331,7 @@ func (b *softmaxBoundTwin) setBeta() {
 		}
 		b.beta[row] = above / below
 	}
-	b.tell("beta")
+	b.notify("beta")
 }
 
 func (b *softmaxBoundTwin) round(times int) float64 {
@@ -351,10 +351,10 @@ func (b *softmaxBoundTwin) round(times int) float64 {
 	for n := b.tree.Len() - 1; n >= 0; n-- {
 		if !b.tree.Leaf[n] {
 			b.internal(n)
-			b.tell("an internal node")
+			b.notify("an internal node")
 		}
 	}
-	defer b.tell("alpha")
+	defer b.notify("alpha")
 	return b.gamma()
 }
 
@@ -393,7 +393,7 @@ func (b *softmaxBoundTwin) setMeans() {
 		copy(b.mu[n], best[n*d:])
 	}
 	copy(b.beta, best[nodes*d:])
-	b.tell("all means and beta")
+	b.notify("all means and beta")
 }
 
 func (b *softmaxBoundTwin) solve() (rounds int) {

@@ -68,8 +68,8 @@ func (c *checker) committed(s machine.CommitStep) {
 	}
 }
 
-// told checks that the progress that users see never decreases.
-func (c *checker) told(k *coord) {
+// progress checks that the progress that users see never decreases.
+func (c *checker) progress(k *coord) {
 	for _, j := range k.machine.Jobs(k.clock()) {
 		st, err := k.machine.Status(j.Job, k.clock(), 0)
 		if err != nil {
@@ -87,7 +87,7 @@ func (c *checker) told(k *coord) {
 		resumed := old.State == taxonv1.JobState_JOB_STATE_CANCELLED && k.w.faults.Users > 0
 		if st.Sweep < old.Sweep || st.State < old.State && !resumed || st.Rollbacks < old.Rollbacks ||
 			len(st.Trace) < len(old.Trace) {
-			c.w.fail("job %s: told sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
+			c.w.fail("job %s: reported sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
 		}
 		if k.w.faults.Rot+k.w.faults.Wipe == 0 && st.Remade+st.Rollbacks > 0 {
 			c.w.fail("job %s: %d values were made again and %d rollbacks, but no fault took any", j.Job, st.Remade, st.Rollbacks)

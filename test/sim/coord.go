@@ -130,7 +130,7 @@ func (c *coord) tick() {
 			c.synced = len(c.file)
 			c.compacts++
 		}
-		c.check.told(c)
+		c.check.progress(c)
 		c.check.missed(c)
 		c.tick()
 	})

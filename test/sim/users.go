@@ -70,7 +70,7 @@ func (k *worker) leave() {
 	}
 	id := k.id
 	k.w.say("%s leaves as %s", k.name, id)
-	k.tell(machine.Leave{Worker: id}, func(answer, bool) {})
+	k.notify(machine.Leave{Worker: id}, func(answer, bool) {})
 	k.w.after(&k.process, 100*ms, func() {
 		k.up = false
 		k.life++

@@ -56,14 +56,14 @@ func (k *worker) start() {
 	k.renew()
 }
 
-// tell sends an event to the coordinator and passes on the answer.
-func (k *worker) tell(e machine.Event, done func(answer, bool)) {
+// notify sends an event to the coordinator and passes on the answer.
+func (k *worker) notify(e machine.Event, done func(answer, bool)) {
 	c := k.coord
 	call(k.w, &k.process, &c.process, callTimeout, func(back func(answer)) { c.step(e, back) }, done)
 }
 
 func (k *worker) register() {
-	k.tell(machine.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
+	k.notify(machine.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
 		if ok && a.err == nil {
 			k.id = a.worker
 			return
@@ -101,7 +101,7 @@ func (k *worker) ask() {
 		return
 	}
 	id := k.id
-	k.tell(machine.RequestTask{Worker: id, Most: batch}, func(a answer, ok bool) {
+	k.notify(machine.RequestTask{Worker: id, Most: batch}, func(a answer, ok bool) {
 		switch {
 		case !ok:
 			again()
@@ -130,7 +130,7 @@ func (k *worker) renew() {
 			}
 		}
 		slices.SortFunc(e.Leases, func(a, b *taxonv1.LeaseId) int { return int(int64(a.Epoch) - int64(b.Epoch)) })
-		k.tell(e, func(a answer, ok bool) {
+		k.notify(e, func(a answer, ok bool) {
 			if !ok || k.unknown(e.Worker, a.err) {
 				return
 			}
@@ -230,7 +230,7 @@ func (k *worker) gone(t *work) bool {
 
 // report reports to the coordinator until it answers.
 func (k *worker) report(t *work, e machine.Report) {
-	k.tell(e, func(a answer, ok bool) {
+	k.notify(e, func(a answer, ok bool) {
 		if !ok && !t.lost {
 			k.w.after(&k.process, k.w.between(10*ms, 100*ms), func() { k.report(t, e) })
 			return

@@ -72,7 +72,7 @@ const (
 	Trace = "trace"
 
 	// Share is the message of a block of a soft-max to the others, by row and by column
-	// (internal/methods/hblr/solver.Told, or Bounded.Share and Block.Drift).
+	// (internal/methods/hblr/solver.Message, or Bounded.Share and Block.Drift).
 	Share = "share"
 
 	// JointState is a block's part of Newton's system for a soft-max

@@ -78,25 +78,25 @@ func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *
 	}
 	b.Offset = z
 	w := before
-	var told *solver.Told
+	var message *solver.Message
 	k.Compute(func() {
 		s := j.free.Get().(*solver.Scratch)
 		defer j.free.Put(s)
 		s.Open(j.rows, b)
 		switch p.Mode {
 		case params.JointStart:
-			told = s.JointStart(j.rows, w)
+			message = s.JointStart(j.rows, w)
 		case params.JointNewton:
 			w = slices.Clone(before)
 			s.JointMove(w, system.Step, p.Length, shift)
-			told = s.JointNewton(j.rows, w, system, soft)
+			message = s.JointNewton(j.rows, w, system, soft)
 		case params.JointTurn:
-			told = s.JointTurn(j.rows, system, p.Alpha, p.Beta, c, v)
+			message = s.JointTurn(j.rows, system, p.Alpha, p.Beta, c, v)
 		case params.JointSearch:
-			told = s.JointSearch(j.rows, w, system, p.Length, p.Slope)
+			message = s.JointSearch(j.rows, w, system, p.Length, p.Slope)
 		}
 	})
-	values := []store.Value{k.value(params.Share, slices.Concat(told.Rows, told.Own, told.Columns))}
+	values := []store.Value{k.value(params.Share, slices.Concat(message.Rows, message.Own, message.Columns))}
 	if p.Mode == params.JointNewton {
 		values = append(values, k.value(params.Leaf, w))
 	}
@@ -104,8 +104,8 @@ func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *
 		values = append(values, k.value(params.JointState, state))
 	}
 	sums := make(method.Sums, params.Figures)
-	sums[params.SumObjective], sums[params.SumChange] = told.Objective, told.Error
-	sums[params.SumGamma], sums[params.SumDelta], sums[params.SumSlope] = told.Gamma, told.Delta, told.Slope
+	sums[params.SumObjective], sums[params.SumChange] = message.Objective, message.Error
+	sums[params.SumGamma], sums[params.SumDelta], sums[params.SumSlope] = message.Gamma, message.Delta, message.Slope
 	return sums, k.Put(ctx, values, nil)
 }
 

@@ -51,8 +51,8 @@ func (r Rows) JointSize(lanes int) int { return padded(lanes) * (5*r.Columns() +
 // padded returns the length of a line of lanes.
 func padded(lanes int) int { return (lanes + quarter - 1) / quarter * quarter }
 
-// Told is a block's message in a step of Newton's method.
-type Told struct {
+// Message is a block's message in a step of Newton's method.
+type Message struct {
 	// Rows holds, for each row, log sum exp(w.x) or sum p (u.x) over the block's leaves.
 	Rows []float64
 	// Own holds, for each row, w_y.x if y is in the block, and 0 otherwise.
@@ -72,8 +72,8 @@ type Told struct {
 }
 
 // JointStart returns the leaves' message at w, from which z is computed.
-func (s *Scratch) JointStart(r Rows, w []float64) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows)}
+func (s *Scratch) JointStart(r Rows, w []float64) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows)}
 	s.lay(w)
 	r.scores(s.w, s.score, s.line)
 	for i := range out.Rows {
@@ -142,7 +142,7 @@ func (s *Scratch) JointMove(w, step []float64, length float64, v []float64) {
 }
 
 // JointNewton begins a Newton step at w, where Block.Offset is z. soft has Soften of each row.
-func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Told {
+func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Message {
 	s.lay(w)
 	s.locate(r)
 	clear(j.Share)
@@ -177,14 +177,14 @@ func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *To
 			worst = max(worst, left[l]/max(size[l], math.SmallestNonzeroFloat64))
 		}
 	}
-	out := s.tell(r, j)
+	out := s.message(r, j)
 	out.Objective, out.Error = s.Penalty()+r.less(s.own(s.score)), min(math.Sqrt(worst), math.MaxFloat32)
 	return out
 }
 
-// tell sets step to u = M r, and returns the message about it to the other blocks.
-func (s *Scratch) tell(r Rows, j *Joint) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows)}
+// message sets step to u = M r, and returns the message about it to the other blocks.
+func (s *Scratch) message(r Rows, j *Joint) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows)}
 	s.precondition(j)
 	for from := 0; from < len(s.step); from += s.line {
 		residual, precision := j.Residual[from:][:s.lanes], s.precision[from:][:s.lanes]
@@ -219,7 +219,7 @@ func (s *Scratch) precondition(j *Joint) {
 }
 
 // JointTurn does one iteration of conjugate gradients, with Couple's c by row and v by column.
-func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Told {
+func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Message {
 	s.precondition(j)
 	for i, mean := range c {
 		weight := r.WeightOf(i)
@@ -243,13 +243,13 @@ func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float6
 			residual[l] -= float64(alpha * q)
 		}
 	}
-	return s.tell(r, j)
+	return s.message(r, j)
 }
 
 // JointSearch returns the leaves' message at w + length step. With slope it also sets the slope at
 // w, where Block.Offset must be z.
-func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
+func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
 	s.lay(w)
 	if slope {
 		s.locate(r)

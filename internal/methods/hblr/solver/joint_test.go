@@ -108,8 +108,8 @@ func TestJoint(t *testing.T) {
 		// The start: z, Soften and the move along which all leaves go.
 		var logs, own, drift [][]float64
 		for b := range j.blocks {
-			told := j.opened(b, nil).JointStart(j.rows, j.w[b])
-			logs, own, drift = append(logs, told.Rows), append(own, told.Own), append(drift, told.Columns)
+			message := j.opened(b, nil).JointStart(j.rows, j.w[b])
+			logs, own, drift = append(logs, message.Rows), append(own, message.Own), append(drift, message.Columns)
 		}
 		z, soft := make([]float64, rows), make([]float64, rows)
 		LogSums(logs, z)
@@ -119,13 +119,13 @@ func TestJoint(t *testing.T) {
 		move := j.rows.Follow(z, drift)
 
 		// Gradients.
-		var told []*Told
+		var messages []*Message
 		var systems []*Joint
 		for b, block := range j.blocks {
 			s, lanes := j.opened(b, z), len(block.Positive)
 			system := j.rows.NewJoint(make([]float64, j.rows.JointSize(lanes)), lanes)
 			s.JointMove(j.w[b], system.Step, 0, move)
-			told, systems = append(told, s.JointNewton(j.rows, j.w[b], system, soft)), append(systems, system)
+			messages, systems = append(messages, s.JointNewton(j.rows, j.w[b], system, soft)), append(systems, system)
 		}
 		for i, x := range z {
 			if want := j.normalizer(i); math.Abs(x-want) > 1e-12*(1+math.Abs(want)) {
@@ -151,7 +151,7 @@ func TestJoint(t *testing.T) {
 			gamma = 0
 			delta := 0.0
 			var parts, sums [][]float64
-			for _, x := range told {
+			for _, x := range messages {
 				gamma, delta = gamma+x.Gamma, delta+x.Delta
 				parts, sums = append(parts, x.Rows), append(sums, x.Columns)
 			}
@@ -166,7 +166,7 @@ func TestJoint(t *testing.T) {
 			}
 			alpha = gamma / delta
 			for b := range j.blocks {
-				told[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, c, v)
+				messages[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, c, v)
 			}
 		}
 		step := make([][]float64, len(j.blocks))
@@ -190,9 +190,9 @@ func TestJoint(t *testing.T) {
 		slope, tried := 0.0, 0.0
 		logs = nil
 		for b := range j.blocks {
-			told := j.opened(b, z).JointSearch(j.rows, j.w[b], systems[b], length, true)
-			slope, tried = slope+told.Slope, tried+told.Objective
-			logs = append(logs, told.Rows)
+			message := j.opened(b, z).JointSearch(j.rows, j.w[b], systems[b], length, true)
+			slope, tried = slope+message.Slope, tried+message.Objective
+			logs = append(logs, message.Rows)
 		}
 		LogSums(logs, z)
 		for i, x := range z {

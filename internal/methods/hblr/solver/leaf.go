@@ -151,8 +151,8 @@ func (s *Scratch) lay(w []float64) {
 	}
 }
 
-// take copies lines back into weights.
-func (s *Scratch) take(from, out []float64) {
+// unpack copies lines back into weights.
+func (s *Scratch) unpack(from, out []float64) {
 	for at, to := 0, 0; to < len(out); at, to = at+s.line, to+s.lanes {
 		copy(out[to:][:s.lanes], from[at:])
 	}
@@ -187,7 +187,7 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 		out.Loss[l] = s.loss[l]
 		out.Objective += s.loss[l] + penalty[l]
 	}
-	s.take(s.w, w)
+	s.unpack(s.w, w)
 	return out, nil
 }
 
@@ -450,7 +450,7 @@ func (s *Scratch) Curvature(r Rows, out []float64) {
 	}
 	clear(s.step)
 	r.gatherSize(s.curve, s.size, s.step, s.line)
-	s.take(s.step, out)
+	s.unpack(s.step, out)
 }
 
 // Variance returns Psi of lane l at column f after Solve: 1/(h_f + A_f).

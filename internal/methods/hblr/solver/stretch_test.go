@@ -29,7 +29,7 @@ func TestStretch(t *testing.T) {
 			s.lay(w)
 			s.locate(r)
 			s.stretch(r)
-			s.take(s.w, w)
+			s.unpack(s.w, w)
 		}
 		solve(1e-12)
 		at := slices.Clone(w)

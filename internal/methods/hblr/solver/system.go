@@ -152,19 +152,19 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 			break
 		}
 		if n := bits.OnesCount32(running); y.line > eighth && n <= eighth {
-			y.take(out, line)
+			y.unpack(out, line)
 			for q, p := range y.narrow(running) {
 				rr[q], beta[q] = rr[p], beta[p]
 			}
 			running = 1<<n - 1
 		}
 	}
-	y.take(out, line)
+	y.unpack(out, line)
 	return passes
 }
 
-// take copies the steps to lines of length `line`.
-func (y *system) take(out []float64, line int) {
+// unpack copies the steps to lines of length `line`.
+func (y *system) unpack(out []float64, line int) {
 	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
 		for p, l := range y.lanes {
 			out[to+l] = y.scale[p] * float64(y.step[from+p])

@@ -123,8 +123,8 @@ type recent struct {
 	steps map[uint32]map[store.Key]any
 }
 
-// keep adds a value that has been written, and removes old ones.
-func (r *recent) keep(k store.Key, v any) {
+// retain adds a value that has been written, and removes old ones.
+func (r *recent) retain(k store.Key, v any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.steps == nil {
@@ -165,8 +165,8 @@ type solvedBlock struct {
 	parts [][]contribution.Contribution // contributions by feature range
 }
 
-// keep replaces the output of a block, if there is room.
-func (s *blocks) keep(block uint32, b solvedBlock) {
+// retain replaces the output of a block, if there is room.
+func (s *blocks) retain(block uint32, b solvedBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
@@ -204,7 +204,7 @@ type scratchPool struct {
 	free []*scratch
 }
 
-func (s *scratchPool) take() *scratch {
+func (s *scratchPool) acquire() *scratch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.free); n > 0 {
@@ -215,7 +215,7 @@ func (s *scratchPool) take() *scratch {
 	return &scratch{}
 }
 
-func (s *scratchPool) put(c *scratch) {
+func (s *scratchPool) release(c *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, c)

@@ -165,13 +165,13 @@ func TestVectorCacheFailures(t *testing.T) {
 func TestKeepsWhatHasRoom(t *testing.T) {
 	var b blocks
 	at := taxonv1.Place{Step: 3}
-	b.keep(1, solvedBlock{at: at})
+	b.retain(1, solvedBlock{at: at})
 	if _, ok := b.get(1, at); !ok {
 		t.Error("it is not kept, and the process has no limit")
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
 	runtime.GC()
-	b.keep(1, solvedBlock{at: taxonv1.Place{Step: 5}})
+	b.retain(1, solvedBlock{at: taxonv1.Place{Step: 5}})
 	if len(b.of) > 0 {
 		t.Error("it is kept beyond the limit")
 	}

@@ -119,7 +119,7 @@ const figures = params.SumVisits + 1
 func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	k := &task{Task: t, job: j}
 	// after a panic its state is unknown, so it is not put back
-	s := j.scratch.take()
+	s := j.scratch.acquire()
 	s.open(j, t.List == params.Ranges)
 	switch t.Op {
 	case params.OpMap:
@@ -133,7 +133,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err e
 	default:
 		err = program.UnknownOperation(t.Op)
 	}
-	j.scratch.put(s)
+	j.scratch.release(s)
 	return sums, err
 }
 

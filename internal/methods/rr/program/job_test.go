@@ -122,7 +122,7 @@ func TestJobGroups(t *testing.T) {
 // another worker is requested, but not when an earlier one is, which a repeated step reads.
 func TestBlocksForgetWhatIsStale(t *testing.T) {
 	var kept blocks
-	kept.keep(7, solvedBlock{at: taxonv1.Place{Step: 5, Task: 1, Attempt: 1}})
+	kept.retain(7, solvedBlock{at: taxonv1.Place{Step: 5, Task: 1, Attempt: 1}})
 	for _, c := range []struct {
 		step uint32
 		ok   bool

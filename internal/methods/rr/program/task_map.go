@@ -84,7 +84,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 				return nil, program.Deterministic(err)
 			}
 		}
-		keep = func() { k.job.blocks.keep(number, solvedBlock{k.Place(), state, parts}) }
+		keep = func() { k.job.blocks.retain(number, solvedBlock{k.Place(), state, parts}) }
 	}
 	if err := k.Put(ctx, values, keep); err != nil {
 		return nil, err

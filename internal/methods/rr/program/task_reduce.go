@@ -53,7 +53,7 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 		}
 		var keep func()
 		if k.job.oneGroup() && !k.job.noCache {
-			keep = func() { k.job.recent.keep(values[0].Key, next) }
+			keep = func() { k.job.recent.retain(values[0].Key, next) }
 		}
 		if keep == nil {
 			s.reduce.Recycle(next)
