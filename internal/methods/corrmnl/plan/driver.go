@@ -97,7 +97,7 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-var errNotFinite = errors.New("the posterior's density is not finite where the chains stand: scale the " +
+var errNotFinite = errors.New("the posterior's density is not finite at the chains' points: scale the " +
 	"instances to unit length")
 
 // Commit implements method.Driver.

@@ -584,8 +584,8 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	}
 	for _, h := range []*history{&d.History, d.OfMeans} {
 		if h != nil && (h.Older < 0 || h.Older > Memory) || d.Points < 0 {
-			return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", d.History.Older,
-				d.Points)
+			return nil, fmt.Errorf("it has the products of %d of %d points: it is damaged, or was changed by hand",
+				d.History.Older, d.Points)
 		}
 	}
 	return d, nil

@@ -160,7 +160,7 @@ func covarianceBytes(d *taxonv1.Data) uint64 {
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() {
-		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a "+
+		return fmt.Errorf("method %s needs a tree: a graph has no parents on which priors could be centred; read a "+
 			"hierarchy with several parents as a tree with ‹dag=first-parent›", m)
 	}
 	errs := []error{m.checkClasses(p)}

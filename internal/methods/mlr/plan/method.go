@@ -169,7 +169,7 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 		return nil, err
 	}
 	if n := d.History.Older; n < 0 || n > Memory || d.Points < 0 {
-		return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", n, d.Points)
+		return nil, fmt.Errorf("it has the products of %d of %d points: it is damaged, or was changed by hand", n, d.Points)
 	}
 	return d, nil
 }
