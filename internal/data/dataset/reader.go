@@ -97,7 +97,7 @@ type Reader struct {
 	sequence stringRow
 	counts   Counts
 	first    bool
-	// the stream is a part of one whose end is checked elsewhere
+	// part says that the stream is a part of another one, whose end is checked elsewhere.
 	part   bool
 	broken []error // errors of the lines that were skipped
 	err    error

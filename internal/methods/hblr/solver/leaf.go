@@ -191,8 +191,8 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 	return out, nil
 }
 
-// splits reports whether steps are computed from near problems. With a bias each of these has a
-// column.
+// splits reports whether steps are computed from near problems. The bias is required because it
+// gives every near problem at least one column.
 func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
 
 // newton solves the running lanes, each to its tolerance, starting from s.w, whose scores are set.

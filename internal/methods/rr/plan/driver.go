@@ -134,7 +134,7 @@ type driver struct {
 	report    json.RawMessage
 }
 
-// A sweep of at least piecesFrom dense numbers solves its blocks in this many steps. Each step's
+// A sweep of at least piecesFrom dense numbers solves its blocks in `pieces` steps. Each step's
 // values replace the old ones, so that both exist for one step's blocks alone.
 const (
 	piecesFrom = 1 << 26

@@ -49,7 +49,7 @@ var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "inner_gap"
 // Map holds the parameters of OpMap: the block's terminals are solved with their parents at y = x +
 // Beta (x - previous x).
 type Map struct {
-	// Epochs is the least number of inner epochs. With 0 the block is priced only.
+	// Epochs is the least number of inner epochs. With 0 there is only the full pass.
 	Epochs uint32 `json:",omitempty"`
 	// MaxEpochs is the greatest number of inner epochs.
 	MaxEpochs uint32 `json:",omitempty"`
