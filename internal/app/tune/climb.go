@@ -13,95 +13,122 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// climb is the strategy of a search without lists of values. It tries all methods that fit the
-// data, the quickest first, from the defaults of their options. For each it climbs along C; for
-// the leading methods then along their other options. A method with a structure begins where its
-// flat form stands, which is far cheaper. Trainings end at a rough gap. Small data are searched on
-// some folds. Large data are searched on a sample first, and what leads there climbs on on the
-// first fold. At the end the best points are compared on the other folds. Every step follows from
-// the results alone, except that the clock ends the search and leaves out what would take too long.
+// hillClimb is the strategy of a search without lists of values: coordinate ascent over the options
+// of every method that fits the data, quickest method first. It starts at the defaults. For each
+// family it varies C, and for the best families then their other options. A method with a class
+// structure starts at the best options of its flat form, whose trainings are far cheaper. Trainings
+// stop at a rough gap.
+//
+// Small data are searched on some of the folds. Large data are searched on a sample first; the best
+// families there continue on the first fold. At the end the best points are compared on the other
+// folds. Each step depends only on results, except that the clock ends the search and skips
+// trainings that would take too long.
 type climb struct {
 	*search
-	group    []int // row -> group of the jackknife
+	// group maps a row to its group of the jackknife.
+	group    []int
 	families []*family
-	inTree   []int32 // labels in the order of the tree; nil: there is none
-	costs    costs
-	stage    *stage   // the present one
-	sampled  []*trial // rungs of the stage on a sample
-	rungs    []*trial // rungs of the stage on whole folds, by their first trial
-	share    float64  // of the time left that one training may take
-	kept     float64  // seconds reserved for later stages
-	line     progress.Progress
-	mu       sync.Mutex // guards the progress line while trainings run side by side
+	// inTree lists the labels in the order of the tree. It is nil if there is no tree.
+	inTree []int32
+	costs  costs
+	// stage is the current stage.
+	stage *stage
+	// sampled are the trials of the stage on a sample.
+	sampled []*trial
+	// rungs are the trials of the stage on whole folds, in the order of their first training.
+	rungs []*trial
+	// share is the share of the remaining time that one training may take.
+	share float64
+	// kept is the number of seconds reserved for later stages.
+	kept float64
+	line progress.Progress
+	// mu guards the progress line while trainings run side by side.
+	mu sync.Mutex
 }
 
 // family is a method with one of its losses.
 type family struct {
-	start  Point   // its first point
-	flat   *family // the same loss without the structure; nil: there is none
-	best   *trial  // in the present stage; nil: not tried
-	failed string  // why it can't be trained
-	lost   []Point // whose trainings failed
-	// CPU seconds of a training on all rows, within a factor of three,
+	// start is the first point to try.
+	start Point
+	// flat is the family with the same loss and without the structure. It is nil if there is none.
+	flat *family
+	// best is the best trial of the current stage. It is nil if none has succeeded.
+	best *trial
+	// failed is the reason why the family cannot be trained. It is empty if it can.
+	failed string
+	// lost are the points whose trainings failed.
+	lost []Point
+	// estimate is the estimated CPU time of a training on all rows, in seconds. It is right within
+	// a factor of three.
 	estimate float64
-	sampled  float64 // and on the sample
+	// sampled is the estimated CPU time of a training on the sample, in seconds.
+	sampled float64
 }
 
-// stage says on what points are measured: folds from..to-1. A sample is a fold with a negative
-// number.
+// stage is the part of the data on which points are compared: the folds from..to-1. A sample is a
+// fold with a negative number.
 type stage struct {
 	from, to int
 	rungs    []*trial
 }
 
+// count returns the number of folds.
 func (s *stage) count() int { return s.to - s.from }
 
-// trial is a training on each fold of a stage, with the points that it serves.
+// trial is the training of one base point on each fold of a stage, with the points that share this
+// training.
 type trial struct {
-	base    Point
-	family  *family
-	points  []*candidate
-	lead    *candidate // the best of its points
-	first   *Jackknife // values of the best on the stage's folds
-	cpu     float64    // CPU seconds of a fold's training
-	bytes   int64      // size of its model
-	stopped bool       // one of its trainings ran out of time
+	base   Point
+	family *family
+	points []*candidate
+	// lead is the best of the points. It is nil if the training failed.
+	lead *candidate
+	// first holds the measure of the best point on the folds on which it was first measured.
+	first *Jackknife
+	// cpu is the largest CPU time of a training on one fold, in seconds.
+	cpu float64
+	// bytes is the size of a fold's model.
+	bytes int64
+	// stopped reports that a training ran out of time.
+	stopped bool
 }
 
 const (
-	// breakOffFactor: a training begins if its predicted time is at most this many times the time
-	// that it may take. Predictions are rough, and a training ends when its time is over. One
-	// that does not end, as within a long sweep, is broken off after this many times its time.
+	// breakOffFactor bounds the duration of a training by a multiple of the time allowed for it. A
+	// training starts if its predicted time is within this bound, because predictions are rough and
+	// training stops when the allowed time is over. A training that has not stopped at the bound,
+	// as within a long sweep, is broken off.
 	breakOffFactor = 2
-	// noise: a step must gain more than this share of the difference's standard error.
+	// noise is the share of the standard error of a difference that a step must gain.
 	noise = 0.25
-	// At most maxRefined families climb along all options, maxMoved continue from a sample, and
-	// maxFinal points are compared on the last folds.
+	// At most maxRefined families vary all their options, at most maxMoved continue from a sample,
+	// and at most maxFinal points are compared on the last folds.
 	maxRefined, maxMoved, maxFinal = 3, 5, 8
-	// maxLost is how many failed trainings end a family.
+	// maxLost is the number of failed trainings after which a family is given up.
 	maxLost = 3
-	// dropStdErrs: a family this many standard errors behind the best no longer climbs.
+	// dropStdErrs is the number of standard errors behind the best at which a family is dropped.
 	dropStdErrs = 2
 	// maxFirst is the share of the whole time that the first training may take.
 	maxFirst = 0.3
-	// Shares of the time reserved for what follows: afterSample for what follows a stage on a
-	// sample, after for what follows a stage on folds.
+	// afterSample and after are the shares of the time reserved for later stages, during a stage on
+	// a sample and on folds.
 	afterSample, after = 0.5, 0.15
-	// wide and narrow are the steps along a ladder, in values.
+	// wide and narrow are the step sizes along the values of an option, as numbers of values.
 	wide, narrow = 2, 1
 )
 
-// The share of the time left that one training may take: at a family's first point, on its way
-// along C, and along the other options. The search goes to the next line when everything that was
-// cheap enough has been tried.
+// shares lists, per round, the share of the remaining time that one training may take: for a
+// family's first point, along C, and along the other options. A round starts when the one before
+// has tried everything that was cheap enough.
 var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4},
 	{1, 1, 1}}
 
+// newClimb returns the strategy for s.
 func newClimb(s *search) *climb {
 	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
 }
 
-// candidates yields the best point of each training, path by path, C ascending.
+// candidates yields the best point of each trial, by path, with C ascending.
 func (c *climb) candidates() iter.Seq[*candidate] {
 	var all []*candidate
 	for _, r := range c.rungs {
@@ -113,9 +140,10 @@ func (c *climb) candidates() iter.Seq[*candidate] {
 	return slices.Values(all)
 }
 
+// on returns the folds of the current stage.
 func (c *climb) on() (from, to int) { return c.stage.from, c.stage.to }
 
-// run climbs until nothing gains or the time is up.
+// run searches until no step gains or the time is up.
 func (c *climb) run(ctx context.Context) error {
 	c.line = c.ui.Start("tune", 0)
 	defer c.line.Done()
@@ -152,14 +180,14 @@ func (c *climb) run(ctx context.Context) error {
 	if last := c.final(ctx); last != nil || err == nil || c.stage.to > folds {
 		return cmp.Or(last, err)
 	}
-	// nothing is near the best, so the time kept for comparing it is left
+	// Nothing is near the best point, so the time reserved for comparing points is left.
 	err = c.ascend(ctx)
 	c.rungs = c.stage.rungs
 	return err
 }
 
-// sample draws a sample and tries the first family on it. If that takes far longer than
-// estimated, as on a busy machine, it draws a smaller one.
+// sample draws a sample and tries the first family on it. If that takes far longer than estimated,
+// as on a busy machine, it draws a smaller one.
 func (c *climb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
 		number := c.folds.draw(part, c.structure() == method.Graphs, c.inTree, c.o.Train.Job.GetSeed())
@@ -179,17 +207,17 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 	}
 }
 
-// ascend tries all families and climbs, with cheap trainings first.
+// ascend tries all families and improves the best ones, cheap trainings first.
 func (c *climb) ascend(ctx context.Context) error {
 	before := c.short
-	for _, may := range shares { // the last round leaves out what there is no time for
+	for _, may := range shares { // the last round skips what there is no time for
 		c.short = before
 		c.untried = slices.DeleteFunc(c.untried, func(u Untried) bool { return u.late == c.stage })
 		c.share = may.climb
 		if err := c.again(ctx); err != nil {
 			return err
 		}
-		if c.sampled == nil { // else the sample has shown which families are worth it
+		if c.sampled == nil { // otherwise the sample has selected the families
 			if err := c.begin(ctx, may.begin, may.climb); err != nil {
 				return err
 			}
@@ -209,7 +237,7 @@ func (c *climb) ascend(ctx context.Context) error {
 	return nil
 }
 
-// first tries the quickest family, however long it may take, or there would be no model.
+// first tries the quickest family, whatever time it takes: without it there might be no model.
 func (c *climb) first(ctx context.Context) error {
 	f, kept := c.families[0], c.kept
 	if len(c.stage.rungs) > 0 || f.failed != "" {
@@ -220,8 +248,9 @@ func (c *climb) first(ctx context.Context) error {
 	return c.try(ctx, f, f.start)
 }
 
-// begin tries each family that was not tried yet, and climbs in wide steps, as the defaults suit
-// some less than others. A family whose flat form did so begins where that stands.
+// begin tries each family that was not tried yet, and varies its C in wide steps, because the
+// defaults suit some families less than others. A family with a tried flat form starts at that
+// form's options.
 func (c *climb) begin(ctx context.Context, may, climbing float64) error {
 	if err := c.first(ctx); err != nil {
 		return err
@@ -248,8 +277,8 @@ func (c *climb) begin(ctx context.Context, may, climbing float64) error {
 	return nil
 }
 
-// seeds are the families that continue from a sample, best first, each at its best point there.
-// Without a sample there are none.
+// seeds returns the trials that continue from a sample, best family first. It is empty without a
+// sample.
 func (c *climb) seeds() (out []*trial) {
 	if c.stage == nil {
 		return nil
@@ -264,7 +293,7 @@ func (c *climb) seeds() (out []*trial) {
 	return out
 }
 
-// move tries the seeds' points on the present stage.
+// move tries the points of the seeds on the current stage.
 func (c *climb) move(ctx context.Context, seeds []*trial) error {
 	c.share = 1
 	for _, r := range seeds {
@@ -274,14 +303,14 @@ func (c *climb) move(ctx context.Context, seeds []*trial) error {
 			}
 		}
 	}
-	for i := range c.untried { // no later round comes to them
+	for i := range c.untried { // no later round tries them
 		c.untried[i].late = nil
 	}
 	return nil
 }
 
-// onAllRows is a point of the sample with the C that suits all rows: a share rho of the rows wants
-// a C larger by 1/sqrt(rho), as the trainings that cut-offs are fitted on do.
+// onAllRows returns a point of the sample with C adjusted to all rows. From a share rho of the rows
+// to all rows, C grows by 1/sqrt(rho), as in the trainings on which cut-offs are fitted.
 func (c *climb) onAllRows(p Point) Point {
 	if o := c.o.Grid.find(p.Method, method.Cost.Name); o != nil && c.folds.share < 1 {
 		l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[o.Name] == nil}
@@ -292,10 +321,10 @@ func (c *climb) onAllRows(p Point) Point {
 	return p
 }
 
-// leading lists the tried families that are not far behind, best first, and of the others as many
-// as make up `least`: what a family gains by its other options is not known before. The best may
-// have been refined, and the others not yet. So they are compared with what it reached by C alone.
-// A flat form far behind its structured one is left out: what it gains, that one gains, too.
+// leading returns the tried families that are not far behind, best first, but at least `least` of
+// them, because the gain from the other options is not yet known. The best family may be refined
+// already, so the others are compared with its best point that differs in C alone. A flat form far
+// behind its structured form is omitted: the structured form would gain as much.
 func (c *climb) leading(least int) (lead []*family) {
 	best := c.front()
 	for _, f := range c.families {
@@ -313,7 +342,7 @@ func (c *climb) leading(least int) (lead []*family) {
 	})
 }
 
-// plain is the best of a family's rungs that differ from its start in C alone.
+// plain returns the best trial of a family that differs from the family's start in C alone.
 func (c *climb) plain(f *family) (best *trial) {
 	cost := method.Cost.Name
 	for _, r := range c.stage.rungs {
@@ -324,7 +353,7 @@ func (c *climb) plain(f *family) (best *trial) {
 	return cmp.Or(best, f.best)
 }
 
-// better orders rungs by their best points.
+// better orders trials by their best points: negative if a is better.
 func (c *climb) better(a, b *trial) int {
 	x, y := a.lead.jack[0], b.lead.jack[0]
 	switch {
@@ -336,8 +365,7 @@ func (c *climb) better(a, b *trial) int {
 	return 1
 }
 
-// scales climbs along the options that matter most: C, and on graphs those that exist for graphs
-// only.
+// scales varies the options that matter most: C and, on graphs, the options for graphs.
 func (c *climb) scales(ctx context.Context, stride int, in []*family) error {
 	for _, f := range in {
 		for _, o := range c.o.Grid.tunable(f.start.Method) {
@@ -351,8 +379,9 @@ func (c *climb) scales(ctx context.Context, stride int, in []*family) error {
 	return nil
 }
 
-// refine climbs along the other options of the leading families: all along one before the next
-// one, and the finest only those that are not far behind by then.
+// refine varies the other options of the best families. It finishes an option for all families
+// before the next one. The options of least influence are varied only for families that are still
+// close to the best.
 func (c *climb) refine(ctx context.Context) error {
 	lead := c.leading(maxRefined)
 	lead = lead[:min(maxRefined, len(lead))]
@@ -392,13 +421,14 @@ func (c *climb) refine(ctx context.Context) error {
 	return nil
 }
 
-// The order in which options are refined.
+// Classes of options, in the order in which they are refined.
 const (
-	ofTexts  = iota // other features
-	withCost        // those that are varied with C
+	ofTexts  = iota // text options, which change the features
+	withCost        // options that are varied together with C
 	fine
 )
 
+// orderOf returns the class of o.
 func orderOf(o *method.Option) int {
 	switch {
 	case o.Group == groupText:
@@ -409,8 +439,8 @@ func orderOf(o *method.Option) int {
 	return fine
 }
 
-// again continues trainings that ran out of time, best first, as long as the allowed time is now
-// more than twice what they have had.
+// again continues trainings that ran out of time, best first, if the time allowed now is more than
+// twice the time that they had.
 func (c *climb) again(ctx context.Context) error {
 	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *trial) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
@@ -439,8 +469,9 @@ func (c *climb) again(ctx context.Context) error {
 	return nil
 }
 
-// along climbs from a family's best point along an option, in steps of `stride` values. Beyond
-// the ladder's ends it goes on in the ratio of its last values, if nothing on it gained.
+// along varies an option of a family, from the family's best point, in steps of `stride` values,
+// until no step gains. If nothing within the listed values gains, it continues beyond their ends in
+// the ratio of the last two.
 func (c *climb) along(ctx context.Context, f *family, option string, stride int) error {
 	l := c.ladder(f, option)
 	if l == nil {
@@ -472,15 +503,15 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 		if f.best == from {
 			return nil
 		}
-		next = []int{stride} // go on in the direction that gained
+		next = []int{stride} // continue in the direction that gained
 		if l.at(f.best.base) < l.at(from.base) {
 			next[0] = -stride
 		}
 	}
 }
 
-// try trains points on the stage's folds, side by side, and makes the best of them that gains the
-// family's best.
+// try trains points on the stage's folds, side by side. The family's best trial becomes the best of
+// those that gain on it.
 func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*trial
 	for _, base := range bases {
@@ -504,7 +535,7 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 		return nil
 	}
 	err := c.trials(ctx, fresh, c.stage.from, c.stage.to)
-	for _, r := range fresh { // in this order, whichever ended first
+	for _, r := range fresh { // independent of which ended first
 		if r.lead == nil {
 			continue
 		}
@@ -519,67 +550,8 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	return err
 }
 
-// gains says whether a is better than b by more than chance explains.
+// gains reports whether a is better than b by more than noise.
 func (c *climb) gains(a, b *trial) bool {
 	d := difference(a.lead.jack, b.lead.jack)
 	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
-}
-
-// trial is the training of a base. Its points have the values of the options that only the
-// trainer uses. Where each costs a fit of cut-offs, only those next to the value of the family's
-// best.
-func (c *climb) rung(f *family, base Point) *trial {
-	r := &trial{base: base, family: f}
-	points := []Point{base}
-	for _, o := range c.o.Grid.tunable(base.Method) {
-		if !o.Carried || o.Name == method.PriorShift.Name && (base.Values[method.Bias.Name] == "0" || c.goal.Probable) {
-			continue
-		}
-		var more []Point
-		for _, p := range points {
-			ladder := c.o.Grid.ladder(&o)
-			if c.whole.Meta().Data.MultiLabel() {
-				at := 1
-				if f.best != nil {
-					at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
-				}
-				ladder = ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))]
-			}
-			for _, v := range ladder {
-				more = append(more, p.with(o.Name, v))
-			}
-		}
-		points = more
-	}
-	for _, p := range points {
-		r.points = append(r.points, &candidate{point: p})
-	}
-	return r
-}
-
-// in lists the points that are not dropped.
-func (r *trial) in() (in []*candidate) {
-	for _, p := range r.points {
-		if !p.dropped {
-			in = append(in, p)
-		}
-	}
-	return in
-}
-
-// ladder is the ladder of a family's option; nil: it has no values, or no effect on these data.
-func (c *climb) ladder(f *family, option string) *ladder {
-	o := c.o.Grid.find(f.start.Method, option)
-	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
-		return nil
-	}
-	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice &&
-		o.Group != groupText}
-	if o.Offset != 0 {
-		l.cost = c.ladder(f, method.Cost.Name)
-	}
-	if l.at(f.best.base) < 0 || len(l.values) == 1 {
-		return nil
-	}
-	return l
 }

@@ -9,7 +9,7 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// final compares the best points on the remaining folds, as far as time allows.
+// final compares the best points on the remaining folds, as far as the time allows.
 func (c *climb) final(ctx context.Context) error {
 	left := c.clock.left(0)
 	in := slices.DeleteFunc(slices.Clone(c.rungs), func(r *trial) bool { return !c.trains(r, left) })
@@ -48,8 +48,8 @@ func (c *climb) final(ctx context.Context) error {
 	return c.save()
 }
 
-// leader is the best point among those measured on the most folds for which there is time to
-// train; nil: none.
+// leader returns the best point among those measured on the most folds for whose last training
+// there is time. It is nil if there is none.
 func (c *climb) leader() *candidate {
 	if r := c.front(); r != nil {
 		return r.lead
@@ -57,7 +57,7 @@ func (c *climb) leader() *candidate {
 	return nil
 }
 
-// front is the rung of the leader.
+// front returns the trial of the leader.
 func (c *climb) front() (best *trial) {
 	left := c.clock.left(0)
 	for _, r := range c.stage.rungs {
@@ -85,9 +85,9 @@ func (c *climb) save() error {
 		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
 }
 
-// choose takes the best point that there is time to train. Among points that are as good but for
-// chance it takes the quickest, if that is much quicker. With oneSE it takes the smallest C
-// within a standard error, all else equal.
+// choose selects the best point whose last training fits the remaining time. Among points within
+// noise of the best it prefers the quickest, if that is much quicker. With oneSE it selects the
+// smallest C within a standard error, all else being equal.
 func (c *climb) choose(t *Table) bool {
 	if !t.choose(false) {
 		return false
@@ -119,6 +119,6 @@ func (c *climb) choose(t *Table) bool {
 	return true
 }
 
-// Of points that are as good but for chance, one is preferred if it trains preferredSpeedup times
-// as fast, and the best takes at least minPreferSeconds.
+// Among points within noise of the best, one is preferred if it trains preferredSpeedup times as
+// fast and the best takes at least minPreferSeconds.
 const preferredSpeedup, minPreferSeconds = 2, 1

@@ -14,11 +14,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// endShare is the share of the time left after which a training ends, to be measured in the rest.
+// endShare is the share of the remaining time that a training may take, so that its measurement
+// still fits.
 const endShare = 0.9
 
-// trials trains rungs without each of the folds, side by side. It measures their points on these
-// folds, and together with the stage's earlier folds.
+// trials trains each of the trials without each of the folds from..to-1, side by side. It measures
+// their points on these folds, and together with the earlier folds of the stage.
 func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error {
 	reserve := c.reserve()
 	bounded, cancel := c.clock.bound(ctx, reserve)
@@ -27,14 +28,14 @@ func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error 
 	group.SetLimit(c.together)
 	b := c.costs.batch(c.clock.now())
 	// A training that is cut short is worth little, so each may take as long as the roughest
-	// estimate with which it could begin. But it ends in time to be measured.
+	// estimate with which it could start, less the time for its measurement.
 	may := min(breakOffFactor*c.cap(), endShare*c.clock.left(reserve)) * min(1, float64(c.together)/float64(to-from))
 	results := make([][][]*result, len(rungs)) // by rung and fold
 	for i, r := range rungs {
 		results[i] = make([][]*result, to-from)
 		for f := from; f < to; f++ {
 			group.Go(fs.Guarded(func() (err error) {
-				if c.clock.left(reserve) <= 0 { // bound looks at the clock now and then only
+				if c.clock.left(reserve) <= 0 { // bound looks at the clock only now and then
 					return errTimeUp
 				}
 				results[i][f-from], err = c.trial(within, r, f, min(may, c.useful(r.family)), b)
@@ -57,8 +58,8 @@ func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error 
 	return nil
 }
 
-// trial trains a rung without a fold, and measures its points on the fold. A training that fails
-// ends its point; a full disk, which is no point's fault, ends the search.
+// trial trains without a fold and measures the points of r on the fold. A failed training drops its
+// base point. A full disk is not the point's fault and ends the search.
 func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *batch) ([]*result, error) {
 	var points []Point
 	for _, p := range r.in() {
@@ -95,8 +96,8 @@ func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *b
 	return results, nil
 }
 
-// lose leaves out a point whose training failed; its family, too, if nothing of it was trained yet or
-// this is the last of a few.
+// lose drops a point whose training failed. It gives up the point's family if that has no
+// successful trial yet, or after maxLost failures.
 func (c *climb) lose(r *trial, why string) {
 	f := r.family
 	if slices.ContainsFunc(f.lost, r.base.Equal) { // on another fold
@@ -109,7 +110,7 @@ func (c *climb) lose(r *trial, why string) {
 	c.skip(r.base, why)
 }
 
-// measure adds a rung's results on folds up to `to`, and finds its best point over all folds.
+// measure adds the results on folds up to `to` to a trial, and finds its best point over all folds.
 func (c *climb) measure(ctx context.Context, r *trial, folds [][]*result, to int) (err error) {
 	in := r.in()
 	r.lead = nil
@@ -136,7 +137,7 @@ func (c *climb) measure(ctx context.Context, r *trial, folds [][]*result, to int
 	return nil
 }
 
-// tell shows what happened, after the best value so far.
+// tell shows a message after the best value so far.
 func (c *climb) tell(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,4 +146,64 @@ func (c *climb) tell(format string, args ...any) {
 		text = fmt.Sprintf("best so far %s, %s; %s", best.point.Name(), c.goal.Words(best.jack[0]), text)
 	}
 	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
+}
+
+// rung returns the trial of a base point. Its points have all values of the options that only the
+// trainer uses. If each point needs a fit of cut-offs, only the values next to the family's best
+// one are used.
+func (c *climb) rung(f *family, base Point) *trial {
+	r := &trial{base: base, family: f}
+	points := []Point{base}
+	for _, o := range c.o.Grid.tunable(base.Method) {
+		if !o.Carried || o.Name == method.PriorShift.Name && (base.Values[method.Bias.Name] == "0" || c.goal.Probable) {
+			continue
+		}
+		var more []Point
+		for _, p := range points {
+			ladder := c.o.Grid.ladder(&o)
+			if c.whole.Meta().Data.MultiLabel() {
+				at := 1
+				if f.best != nil {
+					at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
+				}
+				ladder = ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))]
+			}
+			for _, v := range ladder {
+				more = append(more, p.with(o.Name, v))
+			}
+		}
+		points = more
+	}
+	for _, p := range points {
+		r.points = append(r.points, &candidate{point: p})
+	}
+	return r
+}
+
+// in lists the points that are not dropped.
+func (r *trial) in() (in []*candidate) {
+	for _, p := range r.points {
+		if !p.dropped {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
+// ladder returns the values of a family's option. It is nil if the option has no values, or no
+// effect on these data.
+func (c *climb) ladder(f *family, option string) *ladder {
+	o := c.o.Grid.find(f.start.Method, option)
+	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
+		return nil
+	}
+	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice &&
+		o.Group != groupText}
+	if o.Offset != 0 {
+		l.cost = c.ladder(f, method.Cost.Name)
+	}
+	if l.at(f.best.base) < 0 || len(l.values) == 1 {
+		return nil
+	}
+	return l
 }
