@@ -23,8 +23,8 @@ const (
 	chartTop, chartRight    = 12.0, 12.0
 )
 
-// lineChart draws lines as SVG. logY: the axis is logarithmic, and values not above 0 are left
-// out.
+// lineChart draws lines as SVG. With logY the y axis is logarithmic, and values that are not
+// positive are skipped.
 func lineChart(title, xName, yName string, logY bool, lines ...series) template.HTML {
 	scale := func(y float64) float64 { return y }
 	if logY {
@@ -89,7 +89,7 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 	return template.HTML(b.String()) //nolint:gosec // all text is escaped
 }
 
-// describeLines describes the ends of the lines in words, for readers who can't see them.
+// describeLines describes the ends of the lines in words, for readers who cannot see them.
 func describeLines(lines []series, logY bool) string {
 	var out []string
 	for _, s := range lines {
@@ -102,7 +102,7 @@ func describeLines(lines []series, logY bool) string {
 	return strings.Join(out, "; ")
 }
 
-// ticks are about four round numbers from lo to hi.
+// ticks returns about four round numbers from lo to hi.
 func ticks(lo, hi float64, whole bool) (out []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/4)))
 	for _, k := range []float64{1, 2, 5, 10} {
@@ -116,7 +116,7 @@ func ticks(lo, hi float64, whole bool) (out []float64) {
 	}
 	first := math.Ceil(lo/step - 1e-9)
 	for k := 0.0; (first+k)*step <= hi+1e-9*step; k++ {
-		out = append(out, (first+k)*step+0) // + 0: no -0
+		out = append(out, (first+k)*step+0) // + 0 avoids -0
 	}
 	return out
 }

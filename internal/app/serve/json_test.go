@@ -54,7 +54,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		q := requests.New().(*request)
-		q.room = newRoom(1 << 22)
+		q.room = newMemoryBudget(1 << 22)
 		err := q.read(strings.NewReader(body), -1, 1<<20, 1<<20)
 		var want struct {
 			Instances []json.RawMessage

@@ -83,7 +83,7 @@ const (
 )
 
 // list lists the families that fit the data and the memory, quickest first.
-func (c *climb) list() error {
+func (c *hillClimb) list() error {
 	for _, start := range c.starts {
 		t, err := c.trainable(start)
 		if err != nil {
@@ -124,8 +124,8 @@ func estimateOf(t *train.Training) (float64, error) {
 }
 
 // sized estimates the families' trainings on the sample.
-func (c *climb) sized() error {
-	h := c.folds.take(c.whole, c.stage.from)
+func (c *hillClimb) sized() error {
+	h := c.folds.acquire(c.whole, c.stage.from)
 	defer c.folds.release(h)
 	for _, f := range c.families {
 		t, err := c.whole.On(progress.Discard{}, c.o.job(f.start), h.rest, true)
@@ -140,7 +140,7 @@ func (c *climb) sized() error {
 }
 
 // estimate returns the estimated CPU time of a family's training in the current stage, in seconds.
-func (c *climb) estimate(f *family) float64 {
+func (c *hillClimb) estimate(f *family) float64 {
 	if c.stage.from < 0 {
 		return f.sampled
 	}
@@ -150,7 +150,7 @@ func (c *climb) estimate(f *family) float64 {
 // plan chooses the share of rows and classes on which the search starts, where 1 means all, and the
 // number of folds on which points are tried before the best are compared. It depends only on the
 // estimates and the time limit.
-func (c *climb) plan() (part float64, folds int) {
+func (c *hillClimb) plan() (part float64, folds int) {
 	total, threads := c.o.Time, float64(c.slots)
 	if total == 0 {
 		total, threads = DefaultTime, 2
@@ -165,15 +165,15 @@ func (c *climb) plan() (part float64, folds int) {
 // predictCost predicts the CPU time of a training on a fold of the current stage, in seconds. If a
 // similar training of the family has run, it returns that one's time and true. Otherwise it returns
 // the estimate, corrected by the ratio of measured to estimated times of other families.
-func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
-	if took, ok := c.nearest(c.stage.rungs, f, p); ok {
+func (c *hillClimb) predictCost(f *family, p Point) (seconds float64, known bool) {
+	if took, ok := c.nearest(c.stage.trials, f, p); ok {
 		return took, true
 	}
 	if took, ok := c.nearest(c.sampled, f, p); ok {
 		return took * f.estimate / f.sampled, true
 	}
 	var ratios []float64
-	for _, r := range c.stage.rungs {
+	for _, r := range c.stage.trials {
 		if r.base.Equal(r.family.start) {
 			ratios = append(ratios, r.cpu/c.estimate(r.family))
 		}
@@ -187,9 +187,9 @@ func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 
 // nearest returns the CPU time of the training of a family that is nearest in C. It is larger for a
 // larger C, a larger bias and more features.
-func (c *climb) nearest(rungs []*trial, f *family, p Point) (seconds float64, ok bool) {
+func (c *hillClimb) nearest(trials []*trial, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
-	for _, r := range rungs {
+	for _, r := range trials {
 		d := math.Abs(math.Log(p.C() / r.base.C()))
 		if p.Path() != r.base.Path() {
 			d += 0.1
@@ -207,7 +207,7 @@ func (c *climb) nearest(rungs []*trial, f *family, p Point) (seconds float64, ok
 
 // fitsTime reports whether a training can end in its allowed time, with enough time left for the
 // last training. If not, it records that the point was not tried.
-func (c *climb) fitsTime(f *family, p Point) bool {
+func (c *hillClimb) fitsTime(f *family, p Point) bool {
 	if c.clock.limit == 0 {
 		return true
 	}
@@ -243,12 +243,12 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 }
 
 // cap returns the number of seconds that a training may take.
-func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
+func (c *hillClimb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
 // last predicts the seconds of the training on all rows, including cut-offs and the writing of its
 // model. cpu is the CPU time of the point's trainings per fold, and times the factor by which the
 // final tolerance costs more.
-func (c *climb) last(f *family, cpu, times float64) float64 {
+func (c *hillClimb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
 	}
@@ -257,7 +257,7 @@ func (c *climb) last(f *family, cpu, times float64) float64 {
 
 // useful returns the largest useful duration of a training, in seconds. After a longer one there is
 // no time left to train its point on all rows.
-func (c *climb) useful(f *family) float64 {
+func (c *hillClimb) useful(f *family) float64 {
 	if c.o.NoTrain {
 		return math.Inf(1)
 	}
@@ -266,7 +266,7 @@ func (c *climb) useful(f *family) float64 {
 
 // grown returns the CPU time of the last training relative to one of the current stage to the same
 // tolerance.
-func (c *climb) grown(f *family) float64 {
+func (c *hillClimb) grown(f *family) float64 {
 	times := float64(c.o.Folds) / float64(c.o.Folds-1)
 	if c.stage.from < 0 {
 		times = f.estimate / f.sampled
@@ -279,14 +279,14 @@ func (c *climb) grown(f *family) float64 {
 
 // ending returns the seconds that the last training takes outside its sweeps: for reading the data,
 // and for writing a model as large as those of the family so far.
-func (c *climb) ending(f *family) float64 {
+func (c *hillClimb) ending(f *family) float64 {
 	size := 0.0
-	for _, r := range slices.Concat(c.sampled, c.stage.rungs) {
-		if r.family != f || r.lead == nil {
+	for _, r := range slices.Concat(c.sampled, c.stage.trials) {
+		if r.family != f || r.top == nil {
 			continue
 		}
 		times := float64(c.o.Folds) / float64(c.o.Folds-1)
-		if r.lead.results[0].Fold < 0 {
+		if r.top.results[0].Fold < 0 {
 			// Work grows with rows and classes, a model with the classes.
 			times = math.Sqrt(f.estimate / f.sampled)
 		}
@@ -296,12 +296,12 @@ func (c *climb) ending(f *family) float64 {
 }
 
 // trains reports whether left seconds suffice for the last training of a trial's point.
-func (c *climb) trains(r *trial, left float64) bool {
+func (c *hillClimb) trains(r *trial, left float64) bool {
 	return c.last(r.family, r.cpu, minTimes) <= left
 }
 
 // reserve returns the seconds that are reserved for later stages and the last training.
-func (c *climb) reserve() float64 {
+func (c *hillClimb) reserve() float64 {
 	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
 		last = min(c.last(r.family, r.cpu, exactTimes), maxLast*total)

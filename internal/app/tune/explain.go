@@ -96,12 +96,12 @@ func (r *Table) Explanation() (lines []string) {
 const muchCheaper = 4
 
 // explain adds to the table which options mattered.
-func (c *climb) explain(t *Table) {
-	at := slices.IndexFunc(c.rungs, func(r *trial) bool { return r.lead.point.Equal(t.Options) })
+func (c *hillClimb) explain(t *Table) {
+	at := slices.IndexFunc(c.trials, func(r *trial) bool { return r.top.point.Equal(t.Options) })
 	if at < 0 {
 		return
 	}
-	chosen := c.rungs[at]
+	chosen := c.trials[at]
 	effect := func(option, value string, jack *Jackknife) Effect {
 		d := difference(jack, chosen.first)
 		return Effect{option, value, d[0], d.error()}
@@ -128,24 +128,24 @@ func (c *climb) explain(t *Table) {
 			c.explainOption(t, chosen, &o, effect)
 		}
 	}
-	for _, r := range c.rungs {
+	for _, r := range c.trials {
 		cheaper, smaller := chosen.cpu/max(r.cpu, 1e-3), float64(chosen.bytes)/float64(max(r.bytes, 1))
 		if r == chosen || cheaper < muchCheaper && smaller < muchCheaper || Out(chosen.first, r.first, 1, t.Low, false) {
 			continue
 		}
 		if t.Runner == nil || Better(r.first[0], t.Runner.Difference+chosen.first[0], t.Low) {
-			t.Runner = &Runner{r.lead.point, effect("point", r.lead.point.Name(), r.first), cheaper, smaller}
+			t.Runner = &Runner{r.top.point, effect("point", r.top.point.Name(), r.first), cheaper, smaller}
 		}
 	}
 }
 
 // explainOption adds the effects of the values next to the chosen one, and a Border if the chosen
 // one is the smallest or largest.
-func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string,
+func (c *hillClimb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string,
 	jack *Jackknife) Effect) {
 	if o.Carried {
 		for _, p := range chosen.points {
-			if p.first != nil && p.point.Values[o.Name] != chosen.lead.point.Values[o.Name] {
+			if p.first != nil && p.point.Values[o.Name] != chosen.top.point.Values[o.Name] {
 				t.Effects = append(t.Effects, effect(o.Name, p.point.Values[o.Name], p.first))
 			}
 		}
@@ -153,7 +153,7 @@ func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect 
 	}
 	value := chosen.base.Values[o.Name]
 	least, most := value, value
-	for _, r := range c.rungs {
+	for _, r := range c.trials {
 		v, ok := r.base.Values[o.Name]
 		if !ok || r.family != chosen.family {
 			continue
@@ -176,8 +176,8 @@ func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect 
 }
 
 // bestOf returns the best of the fully measured trials that in selects. It is nil if there is none.
-func (c *climb) bestOf(in func(*trial) bool) (best *trial) {
-	for _, r := range c.rungs {
+func (c *hillClimb) bestOf(in func(*trial) bool) (best *trial) {
+	for _, r := range c.trials {
 		if in(r) && (best == nil || Better(r.first[0], best.first[0], c.goal.Low)) {
 			best = r
 		}

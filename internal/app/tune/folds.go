@@ -76,9 +76,9 @@ func (p *partition) split(number int) (train, held []uint32) {
 	return train, held
 }
 
-// take returns a fold of the data with the features of whole. The caller must release it. The copy
+// acquire returns a fold of the data with the features of whole. The caller must release it. The copy
 // of the other rows exists while there are users.
-func (p *partition) take(whole *train.Training, number int) *heldFold {
+func (p *partition) acquire(whole *train.Training, number int) *heldFold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.taken[foldOf{whole, number}]

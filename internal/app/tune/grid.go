@@ -131,8 +131,8 @@ func Canonical(o *method.Option, values []string) (out []string) {
 	return out
 }
 
-// Rung is one training of a path, that is, one value of C, with the points that share it.
-type Rung struct {
+// PathStep is one training of a path, that is, one value of C, with the points that share it.
+type PathStep struct {
 	// Base is the point that is trained.
 	Base Point
 	// Points are Base with each combination of the options that only the trainer uses.
@@ -143,7 +143,7 @@ type Rung struct {
 // fixed, except those that only the trainer uses. An option without effect, on this structure or
 // beside the other values, keeps its default. Paths are in the order of methods and options; the
 // first varies slowest.
-func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
+func (g *Grid) Paths(on method.Structure) (out [][]PathStep) {
 	for _, m := range g.Methods {
 		bases, costs, carried := []registry.Values{{}}, []string{""}, []method.Option(nil)
 		for _, o := range g.tunable(m) {
@@ -157,7 +157,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 			}
 		}
 		for _, base := range bases {
-			path := make([]Rung, len(costs))
+			path := make([]PathStep, len(costs))
 			for i, c := range costs {
 				values := maps.Clone(base)
 				if c != "" {

@@ -43,7 +43,7 @@ const shiftDepth = 64
 // newMeter returns the meter of a search.
 func newMeter(s *search) (*meter, error) {
 	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(),
-		threads: s.threads(), rough: s.o.climbs()}
+		threads: s.threads(), rough: s.o.climbsHill()}
 	m.all = measure.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further()}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
@@ -59,7 +59,7 @@ func newMeter(s *search) (*meter, error) {
 	if !m.goal.Hierarchical {
 		m.light.Structure = nil
 	}
-	shifts := s.o.climbs()
+	shifts := s.o.climbsHill()
 	for _, path := range s.paths {
 		shifts = shifts || slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 })
 	}

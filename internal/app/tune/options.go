@@ -3,8 +3,8 @@
 //
 // The files of the package:
 //
-//   - grid.go, ladder.go: the points, and the paths that they form
-//   - climb.go, race.go: the two strategies, which decide what is trained next and what is
+//   - grid.go, values.go: the points, and the paths that they form
+//   - hillclimb.go, race.go: the two strategies, which decide what is trained next and what is
 //     dropped; jackknife.go: their statistics; clock.go, costs.go: their time
 //   - folds.go: the rows that are held out; trial.go: the trainings without them; measure.go: the
 //     measures on them
@@ -85,8 +85,8 @@ const (
 // AllMethods stands for all methods that fit the data.
 const AllMethods = "all"
 
-// climbs reports whether the search chooses its own values, because no list of values is given.
-func (o *Options) climbs() bool {
+// climbsHill reports whether the search chooses its own values, because no list of values is given.
+func (o *Options) climbsHill() bool {
 	for _, values := range o.Grid.Values {
 		if len(values) > 1 {
 			return false
@@ -99,7 +99,7 @@ func (o *Options) climbs() bool {
 // list of others.
 func (o *Options) settled() bool {
 	more := func(p method.Option) bool { return p.Kind == method.Choice || len(p.Grid)+len(p.Ladder) > 1 }
-	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(o.Grid.tunable(o.Grid.Methods[0]), more)
+	return o.climbsHill() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(o.Grid.tunable(o.Grid.Methods[0]), more)
 }
 
 // roughGap and roughTolerance end the trainings of a hill climb. Models rank at them as they do at
@@ -116,7 +116,7 @@ func (o *Options) settle() {
 	if o.Methods != nil {
 		o.Grid.Methods = o.Methods
 	}
-	all := slices.Contains(o.Grid.Methods, AllMethods) || o.Grid.Methods == nil && o.climbs()
+	all := slices.Contains(o.Grid.Methods, AllMethods) || o.Grid.Methods == nil && o.climbsHill()
 	switch {
 	case all:
 		o.Grid.Methods = registry.Searched()
@@ -125,11 +125,11 @@ func (o *Options) settle() {
 	}
 	if o.Time == SomeTime {
 		o.Time = 0
-		if o.climbs() && !o.settled() {
+		if o.climbsHill() && !o.settled() {
 			o.Time = DefaultTime
 		}
 	}
-	if !o.climbs() {
+	if !o.climbsHill() {
 		return
 	}
 	o.rough = registry.Values{}

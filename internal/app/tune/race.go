@@ -55,11 +55,11 @@ type candidate struct {
 // newRace returns the strategy for s.
 func newRace(s *search) *race {
 	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
-	for _, rungs := range s.paths {
+	for _, steps := range s.paths {
 		var path []*raceEntry
-		for _, rung := range rungs {
-			c := &raceEntry{base: rung.Base}
-			for _, p := range rung.Points {
+		for _, step := range steps {
+			c := &raceEntry{base: step.Base}
+			for _, p := range step.Points {
 				c.points = append(c.points, &candidate{point: p})
 			}
 			path = append(path, c)
@@ -186,21 +186,21 @@ func (r *race) round(ctx context.Context, from, to int) error {
 
 // path trains the points of a path on a fold, with C ascending, each from the final state of the
 // one before it. On the first fold it ends when the path has passed its best point.
-func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
-	h := r.folds.take(r.vectorsOf(rungs[0].base), f)
+func (r *race) path(ctx context.Context, entries []*raceEntry, f int) error {
+	h := r.folds.acquire(r.vectorsOf(entries[0].base), f)
 	defer r.folds.release(h)
 	var jacks []*Jackknife // measures of the best point of each training
-	for i, c := range rungs {
+	for i, c := range entries {
 		var before *Point
 		if i > 0 {
-			before = &rungs[i-1].base
+			before = &entries[i-1].base
 		}
 		in := c.in()
 		points := make([]Point, len(in))
 		for k, p := range in {
 			points[k] = p.point
 		}
-		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(rungs),
+		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(entries),
 			seconds: math.Inf(1)})
 		if err != nil {
 			return err
@@ -219,12 +219,12 @@ func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 		jacks = append(jacks, best)
 		r.counter.show(fmt.Sprintf("%s C %g: %s on the first fold", c.base.Method, c.base.C(), r.goal.Words(best[0])))
 		if !r.o.Exhaustive && Past(jacks, r.o.Patience, r.goal.Low, r.o.OneSE) {
-			for _, rest := range rungs[i+1:] {
+			for _, rest := range entries[i+1:] {
 				for _, p := range rest.points {
 					p.skipped = true
 				}
 			}
-			r.counter.spare((len(rungs) - i - 1) * r.o.tried())
+			r.counter.spare((len(entries) - i - 1) * r.o.tried())
 			return nil
 		}
 	}

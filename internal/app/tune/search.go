@@ -36,7 +36,7 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err e
 	if n := o.Train.Threads; n > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 	}
-	s, err := open(ctx, o, &once{Reporter: ui, told: map[string]bool{}})
+	s, err := open(ctx, o, &once{Reporter: ui, shown: map[string]bool{}})
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +51,15 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err e
 type once struct {
 	progress.Reporter
 	mu sync.Mutex
-	// told holds the warnings shown so far.
-	told map[string]bool
+	// shown holds the warnings shown so far.
+	shown map[string]bool
 }
 
 func (o *once) Warn(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text := fmt.Sprintf(format, args...); !o.told[text] {
-		o.told[text] = true
+	if text := fmt.Sprintf(format, args...); !o.shown[text] {
+		o.shown[text] = true
 		o.Reporter.Warn("%s", text)
 	}
 }
@@ -122,7 +122,7 @@ type search struct {
 	slots int
 	folds *partition
 	// paths are the points of a grid.
-	paths [][]Rung
+	paths [][]PathStep
 	// starts are the first points of a hill climb.
 	starts  []Point
 	untried []Untried
@@ -234,7 +234,7 @@ func (s *search) points(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if !s.o.climbs() {
+	if !s.o.climbsHill() {
 		s.paths = s.o.Grid.Paths(s.structure())
 		for _, path := range s.paths {
 			if _, err := s.features(ctx, path[0].Base); err != nil {
@@ -342,8 +342,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 			Options: s.starts[0], Points: []*TablePoint{}, JobFile: s.record.join(jobFile), Measure: s.goal}
 		return r, s.writeJob(r.Options, "from taxon tune, which had nothing to search")
 	}
-	var way strategy = newClimb(s)
-	if !s.o.climbs() {
+	var way strategy = newHillClimb(s)
+	if !s.o.climbsHill() {
 		way = newRace(s)
 	}
 	err := way.run(ctx)

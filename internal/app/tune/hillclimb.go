@@ -23,7 +23,7 @@ import (
 // families there continue on the first fold. At the end the best points are compared on the other
 // folds. Each step depends only on results, except that the clock ends the search and skips
 // trainings that would take too long.
-type climb struct {
+type hillClimb struct {
 	*search
 	// group maps a row to its group of the jackknife.
 	group    []int
@@ -35,8 +35,8 @@ type climb struct {
 	stage *stage
 	// sampled are the trials of the stage on a sample.
 	sampled []*trial
-	// rungs are the trials of the stage on whole folds, in the order of their first training.
-	rungs []*trial
+	// trials are the trials of the stage on whole folds, in the order of their first training.
+	trials []*trial
 	// share is the share of the remaining time that one training may take.
 	share float64
 	// kept is the number of seconds reserved for later stages.
@@ -69,7 +69,7 @@ type family struct {
 // fold with a negative number.
 type stage struct {
 	from, to int
-	rungs    []*trial
+	trials   []*trial
 }
 
 // count returns the number of folds.
@@ -81,8 +81,8 @@ type trial struct {
 	base   Point
 	family *family
 	points []*candidate
-	// lead is the best of the points. It is nil if the training failed.
-	lead *candidate
+	// top is the best of the points. It is nil if the training failed.
+	top *candidate
 	// first holds the measure of the best point on the folds on which it was first measured.
 	first *Jackknife
 	// cpu is the largest CPU time of a training on one fold, in seconds.
@@ -123,16 +123,16 @@ const (
 var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4},
 	{1, 1, 1}}
 
-// newClimb returns the strategy for s.
-func newClimb(s *search) *climb {
-	return &climb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
+// newHillClimb returns the strategy for s.
+func newHillClimb(s *search) *hillClimb {
+	return &hillClimb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
 }
 
 // candidates yields the best point of each trial, by path, with C ascending.
-func (c *climb) candidates() iter.Seq[*candidate] {
+func (c *hillClimb) candidates() iter.Seq[*candidate] {
 	var all []*candidate
-	for _, r := range c.rungs {
-		all = append(all, r.lead)
+	for _, r := range c.trials {
+		all = append(all, r.top)
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.point.Path(), b.point.Path()), cmp.Compare(a.point.C(), b.point.C()))
@@ -141,10 +141,10 @@ func (c *climb) candidates() iter.Seq[*candidate] {
 }
 
 // on returns the folds of the current stage.
-func (c *climb) on() (from, to int) { return c.stage.from, c.stage.to }
+func (c *hillClimb) on() (from, to int) { return c.stage.from, c.stage.to }
 
 // run searches until no step gains or the time is up.
-func (c *climb) run(ctx context.Context) error {
+func (c *hillClimb) run(ctx context.Context) error {
 	c.line = c.ui.Start("tune", 0)
 	defer c.line.Done()
 	defer c.clock.show(c.line)()
@@ -157,23 +157,23 @@ func (c *climb) run(ctx context.Context) error {
 		c.kept = afterSample * c.o.Time.Seconds()
 		err := c.sample(ctx, part)
 		if err == nil {
-			err = c.ascend(ctx)
+			err = c.improve(ctx)
 		}
 		if err != nil && (!errors.Is(err, errTimeUp) || c.leader() == nil) {
 			return err
 		}
-		sample, c.sampled = c.stage, c.stage.rungs
+		sample, c.sampled = c.stage, c.stage.trials
 	}
 	seeds := c.seeds()
 	c.stage, c.kept = &stage{from: 0, to: folds}, 0
 	err := c.move(ctx, seeds)
 	if c.kept = after * c.o.Time.Seconds(); err == nil {
-		err = c.ascend(ctx)
+		err = c.improve(ctx)
 	}
-	if c.stage.rungs == nil && sample != nil { // no time for whole folds: the sample decides
+	if c.stage.trials == nil && sample != nil { // no time for whole folds: the sample decides
 		c.stage = sample
 	}
-	if c.rungs = c.stage.rungs; err != nil && !errors.Is(err, errTimeUp) || c.stage == sample || len(c.rungs) == 0 {
+	if c.trials = c.stage.trials; err != nil && !errors.Is(err, errTimeUp) || c.stage == sample || len(c.trials) == 0 {
 		return err
 	}
 	c.kept, c.share = 0, 1
@@ -181,25 +181,25 @@ func (c *climb) run(ctx context.Context) error {
 		return cmp.Or(last, err)
 	}
 	// Nothing is near the best point, so the time reserved for comparing points is left.
-	err = c.ascend(ctx)
-	c.rungs = c.stage.rungs
+	err = c.improve(ctx)
+	c.trials = c.stage.trials
 	return err
 }
 
 // sample draws a sample and tries the first family on it. If that takes far longer than estimated,
 // as on a busy machine, it draws a smaller one.
-func (c *climb) sample(ctx context.Context, part float64) error {
+func (c *hillClimb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
 		number := c.folds.draw(part, c.structure() == method.Graphs, c.inTree, c.o.Train.Job.GetSeed())
 		c.stage = &stage{from: number, to: number + 1}
 		if err := c.sized(); err != nil {
 			return err
 		}
-		if err := c.first(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.rungs) == 0 {
+		if err := c.first(ctx); err != nil || again || c.clock.limit == 0 || len(c.stage.trials) == 0 {
 			return err
 		}
 		f := c.families[0]
-		late := c.costs.pace() * c.stage.rungs[0].cpu / (f.sampled / float64(c.slots))
+		late := c.costs.pace() * c.stage.trials[0].cpu / (f.sampled / float64(c.slots))
 		if late < muchCheaper {
 			return nil
 		}
@@ -207,14 +207,14 @@ func (c *climb) sample(ctx context.Context, part float64) error {
 	}
 }
 
-// ascend tries all families and improves the best ones, cheap trainings first.
-func (c *climb) ascend(ctx context.Context) error {
+// improve tries all families and improves the best ones, cheap trainings first.
+func (c *hillClimb) improve(ctx context.Context) error {
 	before := c.short
 	for _, may := range shares { // the last round skips what there is no time for
 		c.short = before
 		c.untried = slices.DeleteFunc(c.untried, func(u Untried) bool { return u.late == c.stage })
 		c.share = may.climb
-		if err := c.again(ctx); err != nil {
+		if err := c.continueStopped(ctx); err != nil {
 			return err
 		}
 		if c.sampled == nil { // otherwise the sample has selected the families
@@ -238,9 +238,9 @@ func (c *climb) ascend(ctx context.Context) error {
 }
 
 // first tries the quickest family, whatever time it takes: without it there might be no model.
-func (c *climb) first(ctx context.Context) error {
+func (c *hillClimb) first(ctx context.Context) error {
 	f, kept := c.families[0], c.kept
-	if len(c.stage.rungs) > 0 || f.failed != "" {
+	if len(c.stage.trials) > 0 || f.failed != "" {
 		return nil
 	}
 	c.kept, c.share = 0, maxFirst
@@ -251,7 +251,7 @@ func (c *climb) first(ctx context.Context) error {
 // begin tries each family that was not tried yet, and varies its C in wide steps, because the
 // defaults suit some families less than others. A family with a tried flat form starts at that
 // form's options.
-func (c *climb) begin(ctx context.Context, may, climbing float64) error {
+func (c *hillClimb) begin(ctx context.Context, may, climbing float64) error {
 	if err := c.first(ctx); err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (c *climb) begin(ctx context.Context, may, climbing float64) error {
 
 // seeds returns the trials that continue from a sample, best family first. It is empty without a
 // sample.
-func (c *climb) seeds() (out []*trial) {
+func (c *hillClimb) seeds() (out []*trial) {
 	if c.stage == nil {
 		return nil
 	}
@@ -294,7 +294,7 @@ func (c *climb) seeds() (out []*trial) {
 }
 
 // move tries the points of the seeds on the current stage.
-func (c *climb) move(ctx context.Context, seeds []*trial) error {
+func (c *hillClimb) move(ctx context.Context, seeds []*trial) error {
 	c.share = 1
 	for _, r := range seeds {
 		if p := c.onAllRows(r.base); c.fitsTime(r.family, p) {
@@ -311,9 +311,9 @@ func (c *climb) move(ctx context.Context, seeds []*trial) error {
 
 // onAllRows returns a point of the sample with C adjusted to all rows. From a share rho of the rows
 // to all rows, C grows by 1/sqrt(rho), as in the trainings on which cut-offs are fitted.
-func (c *climb) onAllRows(p Point) Point {
+func (c *hillClimb) onAllRows(p Point) Point {
 	if o := c.o.Grid.find(p.Method, method.Cost.Name); o != nil && c.folds.share < 1 {
-		l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[o.Name] == nil}
+		l := &valueList{option: o, values: c.o.Grid.listValues(o), open: c.o.Grid.Values[o.Name] == nil}
 		if v := l.times(l.at(p), math.Sqrt(c.folds.share)); v != "" {
 			return p.with(o.Name, v)
 		}
@@ -325,27 +325,27 @@ func (c *climb) onAllRows(p Point) Point {
 // them, because the gain from the other options is not yet known. The best family may be refined
 // already, so the others are compared with its best point that differs in C alone. A flat form far
 // behind its structured form is omitted: the structured form would gain as much.
-func (c *climb) leading(least int) (lead []*family) {
+func (c *hillClimb) leading(least int) (out []*family) {
 	best := c.front()
 	for _, f := range c.families {
 		if f.best != nil && !slices.ContainsFunc(c.families, func(g *family) bool {
-			return g.flat == f && g.best != nil && Out(g.best.lead.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false)
+			return g.flat == f && g.best != nil && Out(g.best.top.jack, f.best.top.jack, dropStdErrs, c.goal.Low, false)
 		}) {
-			lead = append(lead, f)
+			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(lead, func(a, b *family) int { return c.better(a.best, b.best) })
+	slices.SortStableFunc(out, func(a, b *family) int { return c.better(a.best, b.best) })
 	rank := 0
-	return slices.DeleteFunc(lead, func(f *family) bool {
+	return slices.DeleteFunc(out, func(f *family) bool {
 		rank++
-		return rank > least && Out(c.plain(best.family).lead.jack, f.best.lead.jack, dropStdErrs, c.goal.Low, false)
+		return rank > least && Out(c.plain(best.family).top.jack, f.best.top.jack, dropStdErrs, c.goal.Low, false)
 	})
 }
 
 // plain returns the best trial of a family that differs from the family's start in C alone.
-func (c *climb) plain(f *family) (best *trial) {
+func (c *hillClimb) plain(f *family) (best *trial) {
 	cost := method.Cost.Name
-	for _, r := range c.stage.rungs {
+	for _, r := range c.stage.trials {
 		if r.family == f && r.base.with(cost, "").Equal(f.start.with(cost, "")) && (best == nil || c.better(r, best) < 0) {
 			best = r
 		}
@@ -354,8 +354,8 @@ func (c *climb) plain(f *family) (best *trial) {
 }
 
 // better orders trials by their best points: negative if a is better.
-func (c *climb) better(a, b *trial) int {
-	x, y := a.lead.jack[0], b.lead.jack[0]
+func (c *hillClimb) better(a, b *trial) int {
+	x, y := a.top.jack[0], b.top.jack[0]
 	switch {
 	case Better(x, y, c.goal.Low):
 		return -1
@@ -366,11 +366,11 @@ func (c *climb) better(a, b *trial) int {
 }
 
 // scales varies the options that matter most: C and, on graphs, the options for graphs.
-func (c *climb) scales(ctx context.Context, stride int, in []*family) error {
+func (c *hillClimb) scales(ctx context.Context, stride int, in []*family) error {
 	for _, f := range in {
 		for _, o := range c.o.Grid.tunable(f.start.Method) {
 			if o.Name == method.Cost.Name || o.On == method.Graphs {
-				if err := c.along(ctx, f, o.Name, stride); err != nil {
+				if err := c.improveAlong(ctx, f, o.Name, stride); err != nil {
 					return err
 				}
 			}
@@ -382,11 +382,11 @@ func (c *climb) scales(ctx context.Context, stride int, in []*family) error {
 // refine varies the other options of the best families. It finishes an option for all families
 // before the next one. The options of least influence are varied only for families that are still
 // close to the best.
-func (c *climb) refine(ctx context.Context) error {
-	lead := c.leading(maxRefined)
-	lead = lead[:min(maxRefined, len(lead))]
+func (c *hillClimb) refine(ctx context.Context) error {
+	leaders := c.leading(maxRefined)
+	leaders = leaders[:min(maxRefined, len(leaders))]
 	var options []method.Option
-	for _, f := range lead {
+	for _, f := range leaders {
 		for _, o := range c.o.Grid.tunable(f.start.Method) {
 			if o.Name != method.Cost.Name && !o.Carried && !slices.ContainsFunc(options,
 				func(p method.Option) bool { return p.Name == o.Name }) {
@@ -399,19 +399,19 @@ func (c *climb) refine(ctx context.Context) error {
 		gained = false
 		for _, o := range options {
 			near := c.leading(1)
-			for _, f := range lead {
+			for _, f := range leaders {
 				if orderOf(&o) == fine && !slices.Contains(near, f) {
 					continue
 				}
 				was := f.best
 				for stride := wide; stride >= narrow; stride-- {
-					if err := c.along(ctx, f, o.Name, stride); err != nil {
+					if err := c.improveAlong(ctx, f, o.Name, stride); err != nil {
 						return err
 					}
 				}
 				if f.best != was {
 					gained = true
-					if err := c.along(ctx, f, method.Cost.Name, narrow); err != nil {
+					if err := c.improveAlong(ctx, f, method.Cost.Name, narrow); err != nil {
 						return err
 					}
 				}
@@ -439,10 +439,10 @@ func orderOf(o *method.Option) int {
 	return fine
 }
 
-// again continues trainings that ran out of time, best first, if the time allowed now is more than
+// continueStopped continues trainings that ran out of time, best first, if the time allowed now is more than
 // twice the time that they had.
-func (c *climb) again(ctx context.Context) error {
-	short := slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *trial) bool { return !r.stopped })
+func (c *hillClimb) continueStopped(ctx context.Context) error {
+	short := slices.DeleteFunc(slices.Clone(c.stage.trials), func(r *trial) bool { return !r.stopped })
 	slices.SortStableFunc(short, c.better)
 	for _, r := range short {
 		if r.family.failed != "" || slices.ContainsFunc(r.family.lost, r.base.Equal) || !c.fitsTime(r.family, r.base) {
@@ -452,14 +452,14 @@ func (c *climb) again(ctx context.Context) error {
 		for _, p := range r.points {
 			next.points = append(next.points, &candidate{point: p.point})
 		}
-		if err := c.trials(ctx, []*trial{next}, c.stage.from, c.stage.to); err != nil {
+		if err := c.runTrials(ctx, []*trial{next}, c.stage.from, c.stage.to); err != nil {
 			return err
 		}
-		if next.lead == nil {
+		if next.top == nil {
 			continue
 		}
-		c.stage.rungs[slices.Index(c.stage.rungs, r)] = next
-		if r.family.best == r || c.gains(next, r.family.best) {
+		c.stage.trials[slices.Index(c.stage.trials, r)] = next
+		if r.family.best == r || c.gainsOn(next, r.family.best) {
 			r.family.best = next
 		}
 		if err := c.save(); err != nil {
@@ -469,11 +469,11 @@ func (c *climb) again(ctx context.Context) error {
 	return nil
 }
 
-// along varies an option of a family, from the family's best point, in steps of `stride` values,
+// improveAlong varies an option of a family, from the family's best point, in steps of `stride` values,
 // until no step gains. If nothing within the listed values gains, it continues beyond their ends in
 // the ratio of the last two.
-func (c *climb) along(ctx context.Context, f *family, option string, stride int) error {
-	l := c.ladder(f, option)
+func (c *hillClimb) improveAlong(ctx context.Context, f *family, option string, stride int) error {
+	l := c.valueList(f, option)
 	if l == nil {
 		return nil
 	}
@@ -512,10 +512,10 @@ func (c *climb) along(ctx context.Context, f *family, option string, stride int)
 
 // try trains points on the stage's folds, side by side. The family's best trial becomes the best of
 // those that gain on it.
-func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
+func (c *hillClimb) try(ctx context.Context, f *family, bases ...Point) error {
 	var fresh []*trial
 	for _, base := range bases {
-		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.rungs,
+		if f.failed != "" || slices.ContainsFunc(f.lost, base.Equal) || slices.ContainsFunc(c.stage.trials,
 			func(r *trial) bool { return r.base.Equal(base) }) {
 			continue
 		}
@@ -526,21 +526,21 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 			c.skip(base, err.Error())
 			continue
 		}
-		if slices.ContainsFunc(c.stage.rungs, func(r *trial) bool { return c.repeats(base, r.base) }) {
+		if slices.ContainsFunc(c.stage.trials, func(r *trial) bool { return c.repeats(base, r.base) }) {
 			continue
 		}
-		fresh = append(fresh, c.rung(f, base))
+		fresh = append(fresh, c.newTrial(f, base))
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	err := c.trials(ctx, fresh, c.stage.from, c.stage.to)
+	err := c.runTrials(ctx, fresh, c.stage.from, c.stage.to)
 	for _, r := range fresh { // independent of which ended first
-		if r.lead == nil {
+		if r.top == nil {
 			continue
 		}
-		c.stage.rungs = append(c.stage.rungs, r)
-		if f.best == nil || c.gains(r, f.best) {
+		c.stage.trials = append(c.stage.trials, r)
+		if f.best == nil || c.gainsOn(r, f.best) {
 			f.best = r
 		}
 	}
@@ -550,8 +550,8 @@ func (c *climb) try(ctx context.Context, f *family, bases ...Point) error {
 	return err
 }
 
-// gains reports whether a is better than b by more than noise.
-func (c *climb) gains(a, b *trial) bool {
-	d := difference(a.lead.jack, b.lead.jack)
-	return Better(a.lead.jack[0], b.lead.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
+// gainsOn reports whether a is better than b by more than noise.
+func (c *hillClimb) gainsOn(a, b *trial) bool {
+	d := difference(a.top.jack, b.top.jack)
+	return Better(a.top.jack[0], b.top.jack[0], c.goal.Low) && math.Abs(d[0]) > noise*d.error()
 }

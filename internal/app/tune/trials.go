@@ -18,9 +18,9 @@ import (
 // still fits.
 const endShare = 0.9
 
-// trials trains each of the trials without each of the folds from..to-1, side by side. It measures
+// runTrials trains each of the trials without each of the folds from..to-1, side by side. It measures
 // their points on these folds, and together with the earlier folds of the stage.
-func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error {
+func (c *hillClimb) runTrials(ctx context.Context, trials []*trial, from, to int) error {
 	reserve := c.reserve()
 	bounded, cancel := c.clock.bound(ctx, reserve)
 	defer cancel()
@@ -30,25 +30,25 @@ func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error 
 	// A training that is cut short is worth little, so each may take as long as the roughest
 	// estimate with which it could start, less the time for its measurement.
 	may := min(breakOffFactor*c.cap(), endShare*c.clock.left(reserve)) * min(1, float64(c.together)/float64(to-from))
-	results := make([][][]*result, len(rungs)) // by rung and fold
-	for i, r := range rungs {
+	results := make([][][]*result, len(trials)) // by trial and fold
+	for i, r := range trials {
 		results[i] = make([][]*result, to-from)
 		for f := from; f < to; f++ {
 			group.Go(fs.Guarded(func() (err error) {
 				if c.clock.left(reserve) <= 0 { // bound looks at the clock only now and then
 					return errTimeUp
 				}
-				results[i][f-from], err = c.trial(within, r, f, min(may, c.useful(r.family)), b)
+				results[i][f-from], err = c.runTrial(within, r, f, min(may, c.useful(r.family)), b)
 				return err
 			}))
 		}
 	}
 	err := c.clock.ended(ctx, bounded, group.Wait())
-	b.end(c.clock.now(), min(c.together, len(rungs)*(to-from)))
+	b.end(c.clock.now(), min(c.together, len(trials)*(to-from)))
 	if err != nil {
 		return err
 	}
-	for i, r := range rungs {
+	for i, r := range trials {
 		if r.family.failed == "" && !slices.ContainsFunc(r.family.lost, r.base.Equal) {
 			if err := c.measure(ctx, r, results[i], to); err != nil {
 				return err
@@ -58,14 +58,14 @@ func (c *climb) trials(ctx context.Context, rungs []*trial, from, to int) error 
 	return nil
 }
 
-// trial trains without a fold and measures the points of r on the fold. A failed training drops its
+// runTrial trains without a fold and measures the points of r on the fold. A failed training drops its
 // base point. A full disk is not the point's fault and ends the search.
-func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *batch) ([]*result, error) {
+func (c *hillClimb) runTrial(ctx context.Context, r *trial, fold int, may float64, b *batch) ([]*result, error) {
 	var points []Point
 	for _, p := range r.in() {
 		points = append(points, p.point)
 	}
-	h := c.folds.take(c.vectorsOf(r.base), fold)
+	h := c.folds.acquire(c.vectorsOf(r.base), fold)
 	defer c.folds.release(h)
 	began := c.clock.now()
 	within, cancel := c.clock.bound(ctx, c.clock.left(max(2*may, writing)))
@@ -76,7 +76,7 @@ func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *b
 			if g := st.GetCertificate(); g != nil && g.GetGap() > 0 {
 				gap = fmt.Sprintf(", gap %.2g", g.GetGap())
 			}
-			c.tell("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
+			c.report("%s: sweep %d%s", r.base.Name(), st.GetSweep(), gap)
 		}})
 	if err != nil {
 		if ctx.Err() == nil && !fs.IsDiskFull(err) {
@@ -98,7 +98,7 @@ func (c *climb) trial(ctx context.Context, r *trial, fold int, may float64, b *b
 
 // lose drops a point whose training failed. It gives up the point's family if that has no
 // successful trial yet, or after maxLost failures.
-func (c *climb) lose(r *trial, why string) {
+func (c *hillClimb) lose(r *trial, why string) {
 	f := r.family
 	if slices.ContainsFunc(f.lost, r.base.Equal) { // on another fold
 		return
@@ -111,9 +111,9 @@ func (c *climb) lose(r *trial, why string) {
 }
 
 // measure adds the results on folds up to `to` to a trial, and finds its best point over all folds.
-func (c *climb) measure(ctx context.Context, r *trial, folds [][]*result, to int) (err error) {
+func (c *hillClimb) measure(ctx context.Context, r *trial, folds [][]*result, to int) (err error) {
 	in := r.in()
-	r.lead = nil
+	r.top = nil
 	for k, p := range in {
 		for _, of := range folds {
 			p.results = append(p.results, of[k])
@@ -124,34 +124,34 @@ func (c *climb) measure(ctx context.Context, r *trial, folds [][]*result, to int
 		if p.first == nil {
 			p.first = p.jack
 		}
-		if r.lead == nil || Better(p.jack[0], r.lead.jack[0], c.goal.Low) {
-			r.lead = p
+		if r.top == nil || Better(p.jack[0], r.top.jack[0], c.goal.Low) {
+			r.top = p
 		}
 	}
 	for _, of := range folds {
 		r.cpu, r.bytes = max(r.cpu, of[0].CPUSeconds), of[0].Bytes
 		r.stopped = r.stopped || of[0].StoppedBy == method.StoppedByMaxTime
 	}
-	r.first = r.lead.first
-	c.tell("%s: %s", r.lead.point.Name(), c.goal.Words(r.lead.jack[0]))
+	r.first = r.top.first
+	c.report("%s: %s", r.top.point.Name(), c.goal.Words(r.top.jack[0]))
 	return nil
 }
 
-// tell shows a message after the best value so far.
-func (c *climb) tell(format string, args ...any) {
+// report shows a message after the best value so far.
+func (c *hillClimb) report(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	if best := c.leader(); best != nil {
 		text = fmt.Sprintf("best so far %s, %s; %s", best.point.Name(), c.goal.Words(best.jack[0]), text)
 	}
-	c.clock.set(c.line, len(c.sampled)+len(c.stage.rungs), text)
+	c.clock.set(c.line, len(c.sampled)+len(c.stage.trials), text)
 }
 
-// rung returns the trial of a base point. Its points have all values of the options that only the
+// newTrial returns the trial of a base point. Its points have all values of the options that only the
 // trainer uses. If each point needs a fit of cut-offs, only the values next to the family's best
 // one are used.
-func (c *climb) rung(f *family, base Point) *trial {
+func (c *hillClimb) newTrial(f *family, base Point) *trial {
 	r := &trial{base: base, family: f}
 	points := []Point{base}
 	for _, o := range c.o.Grid.tunable(base.Method) {
@@ -160,15 +160,15 @@ func (c *climb) rung(f *family, base Point) *trial {
 		}
 		var more []Point
 		for _, p := range points {
-			ladder := c.o.Grid.ladder(&o)
+			values := c.o.Grid.listValues(&o)
 			if c.whole.Meta().Data.MultiLabel() {
 				at := 1
 				if f.best != nil {
-					at = max(slices.Index(ladder, f.best.lead.point.Values[o.Name]), 1)
+					at = max(slices.Index(values, f.best.top.point.Values[o.Name]), 1)
 				}
-				ladder = ladder[min(at, len(ladder))-1 : min(at+2, len(ladder))]
+				values = values[min(at, len(values))-1 : min(at+2, len(values))]
 			}
-			for _, v := range ladder {
+			for _, v := range values {
 				more = append(more, p.with(o.Name, v))
 			}
 		}
@@ -190,17 +190,17 @@ func (r *trial) in() (in []*candidate) {
 	return in
 }
 
-// ladder returns the values of a family's option. It is nil if the option has no values, or no
+// valueList returns the values of a family's option. It is nil if the option has no values, or no
 // effect on these data.
-func (c *climb) ladder(f *family, option string) *ladder {
+func (c *hillClimb) valueList(f *family, option string) *valueList {
 	o := c.o.Grid.find(f.start.Method, option)
 	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
 		return nil
 	}
-	l := &ladder{option: o, values: c.o.Grid.ladder(o), open: c.o.Grid.Values[option] == nil && o.Kind != method.Choice &&
-		o.Group != groupText}
+	l := &valueList{option: o, values: c.o.Grid.listValues(o), open: c.o.Grid.Values[option] == nil &&
+		o.Kind != method.Choice && o.Group != groupText}
 	if o.Offset != 0 {
-		l.cost = c.ladder(f, method.Cost.Name)
+		l.cost = c.valueList(f, method.Cost.Name)
 	}
 	if l.at(f.best.base) < 0 || len(l.values) == 1 {
 		return nil

@@ -16,21 +16,21 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	for _, m := range g.Methods {
 		losses := []string{""}
 		if o := registry.Find(m, "loss"); o != nil {
-			losses = g.ladder(o)
+			losses = g.listValues(o)
 		}
 		for _, loss := range losses {
 			p := Point{m, registry.Values{}}
 			for _, o := range g.tunable(m) {
 				p.Values[o.Name] = o.Default
-				ladder := g.ladder(&o)
+				listed := g.listValues(&o)
 				switch idle := o.Idle(on, p.Values); {
 				case idle:
 				case o.Learns: // without a structure the method equals a flat one
-					p.Values[o.Name] = ladder[len(ladder)-1]
-				case o.Start != "" && slices.Contains(ladder, o.Start):
+					p.Values[o.Name] = listed[len(listed)-1]
+				case o.Start != "" && slices.Contains(listed, o.Start):
 					p.Values[o.Name] = o.Start
-				case !slices.Contains(ladder, o.Default):
-					p.Values[o.Name] = ladder[0]
+				case !slices.Contains(listed, o.Default):
+					p.Values[o.Name] = listed[0]
 				}
 			}
 			if loss != "" {
@@ -46,7 +46,7 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 // that both have.
 func (g *Grid) as(from, to Point) Point {
 	for _, o := range g.tunable(to.Method) {
-		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.ladder(&o), v) {
+		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.listValues(&o), v) {
 			to = to.with(o.Name, v)
 		}
 	}
@@ -57,15 +57,15 @@ func (g *Grid) as(from, to Point) Point {
 func (g *Grid) textStart() registry.Values {
 	values := registry.Values{}
 	for _, o := range textOptions {
-		if ladder := g.ladder(&o); !slices.Contains(ladder, o.Default) {
-			values[o.Name] = ladder[0]
+		if listed := g.listValues(&o); !slices.Contains(listed, o.Default) {
+			values[o.Name] = listed[0]
 		}
 	}
 	return values
 }
 
-// ladder returns the values that a hill climb may give an option: numbers ascending, then words.
-func (g *Grid) ladder(o *method.Option) []string {
+// listValues returns the values that a hill climb may give an option: numbers ascending, then words.
+func (g *Grid) listValues(o *method.Option) []string {
 	if given, ok := g.Values[o.Name]; ok {
 		if out := Canonical(o, given); out != nil {
 			return out
@@ -85,28 +85,28 @@ func (p Point) with(option, value string) Point {
 	return Point{p.Method, values}
 }
 
-// ladder is the ordered list of values along which a hill climb varies an option.
-type ladder struct {
+// valueList is the ordered list of values along which a hill climb varies an option.
+type valueList struct {
 	option *method.Option
 	values []string
 	// open reports that the list can be extended beyond its ends.
 	open bool
 	// cost lists the values of C, for an option that is varied together with C. It is nil for other
 	// options.
-	cost *ladder
+	cost *valueList
 }
 
 // at returns the index of the point's value, or -1 if it is not listed.
-func (l *ladder) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
+func (l *valueList) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
 
 // has reports whether there is a value `by` places from the point's.
-func (l *ladder) has(from Point, by int) bool {
+func (l *valueList) has(from Point, by int) bool {
 	at := l.at(from) + by
 	return at >= 0 && at < len(l.values)
 }
 
 // step returns the points whose value is `by` places away.
-func (l *ladder) step(from Point, by int) (out []Point) {
+func (l *valueList) step(from Point, by int) (out []Point) {
 	v := l.value(l.at(from), by)
 	if v == "" {
 		return nil
@@ -123,7 +123,7 @@ func (l *ladder) step(from Point, by int) (out []Point) {
 
 // times returns the listed value nearest to `factor` times the one at index at. It is empty if that
 // is the same value, or if one of them is not a positive number.
-func (l *ladder) times(at int, factor float64) string {
+func (l *valueList) times(at int, factor float64) string {
 	if at < 0 {
 		return ""
 	}
@@ -156,7 +156,7 @@ func number(value string) float64 {
 
 // value returns the value `by` places from index at, or "" if there is none. Beyond the ends of an
 // open list the values continue in the ratio of the last two.
-func (l *ladder) value(at, by int) string {
+func (l *valueList) value(at, by int) string {
 	for l.open && at >= 0 && len(l.values) > 1 && (at+by < 0 || at+by >= len(l.values)) {
 		end, before := 0, 1
 		if by > 0 {
