@@ -51,7 +51,6 @@ var (
 // Error is a refusal by a resource manager.
 type Error struct {
 	Status int
-	// byService says that the service API answered, not the server around it; explained, that the answer had a reason.
 	Message string
 	// byService reports that the service API answered and not the server around it. explained
 	// reports that the answer gave a reason.

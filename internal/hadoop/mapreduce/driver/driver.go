@@ -1,6 +1,6 @@
-// Package driver implements the process that `taxon submit --engine mapreduce` leaves running.
-// While it runs it answers questions about its job, on loopback. Afterwards its folder holds the
-// outcome of the job. An index in the user's cache maps the driver's address to that folder.
+// Package driver is the process that `taxon submit --engine mapreduce` leaves running. While it
+// lives it answers questions about its job, on loopback. Afterwards its folder says how the job
+// ended. An index in the user's cache maps the driver's address to that folder.
 package driver
 
 import (
@@ -27,34 +27,31 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Info describes a driver, as `taxon submit --engine mapreduce --json` prints it.
+// Info is what a driver says about itself: `taxon submit --engine mapreduce --json`.
 type Info struct {
 	Job string `json:"job"`
-	// Coordinator is the address on this machine that answers status, jobs and cancel.
+	// address on this machine that answers status, jobs and cancel
 	Coordinator string `json:"coordinator"`
 	PID         int    `json:"pid"`
 	Log         string `json:"log"`
 	Out         string `json:"out"`
 }
 
-// Driver is the driver's own side of a submitted training. Without a folder, for a training that
-// nobody submitted, it reports nothing.
+// Driver is the driver's own side: a training that was submitted. Without a folder, for a
+// training that nobody submitted, it reports nothing.
 type Driver struct {
-	// Dir is its folder.
-	Dir string
+	Dir string // its folder
 	Job string
-	// Out is the folder of the model.
-	Out string
+	Out string // where the model goes
 
 	mu     sync.Mutex
 	addr   string
 	told   bool
 	server *grpc.Server
-	// last is the last status seen. It is nil if there was none.
-	last *taxonv1.JobStatus
+	last   *taxonv1.JobStatus // nil: none seen
 }
 
-// Listen serves the job's state, as an engine registers it, to this machine's users, on loopback.
+// Listen serves the job's state, as an engine registers it, on loopback, to this machine's users.
 // End ends it.
 func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
 	if d.Dir == "" {
@@ -73,7 +70,7 @@ func (d *Driver) Listen(register func(grpc.ServiceRegistrar)) error {
 	return nil
 }
 
-// Accepted informs the submitter that Hadoop has accepted the job.
+// Accepted tells the submitter that Hadoop has accepted the job.
 func (d *Driver) Accepted() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,28 +89,28 @@ func (d *Driver) Accepted() {
 	}
 }
 
-// Saw retains the job's last status, for questions after its end.
+// Saw keeps the job's last status, for questions after its end.
 func (d *Driver) Saw(st *taxonv1.JobStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = st
 }
 
-// Rename sets the id of the job that is resumed.
+// Rename sets the id of the job that is continued.
 func (d *Driver) Rename(job string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Job = job
 }
 
-// End stops answering. If the driver's address is known, it writes the outcome of the training to
-// its folder: a document with the fields state and error, made from the job's id and last status.
+// End stops answering. If the driver's address is known, its folder then says how the training
+// ended: a document with the fields state and error, made from the job's id and last status.
 func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.told {
 		if b, err := json.MarshalIndent(document(d.Job, d.last), "", "  "); err == nil {
-			_ = fs.WriteFile(endFile(d.Dir), append(b, '\n')) // if it fails, the driver looks like a killed one
+			_ = fs.WriteFile(endFile(d.Dir), append(b, '\n')) // if it fails, the driver looks like one that was killed
 		}
 	}
 	if d.server != nil {
@@ -121,7 +118,7 @@ func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
 	}
 }
 
-// Dir returns the folder of the log and the address of the driver that trains the model out.
+// Dir is the folder of the log and address of the driver that makes the model out.
 func Dir(out string) (string, error) {
 	if !fs.IsRemote(out) {
 		return filepath.Abs(fs.Clean(out) + ".driver")
@@ -136,12 +133,9 @@ func Dir(out string) (string, error) {
 
 // EarlyEnd is the error of a driver that ended before Hadoop accepted a job.
 type EarlyEnd struct {
-	// Line is the last line of its log.
-	Line string
-	// Status is the exit status.
-	Status int
-	// Err is nil if the model already existed, or was made at once.
-	Err error
+	Line   string // last line of its log
+	Status int    // exit status
+	Err    error  // nil: the model existed already, or was made at once
 }
 
 func (e *EarlyEnd) Error() string {
@@ -151,11 +145,11 @@ func (e *EarlyEnd) Error() string {
 	return fmt.Sprintf("the driver ended (%v): %s", e.Err, e.Line)
 }
 
-// pollEvery is the interval at which the driver's answer is looked for.
+// pollEvery is how often the driver's answer is looked for.
 const pollEvery = 50 * time.Millisecond
 
 // Start starts this program as a driver in a folder, which is emptied, and waits until Hadoop has
-// accepted its first job. If ctx ends, the driver continues.
+// accepted its first job. If ctx ends the driver goes on.
 func Start(ctx context.Context, dir string, args []string) (*Info, error) {
 	if err := renew(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -202,15 +196,12 @@ func renew(dir string) error {
 	return fs.Mark(dir)
 }
 
-// Ended is the error of a call to a driver that has ended.
+// Ended is the error of asking a driver that has ended.
 type Ended struct {
 	Info
-	// State is that of the job. It is empty if the driver was killed.
-	State string
-	// Why is the reason if the job failed.
-	Why string
-	// Document is the one passed to End. It is nil if the driver was killed.
-	Document json.RawMessage
+	State    string          // of the job; "": the driver was killed
+	Why      string          // the job failed
+	Document json.RawMessage // what End was given; nil: the driver was killed
 }
 
 func (e *Ended) Error() string {
@@ -228,23 +219,19 @@ func (e *Ended) Error() string {
 		e.Log)
 }
 
-// infoFile returns the file with the driver's address.
+// infoFile says where a driver answers; endFile how its job ended.
 func infoFile(dir string) string { return filepath.Join(dir, "driver.json") }
+func endFile(dir string) string  { return filepath.Join(dir, "ended.json") }
+func logFile(dir string) string  { return filepath.Join(localcluster.LogDir(dir), "supervisor.log") }
 
-// endFile returns the file with the outcome of the job.
-func endFile(dir string) string { return filepath.Join(dir, "ended.json") }
-
-// logFile returns the driver's log.
-func logFile(dir string) string { return filepath.Join(localcluster.LogDir(dir), "supervisor.log") }
-
-// indexDir returns the index from addresses to drivers' folders.
+// indexDir is the index from addresses to drivers' folders.
 func indexDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "taxon", "drivers"), err
 }
 
-// keep adds the folder of the driver at an address to the index, and removes entries whose folders
-// no longer exist. Without an entry, a driver that has ended simply does not answer.
+// keep adds the folder of the driver at an address to the index, and removes entries whose
+// folders are gone. Without an entry, a driver that has ended simply does not answer.
 func keep(addr, dir string) {
 	index, err := indexDir()
 	if err != nil || os.MkdirAll(index, 0o755) != nil {
@@ -259,11 +246,11 @@ func keep(addr, dir string) {
 	_ = fs.WriteFile(filepath.Join(index, addr), []byte(dir))
 }
 
-// dialLimit bounds the check whether something listens at an address of this machine.
+// dialLimit bounds the check whether anybody listens at an address of this machine.
 const dialLimit = time.Second
 
-// Gone returns how the driver at an address ended. It is nil if there was no driver, or if it is
-// alive. An error is the context's.
+// Gone says how the driver at an address ended; nil: there was none, or it lives. An error is the
+// context's.
 func Gone(ctx context.Context, addr string) (*Ended, error) {
 	index, err := indexDir()
 	if err != nil || addr == "" || filepath.Base(addr) != addr {
@@ -275,10 +262,10 @@ func Gone(ctx context.Context, addr string) (*Ended, error) {
 	}
 	e := &Ended{}
 	if readJSON(infoFile(string(dir)), &e.Info) != nil || e.Coordinator != addr {
-		return nil, nil // the folder now belongs to another driver
+		return nil, nil // the folder is another driver's by now
 	}
 	conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", addr)
-	if err == nil { // alive, or another process uses its port
+	if err == nil { // it lives, or another process has its port
 		return nil, conn.Close()
 	}
 	if ctx.Err() != nil {
@@ -291,7 +278,7 @@ func Gone(ctx context.Context, addr string) (*Ended, error) {
 	return e, nil
 }
 
-// readJSON reads a small local JSON file.
+// readJSON reads a small JSON file of this machine.
 func readJSON(path string, into any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -21,32 +21,27 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Training runs a training's tasks as MapReduce jobs. It is a train.RemoteRunner.
+// Training runs a training's tasks as MapReduce jobs: a train.Elsewhere.
 type Training struct {
 	Options mapreduce.Options
-	// Threads is that of a runner on this machine. Zero means all cores.
-	Threads int
-	// Driver receives the progress. If nobody submitted the training, it has no folder and its Job
-	// is "train".
+	Threads int // for a runner on this machine; 0: all cores
+	// gets the progress; without a folder, if nobody submitted the training, its Job is train
 	Driver Driver
 	UI     progress.Reporter
 
 	state   string
 	backend *mapreduce.Backend
-	// moved is the function passed to Follow. It is nil before.
-	moved func(text string)
-	// done removes the copy of the data. It is nil if there is none.
-	done func()
+	moved   func(text string) // of train.Elsewhere's Follow; nil: nobody follows
+	done    func()            // removes the copy of the data; nil: there is none
 }
 
-// State implements train.RemoteRunner.
+// State is the state folder.
 func (m *Training) State(keep string) (_ string, err error) {
 	m.state, err = m.Options.StateDir(keep)
 	return m.state, AboutOptions("train", err)
 }
 
-// Configure implements train.RemoteRunner. It sets the engine's backend to a state folder and a
-// runner.
+// Configure prepares the engine's backend: a state folder and a runner.
 func (m *Training) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint,
 	c *engine.Config) (job string, err error) {
 	o := &m.Options
@@ -82,7 +77,7 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 		return "", err
 	}
 	c.Backend, c.Slots = m.backend, slotsFor(plan)
-	c.Failed = func(err error) { // except errors already reported for a whole job
+	c.Failed = func(err error) { // except what was reported for a whole job
 		if !mapreduce.WasReported(err) {
 			m.UI.Warn("%v", err)
 		}
@@ -90,23 +85,15 @@ func (m *Training) Configure(ctx context.Context, t *train.Training, from *engin
 	return m.Driver.Job, nil
 }
 
-// Follow implements train.RemoteRunner.
+// Follow implements train.Elsewhere.
 func (m *Training) Follow(moved func(text string)) { m.moved = moved }
 
-// Refused implements train.RemoteRunner.
-func (m *Training) Refused() error { return m.backend.Refused() }
-
-// Started implements train.RemoteRunner.
+func (m *Training) Refused() error                 { return m.backend.Refused() }
 func (m *Training) Started(e *engine.Engine) error { return m.Driver.Listen(e.RegisterJobs) }
+func (m *Training) Resumed(job string)             { m.Driver.Rename(job) }
+func (m *Training) Saw(st *taxonv1.JobStatus)      { m.Driver.Saw(st) }
 
-// Resumed implements train.RemoteRunner.
-func (m *Training) Resumed(job string) { m.Driver.Rename(job) }
-
-// Saw implements train.RemoteRunner.
-func (m *Training) Saw(st *taxonv1.JobStatus) { m.Driver.Saw(st) }
-
-// Ended implements train.RemoteRunner. It removes the copy of the data, and reports the outcome to
-// the submitter.
+// Ended removes the copy of the data, and reports the outcome to the submitter.
 func (m *Training) Ended(report *model.Report, err error) {
 	if m.done != nil {
 		m.done()
@@ -114,7 +101,7 @@ func (m *Training) Ended(report *model.Report, err error) {
 	m.Driver.End(EndedDocument(report, err))
 }
 
-// data returns the folder of the data as the tasks see it: its absolute path, or a copy on this
+// data is the folder of the data as the tasks see it: its absolute path, or a copy on this
 // machine.
 func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	if fs.IsRemote(dir) && m.Options.Runner == mapreduce.RunnerYARN {
@@ -126,8 +113,8 @@ func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	return filepath.Abs(dir)
 }
 
-// slotsFor returns the number of slots: the largest number of tasks of a step, because all are
-// leased at once.
+// slotsFor is the number of slots: as many as a step can have tasks, as all are handed out at
+// once.
 func slotsFor(plan *taxonv1.Plan) int {
 	n := uint64(0)
 	for _, list := range plan.GetItems() {
@@ -136,7 +123,7 @@ func slotsFor(plan *taxonv1.Plan) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// AboutOptions adds the verb to an error about options, which has no path.
+// AboutOptions adds the verb to an error about options, which names no path.
 func AboutOptions(verb string, err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) && in.Path == "" {
@@ -145,8 +132,7 @@ func AboutOptions(verb string, err error) error {
 	return err
 }
 
-// EndedDocument returns a function that makes the document about an ended job, for a driver's
-// folder.
+// EndedDocument makes the document about an ended job for a driver's folder.
 func EndedDocument(report *model.Report, err error) func(string, *taxonv1.JobStatus) any {
 	return func(job string, last *taxonv1.JobStatus) any {
 		doc := jobs.StatusOf(last)
