@@ -93,6 +93,7 @@ func cutoffFlag(f *pflag.FlagSet, c *predict.Cutoff) {
 		"are probabilities, as 0.3 for above 0.574 by 1/(1+exp(-S)) (default: argmax, or instance for multi-label data)")
 }
 
+// cutoffValue is the value of the flag cutoff.
 type cutoffValue struct {
 	c    *predict.Cutoff
 	text string
