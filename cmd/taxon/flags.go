@@ -122,7 +122,7 @@ func valuef(format string, args ...any) error {
 	return &valueError{fmt.Errorf(format, args...).Error()}
 }
 
-// floatFlag defines a number that check accepts; check returns what it must be, or "".
+// floatFlag defines the flag of a number. check returns the requirement that it violates, or "".
 func floatFlag(f *pflag.FlagSet, p *float64, name string, def float64, usage string, check func(float64) string) {
 	*p = def
 	f.Var(&floatValue{p, check}, name, usage)
@@ -156,7 +156,7 @@ func (v *floatValue) Set(s string) error {
 	return nil
 }
 
-// above0 is a check for floatFlag.
+// above0 accepts positive numbers, as a check of floatFlag.
 func above0(x float64) string {
 	if x > 0 {
 		return ""
@@ -178,7 +178,7 @@ func above0to1(x float64) string {
 	return "must be above 0 and at most 1"
 }
 
-// tableFlags are the flags of verbs that read data that may be tables.
+// tableFlags defines the flags of verbs that read data that may be tables.
 func tableFlags(cmd *cobra.Command, o *table.Options) {
 	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
@@ -205,7 +205,7 @@ func tableFlags(cmd *cobra.Command, o *table.Options) {
 	})
 }
 
-// formatFlag is the flag for what data are whose name does not say it.
+// formatFlag defines the flag for the format of files whose names do not show it.
 func formatFlag(f *pflag.FlagSet, o *table.Options) {
 	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, "+
 		"whatever the compression")

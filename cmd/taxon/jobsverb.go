@@ -203,7 +203,7 @@ func newResumeCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(statusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()),
+		return a.printNote(statusOf(st), "%s: %s, resumes after sweep %d", st.GetJob(), jobs.StateName(st.GetState()),
 			st.GetSweep())
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
@@ -300,7 +300,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(statusOf(r.Status))
 			}
-			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
+			a.ui.Note("%s resumes after sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)
 			return err
 		},

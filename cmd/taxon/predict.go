@@ -65,7 +65,7 @@ func newPredictCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// inputFlags are the flags that say how instances are read for a model.
+// inputFlags defines the flags that describe the instances for a model.
 func inputFlags(f *pflag.FlagSet, o *predict.Input) {
 	f.StringVar(&o.Path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
 	f.BoolVar(&o.Text, "text", false, "lines are [LABEL]<TAB>text")

@@ -189,7 +189,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
 	why := aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
-		return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
+		return fmt.Sprintf("`taxon resume %s %s N` continues it", job, flag)
 	})
 	if why != "" {
 		a.ui.Warn("%s", why)

@@ -101,7 +101,7 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 	return func() { _ = shown.Close() }, nil // the training counts, even if the page fails
 }
 
-// inputFlags say what is trained on; submit has them too.
+// inputFlags defines the flags of the training data, which submit has too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
@@ -120,13 +120,13 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	tableFlags(cmd, &o.Table)
 }
 
-// instanceWeightsFlag is the flag of all verbs that ingest training data.
+// instanceWeightsFlag defines the flag of all verbs that ingest training data.
 func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for "+
 		"each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
 }
 
-// textFlags are the flags on text of all verbs that ingest training data.
+// textFlags defines the flags on text of all verbs that ingest training data.
 func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 "+
@@ -162,7 +162,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	})
 }
 
-// jobFlags say what is trained, and for how long; submit has them too.
+// jobFlags defines the flags of the job and its limits, which submit has too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
@@ -262,7 +262,7 @@ func capsThen(c model.PastCaps) string {
 }
 
 // midst explains how an earlier sweep can have been better.
-const midst = "the time was up in the midst of a later one"
+const midst = "the time limit cut a later sweep short"
 
 // aboveGap explains why a training ended above the requested gap, and what to do. more describes
 // how to raise a flag and continue. It is empty if the training ended as intended.
@@ -292,7 +292,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
 	}
 	if b := r.Better; b != nil {
-		what = fmt.Sprintf("sweep %d had %.3g, and %s, so a little more time does better: %s", b.Sweep, b.Gap, midst, what)
+		what = fmt.Sprintf("sweep %d had %.3g; %s, so a little more time helps: %s", b.Sweep, b.Gap, midst, what)
 	}
 	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }

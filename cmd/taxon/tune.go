@@ -196,7 +196,7 @@ func (v *stopWordsValue) Set(s string) error {
 	return err
 }
 
-// listFlag defines a list of names, separated by commas; choices nil: any.
+// listFlag defines the flag of a list of names, separated by commas. Nil choices permit any name.
 func listFlag(f *pflag.FlagSet, p *[]string, name string, choices []string, usage string) {
 	f.Var(&namesValue{p, choices}, name, usage)
 }

@@ -167,7 +167,7 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure,
 			return nil, nil, l.fail("not a node (parent, kind, role, label, name)")
 		}
 		if parent < -1 || parent >= int64(i) {
-			return nil, nil, l.fail("a parent must stand before its children")
+			return nil, nil, l.fail("a parent must precede its children")
 		}
 		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label),
 			textlines.FromField(f[4])

@@ -138,7 +138,7 @@ func missingManifest(dir string, err error) error {
 	case IsUnfinished(dir):
 		return &fs.InputError{Path: dir, Msg: "the training of this model has not ended, and " + Unfinished(dir) +
 			" holds what it has reached: " +
-			"wait for it or, if it was interrupted, give its command again, which goes on from there"}
+			"wait for it or, if it was interrupted, give its command again, which continues from there"}
 	case errors.Is(e, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "no such model"}
 	case e == nil && !st.IsDir():
@@ -293,7 +293,7 @@ func (m *Model) parsePacked(data [][]byte) error {
 	return g.Wait()
 }
 
-// checkCounts compares the manifest's counts with what the tables hold.
+// checkCounts compares the manifest's counts with the content of the tables.
 func (m *Model) checkCounts() error {
 	c := m.Manifest.Counts
 	if terminals := len(m.Tree.Terminals()); c.Terminals != terminals {

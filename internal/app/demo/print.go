@@ -12,7 +12,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// PrintHead prints what the demo will do, and the owner of its text.
+// PrintHead announces the trainings of the demo and names the owner of its text.
 func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("WordNet's nouns, sorted by their glosses: without a hierarchy, and with one"))
 	fmt.Fprintf(w, "  %s documents to learn from, %s to be tested on; %s classes of animals,\n  food and artifacts in a "+

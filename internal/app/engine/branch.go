@@ -118,7 +118,7 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	return err
 }
 
-// Discard frees what is kept of an ended job: its values, and the worker's caches.
+// Discard frees the memory of an ended job: its values, and the worker's caches.
 func (e *Engine) Discard(ctx context.Context, job string) error {
 	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
 	e.trainer.Forget(job)

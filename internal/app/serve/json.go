@@ -103,7 +103,7 @@ func (q *request) hold(bytes int64) error {
 	return err
 }
 
-// read reads a body of at most so many bytes and instances. announced is its length, or -1 if that
+// read reads a body of at most most bytes and the given number of instances. announced is its length, or -1 if that
 // is unknown.
 func (q *request) read(body io.Reader, announced, most int64, instances int) error {
 	if err := q.receive(body, announced, most); err != nil {
@@ -126,7 +126,7 @@ func (q *request) read(body io.Reader, announced, most int64, instances int) err
 	})
 	if err == nil {
 		if _, err = d.ReadToken(); err == nil {
-			err = errors.New("there is text behind the object")
+			err = errors.New("unexpected text after the object")
 		} else if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -182,7 +182,7 @@ func kindError(d *jsontext.Decoder, want string) error {
 		}
 		return err
 	}
-	return fmt.Errorf("here must stand %s", want)
+	return fmt.Errorf("expected %s here", want)
 }
 
 // instances reads the list of instances.

@@ -246,7 +246,7 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 		case f.index < first || f.index >= math.MaxInt32+first:
 			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
 		case i > 0 && f.index == v.given[i-1].index:
-			return fmt.Errorf("feature %d stands twice", f.index)
+			return fmt.Errorf("feature %d occurs twice", f.index)
 		}
 		f.index += 1 - first
 		value := l.m.Data.Table.Standardise(f.index, f.value)

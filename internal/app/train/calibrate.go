@@ -30,7 +30,7 @@ func (t *Training) lacksCalibration(have *calibration.Calibration) bool {
 	return t.wantsCalibration() && (have == nil || have.Kind != t.o.Calibrate)
 }
 
-// fitRest fits what the model in dir still lacks.
+// fitRest fits the cut-offs and the calibration that the model in dir still lacks.
 func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report,
 	have model.Meta) (_ *model.Report, err error) {
 	if t.lacksCutoffs(have.Cutoffs) {

@@ -96,7 +96,8 @@ func Failed(st *taxonv1.JobStatus) error {
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 
-// interrupted returns the error of a cancelled job: it says what is kept and how to resume.
+// interrupted returns the error of a cancelled job: it names the checkpoint that is kept and the
+// command that resumes the training.
 func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if st.GetError() != "" {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
@@ -104,5 +105,5 @@ func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if !t.work.HasCheckpoint() {
 		return jobs.Interruptedf("interrupted before the first sweep was done: nothing kept")
 	}
-	return jobs.Interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
+	return jobs.Interruptedf("interrupted after sweep %d; to continue from there: %s", st.GetSweep(), t.o.Again)
 }

@@ -69,7 +69,7 @@ func (t *Training) tellThrift() {
 	would := format.Bytes(t.Needs(1))
 	switch t.thrift {
 	case method.Frugal:
-		t.ui.Note("memory is short (about %s would be taken): values are decoded anew each time, the weights are the same",
+		t.ui.Note("memory is short (about %s would be taken): values are decoded at each use, the weights are the same",
 			would)
 	case method.OnDisk:
 		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would,

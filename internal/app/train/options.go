@@ -349,7 +349,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (note string, err er
 	if r.Changed != "" {
 		r.Changed = "; " + r.Changed
 	}
-	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
+	return fmt.Sprintf("%s: resumes after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
 }
 
 // otherCaps returns an error if dir holds a finished model of this training that was trained with

@@ -39,7 +39,7 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	o, err := s.options(ctx, report.Sweeps)
 	if ctx.Err() != nil {
 		return nil, jobs.Interruptedf("interrupted while the model was made small: the training is done "+
-			"and kept; to go on: %s", t.o.Again)
+			"and kept; to continue: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("‹model-size›: %w", err)

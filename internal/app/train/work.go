@@ -246,7 +246,7 @@ func (w *Work) describe(id Identity) error {
 // finished returns the folder of a model that lacks only the parts fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
 
-// kept extends the error of a failed training with what is left of the training. The error of an
+// kept extends the error of a failed training with a description of the checkpoint that is left. The error of an
 // interrupted job already says so, and a job with wrong input or options has not begun.
 func (w *Work) kept(ctx context.Context, err error) error {
 	if errors.Is(err, jobs.ErrInterrupted) || option.Is(err) || fs.IsInput(err) {
@@ -280,7 +280,7 @@ func (w *Work) left() string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("the checkpoint after sweep %d is kept: the same command goes on from there", state.Sweep)
+	return fmt.Sprintf("the checkpoint after sweep %d is kept: the same command continues from there", state.Sweep)
 }
 
 // abandon ends a failed run. It leaves nothing but a checkpoint or a finished training.
@@ -312,7 +312,7 @@ func (w *Work) forget() {
 	}
 }
 
-// clean removes the working folder and what a remote training left.
+// clean empties the working folder, and removes the folder next to a model in Hadoop.
 func (w *Work) clean() {
 	_ = fs.EmptyOwn(w.Path)
 	w.forget()

@@ -101,7 +101,7 @@ func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Trainin
 		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are useless
 		return "", nil, context.Cause(ctx)
 	case ctx.Err() != nil:
-		return "", nil, jobs.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there",
+		return "", nil, jobs.Interruptedf("interrupted; job %s continues in the cluster, and the same command finds it there",
 			job)
 	case err != nil:
 		return "", nil, err

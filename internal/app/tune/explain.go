@@ -87,7 +87,7 @@ func (r *Table) Explanation() (lines []string) {
 		say("measured", "on a sample alone: the time did not last for more")
 	}
 	if r.TimeUp {
-		say("ended by", "the time: the same command goes on")
+		say("ended by", "the time limit: the same command continues")
 	}
 	return lines
 }

@@ -35,7 +35,7 @@ func TestBrokenOff(t *testing.T) {
 	s.clock.now, s.clock.secondsRatio = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
 	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.trials) != 0 ||
-		!strings.Contains(c.families[0].failed, "nothing came of it") {
+		!strings.Contains(c.families[0].failed, "it did not end within") {
 		t.Errorf("%+v, %d trials (%v)", c.families[0], len(c.stage.trials), err)
 	}
 	h := c.folds.acquire(c.whole, 0)

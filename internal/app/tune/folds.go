@@ -91,7 +91,7 @@ func (p *partition) acquire(whole *train.Training, number int) *heldFold {
 	return h
 }
 
-// release gives back a fold.
+// release ends the use of a fold.
 func (p *partition) release(h *heldFold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

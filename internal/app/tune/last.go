@@ -77,8 +77,8 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	}
 	r.Model, r.Report, made.Report = o.Out, report, report
 	if made.Capped && report.StoppedBy == method.StoppedByMaxTime {
-		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says "+
-			"what to train with more time", o.Out, s.record.join(jobFile))
+		s.ui.Warn("%s: ‹time› ended its training before the requested tolerance: the same command continues it, and %s "+
+			"has the options for a longer training", o.Out, s.record.join(jobFile))
 	}
 	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
 }

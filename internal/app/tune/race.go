@@ -298,8 +298,8 @@ func (r *race) save() error {
 		}
 	}
 	best := Leader(jacks, r.goal.Low)
-	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the "+
-		"same command goes on with it\n"+
+	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; the search "+
+		"has not ended, and the same command continues it\n"+
 		"# %s on %s", format.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]),
 		r.measuredOn(0, r.measured)))
 }

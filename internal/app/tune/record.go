@@ -34,7 +34,7 @@ const (
 	searchFile = "search.json"
 	tableFile  = "table.json"
 	jobFile    = "job.yaml"
-	// madeFile says what the model is trained with.
+	// madeFile describes the model in the folder; see made.
 	madeFile = "made.json"
 	// jobsFile holds the prefix of the ids of a cluster's jobs.
 	jobsFile = "jobs.json"

@@ -371,7 +371,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	}
 	if !way.choose(r) {
 		if len(s.untried) > 0 && !s.short && !errors.Is(err, errTimeUp) {
-			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
+			return nil, fmt.Errorf("tune: no training succeeded; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
 		return nil, option.Errorf("tune: ‹time=%s› was not enough for one training: raise it, lower ‹folds›, or name a "+
 			"quicker ‹method›", s.o.Time)
@@ -483,8 +483,8 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
 	}
 	if s.o.Cluster != nil {
-		best += "; jobs that were under way go on in the cluster, and are found there"
+		best += "; running jobs continue in the cluster, and are found there"
 	}
-	return jobs.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()),
-		"training", "trainings"), best, s.o.Train.Again)
+	return jobs.Interruptedf("interrupted after %s%s; to continue from there: %s",
+		format.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
 }

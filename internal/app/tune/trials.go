@@ -81,7 +81,7 @@ func (c *hillClimb) runTrial(ctx context.Context, r *trial, fold int, may float6
 	if err != nil {
 		if ctx.Err() == nil && !fs.IsDiskFull(err) {
 			if errors.Is(c.clock.ended(ctx, within, err), errTimeUp) {
-				err = fmt.Errorf("nothing came of it in %s", format.Seconds(2*may))
+				err = fmt.Errorf("it did not end within %s", format.Seconds(2*may))
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -305,7 +305,7 @@ func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
 // localJob is the prefix of job ids of Hadoop's local runner. These jobs end with its process.
 const localJob = "job_local"
 
-// reduces is the number of reduce tasks.
+// reduces returns the number of reduce tasks.
 func (j *Job) reduces() int {
 	if len(j.Keys) == 0 {
 		return 0

@@ -142,5 +142,5 @@ func (s Spec) Total() (cores int, bytes int64) {
 	return cores, bytes
 }
 
-// base is a path's last part.
+// base returns the last element of a path.
 func base(p string) string { return path.Base(p) }

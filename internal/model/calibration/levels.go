@@ -38,7 +38,7 @@ func NewWay(parent []int32) *Way {
 	return w
 }
 
-// Depth is the number of levels.
+// Depth returns the number of levels.
 func (w *Way) Depth() int { return w.depth }
 
 // gather sums the probabilities p of classes (by node, 0 where there is none) at and below each

@@ -42,7 +42,7 @@ func NewSource(m *model.Model, threshold float64) (*Source, error) {
 // hasBias reports whether the matrix has a last column for the bias.
 func (s *Source) hasBias() bool { return s.m.Columns() > len(s.order) }
 
-// columns is the width of a matrix: the features of the input, and the bias if there is one.
+// columns returns the width of a matrix: the features of the input, and the bias if there is one.
 func (s *Source) columns() int {
 	if s.hasBias() {
 		return s.width + 1

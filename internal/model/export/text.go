@@ -77,7 +77,7 @@ func (e *TextExporter) WriteRange(ctx context.Context, w io.Writer, first, last,
 	return Render(ctx, e.m, w, first, last, threads, e.appendNode)
 }
 
-// roots is the number of roots.
+// roots returns the number of roots.
 func roots(t *taxonomy.Tree) (n int) {
 	for _, p := range t.Parent {
 		if p < 0 {

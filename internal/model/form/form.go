@@ -147,7 +147,7 @@ func (f Form) Width(w int) int {
 // mean.
 func DrawColumn(w, k, f int) int { return w*(1+k) + f }
 
-// VarianceColumn is the column of the variance of column f.
+// VarianceColumn returns the column of the variance of column f.
 func VarianceColumn(w, f int) int { return w + f }
 
 // PrecisionColumn returns the column of the upper half of column f's precision. The lower half is

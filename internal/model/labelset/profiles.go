@@ -40,7 +40,7 @@ func NewProfiles(depth, classes int) (*Profiles, error) {
 // Rows returns the number of instances added.
 func (p *Profiles) Rows() int { return len(p.begin) - 1 }
 
-// Depth is the length of the profiles.
+// Depth returns the length of the profiles.
 func (p *Profiles) Depth() int { return p.depth }
 
 // NextPart starts a part. Macro-F1 is the mean over the parts, because a class's F1 depends on the

@@ -108,7 +108,7 @@ func (l *labels) met(truth []int32) {
 	}
 }
 
-// source says where the class set comes from.
+// source returns the source of the class set.
 func (l *labels) source() string {
 	if l.o.Classes != nil {
 		return "training"

@@ -185,7 +185,7 @@ func (m *Measure) Text(x float64) string {
 	return strconv.FormatFloat(x, 'f', 4, 64)
 }
 
-// Title is the name with its unit.
+// Title returns the name with its unit.
 func (m *Measure) Title() string {
 	if m.Percent {
 		return m.Name + " %"
@@ -193,7 +193,7 @@ func (m *Measure) Title() string {
 	return m.Name
 }
 
-// Words is the name with a value and its unit.
+// Words returns the name with a value and its unit.
 func (m *Measure) Words(x float64) string {
 	if m.Percent {
 		return m.Name + " " + m.Text(x) + " %"
@@ -201,7 +201,7 @@ func (m *Measure) Words(x float64) string {
 	return m.Name + " " + m.Text(x)
 }
 
-// Percent is a share in percent, as text.
+// Percent returns a share as text in percent.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
 
 // rankingSums accumulates the ranked measures.

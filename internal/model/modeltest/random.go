@@ -189,7 +189,7 @@ func Whole(m model.Meta, weights []shard.Record) [][]float32 {
 	return out
 }
 
-// Width is the length of a weight vector.
+// Width returns the length of a weight vector.
 func Width(m model.Meta) int {
 	if m.Options.Bias > 0 {
 		return len(m.Feature) + 1

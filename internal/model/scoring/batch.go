@@ -32,7 +32,7 @@ const (
 	BatchEntries = 1 << 20
 )
 
-// Rows is the number of instances.
+// Rows returns the number of instances.
 func (b *Batch) Rows() int { return max(0, len(b.Begin)-1) }
 
 // Full reports whether the batch is large enough to be scored.

@@ -18,7 +18,7 @@ const (
 	packedVersion = 2
 )
 
-// PackedName is the name of packed shard i.
+// PackedName returns the name of packed shard i.
 func PackedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
 
 // Packed is a range of columns of a pruned model. bytes and values alias the mapped file.

@@ -21,7 +21,7 @@ const (
 	bytesPerWeight = 8
 )
 
-// Name is the name of weight shard i.
+// Name returns the name of weight shard i.
 func Name(i int) string { return fmt.Sprintf("weights-%05d.bin", i) }
 
 // AppendHeader appends the header of a weight shard that starts at node first.

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The operations on one element.
+// add1 and the functions below are the operations on one element.
 func (g isa) add1(ops ...operand.Op) { g.pick(g.VADDSS, g.VADDSD)(ops...) }
 func (g isa) sub1(ops ...operand.Op) { g.pick(g.VSUBSS, g.VSUBSD)(ops...) }
 func (g isa) mul1(ops ...operand.Op) { g.pick(g.VMULSS, g.VMULSD)(ops...) }

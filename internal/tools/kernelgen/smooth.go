@@ -436,7 +436,7 @@ func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
 	return y
 }
 
-// exponential is the twin of internal/methods/hblr/solver's expNegative.
+// exponential writes the twin of internal/methods/hblr/solver's expNegative.
 func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
 	m, k := g.reg(), g.reg()
 	var whole reg.VecVirtual = g.XMM()

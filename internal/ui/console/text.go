@@ -21,7 +21,7 @@ func NewStyle(w io.Writer) Style {
 	return Style{ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
-// Bold, Dim, Green and Red return t with that emphasis.
+// Bold returns t in bold type. Dim, Green and Red are its siblings.
 func (s Style) Bold(t string) string  { return s.wrap("1", t) }
 func (s Style) Dim(t string) string   { return s.wrap("2", t) }
 func (s Style) Green(t string) string { return s.wrap("32", t) }
