@@ -41,8 +41,8 @@ type misclassified struct {
 	// row starts at 1.
 	row   int64
 	truth int32
-	// said is the predicted class.
-	said int32
+	// predicted is the predicted class.
+	predicted int32
 	// steps is the number of edges between both classes in the hierarchy.
 	steps   int
 	score   float64
@@ -99,12 +99,12 @@ func (o *observed) of(label string) *class {
 func (o *observed) row(b *scoring.Batch, r *scoring.Result, rule *predict.Rule, i int) {
 	o.rows++
 	truth, best := b.RowLabels(i), r.Best(i)[0]
-	said := o.m.Tree.Name[best.Node]
+	predicted := o.m.Tree.Name[best.Node]
 	for _, label := range truth {
 		c := o.of(label)
 		c.instances++
-		if !slices.Contains(truth, said) {
-			c.instead[said]++
+		if !slices.Contains(truth, predicted) {
+			c.instead[predicted]++
 		}
 	}
 	for _, s := range rule.Of(r, i) {
@@ -124,19 +124,19 @@ func (o *observed) row(b *scoring.Batch, r *scoring.Result, rule *predict.Rule, 
 	for n := leaf; n >= 0; n = o.m.Tree.Parent[n] {
 		o.below[n]++
 	}
-	if slices.Contains(truth, said) {
+	if slices.Contains(truth, predicted) {
 		return
 	}
 	steps := o.part(leaf, best.Node)
-	o.keep(misclassified{row: o.rows, truth: leaf, said: best.Node, steps: steps, score: best.Score}, b, i)
+	o.keep(misclassified{row: o.rows, truth: leaf, predicted: best.Node, steps: steps, score: best.Score}, b, i)
 }
 
 // part counts a mistake at the node where the two paths separate. It returns the number of edges
 // between the classes.
-func (o *observed) part(truth, said int32) (steps int) {
+func (o *observed) part(truth, predicted int32) (steps int) {
 	t := o.m.Tree
-	a, b := truth, said
-	childA, childB := truth, said
+	a, b := truth, predicted
+	childA, childB := truth, predicted
 	for a != b {
 		switch {
 		case b < 0 || a >= 0 && t.Depth[a] >= t.Depth[b]:

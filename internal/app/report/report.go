@@ -147,10 +147,10 @@ type place struct {
 
 // worst is one of the worst mistakes.
 type worst struct {
-	Row         int64
-	Truth, Said string
-	Steps       int
-	Why         []levelPair
+	Row              int64
+	Truth, Predicted string
+	Steps            int
+	Why              []levelPair
 }
 
 // levelPair lists the features that contributed most to the predicted class and to the true one.
@@ -475,8 +475,8 @@ func (o *observed) nodeName(n int32, at int) string {
 // mistakes explains the worst mistakes.
 func (o *observed) mistakes() (out []worst, err error) {
 	for _, k := range o.worst {
-		w := worst{Row: k.row, Truth: o.m.Tree.Name[k.truth], Said: o.m.Tree.Name[k.said], Steps: k.steps}
-		for _, label := range []string{w.Said, w.Truth} {
+		w := worst{Row: k.row, Truth: o.m.Tree.Name[k.truth], Predicted: o.m.Tree.Name[k.predicted], Steps: k.steps}
+		for _, label := range []string{w.Predicted, w.Truth} {
 			e, err := (&explain.Options{Label: label, Top: 1, Words: 6}).Explain(o.m, k.columns, k.values)
 			if err != nil {
 				return nil, err

@@ -184,7 +184,7 @@ func (g grpcModels) predict(stream grpc.ServerStream) error {
 	out := new(taxonv1.PredictResult)
 	size := reply{most: g.s.o.MaxBytes, room: g.s.room}
 	defer size.end()
-	q := &question{rows: grpcRows(in.Instances), top: given(in.Top)}
+	q := &question{rows: grpcRows(in.Instances), top: optional(in.Top)}
 	if err := g.ask(stream.Context(), in.Model, "predict", q, predicting, func(l *loaded, a *answers) error {
 		if err := size.add(labelBytes * len(a.labels)); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (g grpcModels) explain(stream grpc.ServerStream) error {
 	out := new(taxonv1.ExplainResult)
 	size := reply{most: g.s.o.MaxBytes, room: g.s.room}
 	defer size.end()
-	q := &question{rows: grpcRows(in.Instances), top: given(in.Top), label: in.Label}
+	q := &question{rows: grpcRows(in.Instances), top: optional(in.Top), label: in.Label}
 	if in.Words != nil {
 		words := int(in.GetWords())
 		q.words = &words
@@ -264,8 +264,8 @@ func (g grpcModels) ListModels(context.Context, *taxonv1.ListModelsRequest) (*ta
 	return out, nil
 }
 
-// given returns a pointer to n, or nil if the message has no such field.
-func given(n uint32) *int {
+// optional returns a pointer to n, or nil if the message has no such field.
+func optional(n uint32) *int {
 	if n == 0 {
 		return nil
 	}
@@ -289,9 +289,9 @@ func (r grpcRows) vector(l *loaded, i int, v *vector) error {
 	if len(index) != len(value) {
 		return refuse(http.StatusBadRequest, "%d indices and %d values: one of each a feature", len(index), len(value))
 	}
-	v.given = v.given[:0]
+	v.features = v.features[:0]
 	for k, n := range index {
-		v.given = append(v.given, feature{n, value[k]})
+		v.features = append(v.features, feature{n, value[k]})
 	}
 	return l.vector(text, f != nil, v)
 }

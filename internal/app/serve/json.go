@@ -245,7 +245,7 @@ func unquoted(v []byte) []byte {
 // vector reads {"text": ...} or {"features": {"7": 0.5}}, or both if the model was trained on both.
 func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 	d := open(&v.json, &v.in, r[i])
-	v.given = v.given[:0]
+	v.features = v.features[:0]
 	var words *string
 	features := false
 	err := members(d, func(name string) error {
@@ -300,7 +300,7 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers, finite in float32", name, width))
 		}
 		for k, x := range list {
-			v.given = append(v.given, feature{first + uint32(k), x})
+			v.features = append(v.features, feature{first + uint32(k), x})
 		}
 		return nil
 	}
@@ -311,7 +311,7 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 	if err != nil || tooLarge(float64(schema.Standardise(uint32(n), x))) {
 		return featureError(fmt.Sprintf("feature %s: %s is not finite in float32", name, value))
 	}
-	v.given = append(v.given, feature{uint32(n), x})
+	v.features = append(v.features, feature{uint32(n), x})
 	return nil
 }
 

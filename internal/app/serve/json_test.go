@@ -106,7 +106,7 @@ func TestLargeNumber(t *testing.T) {
 	if err := v.feature(open(&v.json, &v.in, []byte("1600000008")), []byte(`"t"`), schema); err != nil {
 		t.Fatal(err)
 	}
-	if got := schema.Standardise(v.given[0].index, v.given[0].value); got != 0.5 {
+	if got := schema.Standardise(v.features[0].index, v.features[0].value); got != 0.5 {
 		t.Errorf("%v, want 0.5", got)
 	}
 }

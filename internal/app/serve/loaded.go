@@ -61,10 +61,10 @@ type scorer struct {
 // vector is an instance in the model's columns, with the memory for converting it.
 type vector struct {
 	dataset.Vector
-	given []feature
-	row   dataset.Row
-	json  jsontext.Decoder
-	in    bytes.Buffer
+	features []feature
+	row      dataset.Row
+	json     jsontext.Decoder
+	in       bytes.Buffer
 }
 
 // feature is a feature of an instance, numbered as in the training data.
@@ -214,13 +214,13 @@ func (l *loaded) predict(q *question, first, last int, a *answers) error {
 
 // bytes returns the memory of the vector's buffers.
 func (v *vector) bytes() int {
-	return cap(v.row.Text) + 8*(cap(v.given)+cap(v.row.Index)+cap(v.Index))
+	return cap(v.row.Text) + 8*(cap(v.features)+cap(v.row.Index)+cap(v.Index))
 }
 
 // named returns a label as it is shown.
 func (l *loaded) named(n label) Label { return Label{l.m.Tree.Name[n.Node], n.Score, l.path[n.Node]} }
 
-// vector maps a text, if there is one, and v.given, if there are features, to the model's columns,
+// vector maps a text, if there is one, and v.features, if there are features, to the model's columns,
 // and sorts them. The numbers of a table are columns already.
 func (l *loaded) vector(text *string, features bool, v *vector) error {
 	both := l.m.Data.Table.Both()
@@ -239,19 +239,19 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 	if l.m.Data.ZeroBased {
 		first = 0
 	}
-	slices.SortFunc(v.given, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
+	slices.SortFunc(v.features, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
 	v.row.Index, v.row.Value = v.row.Index[:0], v.row.Value[:0]
-	for i, f := range v.given {
+	for i, f := range v.features {
 		switch {
 		case f.index < first || f.index >= math.MaxInt32+first:
 			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
-		case i > 0 && f.index == v.given[i-1].index:
+		case i > 0 && f.index == v.features[i-1].index:
 			return fmt.Errorf("feature %d occurs twice", f.index)
 		}
 		f.index += 1 - first
 		value := l.m.Data.Table.Standardise(f.index, f.value)
 		if value-value != 0 {
-			return fmt.Errorf("feature %d: its value is not finite in float32", v.given[i].index)
+			return fmt.Errorf("feature %d: its value is not finite in float32", v.features[i].index)
 		}
 		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, value)
 	}

@@ -80,7 +80,7 @@ func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) 
 func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult,
 	lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	w := &waiter{ctx: ctx, job: job, lease: lease, done: make(chan struct{})}
-	if r := e.take(lease); r != nil {
+	if r := e.takePredicted(lease); r != nil {
 		return answer(r)
 	}
 	e.mu.Lock()
@@ -108,8 +108,8 @@ func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take returns the result of a predicted task, if the lease is the predicted one.
-func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
+// takePredicted returns the result of a predicted task, if the lease is the predicted one.
+func (e *executor) takePredicted(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := taskID{l.GetStep(), l.GetTask()}

@@ -85,7 +85,7 @@ func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 
 // explain returns the error of a failed job: an input error if the user can correct it, otherwise
 // the error that a task left, otherwise the last lines of Hadoop's output.
-func explain(s *said, failure string, err error) error {
+func explain(s *commandOutput, failure string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(s.lines, "\n")

@@ -86,7 +86,7 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	}
 	argv := append(slices.Clone(s.Mapred), "streaming")
 	argv = append(argv, s.arguments(j)...)
-	said := &said{job: j}
+	said := &commandOutput{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	// Without these it may not print the job's id and the reason of a failure.
 	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO")
@@ -331,8 +331,8 @@ var (
 	moved   = regexp.MustCompile(`\bmap (\d+)% reduce (\d+)%`)
 )
 
-// said parses the output of Hadoop's command.
-type said struct {
+// commandOutput parses the output of Hadoop's command.
+type commandOutput struct {
 	job *Job
 	// rest is an incomplete line.
 	rest []byte
@@ -346,7 +346,7 @@ type said struct {
 const keptLines = 400
 
 // Write implements io.Writer.
-func (s *said) Write(p []byte) (int, error) {
+func (s *commandOutput) Write(p []byte) (int, error) {
 	s.rest = append(s.rest, p...)
 	for {
 		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
@@ -360,7 +360,7 @@ func (s *said) Write(p []byte) (int, error) {
 	}
 }
 
-func (s *said) line(line string) {
+func (s *commandOutput) line(line string) {
 	s.mu.Lock()
 	if len(s.lines) == keptLines {
 		s.lines = slices.Delete(s.lines, 0, 1)
@@ -379,7 +379,7 @@ func (s *said) line(line string) {
 	}
 }
 
-func (s *said) id() string {
+func (s *commandOutput) id() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobID

@@ -50,7 +50,7 @@ var (
 
 // Error is a refusal by a resource manager.
 type Error struct {
-	Status int
+	Status  int
 	Message string
 	// byService reports that the service API answered and not the server around it. explained
 	// reports that the answer gave a reason.

@@ -52,10 +52,10 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 	x := func(p float64) float64 { return diagramLeft + diagramSide*p }
 	y := func(p float64) float64 { return diagramTop + diagramSide*(1-p) }
 	title := html.EscapeString(fmt.Sprintf("Reliability diagram, ECE %.4f", r.ECE))
-	var told, s strings.Builder
+	var description, s strings.Builder
 	for _, b := range r.Reliability {
 		if b.Count > 0 {
-			fmt.Fprintf(&told, " %s.", b.describe())
+			fmt.Fprintf(&description, " %s.", b.describe())
 		}
 	}
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" fill="#222">
@@ -64,7 +64,7 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 <rect width="100%%" height="100%%" fill="#fff"/>
 <text x="%d" y="24" font-size="16">%[3]s</text>
 <text x="%[6]d" y="44" fill="#555">%[4]s</text>
-`, diagramWidth, diagramHeight, title, html.EscapeString(what), told.String(), diagramLeft)
+`, diagramWidth, diagramHeight, title, html.EscapeString(what), description.String(), diagramLeft)
 	for i := range 6 {
 		p := float64(i) / 5
 		fmt.Fprintf(&s, `<path d="M%g %gH%g" stroke="#ddd"/><text x="%g" y="%g" text-anchor="end">%.1f</text><text x="%g" y="%g" text-anchor="middle">%.1f</text>`+"\n",

@@ -166,8 +166,8 @@ type fileRows struct {
 	began time.Time
 	p     *dataset.Projection
 	v     dataset.Vector
-	// told reports that the user was told that an empty line gets no answer.
-	told       bool
+	// emptyNoted reports that the user was told that an empty line gets no answer.
+	emptyNoted bool
 	keepLabels bool
 	keepRows   bool
 	// classes are the model's classes, if lines must be distinguished from those of a table by
@@ -225,8 +225,8 @@ func (f *fileRows) notCells(row *dataset.Row) error {
 // paused reports whether the rows read so far should be passed on. A user who waits for the answer
 // to an empty line is told at once that there is none.
 func (f *fileRows) paused(in *fs.CancelReader) bool {
-	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
-		f.told = true
+	if f.batch == 0 && !f.emptyNoted && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
+		f.emptyNoted = true
 		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
 	}
 	return f.batch > 0 && !in.Within(LongestWait-time.Since(f.began))
