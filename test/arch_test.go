@@ -126,6 +126,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/taxon"},
 	"go.yaml.in/yaml/v4":               {"cmd/taxon"},
 	"github.com/spf13/pflag":           {"internal/cluster/secure", "internal/cluster/metrics", "cmd/taxon"},
+	"maragu.dev/gomponents":            {"internal/app/report"},
 	"golang.org/x/net":                 {"internal/cluster/secure"},
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
 	"gonum.org/v1/plot":                {"test/bench/versus", "test/papers"},

@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"html/template"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	texttemplate "text/template"
+
+	g "maragu.dev/gomponents"
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
@@ -46,62 +43,22 @@ type Summary struct {
 	Instances int    `json:"instances,omitempty"`
 }
 
-//go:embed report.html
-var page string
-
-// card is the template of a model card as model hubs read it: metadata in YAML, then Markdown.
-//
-//go:embed card.md
-var card string
-
-var (
-	htmlPage  = template.Must(template.New("report").Funcs(functions).Parse(page))
-	modelCard = texttemplate.Must(texttemplate.New("card").Funcs(functions).Parse(card))
+// The tasks of models, as model hubs name them.
+const (
+	tableTask = "tabular-classification"
+	textTask  = "text-classification"
 )
 
-var functions = map[string]any{
-	"percent": func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
-	"count":   func(n any) string { return format.Count(whole(n)) },
-	"counted": func(n any, one, several string) string { return format.Counted(whole(n), one, several) },
-	"p": func(x float64) string {
-		if x < 1e-4 {
-			return "< 0.0001"
-		}
-		return fmt.Sprintf("%.2g", x)
-	},
-	"sure": func(p float64) bool { return p < 0.05 },
-	"g":    func(x float64) string { return fmt.Sprintf("%.4g", x) },
-	"name": func(names []string, n int32) string { return names[n] },
-	"json": func(s string) (string, error) { // a string of YAML, too
-		b, err := json.Marshal(s)
-		return string(b), err
-	},
-	"cell": strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`").Replace,
-}
-
-// whole returns an integer of any type.
-func whole(n any) int64 {
-	switch n := n.(type) {
-	case int:
-		return int64(n)
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return 0
-}
-
-// view is the data of the page's template.
+// view is the content of the page.
 type view struct {
 	Name, Method, Certificate string
 	Report                    *model.Report
 	Facts                     []fact
-	Charts                    []template.HTML
+	Charts                    []g.Node
 	Data                      string
 	Result                    *measure.Result
 	Measures                  []figure
-	Reliability               template.HTML
+	Reliability               g.Node
 	Classes                   []classView
 	Confusion                 []*place
 	Worst                     []worst
@@ -187,11 +144,11 @@ func Write(ctx context.Context, o Options, ui progress.Reporter) (*Summary, erro
 	}
 	return s, fs.WriteOut(o.Out, nil, func(w *bufio.Writer) error {
 		c := &counter{w: w}
-		var form interface{ Execute(io.Writer, any) error } = htmlPage
+		write := writePage
 		if filepath.Ext(o.Out) == ".md" {
-			form = modelCard
+			write = writeCard
 		}
-		err := form.Execute(c, v)
+		err := write(c, v)
 		s.Bytes = c.n
 		return err
 	})
@@ -213,10 +170,10 @@ func (c *counter) Write(b []byte) (int, error) {
 // describe returns the part of the page that follows from the model's folder alone.
 func describe(m *model.Model, name string) *view {
 	r := &m.Manifest.Report
-	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification",
+	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: tableTask,
 		Hierarchical: m.Structure != nil}
 	if m.Data.Text {
-		v.Task = "text-classification"
+		v.Task = textTask
 	}
 	add := func(what, format string, args ...any) {
 		v.Facts = append(v.Facts, fact{what, fmt.Sprintf(format, args...)})
@@ -253,7 +210,7 @@ func describe(m *model.Model, name string) *view {
 }
 
 // curves draws the trace.
-func curves(trace []model.TraceRow) (out []template.HTML) {
+func curves(trace []model.TraceRow) (out []g.Node) {
 	var gapSweep, gapTime, primal, dual, micro, macro, microTime, macroTime series
 	primal.name, dual.name, micro.name, macro.name = "objective", "bound", "micro-F1", "macro-F1"
 	microTime.name, macroTime.name = micro.name, macro.name
@@ -273,14 +230,14 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 		add(&macroTime, t.Seconds, t.MacroF1, 100)
 	}
 	gapSweep.name, gapTime.name = "gap", "gap"
-	for _, c := range []template.HTML{
+	for _, c := range []g.Node{
 		lineChart("Relative gap by sweep", "sweep", "gap", true, gapSweep),
 		lineChart("Relative gap by second", "seconds", "gap", true, gapTime),
 		lineChart("Objective and bound", "sweep", "", true, primal, dual),
 		lineChart("F1 on test data by sweep", "sweep", "%", false, micro, macro),
 		lineChart("F1 on test data by second", "seconds", "%", false, microTime, macroTime),
 	} {
-		if c != "" {
+		if c != nil {
 			out = append(out, c)
 		}
 	}
