@@ -59,7 +59,7 @@ const shape = `the body must be {"instances": [...], "top": 5}`
 // firstBytes is the size of a body's buffer before the body arrives.
 const firstBytes = 4 << 10
 
-// receive reads a body of at most most bytes. It acquires memory for what has arrived, not for the
+// receive reads a body of at most `most` bytes. It acquires memory for what has arrived, not for the
 // announced length.
 func (q *request) receive(body io.Reader, announced, most int64) error {
 	large := refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time",
@@ -103,8 +103,8 @@ func (q *request) hold(bytes int64) error {
 	return err
 }
 
-// read reads a body of at most most bytes and the given number of instances. announced is its length, or -1 if that
-// is unknown.
+// read reads a body of at most `most` bytes and the given number of instances. announced is its
+// length, or -1 if that is unknown.
 func (q *request) read(body io.Reader, announced, most int64, instances int) error {
 	if err := q.receive(body, announced, most); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift)
 	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings), thrift).Total)
 }
 
-// Fit returns how many trainings like this one fit into the memory side by side, at most most. A
+// Fit returns how many trainings like this one fit into the memory side by side, at most `most`. A
 // training that writes a model uses the least restrictive memory mode that fits. If not even one
 // training fits, Fit returns an error with the numbers.
 func (t *Training) Fit(most int) (int, error) {

@@ -11,7 +11,7 @@ import (
 type Cutoffs struct {
 	// Goal is the measure that the cut-offs maximise.
 	Goal Goal `json:"goal"`
-	// Rule is the better of the two rules. If it is empty, it is instance.
+	// Rule is the better of RuleInstance and RuleScut. If it is empty, it is RuleInstance.
 	Rule Rule `json:"rule,omitempty"`
 	// Depth is the number of scores in a profile.
 	Depth int `json:"depth"`
@@ -121,7 +121,7 @@ func (c *Cutoffs) Check(classes, terminals int) error {
 }
 
 // HoldOut chooses the rows to hold out of a training, in a random order given by the seed: at most
-// the share of all and at most most rows, such that each class keeps at least least rows, or all it
+// the share of all and at most `most` rows, such that each class keeps at least `least` rows, or all it
 // has. labels returns the classes of a row; count holds the number of rows of each class. The
 // result is ascending.
 func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64, most, least int,

@@ -41,7 +41,7 @@ func LargestThreshold(m *model.Model, excess func(t float64) (float64, error)) (
 }
 
 // SmallestThreshold finds the smallest threshold, to an eighth of an octave, at which a model takes
-// at most most bytes. sizes returns the size for a threshold. Larger thresholds are assumed to give
+// at most `most` bytes. sizes returns the size for a threshold. Larger thresholds are assumed to give
 // smaller models. The result is false if there is no such threshold.
 func SmallestThreshold(m *model.Model, most int64, sizes func(t float64) (int64,
 	error)) (t float64, ok bool, err error) {
