@@ -78,8 +78,8 @@ func (c *hillClimb) save() error {
 	if best == nil {
 		return nil
 	}
-	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; the search has not ended, and "+
-		"the same command continues it\n"+
+	return c.writeJob(best.point, fmt.Sprintf("the best so far of %s that taxon tune has tried; the search "+
+		"has not ended, and the same command continues it\n"+
 		"# %s (standard error unknown until it has ended) on %s", format.Counted(int64(len(c.sampled)+len(c.stage.trials)),
 		"training", "trainings"),
 		c.goal.Words(best.jack[0]), c.measuredOn(c.stage.from, c.stage.to)))
