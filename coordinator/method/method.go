@@ -226,7 +226,7 @@ type Driver interface {
 	// TimeUp tells the driver whether the job's time is up. If so, the job ends as soon as it
 	// can, with a certificate of its present state. The result says what becomes of the tasks of
 	// the current step that no worker has yet.
-	TimeUp(up bool) Late
+	TimeUp(up bool) DeadlinePolicy
 	// Resume continues a job that its stopping criteria had ended, if the driver's options allow
 	// it. The options may be others than before. retarget: the tolerance has changed.
 	Resume(retarget bool)
@@ -277,14 +277,19 @@ type Warner interface {
 	Warnings(*Problem) []string
 }
 
-// Late says what becomes of tasks that no worker has when the time is up.
-type Late uint8
+// DeadlinePolicy selects what happens to the tasks that no worker has when the time limit is reached.
+type DeadlinePolicy uint8
 
-// Fates of late tasks.
+// The policies.
 const (
-	LateRun   Late = iota // they run as they would have
-	LateShort             // they run with the parameters Tasks.Late
-	LateLeave             // they are left out: their items' values stay as they were
+	// RunFull runs the tasks unchanged.
+	RunFull DeadlinePolicy = iota
+
+	// RunReduced runs the tasks with the parameters Tasks.Late, which make them cheaper.
+	RunReduced
+
+	// Skip leaves the tasks out. The values of their items do not change.
+	Skip
 )
 
 // Outcome says what a committed step means.

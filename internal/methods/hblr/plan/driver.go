@@ -551,9 +551,9 @@ func (d *driver) stop() bool {
 
 // TimeUp implements method.Driver. A round that has begun runs to its end, because it gives the
 // certificate.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

@@ -324,7 +324,7 @@ func TestSteps(t *testing.T) {
 // TestTimeUp: a trial point under way is given up, the first point is not; what ends the job
 // is the last accepted point, and with more time it goes on.
 func TestTimeUp(t *testing.T) {
-	for steps, late := range []method.Late{method.LateRun, method.LateRun, method.LateLeave, method.LateLeave} {
+	for steps, late := range []method.DeadlinePolicy{method.RunFull, method.RunFull, method.Skip, method.Skip} {
 		d, p := testDriver(t, func(*taxonv1.Options) {}), &parabola{curve: 3}
 		for range steps {
 			p.step(t, d)
@@ -333,7 +333,7 @@ func TestTimeUp(t *testing.T) {
 			t.Errorf("after %d steps late tasks are %d", steps, got)
 		}
 		var all []method.Sums
-		if late == method.LateLeave { // nobody has begun
+		if late == method.Skip { // nobody has begun
 			all = make([]method.Sums, 3)
 			if _, err := d.Commit(all); err != nil {
 				t.Fatal(err)
