@@ -235,9 +235,9 @@ type shardFile struct {
 	sum  hash.Hash
 	// buf is the buffer that is being filled.
 	buf []byte
-	// full passes buffers to the goroutine.
+	// full passes filled buffers to the goroutine.
 	full chan []byte
-	// free passes them back.
+	// free passes empty buffers back.
 	free chan []byte
 	// err is the error of writing. It is valid once done is closed.
 	err  error

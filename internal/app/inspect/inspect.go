@@ -36,15 +36,16 @@ type Options struct {
 	Text bool
 	// ZeroBased reports that feature indices start at 0.
 	ZeroBased bool
-	// Weights is a file of the weights of a file of instances. It is empty if there is none.
+	// Weights is the file with the weights of the instances, if Path is a file of instances. It is
+	// empty if there is none.
 	Weights string
-	// Hierarchy is the file of the data's class structure. It is empty if there is none.
+	// Hierarchy is the file with the class structure of the data. It is empty if there is none.
 	Hierarchy string
 	// Method is the method of the planned training.
 	Method string
 	// Said holds the method's options that the user gave.
 	Said registry.Values
-	// Threads is that of a training in one process. Zero means all cores.
+	// Threads is the number of threads of a training in one process. Zero means all cores.
 	Threads int
 	// Plan is the cluster for which a plan is made. If it is nil, no plan is made.
 	Plan  *Plan

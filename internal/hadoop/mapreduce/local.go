@@ -80,8 +80,8 @@ func (l *Local) Run(ctx context.Context, j *Job) error {
 	return group.Wait()
 }
 
-// retry runs a task's process until an attempt succeeds. connect attaches its input and output, and
-// returns a function that is called when the process has ended.
+// retry runs a task's process until an attempt succeeds or localAttempts have failed. connect attaches
+// its input and output, and returns a function that is called when the process has ended.
 func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j *Job, connect func(name string,
 	cmd *exec.Cmd) (func() error, error)) error {
 	var last error

@@ -36,7 +36,7 @@ type Options struct {
 	Hierarchy string
 	// Compare is a second model or file of predictions. If it is empty, nothing is compared.
 	Compare string
-	// Others lists more of them. It needs Compare.
+	// Others lists further models or files to compare with. It needs Compare.
 	Others []string
 	// Cutoff applies to models.
 	Cutoff predict.Cutoff

@@ -170,8 +170,8 @@ type fileRows struct {
 	emptyNoted bool
 	keepLabels bool
 	keepRows   bool
-	// classes are the model's classes, if lines must be distinguished from those of a table by
-	// them, and nil otherwise.
+	// classes are the model's classes. They are set if they are needed to distinguish lines of
+	// instances from lines of a table, and nil otherwise.
 	classes map[string]bool
 	names   Names
 	row     []string
