@@ -160,7 +160,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 				if !done && (code != 1 || !strings.Contains(said, "the disk is full: free some space")) {
 					t.Errorf("%d KiB: exit status %d: %s", kib, code, said)
 				}
-				on, anew := strings.HasSuffix(said, " is kept: the same command goes on from there\n"), strings.HasSuffix(said,
+				on, anew := strings.HasSuffix(said, " is kept: the same command continues from there\n"), strings.HasSuffix(said,
 					"; nothing is kept: the same command begins anew\n")
 				if strings.Contains(said, "training failed in sweep") && !on && !anew {
 					t.Errorf("%d KiB: says not what is left: %s", kib, said)
@@ -171,7 +171,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 						t.Error(err)
 					}
 					again, _, told := c.run(t, dir)
-					if again != 0 || strings.Contains(told, "goes on after sweep") != on {
+					if again != 0 || strings.Contains(told, "resumes after sweep") != on {
 						t.Errorf("%d KiB: %s; the same command: exit status %d: %s", kib, said, again, told)
 					}
 				}

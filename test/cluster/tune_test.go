@@ -34,7 +34,7 @@ func TestSubmitTune(t *testing.T) {
 	}
 	_ = first.Process.Signal(os.Interrupt)
 	_ = first.Wait() // the exit status has the result
-	if code := first.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "go on in the cluster") {
+	if code := first.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "in the cluster, and") {
 		t.Fatalf("interrupted: status %d, %s", code, stderr.String())
 	}
 	_ = syscall.Kill(c.Process(t, "worker-0").PID, syscall.SIGKILL)

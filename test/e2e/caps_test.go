@@ -32,7 +32,7 @@ func TestOtherCaps(t *testing.T) {
 	if got := trained(t, r); got != want {
 		t.Errorf("capped, interrupted, and gone on without caps: %+v, want %+v", got, want)
 	}
-	for _, word := range []string{"goes on after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
+	for _, word := range []string{"resumes after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
 		if !strings.Contains(r.stderr, word) {
 			t.Errorf("no %q in %q", word, r.stderr)
 		}

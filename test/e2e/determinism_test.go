@@ -157,7 +157,7 @@ func TestSameWeightsAfterSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := p.wait()
-			refused(t, r, 130, "interrupted after sweep", "to go on from there: taxon train")
+			refused(t, r, 130, "interrupted after sweep", "to continue from there: taxon train")
 			if r.stdout != "" {
 				t.Errorf("an interrupted training prints %q as its result", r.stdout)
 			}

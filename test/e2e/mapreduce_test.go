@@ -58,7 +58,7 @@ func TestMapReduceInterrupted(t *testing.T) {
 		_ = p.cmd.Process.Signal(s)
 		r := p.wait()
 		if s == syscall.SIGINT {
-			refused(t, r, 130, "interrupted after sweep", "to go on from there: taxon train")
+			refused(t, r, 130, "interrupted after sweep", "to continue from there: taxon train")
 		}
 		if _, err := os.Stat(out); err == nil {
 			t.Fatalf("it was done before it could be interrupted: %s", r.stderr)

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// howTo and limits are the parts of a card that hold for every model.
+// howTo and limits are the parts of a card that are the same for every model.
 const (
 	howTo = "## How to use it\n\n" +
 		"```sh\n" +
@@ -83,11 +83,11 @@ func (v *view) figures(b *strings.Builder) {
 	}
 }
 
-// quoted returns s as a string of JSON, which is one of YAML, too.
+// quoted returns s as a JSON string, which is also valid YAML.
 func quoted(s string) string {
 	b, _ := json.Marshal(s) // a string never fails
 	return string(b)
 }
 
-// cell returns text as it may stand in a table of Markdown.
+// cell escapes text for a table of Markdown.
 var cell = strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`").Replace

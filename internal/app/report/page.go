@@ -48,6 +48,7 @@ func writePage(w io.Writer, v *view) error {
 	)).Render(w)
 }
 
+// header returns the title and the properties of the model.
 func (v *view) header() g.Node {
 	link := func(id, text string) g.Node { return h.A(h.Href("#"+id), g.Text(text)) }
 	return h.Header(h.H1(g.Text(v.Name)), h.P(h.Class("soft"), g.Text("A model of taxon: "+v.Method)),
@@ -59,7 +60,7 @@ func (v *view) header() g.Node {
 			link("facts", "Data and options"), link("again", "Once more")))
 }
 
-// results are the sections about the test data.
+// results returns the sections about the test data.
 func (v *view) results() g.Node {
 	return g.Group{
 		section("measures", "Measures on "+v.Data,
@@ -114,7 +115,7 @@ func (v *view) classes() g.Node {
 			})))))
 }
 
-// node shows the place and those below it, which unfold.
+// node returns the place and, unfolding, those below it.
 func (p *place) node() g.Node {
 	summary := counted(p.Inside, "mistake", "mistakes")
 	if p.Instances > 0 {
@@ -133,7 +134,7 @@ func (v *view) mistakes() g.Node {
 			"true one.")),
 		wide(h.Table(head(number("Row"), text("True"), text("Given"), number("Steps apart"), text("Why")), h.TBody(
 			g.Map(v.Worst, func(w worst) g.Node {
-				return h.Tr(numeral(w.Row), h.Td(g.Text(w.Truth)), h.Td(h.Class("bad"), g.Text(w.Said)), numeral(w.Steps),
+				return h.Tr(numeral(w.Row), h.Td(g.Text(w.Truth)), h.Td(h.Class("bad"), g.Text(w.Predicted)), numeral(w.Steps),
 					h.Td(g.Map(w.Why, func(l levelPair) g.Node {
 						return h.Div(h.Span(h.Class("soft"), g.Text(l.What+":")), g.Text(" "+l.Features))
 					})))
@@ -155,7 +156,7 @@ func (v *view) comparisons() g.Node {
 			})))))
 }
 
-// The parts of which the page is made.
+// The elements of the page.
 
 func section(id, title string, children ...g.Node) g.Node {
 	return h.Section(h.ID(id), h.H2(g.Text(title)), g.Group(children))
@@ -189,7 +190,7 @@ func counted[N int | int64](n N, one, several string) string {
 
 func instances[N int | int64](n N) string { return counted(n, "instance", "instances") }
 
-// sizes words the range of training instances of a bin's classes.
+// sizes describes the range of training instances of a bin's classes.
 func sizes(b measure.Size) string {
 	if b.To == nil {
 		return fmt.Sprintf("%d or more", b.From)
@@ -197,7 +198,7 @@ func sizes(b measure.Size) string {
 	return fmt.Sprintf("%d to %d", b.From, *b.To)
 }
 
-// chance words the p of a test.
+// chance describes the p of a test.
 func chance(p float64) string {
 	if p < 1e-4 {
 		return "< 0.0001"
@@ -205,7 +206,7 @@ func chance(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
-// verdict says which of two models is better, if the test is sure.
+// verdict says which of two models is better, if the test is significant.
 func verdict(t *measure.SignTest) string {
 	switch {
 	case t.P >= 0.05:

@@ -322,8 +322,8 @@ func TestStopsWithinATraining(t *testing.T) {
 		return s
 	}
 	trial := func(ctx context.Context, s *search) {
-		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points,
+		step := s.paths[0][0]
+		if _, _, err := s.trainer.trial(ctx, s.folds.acquire(s.whole, 0), step.Base, step.Points,
 			trialOptions{seconds: math.Inf(1)}); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}

@@ -274,15 +274,15 @@ func (d *driver) giveUp() {
 
 // TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
 // only shortened.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
 	case up && d.leaves():
-		return method.LateLeave
+		return method.Skip
 	case up && d.Stage == stageSolve:
-		return method.LateShort
+		return method.RunReduced
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

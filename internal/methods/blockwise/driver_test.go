@@ -98,16 +98,16 @@ func TestStops(t *testing.T) {
 func TestTimeUp(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01}
 	d := driverOf(t, o, nil)
-	if late := d.TimeUp(true); late != method.LateShort {
+	if late := d.TimeUp(true); late != method.RunReduced {
 		t.Errorf("the first sweep: %v", late)
 	}
 	commit(t, d, 0.2)
-	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.LateRun {
+	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.RunFull {
 		t.Errorf("%+v", d.state)
 	}
 	d = driverOf(t, o, nil)
 	commit(t, d, 0.2)
-	if late := d.TimeUp(true); late != method.LateLeave {
+	if late := d.TimeUp(true); late != method.Skip {
 		t.Errorf("the second sweep: %v", late)
 	}
 	left := driverOf(t, o, d.State())

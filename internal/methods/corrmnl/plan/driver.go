@@ -167,15 +167,15 @@ func (d *driver) stop() bool {
 
 // TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
 // only shortened.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
 	case !up || d.Stage != stageSample:
-		return method.LateRun
+		return method.RunFull
 	case d.Sweep > 1:
-		return method.LateLeave
+		return method.Skip
 	}
-	return method.LateShort
+	return method.RunReduced
 }
 
 // Resume implements method.Driver.

@@ -150,9 +150,9 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{Chains: {Kind: method.Chains, Count: int(s.Chains), Cost: cost}, All: {Kind: method.Whole,
 			Count: 1}},
-		Values: []method.Value{{Name: Chain, Items: Chains, Versions: 1}},
-		Sums:   sumNames,
-		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+		Variables: []method.Variable{{Name: Chain, Items: Chains, Versions: 1}},
+		Sums:      sumNames,
+		Nodes:     p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
 	}, nil
 }
 

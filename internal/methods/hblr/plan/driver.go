@@ -548,9 +548,9 @@ func (d *driver) stop() bool {
 
 // TimeUp implements method.Driver. A round that has begun is completed, because only a complete
 // round has a certificate.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

@@ -310,7 +310,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			Ranges: {Kind: method.Ranges, Count: int(ranges)},
 			Whole:  {Kind: method.Whole, Count: 1},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Leaf, Items: Blocks, Versions: 1},
 			{Name: Contribution, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
 			{Name: Trace, Items: Blocks, Versions: 1},
@@ -329,36 +329,36 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		Detail: method.Encode(detail),
 	}
 	if m.variant() == "m2" && !detail.Bounded {
-		plan.Values = append(plan.Values, method.Value{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
+		plan.Variables = append(plan.Variables, method.Variable{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
 	}
 	if detail.Apart() {
-		plan.Values = append(plan.Values, method.Value{Name: Slope, Items: Whole, Versions: 1})
+		plan.Variables = append(plan.Variables, method.Variable{Name: Slope, Items: Whole, Versions: 1})
 	}
 	if detail.Softmax {
-		offsets := method.Value{Name: Offset, Items: Whole, Versions: 1}
+		offsets := method.Variable{Name: Offset, Items: Whole, Versions: 1}
 		if detail.Bounded {
 			offsets.Versions = OffsetMemory + 1
-			plan.Values = append(plan.Values, method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
+			plan.Variables = append(plan.Variables, method.Variable{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 		} else {
-			plan.Values = append(plan.Values, method.Value{Name: Couple, Items: Whole, Versions: 1},
-				method.Value{Name: JointState, Items: Blocks, Versions: 1})
+			plan.Variables = append(plan.Variables, method.Variable{Name: Couple, Items: Whole, Versions: 1},
+				method.Variable{Name: JointState, Items: Blocks, Versions: 1})
 		}
-		plan.Values = append(plan.Values, offsets,
-			method.Value{Name: Share, Items: Blocks, Versions: 1},
-			method.Value{Name: PreviousMeans, Items: Blocks, Versions: 1})
+		plan.Variables = append(plan.Variables, offsets,
+			method.Variable{Name: Share, Items: Blocks, Versions: 1},
+			method.Variable{Name: PreviousMeans, Items: Blocks, Versions: 1})
 	}
 	if detail.Fitted {
-		rate := method.Value{Name: Rate, Items: Blocks, Versions: 1}
+		rate := method.Variable{Name: Rate, Items: Blocks, Versions: 1}
 		if m.variant() == "m2" {
 			rate.Cut, rate.By = true, Ranges
 		}
-		plan.Values = append(plan.Values, rate)
+		plan.Variables = append(plan.Variables, rate)
 	}
 	if detail.Bounded {
-		plan.Values = append(plan.Values,
-			method.Value{Name: Sigma, Items: Blocks, Versions: 1},
-			method.Value{Name: EM, Items: Ranges, Versions: 2, Whole: true},
-			method.Value{Name: EMAlpha, Items: Whole, Versions: 2})
+		plan.Variables = append(plan.Variables,
+			method.Variable{Name: Sigma, Items: Blocks, Versions: 1},
+			method.Variable{Name: EM, Items: Ranges, Versions: 2, Whole: true},
+			method.Variable{Name: EMAlpha, Items: Whole, Versions: 2})
 	}
 	return plan, nil
 }

@@ -98,7 +98,7 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{blockwise.Problems: {Kind: method.Whole, Count: 1,
 			Cost: []float64{float64(d.GetNonzeros()) * 4 * float64(p.Tree.Len())}}},
-		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
+		Variables: []method.Variable{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
 		Sums: blockwise.Sums(method.Sum{Name: "moved", Count: true}, method.Sum{Name: "epochs", Count: true},
 			method.Sum{Name: "visits", Count: true}),
 		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),

@@ -291,12 +291,12 @@ func (d *driver) leaves() bool {
 }
 
 // TimeUp implements method.Driver. A trial point that has not been accepted is dropped.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.leaves() {
-		return method.LateLeave
+		return method.Skip
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

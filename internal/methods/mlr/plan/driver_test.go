@@ -326,7 +326,7 @@ func TestSteps(t *testing.T) {
 // TestTimeUp checks that a pending trial point is dropped, except for the first point, that the job
 // ends at the last accepted point, and that it continues there with more time.
 func TestTimeUp(t *testing.T) {
-	for steps, late := range []method.Late{method.LateRun, method.LateRun, method.LateLeave, method.LateLeave} {
+	for steps, late := range []method.DeadlinePolicy{method.RunFull, method.RunFull, method.Skip, method.Skip} {
 		d, p := testDriver(t, func(*taxonv1.Options) {}), &parabola{curve: 3}
 		for range steps {
 			p.step(t, d)
@@ -335,7 +335,7 @@ func TestTimeUp(t *testing.T) {
 			t.Errorf("after %d steps late tasks are %d", steps, got)
 		}
 		var all []method.Sums
-		if late == method.LateLeave { // no worker has begun
+		if late == method.Skip { // nobody has begun
 			all = make([]method.Sums, 3)
 			if _, err := d.Commit(all); err != nil {
 				t.Fatal(err)

@@ -150,7 +150,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			Rows:   {Kind: method.Rows, Count: int(max(shards, 1))},
 			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Trial, Items: Ranges, Versions: 1, Whole: true},
 			{Name: V, Items: Rows, Versions: 1, Whole: true, Cut: true, By: Ranges},
 			{Name: W, Items: Ranges, Versions: Memory + 1, Whole: true},

@@ -69,9 +69,9 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	}
 	items := method.Items{Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * float64(classes)}}
 	plan := &method.Plan{
-		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
-		Sums:   sumNames,
-		Nodes:  p.Tree.Len(), Terminals: classes, Internals: len(p.Tree.Internals()),
+		Variables: []method.Variable{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
+		Sums:      sumNames,
+		Nodes:     p.Tree.Len(), Terminals: classes, Internals: len(p.Tree.Internals()),
 	}
 	switch m {
 	case PerNode:

@@ -136,12 +136,12 @@ func (d *driver) reason() string {
 
 // TimeUp implements method.Driver. Blocks that no worker has started are solved with one full pass
 // only, so that each has weights and a certificate.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.Stage == stageSolve {
-		return method.LateShort
+		return method.RunReduced
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

@@ -88,7 +88,7 @@ func TestSteps(t *testing.T) {
 func TestTimeUp(t *testing.T) {
 	d := driverOf(t, &taxonv1.Options{Gap: 1e-3}, nil)
 	s, _ := d.Next()
-	if late := d.TimeUp(true); late != method.LateShort || string(s.Tasks[0].Late) != `{"Once":true}` {
+	if late := d.TimeUp(true); late != method.RunReduced || string(s.Tasks[0].Late) != `{"Once":true}` {
 		t.Errorf("late tasks: %v, %s", late, s.Tasks[0].Late)
 	}
 	if now, _ := d.Step(); !reflect.DeepEqual(now, s) {
@@ -98,7 +98,7 @@ func TestTimeUp(t *testing.T) {
 		t.Errorf("a step that begins late: %s", s.Tasks[0].Params)
 	}
 	commit(t, d, solved(0.05, 1))
-	if d.StoppedBy != "max_time" || d.TimeUp(true) != method.LateRun {
+	if d.StoppedBy != "max_time" || d.TimeUp(true) != method.RunFull {
 		t.Errorf("stopped by %s", d.StoppedBy)
 	}
 }

@@ -105,7 +105,7 @@ func (m td) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(),
 			plan), Members: plan.Block}},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Weights, Items: Blocks, Versions: 1},
 		},
 		Sums:  sumNames,
