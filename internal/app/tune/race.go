@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
@@ -46,7 +47,7 @@ type candidate struct {
 }
 
 func newRace(s *search) *race {
-	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
+	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), registry.Seed(s.o.Train.Job))}
 	for _, rungs := range s.paths {
 		var path []*raceEntry
 		for _, rung := range rungs {

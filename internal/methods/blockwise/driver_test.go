@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -31,7 +32,7 @@ func commit(t *testing.T, d *driver, share float64) method.Outcome {
 // TestSteps: sweeps, evaluations where they are asked for, and the weights; a driver from a
 // checkpoint goes on alike.
 func TestSteps(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
+	o := methodtest.Options("msvm", "gap", 0.01, "eval_every", 2)
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
 	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve ||
@@ -70,24 +71,24 @@ func TestSteps(t *testing.T) {
 
 // TestStops: by a cap, and where neither figure moves.
 func TestStops(t *testing.T) {
-	d := driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, nil)
+	d := driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 2), nil)
 	commit(t, d, 0.2)
 	commit(t, d, 0.1)
 	if d.StoppedBy != "max_sweeps" {
 		t.Errorf("stopped by %q", d.StoppedBy)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, d.State())
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 3), d.State())
 	if d.Resume(false); d.StoppedBy != "" || d.Sweep != 3 || d.Stage != stageSolve {
 		t.Errorf("with another cap: %+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	for range 1 + stationarySweeps {
 		commit(t, d, 0.1)
 	}
 	if d.StoppedBy != "stationary" {
 		t.Errorf("%+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	if _, err := d.Commit([]method.Sums{{SumPrimal: math.Inf(1), SumDual: 0}}); err == nil {
 		t.Error("an infinite objective passes")
 	}
@@ -95,7 +96,7 @@ func TestStops(t *testing.T) {
 
 // TestTimeUp: the first sweep is made short, a later one that nobody has is left out.
 func TestTimeUp(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	d := driverOf(t, o, nil)
 	if late := d.TimeUp(true); late != method.LateShort {
 		t.Errorf("the first sweep: %v", late)
@@ -124,7 +125,7 @@ func TestTimeUp(t *testing.T) {
 // TestSeveralProblems: those that are solved are left alone; the figures are the sums, and each
 // problem's stand in the report; a driver from a checkpoint goes on alike.
 func TestSeveralProblems(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	setup := Setup{Value: "dual", Nodes: []string{"a", "b", "c", "d"}, Report: map[string]any{"x": 1}}
 	of := func(s method.State) *driver {
 		d, err := New(o, setup, s)

@@ -404,10 +404,18 @@ func (m Method) ConvertedFamilies() []string { return []string{params.Dual, para
 
 // ConvertValue implements program.StateConverter: internals stay as they are.
 func (m Method) ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
-	if name == params.Dual {
-		return rescaleState(data, to.GetLoss(), from.GetC(), to.GetC())
+	if name != params.Dual {
+		return data, nil
 	}
-	return data, nil
+	before, err := params.SettingsOf(from)
+	if err != nil {
+		return nil, err
+	}
+	o, err := params.SettingsOf(to)
+	if err != nil {
+		return nil, err
+	}
+	return rescaleState(data, o.Loss, before.C, o.C)
 }
 
 // rescaleState turns the state that a block ended with under one C into one that it may begin
