@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // These are the steps of a job.
@@ -38,8 +37,8 @@ type driver struct {
 	report    json.RawMessage
 }
 
-func newDriver(o *taxonv1.Options, plan *Plan, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.GetGap(), maxSolves: o.GetMaxSweeps()}
+func newDriver(o *Settings, plan *Plan, s method.State) (*driver, error) {
+	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.Gap, maxSolves: o.MaxSweeps}
 	if s == nil {
 		return d, nil
 	}
