@@ -136,7 +136,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 		if _, err := fs.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
-		return nil, damaged(path) // the folder was complete once, so somebody removed the file
+		return nil, damaged(path) // the folder was complete, so the file was removed
 	}
 	if err != nil {
 		return nil, fs.Explain(path, err)
