@@ -18,7 +18,8 @@ func newDemoVerb(a *app) *cobra.Command {
 		// The training is that of `train --text` with its defaults.
 		o := trainDefaults()
 		o.Data, o.Text, o.Hierarchy, o.Out = []string{t.Data}, true, t.Hierarchy, t.Out
-		o.Job.Method, o.Job.Gap, o.Threads = t.Method, t.Gap, t.Threads
+		o.Job.Method, o.Threads = t.Method, t.Threads
+		o.Job.Set("gap", t.Gap)
 		return train.Run(ctx, o.options(a), a.ui)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/ui/format"
@@ -126,8 +127,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	row("method", "%s", jobs.MethodText(st))
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(),
-			c.GetDual())
+		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), registry.Number(st.GetOptions(), "gap"),
+			c.GetObjective(), c.GetDual())
 	}
 	t := st.GetTasks()
 	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(),

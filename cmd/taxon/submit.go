@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
@@ -110,7 +111,7 @@ func (o *submitOptions) check() error {
 			"%s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":
 		return option.Errorf("submit: --test needs --wait and --out")
-	case t.Job.EvalEvery > 0:
+	case registry.Number(t.Job, "eval-every") > 0:
 		return option.Errorf("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the " +
 			"end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
@@ -188,7 +189,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 		return err
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
-	why := aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
+	why := aboveGap(d.Report, registry.Number(o.train.Job, "gap"), func(flag string) string {
 		return fmt.Sprintf("`taxon resume %s %s N` continues it", job, flag)
 	})
 	if why != "" {
@@ -210,7 +211,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
 		return exitf(exitGap, "job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy,
-			*d.Report.Gap, o.train.Job.Gap)
+			*d.Report.Gap, registry.Number(o.train.Job, "gap"))
 	}
 	return err
 }

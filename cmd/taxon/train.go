@@ -227,7 +227,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if why := aboveGap(report, o.Job.Gap, o.moreOf); why != "" {
+	if why := aboveGap(report, registry.Number(o.Job, "gap"), o.moreOf); why != "" {
 		a.ui.Warn("%s", why)
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
@@ -244,7 +244,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 			"--require-gap, or give --anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
 		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap,
-			o.Job.Gap)
+			registry.Number(o.Job, "gap"))
 	}
 	return nil
 }

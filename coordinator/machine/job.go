@@ -16,6 +16,7 @@ import (
 // prepared is what follows from a specification alone.
 type prepared struct {
 	spec     *taxonv1.JobSpec
+	run      runOptions // of spec
 	method   method.Method
 	plan     *method.Plan
 	estimate method.Estimate
@@ -28,7 +29,11 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
+	run, err := runOptionsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{spec: spec, run: run, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
 }
 
 // places are the places of one value per item of a list. Their JSON is run-length coded.

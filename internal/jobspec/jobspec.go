@@ -4,7 +4,6 @@ package jobspec
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
 	"taxon/internal/data/taxonomy"
@@ -15,7 +14,7 @@ import (
 // same specification, and so agree on node numbers. rooted is a property of the job's method
 // (method.Traits). The warnings are for the user.
 func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) {
-	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
+	prune, err := taxonomy.ParsePrune(spec.GetOptions().Value("prune"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +42,7 @@ func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) 
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
 }
 
-// Balanced is the value of Options.positive_weight that weights a class's positives inversely to
+// Balanced is the value of the option positive-weight that weights a class's positives inversely to
 // their frequency.
 const Balanced = "balanced"
 
@@ -51,40 +50,17 @@ const Balanced = "balanced"
 // instance among 10^5 would have an upper bound that no solver reaches.
 const balancedCap = 100
 
-// ParsePositiveWeight parses Options.positive_weight. The result is 0 for Balanced.
-func ParsePositiveWeight(s string) (float64, error) {
-	switch s {
-	case "":
-		return 1, nil
-	case Balanced:
-		return 0, nil
-	}
-	w, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(w > 0) || math.IsInf(w, 0) {
-		return 0, fmt.Errorf("positive-weight %s: give a number above 0, or balanced", strconv.Quote(s))
-	}
-	return w, nil
-}
-
-// PositiveWeight returns the factor of C for a class's positives. positives and instances are total
-// weights of instances. The option must be valid.
-func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
-	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
-	if w > 0 {
+// PositiveWeight returns the factor of C for a class's positives. option is the value of
+// positive-weight, which must be valid. positives and instances are total weights of instances.
+func PositiveWeight(option string, positives, instances float64) float64 {
+	if option != Balanced {
+		w, _ := strconv.ParseFloat(option, 64) // it has been parsed
 		return w
 	}
 	if positives <= 0 || 2*positives >= instances {
 		return 1 // balanced never weights positives below negatives
 	}
 	return min((instances-positives)/positives, balancedCap)
-}
-
-// InternalWeight returns the weight of an edge between two internal nodes.
-func InternalWeight(o *taxonv1.Options) float64 {
-	if b := o.GetInternalWeight(); b > 0 {
-		return b
-	}
-	return 1
 }
 
 // Values of the option edge-weights, which selects how the weights of edges between internal nodes
@@ -95,14 +71,13 @@ const (
 	EdgesSize  = "size"
 )
 
-// EdgeWeights returns the weights of the edges above a tree's internal nodes. If it is nil, the
-// weight is InternalWeight between two internal nodes, and 1 above a root.
-func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
-	by := o.Value("edge_weights")
-	if tree.IsGraph() || by == "" || by == EdgesEven {
+// EdgeWeights returns the weights of the edges above a tree's internal nodes, by the values of the
+// options edge-weights and internal-weight. If it is nil, the weight is internal between two internal
+// nodes, and 1 above a root.
+func EdgeWeights(tree *taxonomy.Tree, by string, internal float64) []float64 {
+	if tree.IsGraph() || by == EdgesEven {
 		return nil
 	}
-	b := InternalWeight(o)
 	out, end := make([]float64, tree.Len()), tree.SubtreeEnd()
 	leaves := make([]int, tree.Len()+1) // leaves before each node
 	for n, leaf := range tree.Leaf {
@@ -116,9 +91,9 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 		case p < 0:
 			out[n] = 1
 		case by == EdgesDepth:
-			out[n] = float64(b * float64(tree.Depth[n]))
+			out[n] = float64(internal * float64(tree.Depth[n]))
 		default:
-			out[n] = float64(b * float64(leaves[end[n]]-leaves[n]))
+			out[n] = float64(internal * float64(leaves[end[n]]-leaves[n]))
 		}
 	}
 	return out
@@ -128,19 +103,17 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 const CostByDegree = "degree"
 
 // TerminalCost returns C/S', the weight of a terminal's losses relative to its attraction to its
-// neighbours' mean. pull is S', the sum of the weights of its edges and the anchor; see Pull.
-func TerminalCost(o *taxonv1.Options, pull float64) float64 {
-	if o.Value("cost_by") == CostByDegree {
-		return o.GetC()
+// neighbours' mean. by is the value of the option cost-by. pull is S', the sum of the weights of its
+// edges and the anchor; see Pull.
+func TerminalCost(by string, c, pull float64) float64 {
+	if by == CostByDegree {
+		return c
 	}
-	return o.GetC() / pull
+	return c / pull
 }
 
-// BiasApart reports whether a job's biases are regularised towards zero instead of towards the
-// parents' biases.
-func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZero }
-
-// BiasZero is a value of the option bias-pull.
+// BiasZero is the value of the option bias-pull with which biases are regularised towards zero instead
+// of towards the parents' biases.
 const BiasZero = "zero"
 
 // Pull returns S' = S_n + lambda0 of terminal n: the sum of the weights of its edges (1 each) and

@@ -33,7 +33,7 @@ func TestSubmitTune(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	_ = first.Process.Signal(os.Interrupt)
-	_ = first.Wait() // the exit status says it
+	_ = first.Wait() // the exit status has the result
 	if code := first.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "in the cluster, and") {
 		t.Fatalf("interrupted: status %d, %s", code, stderr.String())
 	}

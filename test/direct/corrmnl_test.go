@@ -7,17 +7,16 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func corrmnlOptions(t *testing.T, own map[string]string) *taxonv1.Options {
 	t.Helper()
-	o := &taxonv1.Options{Method: "corrmnl", Loss: "softmax", Bias: 1, Prune: "empty", Seed: 3}
+	o := methodtest.Options("corrmnl", "loss", "softmax", "bias", 1, "prune", "empty", "seed", 3)
 	for key, value := range own {
-		if err := o.Set(key, value); err != nil {
-			t.Fatal(err)
-		}
+		o.Set(key, value)
 	}
 	return o
 }

@@ -28,16 +28,17 @@ func TestMain(m *testing.M) {
 func TestMachineAddsNothing(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Stiffness, o.Loss, o.Bias = "full", "squared-hinge", 0 },
-		func(o *taxonv1.Options) { o.Schedule = "parity" },
-		func(o *taxonv1.Options) { o.Schedule = "colour" },
-		func(o *taxonv1.Options) { o.Schedule = "jacobi" },
+		func(o *taxonv1.Options) { o.Set("stiffness", "full"); o.Set("loss", "squared-hinge"); o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("schedule", "parity") },
+		func(o *taxonv1.Options) { o.Set("schedule", "colour") },
+		func(o *taxonv1.Options) { o.Set("schedule", "jacobi") },
 		func(o *taxonv1.Options) { o.Method = "bsvm" },
 	} {
 		o := jobs.Defaults()
-		o.Gap, o.MaxSweeps = 1e-2, 14
+		o.Set("gap", 1e-2)
+		o.Set("max_sweeps", 14)
 		change(o)
-		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Schedule, o.Stiffness), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Value("schedule"), o.Value("stiffness")), func(t *testing.T) {
 			j := jobs.Small(uint64(n), 150, 35)
 			if o.Method == "bsvm" {
 				j.Structure = nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -16,8 +17,8 @@ import (
 // bounded returns the options of a variational job.
 func bounded(method, covariance string, change func(*taxonv1.Options)) *taxonv1.Options {
 	return hblrOptions(method, func(o *taxonv1.Options) {
-		_ = o.Set("inference", "variational") // options without a field of their own
-		_ = o.Set("covariance", covariance)
+		o.Set("inference", "variational")
+		o.Set("covariance", covariance)
 		if change != nil {
 			change(o)
 		}
@@ -34,7 +35,7 @@ func TestHBLRBound(t *testing.T) {
 				c.change(o)
 			}
 		})
-		if o.GetSchedule() == "parity" || testing.Short() && n > 2 {
+		if o.Value("schedule") == "parity" || testing.Short() && n > 2 {
 			continue
 		}
 		for m, method := range variants {
@@ -53,7 +54,7 @@ func TestHBLRBound(t *testing.T) {
 				twin := newBoundTwin(newHBLRTwin(t, j, spec), covariance == "full", uint64(n+m)%4)
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -181,7 +182,7 @@ func TestHBLRBoundBytes(t *testing.T) {
 		t.Run(c.method+" "+c.covariance, func(t *testing.T) {
 			t.Parallel()
 			j := jobs.Small(uint64(c.seed), c.rows, c.classes)
-			spec := j.Spec(bounded(c.method, c.covariance, func(o *taxonv1.Options) { _ = o.Set("tolerance", "0.001") }))
+			spec := j.Spec(bounded(c.method, c.covariance, func(o *taxonv1.Options) { o.Set("tolerance", "0.001") }))
 			r, st, nodes := trained(t, j, spec, 3)
 			_, _, again := trained(t, j, spec, 1)
 			direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
@@ -215,10 +216,10 @@ func TestHBLRBoundRefuses(t *testing.T) {
 		features uint64
 		change   func(*taxonv1.Options)
 	}{
-		{"give ‹covariance=diagonal›", 30_000, func(o *taxonv1.Options) { _ = o.Set("covariance", "") }},
-		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Schedule = "parity" }},
-		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { _ = o.Set("covariance", "sparse") }},
-		{"must be one of map, variational", 0, func(o *taxonv1.Options) { _ = o.Set("inference", "sampled") }},
+		{"give ‹covariance=diagonal›", 30_000, func(o *taxonv1.Options) { o.Set("covariance", "") }},
+		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Set("schedule", "parity") }},
+		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { o.Set("covariance", "sparse") }},
+		{"must be one of map, variational", 0, func(o *taxonv1.Options) { o.Set("inference", "sampled") }},
 	} {
 		j := jobs.Small(5, 60, 20)
 		spec := j.Spec(bounded("hblr-m3", "diagonal", c.change))

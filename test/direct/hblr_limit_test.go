@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
 	"taxon/internal/linalg/sparse"
@@ -32,8 +33,8 @@ func TestHBLRLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
-				MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
+			rr := below.Spec(methodtest.Options("rr-lr", "loss", "logistic", "schedule", "twoblock", "c", 1, "bias", 1,
+				"gap", 1e-11, "max_sweeps", 4000, "prune", "empty", "stiffness", "support", "momentum", "fista"))
 			_, st, nodes := trained(t, below, rr, 2)
 			same, _, err := jobspec.Tree(rr, false)
 			if err != nil || !slices.Equal(tree.Parent, same.Parent) {
@@ -67,7 +68,7 @@ func TestHBLRLimits(t *testing.T) {
 // TestHBLRPriorRefuses checks that priors which cannot be derived from the data give one clear
 // line: before work begins or, if only the values show it, as the job fails.
 func TestHBLRPriorRefuses(t *testing.T) {
-	full := hblrOptions("hblr-m1", func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") })
+	full := hblrOptions("hblr-m1", func(o *taxonv1.Options) { o.Set("prior_inverse", "full") })
 	j := jobs.Awkward(3, 60, 6)
 	for _, c := range []struct{ features, instances uint64 }{{3000, 4000}, {60, 60}} {
 		spec := j.Spec(full)
@@ -94,8 +95,8 @@ func TestHBLRPriorRefuses(t *testing.T) {
 func TestHBLRLimitBLR(t *testing.T) {
 	j := jobs.Awkward(3, 60, 6)
 	j.Structure = nil
-	blr := j.Spec(&taxonv1.Options{Method: "blr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
-		MaxSweeps: 4000, Prune: "empty"})
+	blr := j.Spec(methodtest.Options("blr", "loss", "logistic", "schedule", "twoblock", "c", 1, "bias", 1,
+		"gap", 1e-11, "max_sweeps", 4000, "prune", "empty"))
 	_, _, nodes := trained(t, j, blr, 2)
 	flat, _, err := jobspec.Tree(blr, false)
 	if err != nil {

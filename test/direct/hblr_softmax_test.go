@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/dear"
@@ -16,7 +17,7 @@ import (
 )
 
 // softmax sets the option for the soft-max likelihood.
-func softmax(o *taxonv1.Options) { _ = o.Set("likelihood", "softmax") }
+func softmax(o *taxonv1.Options) { o.Set("likelihood", "softmax") }
 
 // softmaxMAPTwin is hblrTwin with the soft-max likelihood: it computes the leaves' joint maximum by
 // Newton's method on all of them at once, with the full Hessian.
@@ -204,7 +205,7 @@ func softmaxJob(n int) (*jobs.Job, func(*taxonv1.Options)) {
 			c.change(o)
 		}
 		softmax(o)
-		o.Bias = min(o.Bias, 3) // with larger ones the twin takes hours
+		o.Set("bias", min(methodtest.Number(o, "bias"), 3)) // with larger ones the twin takes hours
 	}
 }
 
@@ -238,7 +239,7 @@ func TestHBLRSoftmax(t *testing.T) {
 				twin.start(uint64(n % 4))
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -273,7 +274,7 @@ func TestHBLRSoftmaxLengths(t *testing.T) {
 			}
 			spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
 				change(o)
-				_ = o.Set("tolerance", "1e-7")
+				o.Set("tolerance", "1e-7")
 			}))
 			_, st, nodes := trained(t, j, spec, 2)
 			if st.GetStoppedBy() != "stationary" || st.GetSweep() > 40 {
@@ -460,7 +461,7 @@ func TestHBLRSoftmaxBound(t *testing.T) {
 				twin := newSoftmaxBoundTwin(t, j, spec, covariance == "full", uint64(n+m)%4)
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -524,10 +525,12 @@ func TestHBLRSoftmaxBytes(t *testing.T) {
 				j := oneLabel(5, 200, 40)
 				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
 					softmax(o)
-					o.MaxSweeps = 4
-					_, _, _ = o.Set("tolerance", "1e-2"), o.Set("inference", inference), o.Set("covariance", "diagonal")
+					o.Set("max_sweeps", 4)
+					o.Set("tolerance", "1e-2")
+					o.Set("inference", inference)
+					o.Set("covariance", "diagonal")
 					if inference == "map" {
-						_ = o.Set("covariance", "")
+						o.Set("covariance", "")
 					}
 				}))
 				prepared, err := registry.Prepare(spec)
@@ -564,9 +567,9 @@ func TestHBLRSoftmaxRefuses(t *testing.T) {
 		"parity goes with likelihood binary": func(j *jobs.Job,
 			o *taxonv1.Options) {
 			*j = *j.FirstLabels()
-			o.Schedule = "parity"
+			o.Set("schedule", "parity")
 		},
-		"must be one of binary, softmax": func(_ *jobs.Job, o *taxonv1.Options) { _ = o.Set("likelihood", "probit") },
+		"must be one of binary, softmax": func(_ *jobs.Job, o *taxonv1.Options) { o.Set("likelihood", "probit") },
 	} {
 		j := jobs.Small(5, 60, 20)
 		o := hblrOptions("hblr-m1", softmax)

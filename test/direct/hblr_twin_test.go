@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
 	"taxon/internal/model/form"
@@ -51,7 +52,7 @@ func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 		for k, f := range index {
 			dense[i][f] = float64(value[k])
 		}
-		dense[i][m.Cols] = o.GetBias()
+		dense[i][m.Cols] = methodtest.Number(o, "bias")
 		w.weight = append(w.weight, 1)
 		if j.Set.Weight != nil {
 			w.weight[i] = j.Set.Weight[i]

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -17,10 +18,8 @@ func TestPaths(t *testing.T) {
 	j := jobs.Small(70, 80, 14)
 	seen := map[float64]bool{}
 	for _, loss := range []string{"delta", "unif", "sibl", "subtree"} {
-		o := &taxonv1.Options{Method: "hm3", Loss: "margin", C: 1, Bias: 1, Gap: 1e-3, Prune: "empty", Seed: 1}
-		if err := o.Set("label_loss", loss); err != nil {
-			t.Fatal(err)
-		}
+		o := methodtest.Options("hm3", "loss", "margin", "c", 1, "bias", 1, "gap", 1e-3, "prune", "empty", "seed", 1)
+		o.Set("label_loss", loss)
 		r, st, nodes := trained(t, j, j.Spec(o), 2)
 		direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
 		if err != nil {
@@ -41,7 +40,7 @@ func TestPaths(t *testing.T) {
 // TestPathsRefuses checks the refusal of graphs, and of a structure without an edge.
 func TestPathsRefuses(t *testing.T) {
 	j := jobs.Small(71, 50, 10)
-	o := &taxonv1.Options{Method: "hm3", Loss: "margin", C: 1, Gap: 1e-3, Prune: "empty"}
+	o := methodtest.Options("hm3", "loss", "margin", "c", 1, "gap", 1e-3, "prune", "empty", "bias", 0)
 	graph, one := j.Spec(o), j.Spec(o)
 	graph.Structure.Graph = true
 	one.Structure, one.Data.Labels, one.Data.LabelInstances = nil, one.Data.Labels[:1], []uint32{5}

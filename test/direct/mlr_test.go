@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -18,7 +19,7 @@ func oneLabel(seed uint64, rows, classes int) *jobs.Job {
 }
 
 func mlrOptions(change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: "mlr", Loss: "softmax", C: 1, Bias: 1, Gap: 1e-10, Prune: "empty"}
+	o := methodtest.Options("mlr", "loss", "softmax", "c", 1, "bias", 1, "gap", 1e-10, "prune", "empty")
 	change(o)
 	return o
 }
@@ -27,7 +28,7 @@ func mlrOptions(change func(*taxonv1.Options)) *taxonv1.Options {
 // any number of threads, and if three programs run the tasks without the runtime.
 func TestSoftmaxBytes(t *testing.T) {
 	j := oneLabel(3, 3000, 40)
-	spec := j.Spec(mlrOptions(func(o *taxonv1.Options) { o.Gap = 1e-5 }))
+	spec := j.Spec(mlrOptions(func(o *taxonv1.Options) { o.Set("gap", 1e-5) }))
 	prepared, err := registry.Prepare(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +56,11 @@ func TestSoftmaxBytes(t *testing.T) {
 func TestSoftmax(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Bias = 0 },
-		func(o *taxonv1.Options) { o.C, o.Bias = 10, 3 },
-		func(o *taxonv1.Options) { o.C, o.Prune = 0.01, "none" },
-		func(o *taxonv1.Options) { o.Gap = 0.1 },
-		func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-15, 3 },
+		func(o *taxonv1.Options) { o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("c", 10); o.Set("bias", 3) },
+		func(o *taxonv1.Options) { o.Set("c", 0.01); o.Set("prune", "none") },
+		func(o *taxonv1.Options) { o.Set("gap", 0.1) },
+		func(o *taxonv1.Options) { o.Set("gap", 1e-15); o.Set("max_sweeps", 3) },
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			j := oneLabel(uint64(40+n), 60, 6)
@@ -69,8 +70,9 @@ func TestSoftmax(t *testing.T) {
 			twin := newSoftmaxTwin(t, j, o)
 			best, _ := twin.solve()
 			mine, dual := twin.figures(twin.dense(nodes))
-			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want ||
-				c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
+			gap, free := methodtest.Number(o, "gap"), methodtest.Number(o, "max_sweeps") == 0
+			if want := map[bool]string{true: "gap", false: "max_sweeps"}[free]; st.GetStoppedBy() != want ||
+				c.GetKind() != "gap" || want == "gap" && c.GetGap() > gap {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
 			if math.Abs(mine-c.GetObjective()) > 1e-8*mine || c.GetDual() < dual-1e-6*mine {
@@ -79,7 +81,7 @@ func TestSoftmax(t *testing.T) {
 			if math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-13 {
 				t.Errorf("the gap is not that of the figures: %v", c)
 			}
-			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(o.GetGap()+1e-8)*best && o.GetMaxSweeps() == 0 ||
+			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(gap+1e-8)*best && free ||
 				c.GetDual() > best*(1+1e-9) {
 				t.Errorf("%v, the optimum is %.12g", c, best)
 			}
@@ -101,10 +103,10 @@ func TestSoftmax(t *testing.T) {
 func TestSoftmaxRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
-		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
-		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
-		"‹C=0›: must be above 0":          func(o *taxonv1.Options) { o.C = 0 },
-		"‹bias=-1›":                       func(o *taxonv1.Options) { o.Bias = -1 },
+		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Set("loss", "hinge") },
+		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.Set("positive_weight", "2") },
+		"‹C=0›: must be above 0":          func(o *taxonv1.Options) { o.Set("c", 0) },
+		"‹bias=-1›":                       func(o *taxonv1.Options) { o.Set("bias", -1) },
 	} {
 		if _, err := registry.Prepare(j.Spec(mlrOptions(change))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -150,7 +152,7 @@ func newSoftmaxTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *softmaxTwin 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &softmaxTwin{c: o.GetC(), classes: p.Tree.Len()}
+	w := &softmaxTwin{c: methodtest.Number(o, "c"), classes: p.Tree.Len()}
 	classOf := map[uint32]int{}
 	for n, l := range p.Tree.Label {
 		classOf[uint32(l)] = n
@@ -161,8 +163,8 @@ func newSoftmaxTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *softmaxTwin 
 		for k, f := range index {
 			row[f] = float64(value[k])
 		}
-		if o.GetBias() > 0 {
-			row = append(row, o.GetBias())
+		if methodtest.Number(o, "bias") > 0 {
+			row = append(row, methodtest.Number(o, "bias"))
 		}
 		w.x, w.y = append(w.x, row), append(w.y, classOf[j.Set.LabelIndex[i]])
 	}

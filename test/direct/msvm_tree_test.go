@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -25,14 +26,12 @@ func treeJob(seed uint64, rows, classes int) *jobs.Job {
 
 func treeOptions(t *testing.T, name string, own map[string]string) *taxonv1.Options {
 	t.Helper()
-	o := &taxonv1.Options{Method: name, Loss: "hinge", C: 200, Bias: 1, Gap: 1e-6, Prune: "empty", Seed: 3}
+	o := methodtest.Options(name, "loss", "hinge", "c", 200, "bias", 1, "gap", 1e-6, "prune", "empty", "seed", 3)
 	if name == "hiermult" || name == "flatmult" {
-		o.Loss = "crammer-singer"
+		o.Set("loss", "crammer-singer")
 	}
 	for key, value := range own {
-		if err := o.Set(key, value); err != nil {
-			t.Fatal(err)
-		}
+		o.Set(key, value)
 	}
 	return o
 }
@@ -58,7 +57,7 @@ func newTreeTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *treeTwin {
 		for k, f := range index {
 			row[f] = float64(value[k])
 		}
-		row[len(row)-1] = o.GetBias()
+		row[len(row)-1] = methodtest.Number(o, "bias")
 		for n, l := range p.Tree.Label {
 			if p.Tree.Leaf[n] && l == int32(j.Set.LabelIndex[i]) {
 				w.y = append(w.y, int32(n))
@@ -67,7 +66,7 @@ func newTreeTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *treeTwin {
 		w.x = append(w.x, row)
 	}
 	for range w.x {
-		w.c = append(w.c, o.GetC()/float64(len(w.x)))
+		w.c = append(w.c, methodtest.Number(o, "c")/float64(len(w.x)))
 	}
 	return w
 }
@@ -187,7 +186,7 @@ func TestTreeMachines(t *testing.T) {
 			t.Parallel()
 			j := treeJob(uint64(70+n), 160, 16)
 			o := treeOptions(t, c.name, c.own)
-			o.Prune = []string{"empty", "none"}[n%2]
+			o.Set("prune", []string{"empty", "none"}[n%2])
 			spec := j.Spec(o)
 			r, st, nodes := trained(t, j, spec, 2)
 			_, _, again := trained(t, j, spec, 1)

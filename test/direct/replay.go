@@ -60,7 +60,11 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	o, err := rr.SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	loss, err := mapper.ParseLoss(o.Loss)
 	if err != nil {
 		return nil, err
 	}
@@ -69,19 +73,19 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 		return nil, err
 	}
 	r := &Replay{plan: plan, set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
-	r.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
+	r.problem = mapper.NewProblem(set.Matrix, loss, o.C, float32(o.Bias))
 	if r.problem.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, err
 	}
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
 	r.blocks = make([]solved, len(r.plan.BlockBegin)-1)
-	r.number(spec.GetOptions())
+	r.number(&o)
 	r.zero = reducer.Zero(len(r.forest.Parent))
 	return r, nil
 }
 
 // number numbers the internals in depth-first order.
-func (r *Replay) number(o *taxonv1.Options) {
+func (r *Replay) number(o *rr.Settings) {
 	sets, _ := rr.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)

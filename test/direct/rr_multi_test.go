@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
@@ -96,8 +97,10 @@ func TestRecursiveMultiClass(t *testing.T) {
 			t.Parallel()
 			j := treeJob(uint64(90+n), 150, 14)
 			o := treeOptions(t, name, nil)
-			o.Loss = map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"}[name]
-			o.C, o.Bias, o.Prune = []float64{1, 1, 30, 30}[n], []float64{1, 2, 0, 0}[n], []string{"empty", "none"}[n%2]
+			o.Set("loss", map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"}[name])
+			o.Set("c", []float64{1, 1, 30, 30}[n])
+			o.Set("bias", []float64{1, 2, 0, 0}[n])
+			o.Set("prune", []string{"empty", "none"}[n%2])
 			spec := j.Spec(o)
 			r, st, nodes := trained(t, j, spec, 2)
 			_, _, again := trained(t, j, spec, 1)
@@ -112,7 +115,7 @@ func TestRecursiveMultiClass(t *testing.T) {
 			if st.GetStoppedBy() != "gap" || c.GetGap() > 1e-6 || c.GetKind() != "gap" {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
-			primal, dual := twin.figures(name, o.C, twin.vectors(nodes))
+			primal, dual := twin.figures(name, methodtest.Number(o, "c"), twin.vectors(nodes))
 			if math.Abs(primal-c.GetObjective()) > 1e-6*primal {
 				t.Errorf("reported %v; the weights' objective is %.12g", c, primal)
 			}
@@ -124,8 +127,8 @@ func TestRecursiveMultiClass(t *testing.T) {
 	for tree, flat := range map[string]string{"rr-msvm": "msvm", "rr-mlr": "mlr"} {
 		j := oneLabel(95, 200, 9)
 		of := func(name string) float64 {
-			o := &taxonv1.Options{Method: name, Loss: map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat], C: 3,
-				Bias: 1, Gap: 1e-6, Prune: "empty"}
+			o := methodtest.Options(name, "loss", map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat],
+				"c", 3, "bias", 1, "gap", 1e-6, "prune", "empty")
 			spec := j.Spec(o)
 			if name == tree {
 				spec.Structure = &taxonv1.Structure{Names: append([]string{"root"}, j.Set.Labels...)}
@@ -149,7 +152,7 @@ func TestRecursiveMultiClassRefuses(t *testing.T) {
 	for name, loss := range map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"} {
 		j := treeJob(1, 60, 8)
 		o := treeOptions(t, name, nil)
-		o.Loss = loss
+		o.Set("loss", loss)
 		for want, change := range map[string]func(*taxonv1.JobSpec){
 			"needs a hierarchy": func(s *taxonv1.JobSpec) { s.Structure = nil },
 			"needs a tree":      func(s *taxonv1.JobSpec) { s.Structure.Graph = true },

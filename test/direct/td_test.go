@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
@@ -18,17 +20,21 @@ import (
 
 // tdOptions returns the options of a td job.
 func tdOptions(change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: "td", Loss: "hinge", C: 1, Bias: 1, Gap: 1e-3, Prune: "empty", Seed: 1}
+	o := methodtest.Options("td", "loss", "hinge", "c", 1, "bias", 1, "gap", 1e-3, "prune", "empty", "seed", 1)
 	change(o)
 	return o
 }
 
 var tdCases = []func(*taxonv1.Options){
 	func(*taxonv1.Options) {},
-	func(o *taxonv1.Options) { o.Loss, o.Bias = "squared-hinge", 0 },
-	func(o *taxonv1.Options) { o.C, o.PositiveWeight = 10, "3" },
-	func(o *taxonv1.Options) { o.C, o.PositiveWeight, o.Prune = 0.1, "balanced", "none" },
-	func(o *taxonv1.Options) { o.Gap = 1e-6 },
+	func(o *taxonv1.Options) { o.Set("loss", "squared-hinge"); o.Set("bias", 0) },
+	func(o *taxonv1.Options) { o.Set("c", 10); o.Set("positive_weight", "3") },
+	func(o *taxonv1.Options) {
+		o.Set("c", 0.1)
+		o.Set("positive_weight", "balanced")
+		o.Set("prune", "none")
+	},
+	func(o *taxonv1.Options) { o.Set("gap", 1e-6) },
 }
 
 // TestTopDown compares the solutions of td's problems with a plain solver's, within the gap. The
@@ -65,7 +71,7 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 	if err := json.Unmarshal(st.GetReport(), &report); err != nil {
 		t.Fatal(err)
 	}
-	gap := spec.GetOptions().GetGap()
+	gap := methodtest.Number(spec.GetOptions(), "gap")
 	c := st.GetCertificate()
 	if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > gap ||
 		math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-12 {
@@ -125,7 +131,8 @@ func TestTopDownFlat(t *testing.T) {
 // its weights.
 func TestTopDownCaps(t *testing.T) {
 	j := jobs.Small(33, 150, 35)
-	_, st, _ := trained(t, j, j.Spec(tdOptions(func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-7, 1 })), 2)
+	o := tdOptions(func(o *taxonv1.Options) { o.Set("gap", 1e-7); o.Set("max_sweeps", 1) })
+	_, st, _ := trained(t, j, j.Spec(o), 2)
 	if c := st.GetCertificate(); st.GetStoppedBy() != "max_sweeps" || !(c.GetGap() > 1e-7 && c.GetGap() < 1) {
 		t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 	}
@@ -139,11 +146,11 @@ func TestTopDownRefuses(t *testing.T) {
 		change func(*taxonv1.JobSpec)
 	}{
 		{"‹dag=first-parent›", func(s *taxonv1.JobSpec) { s.Structure.Graph = true }},
-		{"squared-hinge", func(s *taxonv1.JobSpec) { s.Options.Loss = "logistic" }},
+		{"squared-hinge", func(s *taxonv1.JobSpec) { s.Options.Set("loss", "logistic") }},
 		{"two children", func(s *taxonv1.JobSpec) {
 			s.Structure, s.Data.Labels, s.Data.LabelInstances = nil, s.Data.Labels[:1], []uint32{5}
 		}},
-		{"‹C=0›: must be above 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
+		{"‹C=0›: must be above 0", func(s *taxonv1.JobSpec) { s.Options.Set("c", 0) }},
 	} {
 		spec := j.Spec(tdOptions(func(*taxonv1.Options) {}))
 		c.change(spec)
@@ -214,7 +221,7 @@ func (w *twin) row(i int) []float64 {
 	for k, c := range index {
 		v[c] = float64(value[k])
 	}
-	v[len(v)-1] = w.o.GetBias()
+	v[len(v)-1] = methodtest.Number(w.o, "bias")
 	return v
 }
 
@@ -234,9 +241,9 @@ func (w *twin) rows(parent, child int32) (rows []int, y, c []float64) {
 	for _, s := range y {
 		weight := 1.0
 		if s > 0 {
-			weight = jobspec.PositiveWeight(w.o, float64(positives), float64(len(rows)))
+			weight = jobspec.PositiveWeight(method.PositiveWeight.Of(w.o), float64(positives), float64(len(rows)))
 		}
-		c = append(c, w.o.GetC()*weight)
+		c = append(c, methodtest.Number(w.o, "c")*weight)
 	}
 	return rows, y, c
 }
@@ -257,7 +264,7 @@ func (w *twin) primalOf(rows []int, y, c, v []float64) float64 {
 	p := product(v, v) / 2
 	for k, i := range rows {
 		loss := max(1-y[k]*product(v, w.row(i)), 0)
-		if w.o.GetLoss() == "squared-hinge" {
+		if w.o.Value("loss") == "squared-hinge" {
 			loss *= loss
 		}
 		p += c[k] * loss
@@ -281,7 +288,7 @@ func (w *twin) solveRows(rows []int, y, c []float64) []float64 {
 		worst := 0.0
 		for k := range rows {
 			soft, bound := 0.0, c[k]
-			if w.o.GetLoss() == "squared-hinge" {
+			if w.o.Value("loss") == "squared-hinge" {
 				soft, bound = 1/(2*c[k]), math.Inf(1)
 			}
 			q := product(x[k], x[k]) + soft

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/linalg/sparse"
@@ -158,10 +159,8 @@ func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, cl
 
 // Defaults returns a job's options for tests that need no others.
 func Defaults() *taxonv1.Options {
-	return &taxonv1.Options{
-		Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: 200,
-		Prune: "empty", Seed: 1, Stiffness: "support", Momentum: "fista",
-	}
+	return methodtest.Options("rr-svm", "loss", "hinge", "schedule", "twoblock", "c", 1, "bias", 1, "gap", 1e-3,
+		"max_sweeps", 200, "prune", "empty", "seed", 1, "stiffness", "support", "momentum", "fista")
 }
 
 // Spec returns the specification that a client submits.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -83,14 +84,14 @@ func Spec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
 		add(0, fmt.Sprintf("c%d", c), true)
 	}
 	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3,
-			MaxSweeps: maxSweeps, Seed: 7},
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", schedule, "c", 1, "bias", 1, "gap", 1e-3,
+			"max_sweeps", maxSweeps, "seed", 7),
 		Data: d,
 	}
 	if schedule != "flat" {
 		spec.Structure = st
 	} else {
-		spec.Options.Schedule = "twoblock"
+		spec.Options.Set("schedule", "twoblock")
 	}
 	return spec
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -177,8 +178,8 @@ func TestTooLarge(t *testing.T) {
 // spec returns a valid job.
 func spec() *taxonv1.JobSpec {
 	s := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3,
-			MaxSweeps: 3, Seed: 7},
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", "twoblock", "c", 1, "bias", 1, "gap", 1e-3,
+			"max_sweeps", 3, "seed", 7),
 		Data: &taxonv1.Data{Path: "store:" + strings.Repeat("ab", 32), Fingerprint: strings.Repeat("ab", 32),
 			Instances: 500, Features: 3000, Nonzeros: 60_000},
 		Structure: &taxonv1.Structure{Names: []string{"root"}},

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -40,11 +41,13 @@ func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
 		}
 	}
 	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 4e-3, Seed: seed},
-		Data:    d, Structure: st,
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", schedule, "c", 1, "bias", 1, "gap", 4e-3,
+			"seed", seed),
+		Data: d, Structure: st,
 	}
 	if schedule == "flat" {
-		spec.Structure, spec.Options.Schedule = nil, "twoblock"
+		spec.Structure = nil
+		spec.Options.Set("schedule", "twoblock")
 	}
 	return spec
 }

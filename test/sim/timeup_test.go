@@ -15,8 +15,8 @@ func TestTimeUp(t *testing.T) {
 	run := func(seed uint64) Outcome {
 		specs, _ := jobsOf(seed)
 		for i, s := range specs {
-			s.Options.Gap = 1e-9
-			s.Options.MaxSeconds = 0.05 + 0.21*float64(seed%29) + float64(i)
+			s.Options.Set("gap", 1e-9)
+			s.Options.Set("max_seconds", 0.05+0.21*float64(seed%29)+float64(i))
 		}
 		return Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3),
 			Replicas: 1 + replicas(seed)})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
@@ -268,8 +269,8 @@ func (t *Training) shifted(write nodeWriter) nodeWriter {
 	if shift == nil {
 		return write
 	}
-	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols),
-		bias: make([]float32, t.Tree.Len())}
+	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / registry.Number(t.o.Job, "bias"),
+		column: uint32(t.Set.Matrix.Cols), bias: make([]float32, t.Tree.Len())}
 	return s.node
 }
 

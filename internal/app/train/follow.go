@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/ui/format"
@@ -83,7 +84,7 @@ func (t *Training) show(p progress.Progress, st *taxonv1.JobStatus, doing string
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		extra = append(extra, fmt.Sprintf("objective %.6g", c.GetObjective()))
 	} else if c != nil {
-		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), t.o.Job.Gap))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), registry.Number(t.o.Job, "gap")))
 	}
 	if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)

@@ -85,7 +85,7 @@ func (h *holdOut) plan() bool {
 	}
 	for _, parts := range []int{crossParts, minParts} {
 		if rows <= maxScored && whole*float64(parts-1) <= allowed {
-			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, h.o.Job.Seed)
+			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, registry.Seed(h.o.Job))
 			for f := range parts {
 				rest, held := labelset.Split(fold, f)
 				h.parts = append(h.parts, part{rest, held})
@@ -124,7 +124,7 @@ func (h *holdOut) one(share float64) bool {
 		most = max(minScored, int(part*float64(rows)/4))
 	}
 	labels := func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }
-	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, h.o.Job.Seed)
+	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, registry.Seed(h.o.Job))
 	if len(held) < MinHeld {
 		return false
 	}
@@ -142,7 +142,7 @@ func (h *holdOut) one(share float64) bool {
 		return labels(row)
 	}
 	if part < 1 {
-		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, minTrainRows, h.o.Job.Seed+1) {
+		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, minTrainRows, registry.Seed(h.o.Job)+1) {
 			out[r] = true
 		}
 	}
@@ -163,8 +163,12 @@ func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest
 // so that it is reproducible.
 func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
-	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)
-	o.C /= math.Sqrt(float64(rows) / float64(h.Set.Matrix.Rows))
+	o.Set("eval_every", "")
+	o.Set("max_seconds", "")
+	o.Set("max_sweeps", h.sweeps)
+	if c := registry.Number(o, "C"); c > 0 {
+		o.Set("C", c/math.Sqrt(float64(rows)/float64(h.Set.Matrix.Rows)))
+	}
 	return o
 }
 

@@ -72,13 +72,13 @@ func (t *Training) learn(ctx context.Context) (err error) {
 	if !yes {
 		return nil
 	}
-	key := fmt.Sprint(t.Set.Fingerprint, families, t.o.Job.GetSeed())
+	key := fmt.Sprint(t.Set.Fingerprint, families, registry.Seed(t.o.Job))
 	t.learned.mu.Lock()
 	defer t.learned.mu.Unlock()
 	if t.Structure = t.learned.trees[key]; t.Structure != nil {
 		return nil
 	}
-	if t.Structure, err = learn(ctx, t.Set, families, t.o.Job.GetSeed(), t.o.slots(), t.ui); err == nil {
+	if t.Structure, err = learn(ctx, t.Set, families, registry.Seed(t.o.Job), t.o.slots(), t.ui); err == nil {
 		if t.learned.trees == nil {
 			t.learned.trees = map[string]*taxonomy.Structure{}
 		}

@@ -25,7 +25,8 @@ import (
 func (t *Training) modelOptions() model.Options {
 	o := t.Spec.GetOptions()
 	m := model.Options{
-		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum,
+		Method: o.GetMethod(), Loss: o.Value("loss"), Bias: registry.Number(o, "bias"), Graph: t.graphSum(),
+		WarmStart:  t.warmSum,
 		PriorShift: t.o.Shift, EarlyStop: t.earlySum,
 		Own: registry.Manifest(t.Spec),
 	}

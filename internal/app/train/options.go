@@ -226,18 +226,19 @@ func (o *Options) Validate(verb string) error {
 	if o.Graph != "" {
 		wrongs(registry.NeedTree(o.Job))
 	}
-	check(o.Shift > 0 && o.Job.Bias == 0, "‹prior-shift› goes into the weights of the bias feature: leave out "+
-		"‹bias=0›, or the shift")
+	check(o.Shift > 0 && registry.Number(o.Job, "bias") == 0, "‹prior-shift› goes into the weights of the bias "+
+		"feature: leave out ‹bias=0›, or the shift")
 	check(o.ModelSize > 0 && o.Threshold > 0, "‹model-size› finds a threshold by itself: leave out ‹threshold›")
 	wrong(KnownGoal(o.Goal))
-	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "‹eval-every› needs ‹test=FILE› or ‹early-stop=FILE›")
-	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: "+
+	every := registry.Number(o.Job, method.EvalEvery.Name)
+	check(every > 0 && o.Test == "" && o.EarlyStop == "", "‹eval-every› needs ‹test=FILE› or ‹early-stop=FILE›")
+	check(every > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: "+
 		"give ‹test› a file instead of standard input")
 	check(o.EarlyStop == fs.Stdin, "‹early-stop› reads the data many times: give a file")
 	check(o.EarlyStop != "" && !registry.Has(o.Job.Method, method.EvalEvery.Name), "‹early-stop›: a training of "+
 		"‹method=%s› ends by itself after one pass: leave it out", o.Job.Method)
-	if o.EarlyStop != "" && o.Job.EvalEvery == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
-		o.Job.EvalEvery = earlyEvery
+	if o.EarlyStop != "" && every == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
+		o.Job.Set(method.EvalEvery.WireKey(), earlyEvery)
 	}
 	check(o.Out == fs.Stdin, "‹out=%q›: a model is a folder, give its path", o.Out)
 	return option.Join(errs...)

@@ -154,7 +154,7 @@ func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.
 	on.Spec.Data.Fingerprint = rows.Fingerprint
 	if leaves {
 		on.Spec.Options = proto.Clone(job).(*taxonv1.Options)
-		on.Spec.Options.Prune = "empty"
+		on.Spec.Options.Set("prune", "empty")
 		for l, n := range on.Spec.Data.LabelInstances {
 			// The tree must leave out a class of all instances, too.
 			if uint64(n) == on.Spec.Data.Instances {
@@ -475,7 +475,7 @@ func (t *Training) engineConfig() engine.Config {
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
 		Failed: func(err error) { t.ui.Warn("%v", err) },
 	}
-	if t.o.Job.EvalEvery > 0 {
+	if registry.Number(t.o.Job, method.EvalEvery.Name) > 0 {
 		c.Show = t.scores.show
 	}
 	if t.o.Store == "badger" || t.thrift == method.OnDisk {

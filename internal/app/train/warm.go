@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
@@ -125,11 +126,12 @@ func (c *warmMapping) mapColumns(t *Training) {
 	for k, f := range t.Set.Feature {
 		index[f] = uint32(k)
 	}
+	bias := registry.Number(t.o.Job, "bias")
 	for k := range c.column {
 		c.column[k] = dropped
 		switch {
 		case k == len(c.m.Feature):
-			if t.o.Job.Bias == c.m.Options.Bias {
+			if bias == c.m.Options.Bias {
 				c.column[k] = uint32(t.Set.Matrix.Cols)
 			}
 		case c.m.Text != nil:
@@ -142,7 +144,7 @@ func (c *warmMapping) mapColumns(t *Training) {
 			}
 		}
 	}
-	if t.o.Job.Bias > 0 {
+	if bias > 0 {
 		c.width++
 	}
 }

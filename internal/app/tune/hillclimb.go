@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/ui/progress"
 )
 
@@ -125,7 +126,7 @@ var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0
 
 // newHillClimb returns the strategy for s.
 func newHillClimb(s *search) *hillClimb {
-	return &hillClimb{search: s, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed()), costs: newCosts(s.slots)}
+	return &hillClimb{search: s, group: Group(len(s.folds.fold), registry.Seed(s.o.Train.Job)), costs: newCosts(s.slots)}
 }
 
 // candidates yields the best point of each trial, by path, with C ascending.
@@ -190,7 +191,7 @@ func (c *hillClimb) run(ctx context.Context) error {
 // as on a busy machine, it draws a smaller one.
 func (c *hillClimb) sample(ctx context.Context, part float64) error {
 	for again := false; ; again = true {
-		number := c.folds.draw(part, c.structure() == method.Graphs, c.inTree, c.o.Train.Job.GetSeed())
+		number := c.folds.draw(part, c.structure() == method.Graphs, c.inTree, registry.Seed(c.o.Train.Job))
 		c.stage = &stage{from: number, to: number + 1}
 		if err := c.sized(); err != nil {
 			return err

@@ -265,7 +265,7 @@ func (o *Options) job(p Point) *taxonv1.Options {
 	for _, option := range registry.Options() {
 		if !registry.Has(p.Method, option.Name) {
 			delete(said, option.Name)
-			_ = job.Set(option.WireKey(), "") // this removes it
+			job.Set(option.WireKey(), "") // this removes it
 		}
 	}
 	_ = registry.Fill(job, said) // Validate has checked the values

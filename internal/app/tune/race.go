@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
@@ -54,7 +55,7 @@ type candidate struct {
 
 // newRace returns the strategy for s.
 func newRace(s *search) *race {
-	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
+	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), registry.Seed(s.o.Train.Job))}
 	for _, steps := range s.paths {
 		var path []*raceEntry
 		for _, step := range steps {

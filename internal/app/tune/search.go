@@ -215,7 +215,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
 	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex,
-		len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+		len(set.Labels), s.o.Folds, registry.Seed(s.o.Train.Job))}
 	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without "+
 			"an instance of them",
@@ -337,7 +337,7 @@ func (s *search) close() (err error) {
 // run runs the strategy and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
 	if s.o.settled() {
-		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: registry.Number(s.o.Train.Job, "gap"),
 			Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
 			Options: s.starts[0], Points: []*TablePoint{}, JobFile: s.record.join(jobFile), Measure: s.goal}
 		return r, s.writeJob(r.Options, "from taxon tune, which had nothing to search")
@@ -352,7 +352,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	}
 	from, to := way.on()
 	folds := to - from
-	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds,
+		Gap:    registry.Number(s.o.Train.Job, "gap"),
 		TimeUp: err != nil || s.short, Sample: from < 0,
 		Instances: len(s.folds.fold), Measured: s.folds.rows(from, to), Measure: s.goal}
 	for c := range way.candidates() {

@@ -313,7 +313,9 @@ func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, 
 func TestStopsWithinATraining(t *testing.T) {
 	o := uneven(t, "100")
 	o.Exhaustive, o.Grid.Methods = true, []string{"rr-svm"}
-	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
+	o.Folds = 2
+	o.Train.Job.Set("gap", 1e-12)
+	o.Train.Job.Set("max_sweeps", 1<<20)
 	start := func() *search {
 		s, err := open(t.Context(), o, progress.Discard{})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/jobs"
@@ -170,7 +171,7 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
 		return "", nil, context.Canceled
 	}
-	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
+	return "", nil, fmt.Errorf("at C = %g: %w", registry.Number(training.Spec.GetOptions(), "C"), train.Failed(st))
 }
 
 // start submits a training. It resumes one that this search has broken off, or one that an earlier
@@ -178,9 +179,9 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
 	if st, err := t.engine.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job}); err == nil &&
 		st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED {
-		o := spec.GetOptions()
-		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: &o.Gap, MaxSweeps: &o.MaxSweeps,
-			MaxSeconds: &o.MaxSeconds})
+		c := machine.StopCriteriaOf(spec.GetOptions())
+		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: c.Gap, MaxSweeps: c.MaxSweeps,
+			MaxSeconds: c.MaxSeconds})
 		return err
 	}
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))

@@ -26,7 +26,8 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 			spec.Options.Method = m.Name()
 			var err error
 			for _, st := range []*taxonv1.Structure{spec.Structure, nil} { // some methods train without a structure
-				for _, spec.Options.Loss = range []string{"hinge", ""} { // some methods have a single loss
+				for _, loss := range []string{"hinge", ""} { // some methods have a single loss
+					spec.Options.Set("loss", loss)
 					spec.Structure = st
 					var j *registry.Job
 					if j, err = registry.Prepare(spec); err == nil {
@@ -65,9 +66,7 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 func TestUnlearned(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	spec.Options.Method = "rr-svm"
-	if err := spec.Options.Set("families", "7"); err != nil {
-		t.Fatal(err)
-	}
+	spec.Options.Set("families", 7)
 	if _, err := registry.Prepare(spec); err != nil {
 		t.Error(err)
 	}
@@ -83,7 +82,8 @@ func TestTraitsOfMethods(t *testing.T) {
 		" "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
 		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
 	}
-	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
+	free := &taxonv1.JobSpec{Options: methodtest.Options("", "anchor", 0),
+		Structure: &taxonv1.Structure{Graph: true}}
 	for _, name := range registry.Names() {
 		free.Options.Method = name
 		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"},
@@ -136,9 +136,10 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 			none:    func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 },
 		} {
 			spec := methodtest.WordNetLike(200, 50)
-			spec.Options.Method, spec.Options.Loss = m.Name(), ""
+			spec.Options.Method = m.Name()
+			spec.Options.Set("loss", "")
 			if o := registry.Find(m.Name(), "loss"); o != nil {
-				spec.Options.Loss = o.Default
+				spec.Options.Set("loss", o.Default)
 			}
 			if registry.Unstructured(m.Name()) && bit != graphs {
 				spec.Structure = nil

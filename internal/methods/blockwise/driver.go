@@ -78,16 +78,26 @@ type state struct {
 type driver struct {
 	state
 	Setup
-	problems  uint32
-	gap       float64
-	maxSweeps uint32
-	evalEvery uint32
+	settings
+	problems uint32
 }
+
+// settings are the options that the driver uses.
+type settings struct {
+	Gap       float64 `option:"gap"`
+	MaxSweeps uint32  `option:"max-sweeps"`
+	EvalEvery uint32  `option:"eval-every"`
+}
+
+// options are the options that every method with such a driver has.
+var options = []method.Option{method.GapWanted, method.EvalEvery}
 
 // New returns a driver, which begins at s if s holds the state of a checkpoint.
 func New(o *taxonv1.Options, setup Setup, s method.State) (method.Driver, error) {
-	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1)),
-		gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1))}
+	if err := method.ReadOptions(o, options, &d.settings); err != nil {
+		return nil, err
+	}
 	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
 		return nil, err
 	}
@@ -102,7 +112,7 @@ func (d *driver) State() method.State { return method.Encode(&d.state) }
 
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.Gap, MaxSweeps: d.MaxSweeps}
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
@@ -129,7 +139,7 @@ func (d *driver) report() json.RawMessage {
 // open lists the runs of consecutive unsolved problems, as [begin, end).
 func (d *driver) open() (runs [][2]uint32) {
 	for k := range d.problems {
-		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.gap {
+		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.Gap {
 			continue
 		}
 		if n := len(runs); n > 0 && runs[n-1][1] == k {
@@ -156,8 +166,8 @@ func (d *driver) Step() (method.Step, bool) {
 	switch d.Stage {
 	case stageSolve:
 		tasks.Op, tasks.Writes = OpSolve, []string{d.Value}
-		tasks.Params = method.Encode(Solve{Gap: d.gap, Epochs: sweepEpochs})
-		tasks.Late = method.Encode(Solve{Gap: d.gap, Epochs: 1})
+		tasks.Params = method.Encode(Solve{Gap: d.Gap, Epochs: sweepEpochs})
+		tasks.Late = method.Encode(Solve{Gap: d.Gap, Epochs: 1})
 		for _, run := range d.open() {
 			tasks.First, tasks.Count = run[0], run[1]-run[0]
 			s.Tasks = append(s.Tasks, tasks)
@@ -185,7 +195,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		if err := d.certify(p, dual); err != nil {
 			return method.Outcome{}, err
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -257,7 +267,7 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping criteria, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.Gap, d.Sweep, d.MaxSweeps, d.state.TimeUp,
 		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
@@ -272,8 +282,8 @@ func (d *driver) giveUp() {
 	d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 }
 
-// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
-// one is only shortened.
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
+// only shortened.
 func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {

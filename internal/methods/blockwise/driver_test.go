@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -31,7 +32,7 @@ func commit(t *testing.T, d *driver, share float64) method.Outcome {
 // TestSteps checks the order of sweeps, requested evaluations and the final weights. A driver
 // restored from a checkpoint must behave alike.
 func TestSteps(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
+	o := methodtest.Options("msvm", "gap", 0.01, "eval_every", 2)
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
 	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve ||
@@ -70,24 +71,24 @@ func TestSteps(t *testing.T) {
 
 // TestStops checks that a cap ends a job, and that a job ends if neither P nor D moves.
 func TestStops(t *testing.T) {
-	d := driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, nil)
+	d := driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 2), nil)
 	commit(t, d, 0.2)
 	commit(t, d, 0.1)
 	if d.StoppedBy != "max_sweeps" {
 		t.Errorf("stopped by %q", d.StoppedBy)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, d.State())
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 3), d.State())
 	if d.Resume(false); d.StoppedBy != "" || d.Sweep != 3 || d.Stage != stageSolve {
 		t.Errorf("with another cap: %+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	for range 1 + stationarySweeps {
 		commit(t, d, 0.1)
 	}
 	if d.StoppedBy != "stationary" {
 		t.Errorf("%+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	if _, err := d.Commit([]method.Sums{{SumPrimal: math.Inf(1), SumDual: 0}}); err == nil {
 		t.Error("an infinite objective passes")
 	}
@@ -96,7 +97,7 @@ func TestStops(t *testing.T) {
 // TestTimeUp checks that the first sweep is shortened, and that a later sweep that no worker has
 // begun is left out.
 func TestTimeUp(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	d := driverOf(t, o, nil)
 	if late := d.TimeUp(true); late != method.RunReduced {
 		t.Errorf("the first sweep: %v", late)
@@ -126,7 +127,7 @@ func TestTimeUp(t *testing.T) {
 // over all problems, and that the report lists each problem. A driver restored from a checkpoint
 // must behave alike.
 func TestSeveralProblems(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	setup := Setup{Value: "dual", Nodes: []string{"a", "b", "c", "d"}, Report: map[string]any{"x": 1}}
 	of := func(s method.State) *driver {
 		d, err := New(o, setup, s)

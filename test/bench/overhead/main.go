@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,15 +51,20 @@ func main() {
 	set := flag.String("set", "wordnet-freq", "data set within it")
 	flag.StringVar(&s.train, "train", "train.svm.xz", "instances within the set")
 	flag.StringVar(&s.tree, "tree", "tree.txt", "structure within the set")
-	flag.StringVar(&s.options.Loss, "loss", s.options.Loss, "hinge or squared-hinge")
-	flag.StringVar(&s.options.Schedule, "schedule", s.options.Schedule, "twoblock, parity, colour or jacobi")
-	flag.Float64Var(&s.options.C, "c", 1, "weight of the losses")
-	flag.Float64Var(&s.options.Gap, "gap", 1e-2, "relative gap to stop at")
-	sweeps := flag.Uint("max-sweeps", 30, "sweeps to stop after")
+	s.options.Set("gap", 1e-2)
+	s.options.Set("max_sweeps", 30)
+	for name, help := range map[string]string{"loss": "hinge or squared-hinge", "C": "weight of the losses",
+		"schedule": "twoblock, parity, colour or jacobi", "gap": "relative gap to stop at",
+		"max-sweeps": "sweeps to stop after"} {
+		key := strings.ReplaceAll(name, "-", "_")
+		flag.Func(strings.ToLower(name), help+" (default "+s.options.Value(key)+")", func(value string) error {
+			s.options.Set(key, value)
+			return nil
+		})
+	}
 	flag.IntVar(&s.slots, "slots", 1, "tasks that run at a time, on both sides")
 	flag.IntVar(&s.runs, "runs", 3, "times each side is run, taking turns")
 	flag.Parse()
-	s.options.MaxSweeps = uint32(*sweeps)
 	s.set = filepath.Join(*data, *set)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -77,9 +83,10 @@ func run(ctx context.Context, data string, s settings) error {
 		return err
 	}
 	defer j.Set.Close()
-	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set),
+	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %s, %d slots, %d CPUs\n\n", filepath.Base(s.set),
 		j.Set.Matrix.Rows,
-		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
+		len(j.Set.Labels), s.options.Value("schedule"), s.options.Value("loss"), s.options.Value("c"), s.slots,
+		runtime.NumCPU())
 	fmt.Printf("%-8s %10s %10s %12s %8s %8s\n", "", "wall s", "CPU s", "page faults", "sweeps", "gap")
 	var walls, cpus []float64
 	for range s.runs {

@@ -201,7 +201,8 @@ func record(ctx context.Context, dir string, gap float64) ([]step, error) {
 	}
 	defer j.Set.Close()
 	o := jobs.Defaults()
-	o.C, o.Gap = 1, gap
+	o.Set("c", 1)
+	o.Set("gap", gap)
 	r := &recorder{tasks: map[[2]uint32]*taken{}, numbers: map[store.Key]int{}}
 	e, err := engine.Start(engine.Config{Slots: 1, Shards: 1, ShardBytes: 1 << 40, NoCache: true, Wrap: r.wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})

@@ -40,11 +40,10 @@ type driver struct {
 	state
 	Settings
 	length, burnIn, sweeps uint32
-	maxSweeps, evalEvery   uint32
 }
 
 func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	d := &driver{state: state{Sweep: 1}}
 	var err error
 	if d.Settings, err = SettingsOf(o); err != nil {
 		return nil, err
@@ -122,7 +121,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		for k, x := range sweep {
 			d.Figures[k] += x
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -160,13 +159,13 @@ func (d *driver) endSweep() method.Outcome {
 
 func (d *driver) stop() bool {
 	if d.StoppedBy = method.StoppedByStationary; d.Sweep < d.sweeps {
-		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.maxSweeps, d.state.TimeUp, false)
+		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.MaxSweeps, d.state.TimeUp, false)
 	}
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
-// one is only shortened.
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
+// only shortened.
 func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
@@ -191,8 +190,8 @@ func (d *driver) Resume(bool) {
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, MaxSweeps: d.sweeps}
-	if d.maxSweeps > 0 {
-		p.MaxSweeps = min(p.MaxSweeps, d.maxSweeps)
+	if d.MaxSweeps > 0 {
+		p.MaxSweeps = min(p.MaxSweeps, d.MaxSweeps)
 	}
 	if d.Sampled {
 		p.Certificate = &method.Certificate{Objective: d.Energy, PrimalOnly: true, Kind: method.Stationarity}

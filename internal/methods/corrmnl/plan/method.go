@@ -63,11 +63,14 @@ func (Method) Options() []method.Option { return options }
 
 // Settings holds the options that the programs use.
 type Settings struct {
-	Iterations uint32 `option:"iterations"`
-	BurnIn     uint32 `option:"burn-in"`
-	Chains     uint32 `option:"chains"`
-	Keep       uint32 `option:"keep-draws"`
-	Leapfrog   uint32 `option:"leapfrog"`
+	Bias       float64 `option:"bias"`
+	Iterations uint32  `option:"iterations"`
+	BurnIn     uint32  `option:"burn-in"`
+	Chains     uint32  `option:"chains"`
+	Keep       uint32  `option:"keep-draws"`
+	Leapfrog   uint32  `option:"leapfrog"`
+	MaxSweeps  uint32  `option:"max-sweeps"`
+	EvalEvery  uint32  `option:"eval-every"`
 }
 
 // SettingsOf parses the options of a job.
@@ -136,12 +139,12 @@ func OneLabelEach(d *taxonv1.Data) error {
 // Plan implements method.Method.
 func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d := p.Spec.GetData()
-	if d.GetInstances() == 0 || d.GetFeatures() == 0 && p.Spec.GetOptions().GetBias() == 0 {
-		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), d.GetFeatures())
-	}
 	s, err := SettingsOf(p.Spec.GetOptions())
 	if err != nil {
 		return nil, err
+	}
+	if d.GetInstances() == 0 || d.GetFeatures() == 0 && s.Bias == 0 {
+		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), d.GetFeatures())
 	}
 	cost := make([]float64, s.Chains)
 	for c := range cost {

@@ -42,7 +42,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
-	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(p.Spec.GetOptions().GetBias())),
+	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(method.Bias.Number(p.Spec.GetOptions()))),
 		Weight: p.Set.Weight, Kernel: hblr.KernelOf(os.Getenv(program.KernelVariable))}}
 	if err := m.Rows.Check(); err != nil {
 		return nil, err

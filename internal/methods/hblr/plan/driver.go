@@ -113,9 +113,9 @@ type driver struct {
 	evalEvery uint32
 }
 
-func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail *Plan) *driver {
-	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance,
-		maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+func newDriver(o *Settings, plan *method.Plan, detail *Plan) *driver {
+	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: o.Tolerance,
+		maxSweeps: o.MaxSweeps, evalEvery: o.EvalEvery}
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
@@ -546,8 +546,8 @@ func (d *driver) stop() bool {
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver. A round that has begun runs to its end, because it gives the
-// certificate.
+// TimeUp implements method.Driver. A round that has begun is completed, because only a complete
+// round has a certificate.
 func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	return method.RunFull
@@ -575,7 +575,7 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err != nil {
 		return nil, err
 	}
-	d := newDriver(spec.GetOptions(), settings.Tolerance, plan, detail)
+	d := newDriver(&settings, plan, detail)
 	if err := method.Restore(s, &d.state, &d.Stage, stages-1); err != nil {
 		return nil, err
 	}

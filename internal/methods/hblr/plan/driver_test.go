@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // TestBoundNeverFalls checks that a point at which the bound has decreased is dropped: no sweep
@@ -16,7 +15,7 @@ import (
 // completed first.
 func TestBoundNeverFalls(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
-	d := newDriver(&taxonv1.Options{}, 1e-9, plan, &Plan{Variant: "m2", Bounded: true, Memory: Memory})
+	d := newDriver(&Settings{Tolerance: 1e-9}, plan, &Plan{Variant: "m2", Bounded: true, Memory: Memory})
 	round := func(objective float64) (out method.Outcome) {
 		for _, phase := range []string{"leaves", "internals", "gamma"} {
 			s, ok := d.Next()
@@ -79,7 +78,8 @@ func TestTimeInARound(t *testing.T) {
 	total := make(method.Sums, Figures)
 	total[SumChange], total[SumGamma] = 1, 1
 	for bounded, want := range map[bool]stage{false: stageContribute, true: stageLeaves} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded})
+		detail := &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded}
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, detail)
 		d.TimeUp(true)
 		if bounded {
 			d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
@@ -113,7 +113,7 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 		{method.StoppedByMaxSweeps, 1e-2, method.StoppedByStationary, "end"},
 		{method.StoppedByMaxSweeps, 2e-4, method.StoppedByMaxSweeps, "end"},
 	} {
-		d := newDriver(&taxonv1.Options{MaxSweeps: 7}, c.tolerance, plan, &Plan{Variant: "m1", Memory: Memory})
+		d := newDriver(&Settings{MaxSweeps: 7, Tolerance: c.tolerance}, plan, &Plan{Variant: "m1", Memory: Memory})
 		d.Sweep, d.Stage, d.StoppedBy, d.Certified = 7, stageEnd, c.stopped, true
 		d.Before, d.Reached, d.Change = 8e-4, 5e-4, 1e-4
 		if left := d.Progress().Certificate.Left; left != d.Reached {
@@ -133,17 +133,17 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 // continues with the next step.
 func TestResumeWithinARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 2}, {Count: 1}, {Count: 1}}}
-	o := &taxonv1.Options{}
+	o := &Settings{Tolerance: 1e-3}
 	for _, bounded := range []bool{false, true} {
 		detail := &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded}
-		d := newDriver(o, 1e-3, plan, detail)
+		d := newDriver(o, plan, detail)
 		sums := make(method.Sums, Figures)
 		sums[SumChange], sums[SumGamma], sums[SumDelta], sums[SumSlope] = 1, 1, 2, -1
 		for range 7 {
 			if _, err := d.Commit([]method.Sums{sums}); err != nil {
 				t.Fatal(err)
 			}
-			again := newDriver(o, 1e-3, plan, detail)
+			again := newDriver(o, plan, detail)
 			if err := method.Restore(d.State(), &again.state, &again.Stage, stages-1); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestResumeWithinARound(t *testing.T) {
 // does not lower f. They repeat until the leaves are accurate enough.
 func TestNewtonInARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
-	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
 	// the figures that the blocks and the whole report for each step
 	for n, c := range []struct {
 		mode                                  JointMode
@@ -218,7 +218,7 @@ func TestSoftSteps(t *testing.T) {
 		{1, 8, 1, 3, true, true},
 		{0.5, 3, 1, 3, true, false},
 	} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
 		*d.Jointly = joint{Joint: Joint{Mode: JointSearch, Length: c.length, Plain: c.was}, Before: c.before, First: c.first,
 			Steps: c.steps, Objective: 10, Down: -1}
 		if d.endExchange(make(method.Sums, Figures)); d.Jointly.Mode != JointNewton || d.Jointly.Plain != c.want {
@@ -232,7 +232,7 @@ func TestSoftSteps(t *testing.T) {
 func TestFailedTurns(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, steps := range []int{0, 1} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
 		blocks := func(mode JointMode, alpha float64, figures map[int]float64) {
 			t.Helper()
 			if d.Stage != stageLeaves || d.Jointly.Mode != mode || d.Jointly.Alpha != alpha {

@@ -141,6 +141,9 @@ type Settings struct {
 	Scale      string  `option:"prior-scale"`
 	Schedule   string  `option:"schedule"`
 	Tolerance  float64 `option:"tolerance"`
+	Bias       float64 `option:"bias"`
+	MaxSweeps  uint32  `option:"max-sweeps"`
+	EvalEvery  uint32  `option:"eval-every"`
 }
 
 // SettingsOf parses the options of a job.
@@ -261,7 +264,7 @@ var NarrowFrom, PieceTasks uint64 = 1 << 25, 48
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d := p.Spec.GetData()
 	columns := d.GetFeatures()
-	if p.Spec.GetOptions().GetBias() > 0 {
+	if method.Bias.Number(p.Spec.GetOptions()) > 0 {
 		columns++
 	}
 	if columns == 0 || d.GetInstances() == 0 {

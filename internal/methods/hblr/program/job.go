@@ -74,7 +74,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	j := &job{
 		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: solver.NewTree(p.Tree.Parent, p.Tree.Leaf),
 		depth:  p.Tree.Depth,
-		rows:   solver.Rows{X: p.Set.Matrix, Bias: p.Spec.GetOptions().GetBias(), Weight: p.Set.Weight},
+		rows:   solver.Rows{X: p.Set.Matrix, Bias: settings.Bias, Weight: p.Set.Weight},
 		ranges: int(p.Plan.GetItems()[params.Ranges].GetCount()),
 	}
 	kernel, err := mapper.ParseKernel(os.Getenv(program.KernelVariable))

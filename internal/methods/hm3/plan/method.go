@@ -70,6 +70,19 @@ func (Method) Options() []method.Option {
 		method.EvalEvery}
 }
 
+// Settings are the options that the program goes by.
+type Settings struct {
+	LabelLoss string  `option:"label-loss"`
+	C         float64 `option:"C"`
+	Bias      float64 `option:"bias"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, Method{}.Options(), &s)
+	return s, err
+}
+
 // Check implements method.Method.
 func (Method) Check(p *method.Problem) error {
 	switch {

@@ -40,8 +40,11 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, params.Figures)
 	}
-	o := p.Spec.GetOptions()
-	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.C, float32(o.Bias))
 	rows.Weight = p.Set.Weight
 	j := &job{nodes: params.Microlabels(p.Tree)}
 	// node -> microlabel; that of a spawned leaf is its parent's
@@ -65,14 +68,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 			}
 		}
 	}
-	var own struct {
-		Loss string `option:"label-loss"`
-	}
-	err := method.ReadOptions(o, []method.Option{params.LabelLoss}, &own)
-	if err != nil {
-		return nil, err
-	}
-	if j.problem, err = solver.NewProblem(rows, parent, p.Tree.Kind[0] == taxonomy.Virtual, own.Loss, on); err != nil {
+	if j.problem, err = solver.NewProblem(rows, parent, p.Tree.Kind[0] == taxonomy.Virtual, o.LabelLoss, on); err != nil {
 		return nil, err
 	}
 	j.solvers.New = func() any { return j.problem.NewSolver() }
@@ -163,6 +159,6 @@ func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]
 	if err != nil {
 		return nil, err
 	}
-	s.Carry(from.GetC(), to.GetC())
+	s.Carry(method.Cost.Number(from), method.Cost.Number(to))
 	return encodeState(s), nil
 }

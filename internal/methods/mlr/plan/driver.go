@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // stage identifies a step within its sweep.
@@ -63,18 +62,15 @@ type state struct {
 // driver is the scalar part of the iteration. The vectors stay in the store.
 type driver struct {
 	state
+	Settings
 	rows, ranges uint32
-	gap          float64
-	maxSweeps    uint32
-	evalEvery    uint32
 }
 
 // newDriver returns a driver at the first sweep.
-func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
+func newDriver(o Settings, plan *method.Plan) *driver {
 	return &driver{
-		state: state{Sweep: 1, Stage: stageScore}, rows: uint32(plan.Items[Rows].Count),
+		state: state{Sweep: 1, Stage: stageScore}, Settings: o, rows: uint32(plan.Items[Rows].Count),
 		ranges: uint32(plan.Items[Ranges].Count),
-		gap:    o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery(),
 	}
 }
 
@@ -83,7 +79,7 @@ func (d *driver) State() method.State { return method.Encode(&d.state) }
 
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.Gap, MaxSweeps: d.MaxSweeps}
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
@@ -166,7 +162,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		if err := d.certify(total[SumNorm], total[SumGradient]); err != nil {
 			return method.Outcome{}, err
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -262,7 +258,7 @@ func (d *driver) endSweep() method.Outcome {
 
 // stop applies the stopping criteria, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.Gap, d.Sweep, d.MaxSweeps, d.state.TimeUp,
 		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
@@ -290,7 +286,7 @@ func (d *driver) leaves() bool {
 	return d.Sweep > 1 && (d.Stage == stageMove || d.Stage == stageScore)
 }
 
-// TimeUp implements method.Driver. A trial point that is not accepted yet is dropped.
+// TimeUp implements method.Driver. A trial point that has not been accepted is dropped.
 func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.leaves() {

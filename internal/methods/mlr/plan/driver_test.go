@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -144,7 +145,8 @@ func TestDirection(t *testing.T) {
 
 func testPlan(t *testing.T) *method.Plan {
 	t.Helper()
-	spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: 5000, Features: 400,
+	spec := &taxonv1.JobSpec{Options: methodtest.Options("mlr",
+		"bias", 1), Data: &taxonv1.Data{Instances: 5000, Features: 400,
 		Nonzeros: 50_000}}
 	p, err := Method{}.Plan(&method.Problem{Spec: spec, Tree: testTree(t, 20)})
 	if err != nil {
@@ -181,7 +183,7 @@ func TestPlan(t *testing.T) {
 		{100_000, 10_000_000, 100_000, 100, 24, 39}, // large
 		{1, 40, 40, 1 << 20, 5, 2},                  // a column is more than a range
 	} {
-		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: c.instances,
+		spec := &taxonv1.JobSpec{Options: methodtest.Options("mlr", "bias", 1), Data: &taxonv1.Data{Instances: c.instances,
 			Features: c.features, Nonzeros: c.nonzeros}}
 		tree := &taxonomy.Tree{Leaf: slices.Repeat([]bool{true}, c.classes), Parent: slices.Repeat([]int32{-1}, c.classes)}
 		problem := &method.Problem{Spec: spec, Tree: tree}
@@ -272,7 +274,7 @@ func (p *parabola) step(t *testing.T, d method.Driver) (method.Step, method.Outc
 }
 
 func testOptions(change func(*taxonv1.Options)) *taxonv1.JobSpec {
-	o := &taxonv1.Options{Method: Name, C: 1, Gap: 1e-12}
+	o := methodtest.Options(Name, "gap", 1e-12)
 	change(o)
 	return &taxonv1.JobSpec{Options: o}
 }
@@ -363,7 +365,8 @@ func TestTimeUp(t *testing.T) {
 
 // TestStops checks caps and a changed tolerance.
 func TestStops(t *testing.T) {
-	d, p := testDriver(t, func(o *taxonv1.Options) { o.MaxSweeps, o.EvalEvery = 1, 1 }), &parabola{curve: 50}
+	d := testDriver(t, func(o *taxonv1.Options) { o.Set("max_sweeps", 1); o.Set("eval_every", 1) })
+	p := &parabola{curve: 50}
 	shown := 0
 	for {
 		s, out, more := p.step(t, d)
@@ -380,7 +383,7 @@ func TestStops(t *testing.T) {
 	if d.StoppedBy != method.StoppedByMaxSweeps || shown != 1 {
 		t.Errorf("%s, %d shown", d.StoppedBy, shown)
 	}
-	d.maxSweeps = 0
+	d.MaxSweeps = 0
 	d.Resume(false)
 	for {
 		if _, _, more := p.step(t, d); !more {
@@ -394,7 +397,7 @@ func TestStops(t *testing.T) {
 
 // TestDigitsEnd checks that a tolerance beyond the precision of float64 ends as stationary.
 func TestDigitsEnd(t *testing.T) {
-	d, p := testDriver(t, func(o *taxonv1.Options) { o.Gap = 1e-300 }), &parabola{curve: math.Pi}
+	d, p := testDriver(t, func(o *taxonv1.Options) { o.Set("gap", 1e-300) }), &parabola{curve: math.Pi}
 	for range 100_000 {
 		if _, _, more := p.step(t, d); !more {
 			break

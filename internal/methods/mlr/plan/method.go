@@ -85,6 +85,21 @@ func (m Method) Options() []method.Option {
 	return append(out, method.WarmStart)
 }
 
+// Settings are the options that the driver and the program go by.
+type Settings struct {
+	C         float64 `option:"C"`
+	Bias      float64 `option:"bias"`
+	Gap       float64 `option:"gap"`
+	MaxSweeps uint32  `option:"max-sweeps"`
+	EvalEvery uint32  `option:"eval-every"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, Method{}.Options(), &s)
+	return s, err
+}
+
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	switch {
@@ -134,7 +149,7 @@ const (
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d, classes := p.Spec.GetData(), m.vectors(p.Tree)
 	columns := d.GetFeatures()
-	if p.Spec.GetOptions().GetBias() > 0 {
+	if method.Bias.Number(p.Spec.GetOptions()) > 0 {
 		columns++
 	}
 	if columns == 0 || classes == 0 || d.GetInstances() == 0 {
@@ -164,7 +179,11 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 
 // Driver implements method.Method.
 func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
-	d := newDriver(spec.GetOptions(), plan)
+	o, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(o, plan)
 	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,10 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, params.Figures)
 	}
-	o := p.Spec.GetOptions()
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
 	j := &job{id: p.ID, width: int(plan.Width), ranges: int(p.Plan.GetItems()[params.Ranges].GetCount())}
 	classOf := make([]int32, len(p.Set.Labels)) // label -> class
 	for n, leaf := range p.Tree.Leaf {
@@ -62,8 +65,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	for i, l := range p.Set.LabelIndex {
 		class[i] = classOf[l]
 	}
-	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(),
-		bias: o.GetBias()}
+	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.C,
+		bias: o.Bias}
 	if m.OnTree {
 		j.problem.parent, j.problem.leaf = p.Tree.Parent, p.Tree.Leaf
 	}

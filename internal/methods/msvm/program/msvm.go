@@ -63,7 +63,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	o := p.Spec.GetOptions()
-	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
+	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, method.Cost.Number(o), float32(method.Bias.Number(o)))
 	rows.Kernel, rows.Weight = kernel, p.Set.Weight
 	if err := rows.Check(); err != nil {
 		return nil, err
@@ -276,6 +276,6 @@ func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]
 		return nil, err
 	}
 	_, tree := forms[params.Method(to.GetMethod())]
-	s.Carry(from.GetC(), to.GetC(), tree)
+	s.Carry(method.Cost.Number(from), method.Cost.Number(to), tree)
 	return encodeState(s), nil
 }

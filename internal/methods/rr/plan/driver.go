@@ -142,31 +142,30 @@ const (
 )
 
 // newDriver returns a driver at the first sweep of a job.
-func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
-	o := spec.GetOptions()
+func newDriver(o Settings, spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	d := &driver{
 		plan:      plan,
-		schedule:  o.GetSchedule(),
-		p:         policyOf(o, internals),
+		schedule:  o.Schedule,
+		p:         policyOf(&o, internals),
 		internals: internals,
 		sampled:   spec.GetData().GetInstances() >= SampledFrom,
-		noBound:   internals && uncertified(spec),
-		support:   o.GetStiffness() != "full",
-		momentum:  o.GetMomentum() != "none",
+		noBound:   internals && spec.GetStructure().GetGraph() && o.Anchor == 0,
+		support:   o.Stiffness != "full",
+		momentum:  o.Momentum != "none",
 		terminals: uint32(len(plan.BlockTerminals)),
-		gap:       o.GetGap(),
-		maxSweeps: o.GetMaxSweeps(),
-		evalEvery: o.GetEvalEvery(),
+		gap:       o.Gap,
+		maxSweeps: o.MaxSweeps,
+		evalEvery: o.EvalEvery,
 	}
 	d.pieces = 1
-	if internals && o.GetLoss() == "logistic" && spec.GetData().GetFeatures()*uint64(d.terminals) >= piecesFrom {
+	if internals && o.Loss == "logistic" && spec.GetData().GetFeatures()*uint64(d.terminals) >= piecesFrom {
 		d.pieces = pieces
 	}
 	if spec.GetStructure().GetGraph() {
 		figures := struct {
 			Anchor  float64 `json:"anchor"`
 			Colours uint32  `json:"colours,omitempty"` // number of independent sets of a sweep
-		}{Anchor: o.GetAnchor()}
+		}{Anchor: o.Anchor}
 		if d.schedule == ScheduleColour {
 			figures.Colours = plan.Sets
 		}

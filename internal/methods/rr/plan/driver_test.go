@@ -12,12 +12,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func testDriver(change func(*taxonv1.Options)) *driver {
-	o := &taxonv1.Options{Schedule: ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
+func testDriver(change func(*Settings)) *driver {
+	o := Settings{Schedule: ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
 	if change != nil {
-		change(o)
+		change(&o)
 	}
-	return newDriver(&taxonv1.JobSpec{Options: o}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
+	return newDriver(o, &taxonv1.JobSpec{}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
 }
 
 // figures holds a task's figures by name.
@@ -82,7 +82,7 @@ func TestPricedSweeps(t *testing.T) {
 		want  []uint32
 	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true,
 		[]uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o := testDriver(func(o *Settings) { o.Loss = test.loss })
 		if test.begun {
 			o.WarmStart([]string{Dual, X})
 		}
@@ -108,7 +108,7 @@ func TestSampleBand(t *testing.T) {
 		want    float64
 	}{{"hinge", false, 1, 0.02}, {"hinge", true, 1, -0.03}, {"hinge", true, 2, 0.15}, {"squared-hinge", true, 1, 0.02},
 		{"squared-hinge", true, 4, 0.05}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o := testDriver(func(o *Settings) { o.Loss = test.loss })
 		o.sampled = test.sampled
 		if o.openSweep(test.sweep); o.band() != test.want {
 			t.Errorf("%+v: band %g", test, o.band())
@@ -125,7 +125,7 @@ func TestRoughEpochs(t *testing.T) {
 		want  [3]uint32 // of sweeps 1, 2, 3
 	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}},
 		{"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
+		o := testDriver(func(o *Settings) { o.Loss, o.InnerEpochs = test.loss, test.given })
 		var got [3]uint32
 		for k := range got {
 			o.openSweep(uint32(k + 1))
@@ -150,7 +150,7 @@ func TestAim(t *testing.T) {
 		{0.01001, 0.01001, 0}, // does not decrease
 		{0.01, 0.02, 0},
 	} {
-		o := testDriver(func(o *taxonv1.Options) { o.Gap = 0.01 })
+		o := testDriver(func(o *Settings) { o.Gap = 0.01 })
 		for _, at := range []struct {
 			sweep uint32
 			gap   float64
@@ -194,7 +194,7 @@ func TestMomentum(t *testing.T) {
 			tk, beta = 1, 0
 		}
 	}
-	if o := testDriver(func(o *taxonv1.Options) { o.Momentum = "none" }); o.momentum {
+	if o := testDriver(func(o *Settings) { o.Momentum = "none" }); o.momentum {
 		t.Error("momentum none has momentum")
 	}
 }
@@ -255,7 +255,7 @@ func TestCertificate(t *testing.T) {
 // TestStopKeepsTheCertifiedPoint checks that at the end of a twoblock job the internals of the last
 // REDUCE are dropped: EMIT writes the y of the certificate.
 func TestStopKeepsTheCertifiedPoint(t *testing.T) {
-	o := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = joint.MomentumFrom + 2 })
+	o := testDriver(func(o *Settings) { o.MaxSweeps = joint.MomentumFrom + 2 })
 	for range joint.MomentumFrom + 1 {
 		commitOK(t, o, figures{Primal: 2, Dual: 1})
 		commitOK(t, o, figures{Restart: -1})
@@ -283,7 +283,7 @@ func TestStopKeepsTheCertifiedPoint(t *testing.T) {
 // TestRiseWithFullCurvature checks that with full curvature nothing is repeated when P increases:
 // only the momentum restarts.
 func TestRiseWithFullCurvature(t *testing.T) {
-	o := testDriver(func(o *taxonv1.Options) { o.Stiffness = "full" })
+	o := testDriver(func(o *Settings) { o.Stiffness = "full" })
 	for _, p := range []float64{2, 3} {
 		commitOK(t, o, figures{Primal: p, Dual: 1})
 		if rule := reduceOf(t, o).Rule; rule != "full" {
@@ -304,7 +304,7 @@ func TestDriftTurnsPrecise(t *testing.T) {
 		gap, share float64
 		flat, want bool
 	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}},
+		o := newDriver(Settings{Gap: 1e-4, MaxSweeps: 99}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, !c.flat)
 		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
 		if err := o.certify(); err != nil {
@@ -320,7 +320,7 @@ func TestDriftTurnsPrecise(t *testing.T) {
 // descends in float64 from there on.
 func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}},
+		o := newDriver(Settings{Gap: 1e-3, MaxSweeps: 99}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		for sweep, dual := range []float64{0.9, 0.9 + rise} {
 			if o.Precise {
@@ -341,7 +341,7 @@ func TestFlatStandstillTurnsPrecise(t *testing.T) {
 func TestFlatLogisticAims(t *testing.T) {
 	gap := 1e-3
 	for loss, want := range map[string]float64{"logistic": flat.ToleranceShare * gap, "hinge": 0} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}},
+		o := newDriver(Settings{Loss: loss, Gap: gap, MaxSweeps: 9}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flat.FirstEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
@@ -360,11 +360,11 @@ func TestFlatLogisticAims(t *testing.T) {
 func TestEveryJobEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flat := rapid.Bool().Draw(t, "flat")
-		options := &taxonv1.Options{
+		options := Settings{
 			Schedule: rapid.SampledFrom([]string{ScheduleTwoblock, ScheduleParity, ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
-		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)
+		o := newDriver(options, &taxonv1.JobSpec{}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)
 		sweeps := uint32(0)
 		for steps := 0; o.Stage != stageEnd; steps++ {
 			if steps > 500 {
@@ -397,7 +397,7 @@ func TestEveryJobEnds(t *testing.T) {
 
 // TestRestsAboveTheTolerance checks that a job whose figures no longer move ends, and reports that.
 func TestRestsAboveTheTolerance(t *testing.T) {
-	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}},
+	o := newDriver(Settings{Gap: 1e-9}, &taxonv1.JobSpec{},
 		&Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
 		if sweep > 3+flat.StationarySweeps {
@@ -431,7 +431,7 @@ func TestBegunPace(t *testing.T) {
 // and selects wide working sets at once.
 func TestBegunUnsettled(t *testing.T) {
 	for _, loss := range []string{"hinge", "squared-hinge"} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = loss })
+		o := testDriver(func(o *Settings) { o.Loss = loss })
 		o.WarmStart([]string{Dual, X})
 		for range 3 {
 			if o.band() != joint.WarmBand {
@@ -480,9 +480,9 @@ func TestBegunSlowTerminals(t *testing.T) {
 // a full pass.
 func TestPieces(t *testing.T) {
 	large := func() *driver {
-		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Schedule: ScheduleTwoblock, Loss: "logistic", C: 1, Gap: 1e-2},
-			Data: &taxonv1.Data{Features: piecesFrom}}
-		return newDriver(spec, &Plan{Sets: 1, BlockTerminals: make([]uint32, 160), BlockSet: make([]uint32, 10)}, true)
+		o := Settings{Schedule: ScheduleTwoblock, Loss: "logistic", C: 1, Gap: 1e-2}
+		spec := &taxonv1.JobSpec{Data: &taxonv1.Data{Features: piecesFrom}}
+		return newDriver(o, spec, &Plan{Sets: 1, BlockTerminals: make([]uint32, 160), BlockSet: make([]uint32, 10)}, true)
 	}
 	d, next := large(), uint32(0)
 	if !d.Price {

@@ -20,7 +20,7 @@ func TestSmoothPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	sparseRanges := uint64(len(newPlan(tree, spec).RangeBegin) - 1)
-	spec.Options.Loss = "logistic"
+	spec.Options.Set("loss", "logistic")
 	plan := newPlan(tree, spec)
 	s := smoothPlanOf(tree, spec, plan)
 	parents := map[[2]int32]bool{}

@@ -39,7 +39,7 @@ func TestPlanMemory(t *testing.T) {
 		t.Errorf("ten times the classes: %+v, then %+v", small, large)
 	}
 	squared := methodtest.WordNetLike(200, 50)
-	squared.Options.Loss = "squared-hinge"
+	squared.Options.Set("loss", "squared-hinge")
 	if e, err := estimateOf(squared); err != nil || e.WorkerSlot != small.WorkerSlot+64*(squared.Data.Features+1) {
 		t.Errorf("squared hinge: %+v, hinge %+v, %v", e, small, err)
 	}
@@ -60,16 +60,16 @@ func TestPlanMemory(t *testing.T) {
 func TestPlanLines(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	d := spec.GetData()
-	if n := lines(spec.Options, d); n != d.Features+1 {
+	if n := lines(settings(spec).Loss, d); n != d.Features+1 {
 		t.Errorf("the rows have most of %d features: %d lines", d.Features, n)
 	}
 	d.Instances *= 100 // with the same total of nonzeros
-	n := lines(spec.Options, d)
+	n := lines(settings(spec).Loss, d)
 	if n > d.Features/3 || n < d.Features/100 {
 		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
 	}
-	spec.Options.Loss = "logistic"
-	if n := lines(spec.Options, d); n != d.Features+1 {
+	spec.Options.Set("loss", "logistic")
+	if n := lines(settings(spec).Loss, d); n != d.Features+1 {
 		t.Errorf("logistic loss: %d lines for %d features", n, d.Features)
 	}
 }
@@ -104,7 +104,7 @@ func TestInternalEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Options.Loss = "logistic"
+	spec.Options.Set("loss", "logistic")
 	dense, err := estimateOf(spec)
 	if err != nil || dense.WorkerShared < 8*all || dense.StoreSweep <= sparse.StoreSweep {
 		t.Errorf("logistic: %+v after %+v, %v", dense, sparse, err)
@@ -116,7 +116,7 @@ func TestInternalEntries(t *testing.T) {
 func TestDenseRowsAreCounted(t *testing.T) {
 	slot := func(loss string, nonzeros uint64) uint64 {
 		spec := methodtest.WordNetLike(200, 50)
-		spec.Options.Loss = loss
+		spec.Options.Set("loss", loss)
 		spec.Data.Instances, spec.Data.Features, spec.Data.Nonzeros = 10000, 80, nonzeros
 		e, err := estimateOf(spec)
 		if err != nil {

@@ -41,11 +41,10 @@ func drawSpec(t *rapid.T) *taxonv1.JobSpec {
 		sum += rapid.Uint32Range(0, 100_000).Draw(t, "count")
 		d.FeatureCountsLog = append(d.FeatureCountsLog, sum)
 	}
-	spec := &taxonv1.JobSpec{Data: d, Options: &taxonv1.Options{
-		C: 1, Gap: 0.01, Bias: float64(rapid.IntRange(0, 1).Draw(t, "bias")),
-		Schedule: rapid.SampledFrom([]string{"twoblock", "parity", "colour", "jacobi"}).Draw(t, "schedule"),
-		Prune:    rapid.SampledFrom([]string{"empty", "none"}).Draw(t, "prune"),
-	}}
+	spec := &taxonv1.JobSpec{Data: d, Options: methodtest.Options("rr-svm",
+		"bias", rapid.IntRange(0, 1).Draw(t, "bias"),
+		"schedule", rapid.SampledFrom([]string{"twoblock", "parity", "colour", "jacobi"}).Draw(t, "schedule"),
+		"prune", rapid.SampledFrom([]string{"empty", "none"}).Draw(t, "prune"))}
 	if rapid.IntRange(0, 9).Draw(t, "flat") > 0 {
 		spec.Structure = st
 	}
@@ -100,7 +99,8 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 // checkSets checks that each block lies in one set, that the blocks are in the order of the sets,
 // that siblings are adjacent, and that no edge joins two nodes of a set.
 func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
-	setOf, sets := NodeSets(tree, spec.Options)
+	o := settings(spec)
+	setOf, sets := NodeSets(tree, &o)
 	if sets != p.Sets || !slices.IsSorted(p.BlockSet) {
 		t.Fatalf("%d sets, plan has %d; blocks' sets %v", sets, p.Sets, p.BlockSet)
 	}
@@ -123,7 +123,7 @@ func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) 
 		}
 		last[f] = i
 	}
-	if spec.Options.Schedule != "parity" && spec.Options.Schedule != "colour" {
+	if o.Schedule != "parity" && o.Schedule != "colour" {
 		return
 	}
 	for n, parent := range tree.Parent {
@@ -148,7 +148,7 @@ func checkGroups(t *rapid.T, p *Plan) {
 // checkRanges checks that the ranges cover every feature and the bias, and that none is empty.
 func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
 	end := uint32(spec.Data.Features)
-	if spec.Options.Bias > 0 {
+	if settings(spec).Bias > 0 {
 		end++
 	}
 	r := p.RangeBegin

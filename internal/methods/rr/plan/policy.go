@@ -1,7 +1,5 @@
 package plan
 
-import taxonv1 "taxon/proto/taxon/v1"
-
 // Policy holds the constants of the iteration. They change its path, never the optimum: a job ends
 // by its certificate, whatever they are.
 //
@@ -426,19 +424,19 @@ func (p Policy) with(change func(*Policy)) Policy {
 }
 
 // policyOf returns the constants for a job's options. An unknown loss gets the hinge's.
-func policyOf(o *taxonv1.Options, internals bool) Policy {
+func policyOf(o *Settings, internals bool) Policy {
 	by := policies["hinge"]
-	if known, ok := policies[o.GetLoss()]; ok {
+	if known, ok := policies[o.Loss]; ok {
 		by = known
 	}
 	p := by.flat
 	if internals {
 		p = by.joint
 	}
-	if o.GetLoss() == "squared-hinge" && o.GetC() <= softC {
+	if o.Loss == "squared-hinge" && o.C <= softC {
 		p.MomentumFrom = 2
 	}
-	if epochs := o.GetInnerEpochs(); epochs > 0 {
+	if epochs := o.InnerEpochs; epochs > 0 {
 		p.Epochs, p.RoughEpochs = epochs, 0
 	}
 	return p

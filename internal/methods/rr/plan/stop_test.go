@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // TestPrimalRests checks that a job without a bound ends once P moves by less than --gap/100 over
@@ -35,7 +34,7 @@ func TestStall(t *testing.T) {
 		{"hinge", 0.3, 0.5, false}, {"hinge", 0.3, 5, false}, {"hinge", 3e-3, 2e-3, false}, {"hinge", 3e-3, 2.3e-3, true},
 		{"squared-hinge", 0.3, 0.2, false}, {"squared-hinge", 0.3, 0.23, true},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
+		d := testDriver(func(o *Settings) { o.Loss = c.loss })
 		for d.Sweep <= 16 {
 			gap := c.before
 			if d.Sweep == 16 {
@@ -76,7 +75,7 @@ func TestSupportFails(t *testing.T) {
 		{name: "it does, then falls, then does", inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1,
 			1, 1}},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
+		d := testDriver(func(o *Settings) { o.Loss = c.loss })
 		if c.warm {
 			d.WarmStart([]string{Dual})
 		}
@@ -125,7 +124,7 @@ func TestFollower(t *testing.T) {
 		{"logistic", "support", false, 0, 0},
 		{"hinge", "full", false, 0.25, 0},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss, o.Stiffness = c.loss, c.stiffness })
+		d := testDriver(func(o *Settings) { o.Loss, o.Stiffness = c.loss, c.stiffness })
 		if c.warm {
 			d.WarmStart([]string{Dual})
 		}
@@ -163,7 +162,7 @@ func TestMomentumFalling(t *testing.T) {
 // TestResumeAstray checks that a job that stopped right after P had increased begins again at zero
 // when it is resumed.
 func TestResumeAstray(t *testing.T) {
-	d := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = 2 })
+	d := testDriver(func(o *Settings) { o.MaxSweeps = 2 })
 	for _, primal := range []float64{8, 9} {
 		commitOK(t, d, figures{Primal: primal, Dual: 1})
 		commitOK(t, d, figures{Restart: -1})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -23,7 +24,7 @@ func described(rows, classes, positives int, shares []float64) *taxonv1.JobSpec 
 		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(math.Round(sum)))
 	}
 	d.Nonzeros = uint64(math.Round(sum))
-	return &taxonv1.JobSpec{Options: &taxonv1.Options{Method: "bsvm", Loss: "hinge", C: 1, Bias: 1}, Data: d}
+	return &taxonv1.JobSpec{Options: methodtest.Options("bsvm", "loss", "hinge", "c", 1, "bias", 1), Data: d}
 }
 
 func firstOf(t *testing.T, spec *taxonv1.JobSpec) firstSweep {

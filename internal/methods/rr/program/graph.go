@@ -24,8 +24,8 @@ type graph struct {
 
 // numberGraph numbers internals and leaf groups, in node order. unwanted is that of program.Job.
 func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
-	t, o := j.tree, j.options
-	f := &reducer.Forest{Graph: &reducer.Graph{Weight: jobspec.InternalWeight(o), Anchor: o.GetAnchor()}}
+	t, o := j.tree, &j.options
+	f := &reducer.Forest{Graph: &reducer.Graph{Weight: o.InternalWeight, Anchor: o.Anchor}}
 	j.internal = make([]int32, t.Len())
 	for n, leaf := range t.Leaf {
 		j.internal[n] = -1
@@ -37,7 +37,7 @@ func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	}
 	f.Terminals, f.Children = make([]int32, len(f.Parent)), make([]int32, len(f.Parent))
 	j.graph = &graph{Graph: f.Graph, leafGroupOf: make([]int32, t.Len()),
-		whole: o.GetSchedule() != params.ScheduleTwoblock && o.GetSchedule() != ""}
+		whole: o.Schedule != params.ScheduleTwoblock}
 	var terminals []int32
 	for n, leaf := range t.Leaf {
 		j.graph.leafGroupOf[n] = -1
@@ -56,7 +56,7 @@ func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	})
 	for i, n := range terminals {
 		if i == 0 || !slices.Equal(t.Adjacent.Of(n), t.Adjacent.Of(terminals[i-1])) {
-			group := reducer.LeafGroup{Pull: jobspec.Pull(t, uint32(n), o.GetAnchor())}
+			group := reducer.LeafGroup{Pull: jobspec.Pull(t, uint32(n), o.Anchor)}
 			for _, m := range t.Adjacent.Of(n) {
 				group.Nodes = append(group.Nodes, j.internal[m])
 			}
@@ -75,7 +75,7 @@ func (j *job) pull(block uint32) float64 {
 	if j.graph == nil {
 		return 1
 	}
-	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.GetAnchor())
+	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.Anchor)
 }
 
 // leafGroupMean returns the dense m_n of a leaf group's terminals, which has one entry more than

@@ -13,7 +13,6 @@ import (
 	"taxon/internal/jobspec"
 	params "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/worker/program"
 )
@@ -34,7 +33,7 @@ type job struct {
 	plan      *params.Plan
 	set       *dataset.Set
 	tree      *taxonomy.Tree
-	options   *taxonv1.Options
+	options   params.Settings
 	problem   *mapper.Problem
 	form      *form   // form of the loss
 	partFlags int     // flags of contributions
@@ -70,18 +69,20 @@ func open(p *program.Job) (*job, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, figures)
 	}
-	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	o, err := params.SettingsOf(spec.GetOptions())
 	if err != nil {
 		return nil, err
 	}
-	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), form: formOf(loss),
-		noCache: p.NoCache}
+	loss, err := mapper.ParseLoss(o.Loss)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: o, form: formOf(loss), noCache: p.NoCache}
 	j.features = uint32(set.Matrix.Cols)
-	bias := spec.GetOptions().GetBias()
-	if bias > 0 {
+	if o.Bias > 0 {
 		j.features++
 	}
-	j.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	j.problem = mapper.NewProblem(set.Matrix, loss, o.C, float32(o.Bias))
 	j.problem.Weight = set.Weight
 	j.total = j.problem.Total()
 	if loss != mapper.Hinge {
@@ -93,14 +94,14 @@ func open(p *program.Job) (*job, error) {
 	if err := j.problem.Check(); err != nil {
 		return nil, err
 	}
-	j.apart = params.SlotBytes(spec.GetOptions(), spec.GetData()) >= params.ApartBytes
-	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
+	j.apart = params.SlotBytes(o.Loss, spec.GetData()) >= params.ApartBytes
+	sets, _ := params.NodeSets(j.tree, &o)
 	if j.tree.IsGraph() {
 		j.numberGraph(sets, p.Unwanted)
 	} else {
 		j.numberTree(sets)
 	}
-	if bias > 0 && jobspec.BiasApart(spec.GetOptions()) {
+	if o.Bias > 0 && o.BiasPull == jobspec.BiasZero {
 		j.forest.Apart = j.features
 	}
 	j.group()
@@ -157,7 +158,8 @@ func (k *task) item(list, items int, into any) (uint32, error) {
 
 // numberTree numbers the internal nodes in preorder, and counts their children.
 func (j *job) numberTree(sets []uint32) {
-	f, edges := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}, jobspec.EdgeWeights(j.tree, j.options)
+	f, edges := &reducer.Forest{Inner: j.options.InternalWeight}, jobspec.EdgeWeights(j.tree, j.options.EdgeWeights,
+		j.options.InternalWeight)
 	j.internal = make([]int32, j.tree.Len())
 	for n := range j.internal {
 		parent := int32(-1)
@@ -292,7 +294,7 @@ func (j *job) positives(n uint32) []uint32 {
 
 // positiveWeight returns the factor of C for the positives of terminal n.
 func (j *job) positiveWeight(n uint32) float64 {
-	return jobspec.PositiveWeight(j.options, j.problem.Count(j.positives(n)), j.total)
+	return jobspec.PositiveWeight(j.options.PositiveWeight, j.problem.Count(j.positives(n)), j.total)
 }
 
 // ranges returns the bounds of the feature ranges.

@@ -18,7 +18,7 @@ import (
 func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.Plan)) *job {
 	t.Helper()
 	o := jobs.Defaults()
-	o.Schedule = schedule
+	o.Set("schedule", schedule)
 	spec := small.Spec(o)
 	plan, err := machine.NewPlan(spec)
 	if err != nil {
@@ -48,7 +48,7 @@ func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.
 func TestJobNumbers(t *testing.T) {
 	small := jobs.Small(3, 200, 60)
 	j := opened(t, small, "parity", nil)
-	sets, _ := params.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
+	sets, _ := params.NodeSets(j.tree, &params.Settings{Schedule: "parity"})
 	internals := j.tree.Internals()
 	if len(internals) != len(j.forest.Parent) || len(internals) < 10 {
 		t.Fatalf("%d internals, %d numbered", len(internals), len(j.forest.Parent))

@@ -10,7 +10,6 @@ import (
 	"taxon/internal/linalg/sparse"
 	params "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 )
 
@@ -20,7 +19,7 @@ func seederOf(loss mapper.Loss, weights [][]float32) *dualSeeder {
 	j := &job{
 		set:     &dataset.Set{Matrix: x, PosRows: []uint32{0, 2, 1}, PosBegin: []uint64{0, 2, 3}},
 		tree:    &taxonomy.Tree{Parent: []int32{-1, -1}, Label: []int32{0, 1}, Leaf: []bool{true, true}},
-		options: &taxonv1.Options{C: 2, PositiveWeight: "3"}, forest: &reducer.Forest{}, internal: []int32{-1, -1},
+		options: params.Settings{C: 2, PositiveWeight: "3"}, forest: &reducer.Forest{}, internal: []int32{-1, -1},
 		plan:    &params.Plan{BlockTerminals: []uint32{0, 1}, BlockBegin: []uint32{0, 2}},
 		problem: mapper.NewProblem(x, loss, 2, 0),
 	}

@@ -38,7 +38,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		r, err = s.solver.Solve(ctx, b, warm, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
 			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
-			Curvature: k.job.options.GetStiffness() != "full", Share: m.Share, Dense: k.job.dense(),
+			Curvature: k.job.options.Stiffness != "full", Share: m.Share, Dense: k.job.dense(),
 		})
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32,
 		defer s.walk.Release()
 	}
 	s.edges = s.edges[:0]
-	b = &mapper.Block{C: jobspec.TerminalCost(j.options, j.pull(number))}
+	b = &mapper.Block{C: jobspec.TerminalCost(j.options.CostBy, j.options.C, j.pull(number))}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(number) {
 		p := j.parent(n)

@@ -408,10 +408,18 @@ func (m Method) ConvertedFamilies() []string { return []string{params.Dual, para
 
 // ConvertValue implements program.StateConverter. It keeps the internals unchanged.
 func (m Method) ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
-	if name == params.Dual {
-		return rescaleState(data, to.GetLoss(), from.GetC(), to.GetC())
+	if name != params.Dual {
+		return data, nil
 	}
-	return data, nil
+	before, err := params.SettingsOf(from)
+	if err != nil {
+		return nil, err
+	}
+	o, err := params.SettingsOf(to)
+	if err != nil {
+		return nil, err
+	}
+	return rescaleState(data, o.Loss, before.C, o.C)
 }
 
 // rescaleState converts the state in which a block ended under one C to an initial state under

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // These are the steps of a job.
@@ -38,8 +37,8 @@ type driver struct {
 	report    json.RawMessage
 }
 
-func newDriver(o *taxonv1.Options, plan *Plan, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.GetGap(), maxSolves: o.GetMaxSweeps()}
+func newDriver(o *Settings, plan *Plan, s method.State) (*driver, error) {
+	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.Gap, maxSolves: o.MaxSweeps}
 	if s == nil {
 		return d, nil
 	}
@@ -134,8 +133,8 @@ func (d *driver) reason() string {
 	return method.StoppedByStationary
 }
 
-// TimeUp implements method.Driver. Blocks that no worker has yet are solved once, and roughly, so
-// that each has weights and a certificate.
+// TimeUp implements method.Driver. Blocks that no worker has started are solved with one full pass
+// only, so that each has weights and a certificate.
 func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.Stage == stageSolve {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -47,7 +48,7 @@ func commit(t *testing.T, d *driver, sums []method.Sums) method.Outcome {
 // TestSteps checks that one step solves and one emits, that the figures are the sums by node, and
 // that a driver restored from a checkpoint behaves alike.
 func TestSteps(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.1}
+	o := methodtest.Options("td", "gap", 0.1)
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
 	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 3 || string(s.Tasks[0].Params) != "{}" {
@@ -77,8 +78,8 @@ func TestSteps(t *testing.T) {
 	if s, ok = again.Next(); ok {
 		t.Errorf("behind the end: %+v", s)
 	}
-	if _, err := newDriver(o, &Plan{Node: []int32{0}}, d.State()); err == nil || !strings.Contains(err.Error(),
-		"another version") {
+	_, err := newDriver(&Settings{Gap: 0.1}, &Plan{Node: []int32{0}}, d.State())
+	if err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("a checkpoint of another plan: %v", err)
 	}
 }
@@ -86,7 +87,7 @@ func TestSteps(t *testing.T) {
 // TestTimeUp checks that blocks that no worker has started are solved once, and that all blocks are
 // if the time was up before.
 func TestTimeUp(t *testing.T) {
-	d := driverOf(t, &taxonv1.Options{Gap: 1e-3}, nil)
+	d := driverOf(t, methodtest.Options("td", "gap", 1e-3), nil)
 	s, _ := d.Next()
 	if late := d.TimeUp(true); late != method.RunReduced || string(s.Tasks[0].Late) != `{"Once":true}` {
 		t.Errorf("late tasks: %v, %s", late, s.Tasks[0].Late)
@@ -94,7 +95,8 @@ func TestTimeUp(t *testing.T) {
 	if now, _ := d.Step(); !reflect.DeepEqual(now, s) {
 		t.Error("the step under way has changed")
 	}
-	if s, _ := driverOf(t, &taxonv1.Options{Gap: 1e-3}, d.State()).Next(); string(s.Tasks[0].Params) != `{"Once":true}` {
+	if s, _ := driverOf(t, methodtest.Options("td",
+		"gap", 1e-3), d.State()).Next(); string(s.Tasks[0].Params) != `{"Once":true}` {
 		t.Errorf("a step that begins late: %s", s.Tasks[0].Params)
 	}
 	commit(t, d, solved(0.05, 1))
@@ -111,13 +113,16 @@ func TestResume(t *testing.T) {
 		reason      string // of the first end
 		then        string // empty if the job continues
 	}{
-		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.01}, 0.05, "gap", ""},
-		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.06}, 0.05, "gap", "gap"},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, 0.05, "max_sweeps", ""},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 1}, 0.05, "max_sweeps",
+		{methodtest.Options("td", "gap", 0.1), methodtest.Options("td", "gap", 0.01), 0.05, "gap", ""},
+		{methodtest.Options("td", "gap", 0.1), methodtest.Options("td", "gap", 0.06), 0.05, "gap", "gap"},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.01,
+			"max_sweeps", 3), 0.05, "max_sweeps", ""},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.01,
+			"max_sweeps", 1), 0.05, "max_sweeps",
 			"max_sweeps"},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.1, MaxSweeps: 2}, 0.05, "max_sweeps", "gap"},
-		{&taxonv1.Options{Gap: 0.01}, &taxonv1.Options{Gap: 0.02}, 0.05, "stationary", "stationary"},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.1,
+			"max_sweeps", 2), 0.05, "max_sweeps", "gap"},
+		{methodtest.Options("td", "gap", 0.01), methodtest.Options("td", "gap", 0.02), 0.05, "stationary", "stationary"},
 	} {
 		first := driverOf(t, c.before, nil)
 		first.Next()

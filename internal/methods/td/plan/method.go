@@ -83,8 +83,28 @@ func (m td) Options() []method.Option {
 	if m.name == HRLS {
 		return []method.Option{method.Loss("square"), method.Cost, method.Bias, method.Families, method.GapWanted}
 	}
-	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
-		method.PositiveWeight, method.GapWanted}
+	return options
+}
+
+// options of the methods that train SVMs.
+var options = []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
+	method.PositiveWeight, method.GapWanted}
+
+// Settings are the options that the driver and the program go by. Ridge regressions have no loss to
+// choose, and ignore PositiveWeight.
+type Settings struct {
+	Loss           string  `option:"loss"`
+	C              float64 `option:"C"`
+	Bias           float64 `option:"bias"`
+	PositiveWeight string  `option:"positive-weight"`
+	Gap            float64 `option:"gap"`
+	MaxSweeps      uint32  `option:"max-sweeps"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, options, &s)
+	return s, err
 }
 
 // Check implements method.Method.
@@ -199,7 +219,7 @@ func (td) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(p.Tree.Len()),
 		// the rows below a node are copied, unless they are all rows, which are shared
-		WorkerSlot:  rr.SlotBytes(p.Spec.GetOptions(), data) + method.DataBytes(data),
+		WorkerSlot:  rr.SlotBytes(p.Spec.GetOptions().Value("loss"), data) + method.DataBytes(data),
 		Coordinator: method.TreeBytes(p.Tree.Len()) + 64*uint64(nodes),
 		StoreSweep:  uint64(bytesPerWeight * entries),
 		SlotHolds:   fmt.Sprintf("sixteen children of a node over %d features, and the rows below it", data.GetFeatures()),
@@ -220,5 +240,9 @@ func (td) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (meth
 	if err != nil {
 		return nil, err
 	}
-	return newDriver(spec.GetOptions(), detail, s)
+	o, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	return newDriver(&o, detail, s)
 }

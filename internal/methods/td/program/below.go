@@ -10,7 +10,6 @@ import (
 	params "taxon/internal/methods/td/plan"
 	"taxon/internal/methods/td/ridge"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )
 
@@ -30,10 +29,9 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 	b, total := &mapper.Block{Positive: p.Positive}, rows.Total()
 	for _, positive := range p.Positive {
 		b.Slot = append(b.Slot, -1)
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, rows.Count(positive), total))
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options.PositiveWeight, rows.Count(positive), total))
 	}
-	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(),
-		MaxSweeps: j.options.GetMaxSweeps()}
+	o := rr.Settings{Loss: j.options.Loss, C: j.options.C, Gap: j.options.Gap, MaxSweeps: j.options.MaxSweeps}
 	if once {
 		o.MaxSweeps = 1
 	}

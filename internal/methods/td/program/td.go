@@ -11,7 +11,6 @@ import (
 	"taxon/internal/methods/subtree"
 	params "taxon/internal/methods/td/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
 )
@@ -28,7 +27,7 @@ func (m Method) Name() string { return string(m) }
 type job struct {
 	plan    *params.Plan
 	data    *subtree.Data
-	options *taxonv1.Options
+	options params.Settings
 	whole   *mapper.Problem // the problem on all rows
 }
 
@@ -38,10 +37,13 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	o := p.Spec.GetOptions()
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
 	loss := mapper.Hinge
 	if !plan.Ridge {
-		if loss, err = mapper.ParseLoss(o.GetLoss()); err != nil {
+		if loss, err = mapper.ParseLoss(o.Loss); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +52,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	j := &job{plan: plan, data: subtree.New(p.Set, p.Tree, plan.Nested), options: o}
-	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
+	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.C, float32(o.Bias))
 	j.whole.Kernel, j.whole.Weight = kernel, p.Set.Weight
 	return j, j.whole.Check()
 }
