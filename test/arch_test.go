@@ -34,7 +34,8 @@ var storeys = []storey{
 	{"what verbs call", []string{"internal/app/..."}},
 	{"cluster", []string{"internal/cluster/..."}},
 	{"methods", []string{"internal/methods/..."}},
-	{"runtime", []string{"coordinator", "coordinator/machine", "worker", "store/storerpc", "store/backup"}},
+	{"runtime", []string{"coordinator", "coordinator/footprint", "coordinator/machine", "worker", "store/storerpc",
+		"store/backup"}},
 	{"seam to methods", []string{"coordinator/method/...", "worker/program", "worker/codec", "internal/jobspec"}},
 	{"maths", []string{"mapper", "reducer"}},
 	{"store", []string{"store/..."}},
@@ -143,7 +144,7 @@ var thirdParty = map[string][]string{
 // same input.
 var (
 	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
-	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan",
+	machines = []string{"coordinator/machine", "coordinator/footprint", "coordinator/method/...", "internal/methods/*/plan",
 		"internal/methods/blockwise"}
 )
 

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/estimate"
 	"taxon/internal/data/dataset"
@@ -59,12 +59,12 @@ type Info struct {
 
 	*Data // model, dataset, data
 
-	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
-	Tree      *Tree           `json:"tree,omitempty"`          // the tree that is or would be trained
-	Memory    *method.Memory  `json:"memory,omitempty"`        // dataset, data
-	Seconds   float64         `json:"train_seconds,omitempty"` // estimated time of a training; dataset, data
-	Until     string          `json:"train_until,omitempty"`   // where it stops: a gap, or a change
-	Plan      *estimate.Info  `json:"plan,omitempty"`          // if asked for
+	Structure *taxonomy.Shape   `json:"structure,omitempty"`     // as the user gave it
+	Tree      *Tree             `json:"tree,omitempty"`          // the tree that is or would be trained
+	Memory    *footprint.Memory `json:"memory,omitempty"`        // dataset, data
+	Seconds   float64           `json:"train_seconds,omitempty"` // estimated time of a training; dataset, data
+	Until     string            `json:"train_until,omitempty"`   // where it stops: a gap, or a change
+	Plan      *estimate.Info    `json:"plan,omitempty"`          // if asked for
 
 	Options *model.Options `json:"options,omitempty"` // model
 	Counts  *model.Counts  `json:"counts,omitempty"`  // model
@@ -432,7 +432,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 		return err
 	}
 	threads := parallel.Threads(l.o.Threads)
-	m := j.Estimate.Alone(uint32(threads), 1, method.Roomy)
+	m := footprint.Alone(j.Estimate, uint32(threads), 1, footprint.Cached)
 	i.Memory, i.Seconds, i.Until = &m, estimate.Seconds(j, min(threads, runtime.NumCPU())), estimate.Until(j)
 	i.Plan = l.o.Plan.of(j)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
@@ -40,13 +41,13 @@ type Training struct {
 
 	ui      progress.Reporter
 	o       *Options
-	work    *Work         // nil: it writes no model
-	thrift  method.Thrift // set by Fit
-	scratch string        // a folder
-	usage   *usage        // never nil if a model is written
-	told    string        // message about the checkpoint that it continues from
-	learned *learned      // nil: nothing was learned
-	warmSum string        // weights_sha256 of Options.Warm
+	work    *Work          // nil: it writes no model
+	mode    footprint.Mode // set by Fit
+	scratch string         // a folder
+	usage   *usage         // never nil if a model is written
+	told    string         // message about the checkpoint that it continues from
+	learned *learned       // nil: nothing was learned
+	warmSum string         // weights_sha256 of Options.Warm
 	scores  *sweepScores
 	left    bool // an engine that was left behind may still read Set
 
@@ -193,7 +194,7 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 		}); err != nil {
 			return nil, err
 		}
-		t.tellThrift()
+		t.noteMode()
 	}
 	var asBefore func()
 	if err := fs.Compute(ctx, func() error {
@@ -531,7 +532,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch,
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.mode >= footprint.Compact, Scratch: t.scratch,
 		Checkpoints:     func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
@@ -540,7 +541,7 @@ func (t *Training) engineConfig() engine.Config {
 	if t.o.Job.EvalEvery > 0 {
 		c.Show = t.scores.show
 	}
-	if t.o.Store == "badger" || t.thrift == method.OnDisk {
+	if t.o.Store == "badger" || t.mode == footprint.Spill {
 		c.BadgerDir = t.work.Join("store")
 		_ = fs.Discard(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
 	}
