@@ -144,8 +144,8 @@ var thirdParty = map[string][]string{
 // same input.
 var (
 	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
-	machines = []string{"coordinator/machine", "coordinator/footprint", "coordinator/method/...", "internal/methods/*/plan",
-		"internal/methods/blockwise"}
+	machines = []string{"coordinator/machine", "coordinator/footprint", "coordinator/method/...",
+		"internal/methods/*/plan", "internal/methods/blockwise"}
 )
 
 // pureStd is all of the standard library that the maths may touch: no net, no clock, no
@@ -170,6 +170,7 @@ var panics = map[string]string{
 	"coordinator/method/registry/registry.go": "two methods of one name, which every start of the program finds",
 	"internal/model/form/form.go":             "two predictors of one name, which every start of the program finds",
 	"worker/program/program.go":               "two methods of one name, which every start of the program finds",
+	"worker/program/layouts.go":               "two layouts of one first byte, which every start of the program finds",
 	"coordinator/method/method.go":            "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go":         "encoding a struct of our own numbers and strings to JSON",
 	"internal/data/table/arrow_bound.go":      "an allocator of Arrow's can't return an error; caught makes it one",

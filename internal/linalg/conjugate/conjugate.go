@@ -45,9 +45,9 @@ type Gradients struct {
 	Curvature, Next Line
 }
 
-// Solve iterates until all lanes have ended, or for a number of steps. A lane ends where its Size is at most Enough, and
-// before a direction without curvature, or with more than a float64 holds, where A is not positive definite in these
-// numbers. The lanes left in Running have not ended.
+// Solve iterates until all lanes have ended, or for a number of steps. A lane ends where its Size is at most Enough,
+// and before a direction without curvature, or with more than a float64 holds, where A is not positive definite in
+// these numbers. The lanes left in Running have not ended.
 func (g *Gradients) Solve(s System, steps int) {
 	g.Steps, g.Beta = 0, Line{}
 	for m := g.Running; m != 0; m &= m - 1 {
