@@ -4,6 +4,7 @@ package methodtest
 import (
 	"fmt"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -40,4 +41,38 @@ func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
 	}
 	return &taxonv1.JobSpec{Data: d, Structure: st, Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", C: 1,
 		Gap: 0.01, Bias: 1, Schedule: "twoblock"}}
+}
+
+// Of returns such a job of a method, with its default loss. It has a structure unless the method trains
+// without one.
+func Of(m method.Method) *taxonv1.JobSpec {
+	spec := WordNetLike(200, 50)
+	spec.Options.Method, spec.Options.Loss = m.Name(), ""
+	for _, o := range m.Options() {
+		if o.Name == "loss" {
+			spec.Options.Loss = o.Default
+		}
+	}
+	if m.Traits(spec.Options).Unstructured {
+		spec.Structure = nil
+	}
+	return spec
+}
+
+// Kind is a kind of data or structure that a method may refuse.
+type Kind struct {
+	Name string
+	// Change makes a job that Of has returned one of the kind.
+	Change func(*taxonv1.JobSpec)
+}
+
+// Kinds are all kinds.
+var Kinds = []Kind{
+	{"no hierarchy", func(s *taxonv1.JobSpec) { s.Structure = nil }},
+	{"a graph", func(s *taxonv1.JobSpec) {
+		s.Structure = WordNetLike(200, 50).Structure
+		s.Structure.Graph = true
+	}},
+	{"several labels a row", func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 5 }},
+	{"rows without labels", func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 }},
 }
