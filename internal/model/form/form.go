@@ -96,6 +96,9 @@ func (f Form) Check() error {
 	return errors.Join(errs...)
 }
 
+// Probable reports whether scores are probabilities.
+func (f Form) Probable() bool { return f.Link != Identity }
+
 // Sets says whether the predictor gives sets of labels by itself, without a cut-off. Such a set
 // may hold labels of internal nodes, where its paths end, and may be empty.
 func (f Form) Sets() bool { return predictors[f.Predictor] }

@@ -1,7 +1,5 @@
 package labelset
 
-import "strings"
-
 // Goal is the measure that cut-offs aim at.
 type Goal string
 
@@ -12,19 +10,6 @@ const (
 	MacroF1 Goal = "macro_f1"
 	MeanF1  Goal = "mean_f1" // of both
 )
-
-// GoalOf is the goal for a measure of any name. Hierarchical measures and the zero-one loss count
-// decisions, as micro-F1 does. Rankings and probabilities have no cut-off.
-func GoalOf(measure string) Goal {
-	switch {
-	case measure == string(MacroF1) || measure == "macro":
-		return MacroF1
-	case strings.HasPrefix(measure, "micro") || measure == "zero_one" || measure == "tree_loss" || measure == "sym_diff",
-		strings.HasPrefix(measure, "hier_"), strings.HasPrefix(measure, "l_H"):
-		return MicroF1
-	}
-	return MeanF1
-}
 
 // weights of the two measures in the goal.
 func (g Goal) weights() (micro, macro float64) {
