@@ -97,7 +97,8 @@ func (g *Gradients) Keep(lanes []int) {
 	g.Running = 1<<len(lanes) - 1
 }
 
-// Vectors are a system's vectors in float64, entry by entry and then lane by lane. Q is A p. It may be Z.
+// Vectors are a system's vectors in float64, entry by entry and then lane by lane. Q is A p. It may
+// be Z, and without a preconditioner Z is R.
 type Vectors struct{ X, R, Z, P, Q []float64 }
 
 // Turn sets p = z + beta p.
