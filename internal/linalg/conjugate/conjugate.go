@@ -103,35 +103,60 @@ type Vectors struct{ X, R, Z, P, Q []float64 }
 
 // Turn sets p = z + beta p.
 func (v *Vectors) Turn(g *Gradients, lanes int) {
-	if g.Steps == 0 {
-		copy(v.P, v.Z)
-		return
-	}
-	for at := 0; at < len(v.P); at += lanes {
-		p, z := v.P[at:][:lanes], v.Z[at:][:lanes]
-		for l, beta := range g.Beta[:lanes] {
-			p[l] = z[l] + float64(beta*p[l])
+	p := v.P
+	z := v.Z[:len(p)]
+	switch {
+	case g.Steps == 0:
+		copy(p, z)
+	case lanes == 1:
+		beta := g.Beta[0]
+		for i, x := range z {
+			p[i] = x + float64(beta*p[i])
+		}
+	default:
+		for at := 0; at < len(p); at += lanes {
+			for l, beta := range g.Beta[:lanes] {
+				p[at+l] = z[at+l] + float64(beta*p[at+l])
+			}
 		}
 	}
 }
 
 // Bend adds p'q to Curvature.
 func (v *Vectors) Bend(g *Gradients, lanes int) {
-	for at := 0; at < len(v.P); at += lanes {
-		p, q := v.P[at:][:lanes], v.Q[at:][:lanes]
-		for l := range p {
-			g.Curvature[l] += float64(p[l] * q[l])
+	p := v.P
+	q := v.Q[:len(p)]
+	if lanes == 1 {
+		sum := g.Curvature[0]
+		for i, x := range p {
+			sum += float64(x * q[i])
+		}
+		g.Curvature[0] = sum
+		return
+	}
+	for at := 0; at < len(p); at += lanes {
+		for l := range lanes {
+			g.Curvature[l] += float64(p[at+l] * q[at+l])
 		}
 	}
 }
 
 // Advance adds alpha p to x and subtracts alpha q from r.
 func (v *Vectors) Advance(g *Gradients, lanes int) {
-	for at := 0; at < len(v.P); at += lanes {
-		p, q, x, r := v.P[at:][:lanes], v.Q[at:][:lanes], v.X[at:][:lanes], v.R[at:][:lanes]
+	p := v.P
+	q, x, r := v.Q[:len(p)], v.X[:len(p)], v.R[:len(p)]
+	if lanes == 1 {
+		alpha := g.Alpha[0]
+		for i, d := range p {
+			x[i] += float64(alpha * d)
+			r[i] -= float64(alpha * q[i])
+		}
+		return
+	}
+	for at := 0; at < len(p); at += lanes {
 		for l, alpha := range g.Alpha[:lanes] {
-			x[l] += float64(alpha * p[l])
-			r[l] -= float64(alpha * q[l])
+			x[at+l] += float64(alpha * p[at+l])
+			r[at+l] -= float64(alpha * q[at+l])
 		}
 	}
 }
