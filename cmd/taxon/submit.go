@@ -22,7 +22,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// submitOptions are the flags of submit.
+// submitOptions holds the flags of submit.
 type submitOptions struct {
 	clientOptions
 	train    trainOptions
@@ -34,7 +34,7 @@ type submitOptions struct {
 	wait     bool
 }
 
-// tuneFlag of submit makes it tune.
+// tuneFlag is the flag of submit that makes it a search.
 const tuneFlag = "tune"
 
 func newSubmitCmd(a *app) *cobra.Command {
@@ -94,7 +94,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// check refuses combinations that no single flag can see.
+// check returns an error for combinations that no single flag can detect.
 func (o *submitOptions) check() error {
 	t := &o.train
 	if err := t.Validate("submit"); err != nil {
@@ -122,7 +122,7 @@ func (o *submitOptions) check() error {
 	return nil
 }
 
-// submitDocument is `taxon submit --json`; the rest is there with --wait.
+// submitDocument is the JSON output of `taxon submit`. All but the job is set with --wait only.
 type submitDocument struct {
 	Job    string          `json:"job"`
 	State  string          `json:"state,omitempty"`
@@ -181,7 +181,7 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 		Replicas: o.replicas})
 }
 
-// await follows a job to its end, and prints the report.
+// await follows a job to its end and prints the report.
 func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job string) error {
 	report, err := c.Await(ctx, job, o.train.Out)
 	if err != nil {
@@ -189,7 +189,7 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
 	why := aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
-		return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
+		return fmt.Sprintf("`taxon resume %s %s N` continues it", job, flag)
 	})
 	if why != "" {
 		a.ui.Warn("%s", why)
@@ -215,10 +215,10 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	return err
 }
 
-// maxJobFile bounds a job file, and a profile.
+// maxJobFile bounds the size of a job file and of a profile, in bytes.
 const maxJobFile = 1 << 20
 
-// readJobFile sets the flags that a job file names and the command line does not.
+// readJobFile sets the flags that a job file contains and the command line does not.
 func readJobFile(cmd *cobra.Command, path string, validate func() error) error {
 	if path == "" {
 		return nil

@@ -216,7 +216,7 @@ func newJob(id string, p *prepared) (*job, error) {
 		return nil, fmt.Errorf("job %s: %w", id, err)
 	}
 	s := jobState{Version: stateVersion, ID: id, Spec: spec, State: taxonv1.JobState_JOB_STATE_QUEUED, Values: values{}}
-	for _, v := range p.plan.Values {
+	for _, v := range p.plan.Variables {
 		for range v.Versions {
 			s.Values[v.Name] = append(s.Values[v.Name], make(places, p.plan.Items[v.Items].Count))
 		}

@@ -416,10 +416,10 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 		t := &s.tasks[n]
 		switch {
 		case t.state != taskWaiting:
-		case late == method.LateShort:
+		case late == method.RunReduced:
 			p, _ := s.part(uint32(n))
 			t.late = p.Late != nil
-		case late == method.LateLeave:
+		case late == method.Skip:
 			t.state = taskAbandoned
 			s.done++
 			s.abandoned++

@@ -18,13 +18,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// heaps are small here: the collector would run all the time
+	// heaps are small here, so the collector would run all the time
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// TestMachineAddsNothing: an engine's training, its tasks replayed by calling mapper and
-// reducer: the same sums task by task and the same bits in every weight.
+// TestMachineAddsNothing replays the tasks of an engine's training by calling mapper and reducer.
+// It must get the same figures task by task and the same bits in every weight.
 func TestMachineAddsNothing(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
@@ -58,7 +58,8 @@ func TestMachineAddsNothing(t *testing.T) {
 	}
 }
 
-// TestReplayChecks: other sums than the recorded ones are an error that names the task.
+// TestReplayChecks checks that figures that differ from the recorded ones give an error that names
+// the task.
 func TestReplayChecks(t *testing.T) {
 	j := jobs.Small(1, 100, 20)
 	r, _ := recorded(t, j, j.Spec(jobs.Defaults()))
@@ -92,13 +93,13 @@ func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Reco
 	return r, st, &n
 }
 
-// failed trains on an engine and returns why the job failed.
+// failed trains on an engine and returns the reason for the job's failure.
 func failed(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 	t.Helper()
 	return watched(t, j, spec, 1, &Recorder{}, nil).GetError()
 }
 
-// watched runs a job to its end; nodes takes the weights if it is done.
+// watched runs a job to its end. nodes receives the weights if it succeeds.
 func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder,
 	n *jobs.Nodes) *taxonv1.JobStatus {
 	t.Helper()

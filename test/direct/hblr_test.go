@@ -16,14 +16,14 @@ import (
 
 func hblrOptions(method string, change func(*taxonv1.Options)) *taxonv1.Options {
 	o := &taxonv1.Options{Method: method, Schedule: "twoblock", Bias: 1, Gap: 1e-2, MaxSweeps: 3000, Prune: "empty"}
-	_ = o.Set("tolerance", "1e-10") // an option without a field
+	_ = o.Set("tolerance", "1e-10") // an option without a field of its own
 	if change(o); method == "hblr-m2" {
-		_ = o.Set("prior_scale", hblr.ScalePaper) // it takes no other
+		_ = o.Set("prior_scale", hblr.ScalePaper) // the only value that it accepts
 	}
 	return o
 }
 
-// edges is a structure of "parent child" pairs by class number.
+// edges returns a structure of "parent child" pairs by class number.
 func edges(pairs ...int) *taxonomy.Structure {
 	s := &taxonomy.Structure{}
 	place := map[int]uint32{}
@@ -40,11 +40,11 @@ func edges(pairs ...int) *taxonomy.Structure {
 	return s
 }
 
-// awkward are trees that are easily got wrong.
+// awkward lists trees with unusual shapes.
 var awkward = []struct {
 	name   string
 	rows   int
-	edges  []int // nil: flat
+	edges  []int // nil for a flat job
 	change func(*taxonv1.Options)
 }{
 	{"two levels, a leaf spawned at each inner node", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, nil},
@@ -78,8 +78,8 @@ var awkward = []struct {
 	{"one family", 40, []int{100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5}, nil},
 }
 
-// TestHBLR: the fixed point is the twin's, whose start is another one each time: means,
-// variances and precisions to 1e-6; the objective is that of the means at the precisions.
+// TestHBLR compares the fixed point with the twin's, which starts elsewhere each time: means,
+// variances and precisions to 1e-6. The objective must be that of the means, given the precisions.
 func TestHBLR(t *testing.T) {
 	for n, c := range awkward {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -133,8 +133,8 @@ func TestHBLR(t *testing.T) {
 	}
 }
 
-// TestHBLRNarrow: where points are stored as float32, the fixed point is the twin's to what that is
-// good for, by both schedules; the weights are the same for any number of threads.
+// TestHBLRNarrow checks that, if points are stored as float32, the fixed point is the twin's within
+// that precision, by both schedules, and that the weights are the same for any number of threads.
 func TestHBLRNarrow(t *testing.T) {
 	from := hblr.NarrowFrom
 	hblr.NarrowFrom = 0
@@ -183,8 +183,9 @@ func TestHBLRNarrow(t *testing.T) {
 	}
 }
 
-// TestHBLRPieces: the weights are the same whether leaves are solved and points moved in one step or in
-// several, for any number of threads, and when three programs run the tasks without the machine.
+// TestHBLRPieces checks that the weights are the same whether leaves are solved and points moved in
+// one step or in several, for any number of threads, and if three programs run the tasks without
+// the runtime.
 func TestHBLRPieces(t *testing.T) {
 	from, tasks := hblr.NarrowFrom, hblr.PieceTasks
 	defer func() { hblr.NarrowFrom, hblr.PieceTasks = from, tasks }()
@@ -220,8 +221,8 @@ func TestHBLRPieces(t *testing.T) {
 	}
 }
 
-// TestHBLRBytes: several blocks and ranges; the weights are the same for any number of threads,
-// and when three programs run the tasks without the machine.
+// TestHBLRBytes has several blocks and ranges. It checks that the weights are the same for any
+// number of threads, and if three programs run the tasks without the runtime.
 func TestHBLRBytes(t *testing.T) {
 	for _, schedule := range []string{"twoblock", "parity"} {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {

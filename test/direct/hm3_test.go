@@ -10,9 +10,9 @@ import (
 	"taxon/test/jobs"
 )
 
-// TestPaths: H-M3 on a forest with labels at inner nodes and several labels reaches its gap by
-// sweeps, each loss another optimum; threads and programs change no bit. internal/methods/hm3/solver holds the
-// optimum against other solvers.
+// TestPaths checks that H-M3 on a forest with labels at internal nodes and several labels reaches
+// its gap by sweeps, with another optimum for each loss, and that threads and programs do not
+// change a bit. internal/methods/hm3/solver compares the optimum with other solvers.
 func TestPaths(t *testing.T) {
 	j := jobs.Small(70, 80, 14)
 	seen := map[float64]bool{}
@@ -38,7 +38,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestPathsRefuses: graphs, and a structure without an edge.
+// TestPathsRefuses checks the refusal of graphs, and of a structure without an edge.
 func TestPathsRefuses(t *testing.T) {
 	j := jobs.Small(71, 50, 10)
 	o := &taxonv1.Options{Method: "hm3", Loss: "margin", C: 1, Gap: 1e-3, Prune: "empty"}

@@ -12,7 +12,7 @@ import (
 	"taxon/test/jobs"
 )
 
-// oneLabel draws a job without a structure, of one label a row.
+// oneLabel generates a job without a structure and with one label per row.
 func oneLabel(seed uint64, rows, classes int) *jobs.Job {
 	return jobs.Small(seed, rows, classes).FirstLabels()
 }
@@ -23,8 +23,8 @@ func mlrOptions(change func(*taxonv1.Options)) *taxonv1.Options {
 	return o
 }
 
-// TestSoftmaxBytes: several row shards and ranges; the weights are the same for any number of
-// threads, and when three programs run the tasks without the machine.
+// TestSoftmaxBytes has several row shards and ranges. It checks that the weights are the same for
+// any number of threads, and if three programs run the tasks without the runtime.
 func TestSoftmaxBytes(t *testing.T) {
 	j := oneLabel(3, 3000, 40)
 	spec := j.Spec(mlrOptions(func(o *taxonv1.Options) { o.Gap = 1e-5 }))
@@ -48,9 +48,10 @@ func TestSoftmaxBytes(t *testing.T) {
 	t.Logf("%d sweeps, %d steps", st.GetSweep(), len(r.Steps()))
 }
 
-// TestSoftmax: the objective is that of plain gradient descent, to 1e-8; the one reported is
-// that of the weights written; the dual is at least C times the entropies less half the squared
-// norm of the gradient's loss part there, never falls, and is never above the optimum.
+// TestSoftmax compares the objective with that of plain gradient descent, to 1e-8. The reported
+// objective is that of the written weights. The dual is at least C times the entropies minus half
+// the squared norm of the gradient's loss part there, never decreases, and never exceeds the
+// optimum.
 func TestSoftmax(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
@@ -96,7 +97,7 @@ func TestSoftmax(t *testing.T) {
 	}
 }
 
-// TestSoftmaxRefuses: data and options that the method is not for.
+// TestSoftmaxRefuses checks the refusal of unsuitable data and options.
 func TestSoftmaxRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
@@ -129,13 +130,13 @@ func TestSoftmaxRefuses(t *testing.T) {
 	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: %v", want, err)
 	}
-	spec.Data.SeveralLabels = 0 // as descriptions of before, which did not say so
+	spec.Data.SeveralLabels = 0 // as in older descriptions, which did not have the field
 	if err := failed(t, several, spec); !strings.Contains(err, want) {
 		t.Errorf("%s: %s", want, err)
 	}
 }
 
-// softmaxTwin solves  1/2 ||W||^2 + C sum_i -log softmax  with dense vectors.
+// softmaxTwin solves 1/2 ||W||^2 + C sum_i -log softmax with dense vectors.
 type softmaxTwin struct {
 	c       float64
 	x       [][]float64 // rows, the bias last
@@ -168,7 +169,7 @@ func newSoftmaxTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *softmaxTwin 
 	return w
 }
 
-// dense are weights as matrix rows.
+// dense returns the weights as rows of a matrix.
 func (w *softmaxTwin) dense(nodes *jobs.Nodes) [][]float64 {
 	out := make([][]float64, w.classes)
 	for k := range out {
@@ -180,7 +181,7 @@ func (w *softmaxTwin) dense(nodes *jobs.Nodes) [][]float64 {
 	return out
 }
 
-// pass is the losses' sum, the entropies' sum and V = C sum_i (e_y - p_i) x_i'.
+// pass returns the sum of the losses, the sum of the entropies, and V = C sum_i (e_y - p_i) x_i'.
 func (w *softmaxTwin) pass(weights [][]float64) (losses, entropies float64, v [][]float64) {
 	v = make([][]float64, w.classes)
 	for k := range v {
@@ -220,14 +221,14 @@ func squared(m [][]float64) (sum float64) {
 	return sum
 }
 
-// figures are P(W) and D at the probabilities of W.
+// figures returns P(W), and D at the probabilities of W.
 func (w *softmaxTwin) figures(weights [][]float64) (primal, dual float64) {
 	losses, entropies, v := w.pass(weights)
 	return squared(weights)/2 + w.c*losses, w.c*entropies - squared(v)/2
 }
 
-// solve is gradient descent by steps of 1/L, L = 1 + C/2 sum_i ||x_i||^2 or, as long as P falls,
-// longer ones.
+// solve runs gradient descent with steps of 1/L, L = 1 + C/2 sum_i ||x_i||^2, or longer ones as
+// long as P decreases.
 func (w *softmaxTwin) solve() (best float64, weights [][]float64) {
 	weights = w.dense(&jobs.Nodes{Columns: make([][]uint32, w.classes), Values: make([][]float32, w.classes)})
 	step := 1.0

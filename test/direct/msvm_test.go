@@ -17,9 +17,9 @@ func msvmOptions(change func(*taxonv1.Options)) *taxonv1.Options {
 	return o
 }
 
-// TestMultiClass: the objective reported is that of the weights written, the dual never falls, and
-// tasks run by programs of three workers, or by more threads, give the same bits. The optimum
-// itself is checked in internal/methods/msvm/solver.
+// TestMultiClass checks that the reported objective is that of the written weights, that the dual
+// never decreases, and that tasks run by programs of three workers, or by more threads, give the
+// same bits. internal/methods/msvm/solver checks the optimum itself.
 func TestMultiClass(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
@@ -65,7 +65,7 @@ func TestMultiClass(t *testing.T) {
 	}
 }
 
-// crammerSinger is the objective of weights with the multi-class hinge in the place of the
+// crammerSinger returns the objective of weights with the multi-class hinge in place of the
 // soft-max.
 func (w *softmaxTwin) crammerSinger(weights [][]float64) float64 {
 	losses := 0.0
@@ -81,7 +81,7 @@ func (w *softmaxTwin) crammerSinger(weights [][]float64) float64 {
 	return squared(weights)/2 + w.c*losses
 }
 
-// TestMultiClassRefuses: data and options that the method is not for.
+// TestMultiClassRefuses checks the refusal of unsuitable data and options.
 func TestMultiClassRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){

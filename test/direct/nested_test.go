@@ -13,8 +13,8 @@ import (
 	"taxon/test/jobs"
 )
 
-// nestedRows are the rows of a problem of h-svm, with their sign and C: there is one for every
-// class of the structure, on the rows at or below its parent, those of a root on all.
+// nestedRows returns the rows of a problem of h-svm, with their sign and C. There is a problem for
+// every class of the structure, with the rows at or below its parent; that of a root has all rows.
 func nestedRows(w *twin, child int32) (rows []int, y, c []float64) {
 	parent := w.tree.Parent[child]
 	for i, on := range w.on {
@@ -28,9 +28,9 @@ func nestedRows(w *twin, child int32) (rows []int, y, c []float64) {
 	return rows, y, c
 }
 
-// TestNested: h-svm and h-rls ([JMLR] section 5) on a forest with labels at inner nodes and several
-// labels. The sum of the problems is at the plain solver's optimum, the
-// weights written have the objective that is told, and threads and programs change no bit.
+// TestNested trains h-svm and h-rls ([JMLR] section 5) on a forest with labels at internal nodes
+// and several labels. The sum of the problems is at the plain solver's optimum, the written weights
+// have the reported objective, and threads and programs do not change a bit.
 func TestNested(t *testing.T) {
 	for n, o := range []*taxonv1.Options{
 		{Method: "h-svm", Loss: "hinge", C: 1, Bias: 1, Gap: 1e-4, Prune: "empty", Seed: 1},
@@ -62,7 +62,7 @@ func TestNested(t *testing.T) {
 				best += w.primalOf(rows, y, c, w.solveRows(rows, y, c))
 				continue
 			}
-			// The optimum of a ridge regression is where its gradient is 0.
+			// the gradient of a ridge regression is 0 at the optimum
 			gradient := slices.Clone(v)
 			p := product(v, v) / 2
 			for k, i := range rows {
@@ -88,7 +88,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestNestedRefuses: graphs.
+// TestNestedRefuses checks the refusal of graphs.
 func TestNestedRefuses(t *testing.T) {
 	spec := jobs.Small(60, 50, 10).Spec(&taxonv1.Options{Method: "h-rls", Loss: "square", C: 1, Gap: 1e-3, Prune: "empty"})
 	spec.Structure.Graph = true

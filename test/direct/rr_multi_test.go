@@ -12,7 +12,8 @@ import (
 	"taxon/test/jobs"
 )
 
-// vectors are the nodes' own: a record has the columns at which a node differs from its parent.
+// vectors returns the nodes' own vectors. A record has the columns at which a node differs from its
+// parent.
 func (w *treeTwin) vectors(nodes *jobs.Nodes) [][]float64 {
 	out := make([][]float64, w.tree.Len())
 	for n := range out {
@@ -27,7 +28,7 @@ func (w *treeTwin) vectors(nodes *jobs.Nodes) [][]float64 {
 	return out
 }
 
-// pulls is 1/2 sum of ||w_n - w_parent||^2.
+// pulls returns 1/2 sum of ||w_n - w_parent||^2.
 func (w *treeTwin) pulls(v [][]float64) (sum float64) {
 	for n := range v {
 		for f, x := range v[n] {
@@ -40,7 +41,7 @@ func (w *treeTwin) pulls(v [][]float64) (sum float64) {
 	return sum
 }
 
-// figures are P and, of the soft-max, D at the probabilities of v, by their definitions.
+// figures returns P and, for the soft-max, D at the probabilities of v, by their definitions.
 func (w *treeTwin) figures(name string, c float64, v [][]float64) (primal, dual float64) {
 	primal = w.pulls(v)
 	up := make([][]float64, len(v))
@@ -85,9 +86,10 @@ func (w *treeTwin) figures(name string, c float64, v [][]float64) (primal, dual 
 	return primal, dual
 }
 
-// TestRecursiveMultiClass: P and D of rr-msvm and rr-mlr are those of the weights written, by their
-// definitions, the gap holds, and threads and programs change no bit. rr-msvm's D is checked in
-// internal/methods/msvm/solver. On a tree of one level they are msvm and mlr.
+// TestRecursiveMultiClass checks that P and D of rr-msvm and rr-mlr are those of the written
+// weights by their definitions, that the gap holds, and that threads and programs do not change a
+// bit. internal/methods/msvm/solver checks rr-msvm's D. On a tree of one level the methods equal
+// msvm and mlr.
 func TestRecursiveMultiClass(t *testing.T) {
 	for n, name := range []string{"rr-msvm", "rr-mlr", "rr-msvm", "rr-mlr"} {
 		t.Run(fmt.Sprint(name, n), func(t *testing.T) {
@@ -141,7 +143,8 @@ func TestRecursiveMultiClass(t *testing.T) {
 	}
 }
 
-// TestRecursiveMultiClassRefuses: no tree, several labels.
+// TestRecursiveMultiClassRefuses checks the refusal of several labels, and of structures that are
+// not trees.
 func TestRecursiveMultiClassRefuses(t *testing.T) {
 	for name, loss := range map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"} {
 		j := treeJob(1, 60, 8)

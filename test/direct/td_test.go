@@ -16,7 +16,7 @@ import (
 	"taxon/test/jobs"
 )
 
-// tdOptions are a td job's.
+// tdOptions returns the options of a td job.
 func tdOptions(change func(*taxonv1.Options)) *taxonv1.Options {
 	o := &taxonv1.Options{Method: "td", Loss: "hinge", C: 1, Bias: 1, Gap: 1e-3, Prune: "empty", Seed: 1}
 	change(o)
@@ -31,9 +31,9 @@ var tdCases = []func(*taxonv1.Options){
 	func(o *taxonv1.Options) { o.Gap = 1e-6 },
 }
 
-// TestTopDown: the problems of td are solved as a plain solver solves them, each to the gap;
-// the objective reported is that of the weights written; and tasks run by programs of three
-// workers, in another order, or by more threads, give the same bits.
+// TestTopDown compares the solutions of td's problems with a plain solver's, within the gap. The
+// reported objective is that of the written weights, and tasks run by programs of three workers, in
+// another order, or by more threads, give the same bits.
 func TestTopDown(t *testing.T) {
 	for n, change := range tdCases {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -103,7 +103,7 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 	}
 }
 
-// TestTopDownFlat: without a structure td is one-versus-rest: bsvm's optimum.
+// TestTopDownFlat checks that td without a structure is one-versus-rest, with bsvm's optimum.
 func TestTopDownFlat(t *testing.T) {
 	j := jobs.Small(31, 150, 35)
 	j.Structure = nil
@@ -121,7 +121,8 @@ func TestTopDownFlat(t *testing.T) {
 	}
 }
 
-// TestTopDownCaps: a cap on solves ends each block; the certificate is that of what is there.
+// TestTopDownCaps checks that a cap on solves ends each block, and that the certificate is that of
+// its weights.
 func TestTopDownCaps(t *testing.T) {
 	j := jobs.Small(33, 150, 35)
 	_, st, _ := trained(t, j, j.Spec(tdOptions(func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-7, 1 })), 2)
@@ -130,7 +131,7 @@ func TestTopDownCaps(t *testing.T) {
 	}
 }
 
-// TestTopDownRefuses: graphs, other losses, and structures without a choice.
+// TestTopDownRefuses checks the refusal of graphs, other losses, and structures without a choice.
 func TestTopDownRefuses(t *testing.T) {
 	j := jobs.Small(34, 50, 10)
 	for _, c := range []struct {
@@ -152,12 +153,12 @@ func TestTopDownRefuses(t *testing.T) {
 	}
 }
 
-// twin solves td's problems the plain way: whole rows, float64, one dual after the other.
+// twin solves td's problems in the plain way: whole rows, float64, one dual after the other.
 type twin struct {
 	j    *jobs.Job
 	o    *taxonv1.Options
 	tree *taxonomy.Tree
-	on   [][]bool // row -> nodes that it has a label at or below
+	on   [][]bool // row -> the nodes at or above its labels
 }
 
 func newTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *twin {
@@ -206,7 +207,7 @@ func (w *twin) dense(nodes *jobs.Nodes, n int32) []float64 {
 	return v
 }
 
-// row is instance i, the bias last.
+// row returns instance i with the bias last.
 func (w *twin) row(i int) []float64 {
 	v := make([]float64, w.j.Set.Matrix.Cols+1)
 	index, value := w.j.Set.Matrix.Row(i)
@@ -217,7 +218,7 @@ func (w *twin) row(i int) []float64 {
 	return v
 }
 
-// rows are those below a parent, with their sign and C for a child.
+// rows returns the rows below a parent, with their sign and C for a child.
 func (w *twin) rows(parent, child int32) (rows []int, y, c []float64) {
 	positives := 0
 	for i, on := range w.on {
@@ -264,8 +265,8 @@ func (w *twin) primalOf(rows []int, y, c, v []float64) float64 {
 	return p
 }
 
-// solve is the optimum of a child's problem, by dual coordinate descent (Hsieh et al. 2008)
-// until no gradient matters.
+// solve returns the optimum of a child's problem, by dual coordinate descent (Hsieh et al. 2008)
+// until all gradients are negligible.
 func (w *twin) solve(parent, child int32) float64 {
 	rows, y, c := w.rows(parent, child)
 	return w.primalOf(rows, y, c, w.solveRows(rows, y, c))

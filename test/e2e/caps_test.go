@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOtherCaps: an interrupted training continues with other caps; where the old ones had
-// changed nothing yet, to the bytes of one that never had them.
+// TestOtherCaps checks that an interrupted training continues with other caps. If the old caps had
+// not affected the training so far, the result has the bytes of a training without them.
 func TestOtherCaps(t *testing.T) {
 	want, _ := undisturbed(t)
 	out := filepath.Join(t.TempDir(), "model")
@@ -32,7 +32,7 @@ func TestOtherCaps(t *testing.T) {
 	if got := trained(t, r); got != want {
 		t.Errorf("capped, interrupted, and gone on without caps: %+v, want %+v", got, want)
 	}
-	for _, word := range []string{"goes on after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
+	for _, word := range []string{"resumes after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
 		if !strings.Contains(r.stderr, word) {
 			t.Errorf("no %q in %q", word, r.stderr)
 		}
@@ -71,7 +71,7 @@ func TestOtherCaps(t *testing.T) {
 	}
 }
 
-// pastReport is what a report says of the runs that its own went on from.
+// pastReport is the part of a report about the runs that it continues.
 type pastReport struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
 	CapsBefore []struct {
@@ -84,7 +84,7 @@ type pastReport struct {
 
 const spentBefore = 4000
 
-// spendMore has a checkpoint's state tell of more CPU time than any training here takes.
+// spendMore changes a checkpoint's state to more CPU time than any training here takes.
 func spendMore(t *testing.T, state string) {
 	t.Helper()
 	data, err := os.ReadFile(state)

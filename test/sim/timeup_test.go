@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestTimeUp: jobs whose time is up at any moment, whatever else goes wrong, end with a
-// certificate and weights, and the journal gives the same machine: what nobody had begun
-// when the clock struck is decided once. Whether the time was up depends on the faults, so
-// no bytes are compared.
+// TestTimeUp checks that jobs whose time is up at any moment, with any other faults, end with a
+// certificate and weights, and that the journal gives the same machine: tasks that no worker had
+// begun at that moment are decided on once. Whether the time was up depends on the faults, so no
+// bytes are compared.
 func TestTimeUp(t *testing.T) {
 	capped, remade := 0, uint32(0)
 	from, to := seeds(t, 60)

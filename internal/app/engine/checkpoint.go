@@ -18,22 +18,23 @@ import (
 	"taxon/store"
 )
 
-// A checkpoint is a folder that appears whole: the coordinator's state of the job, and a snapshot
-// of the store's values that the state refers to. It does not record which shard held a value, so
-// it can be restored to any number of shards.
+// A checkpoint is a folder that is published atomically. It holds the coordinator's state of the
+// job, and a snapshot of the store's values that the state refers to. It does not record which
+// shard held a value, so it can be restored to any number of shards.
 const (
 	stateFile  = "state"
 	valuesFile = "values"
 )
 
-// checkpointer writes checkpoints for the coordinator. A job's newest replaces its last.
+// checkpointer writes checkpoints for the coordinator. A job's newest one replaces the last.
 type checkpointer struct {
 	dir   func(job string) string
 	store store.Store
-	spent func() float64 // nil: not recorded
+	// spent returns the CPU seconds so far. If it is nil, they are not recorded.
+	spent func() float64
 }
 
-// Checkpoint implements coordinator.Checkpointer. A full disk leaves the last one as it is.
+// Checkpoint implements coordinator.Checkpointer. If the disk is full, the last checkpoint is kept.
 func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
 	err := c.write(ctx, job, state, keep)
 	if dir := c.dir(job); fs.IsDiskFull(err) && fs.Exists(dir) {
@@ -42,6 +43,7 @@ func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, sta
 	return err
 }
 
+// write writes a checkpoint of the state and of the values of the steps in keep.
 func (c *checkpointer) write(ctx context.Context, job string, state []byte, keep []uint32) (err error) {
 	var keys []store.Key
 	err = c.store.List(ctx, job, func(i store.Info) error {
@@ -81,14 +83,14 @@ func writeCheckpoint(out *fs.OutDir, state []byte, spent float64, values func(w 
 	return out.Commit()
 }
 
-// WriteState writes a coordinator's state of a job as a checkpoint whose values are elsewhere. If
-// the file is named "state", LoadCheckpoint reads its folder.
+// WriteState writes a coordinator's state of a job as a checkpoint whose values are stored
+// elsewhere. If the file is named "state", LoadCheckpoint reads its folder.
 func WriteState(path string, state []byte) error {
 	return fs.WriteFile(path, stateBytes(state, 0))
 }
 
-// stateBytes returns the checksum, the CPU seconds if they are known, and the state. The seconds are
-// for the report only.
+// stateBytes returns the checksum, the CPU seconds if they are known, and the state. The seconds
+// serve the report only.
 func stateBytes(state []byte, spent float64) []byte {
 	head := fmt.Appendf(nil, "taxon checkpoint 2 %08x %d", store.Checksum(state), len(state))
 	if spent > 0 {
@@ -97,7 +99,7 @@ func stateBytes(state []byte, spent float64) []byte {
 	return slices.Concat(head, []byte("\n"), state)
 }
 
-// stateOf is the inverse of stateBytes. It returns false if data are not a result of stateBytes.
+// stateOf is the inverse of stateBytes. ok is false if data were not made by stateBytes.
 func stateOf(data []byte) (state []byte, spent float64, ok bool) {
 	head, state, ok := bytes.Cut(data, []byte("\n"))
 	var sum uint32
@@ -119,7 +121,8 @@ const maxSpent = 1e12
 // Checkpoint is the stored state of a job.
 type Checkpoint struct {
 	State []byte
-	// Spent is the CPU seconds of all processes so far (see Config.Spent). Zero means unknown.
+	// Spent is the CPU time of all processes so far, in seconds (see Config.Spent). Zero means
+	// unknown.
 	Spent float64
 	dir   string
 }
@@ -133,7 +136,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 		if _, err := fs.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
-		return nil, damaged(path) // the folder appeared whole, so somebody removed the file
+		return nil, damaged(path) // it was complete once, so somebody removed the file
 	}
 	if err != nil {
 		return nil, fs.Explain(path, err)
@@ -145,8 +148,8 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return &Checkpoint{State: state, Spent: spent, dir: dir}, nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps (see machine.UpdateStopCriteria). It
-// returns where the job stands.
+// UpdateStopCriteria replaces the stopping criteria of the checkpoint's job (see
+// machine.UpdateStopCriteria). It returns the progress of the job.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)
 	if err == nil {
@@ -180,6 +183,7 @@ func (c *Checkpoint) restore(ctx context.Context, dst store.Store) error {
 	return nil
 }
 
+// damaged returns the error of a damaged checkpoint file.
 func damaged(path string) error {
 	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }

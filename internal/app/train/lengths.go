@@ -6,14 +6,15 @@ import (
 	"taxon/internal/fs"
 )
 
-// longRows is the C ||x||^2 from which inner solves converge slowly.
+// longRows is the value of C ||x||^2 above which inner solvers converge slowly.
 const longRows = 100
 
-// maxSquaredLength is the largest squared length with which float32 sums of products do not
+// maxSquaredLength is the largest squared length of a row for which float32 sums of products do not
 // overflow.
 const maxSquaredLength = 1e36
 
-// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
+// CheckLengths warns if the rows are not normalised, and returns an error if products of the rows
+// would overflow.
 func (t *Training) CheckLengths() error {
 	longest := 0.0
 	for i := range t.Set.Matrix.Rows {

@@ -36,9 +36,9 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestThrift: a training that is given less memory than it would take keeps nothing decoded, says
+// TestModes: a training that is given less memory than it would take keeps nothing decoded, says
 // so, and has the same weights. With still less, its values go to files.
-func TestThrift(t *testing.T) {
+func TestModes(t *testing.T) {
 	const tree = "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"
 	var sums []string
 	for mode := footprint.Cached; mode <= footprint.Compact; mode++ {
@@ -54,7 +54,7 @@ func TestThrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		sums = append(sums, r.WeightsSHA256)
-		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded anew"); told != (mode == footprint.Compact) {
+		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded at each use"); told != (mode == footprint.Compact) {
 			t.Errorf("mode %d with %d bytes: %q", mode, o.Memory, h.notes)
 		}
 	}

@@ -194,12 +194,12 @@ func TestMethods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points := 1 // of two C, and of its own options' values, if there are any
+		points := 1 // of two C, and of its own options' values
 		for _, option := range m.Options() {
 			switch {
 			case option.Name == "C":
 				points *= 2
-			case !option.Learns: // those that learn a hierarchy are searched where one is learned
+			case !option.Learns: // no hierarchy is learned here
 				points *= max(len(option.Grid), 1)
 			}
 		}
@@ -328,8 +328,8 @@ func TestStopsWithinATraining(t *testing.T) {
 		return s
 	}
 	trial := func(ctx context.Context, s *search) {
-		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points,
+		step := s.paths[0][0]
+		if _, _, err := s.trainer.trial(ctx, s.folds.acquire(s.whole, 0), step.Base, step.Points,
 			trialOptions{seconds: math.Inf(1)}); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}

@@ -14,8 +14,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// TestEveryMethodTellsWhatItTakes: who tells a user, refuses a job or sizes a container knows
-// of a method what its estimate says. So each says all of it, and more for more data.
+// TestEveryMethodTellsWhatItTakes checks that each method's estimate is complete and grows with the
+// data. It is the only source for what a user is told, for refusing a job, and for the size of a
+// container.
 func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	for _, m := range registry.All() {
 		of := func(times uint64) *registry.Job {
@@ -55,7 +56,8 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestUnlearned: a job whose hierarchy was to be learned and is not there is not trained flat.
+// TestUnlearned checks that a job whose hierarchy should have been learned is not trained flat if
+// the hierarchy is missing.
 func TestUnlearned(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	spec.Options.Method = "rr-svm"

@@ -18,7 +18,7 @@ func driverOf(t *testing.T, o *taxonv1.Options, s method.State) *driver {
 	return d.(*driver)
 }
 
-// commit ends the step under way; a sweep's P is 10 and its D below by a share.
+// commit commits the current step with P = 10 and D below it by a share.
 func commit(t *testing.T, d *driver, share float64) method.Outcome {
 	t.Helper()
 	out, err := d.Commit([]method.Sums{{SumPrimal: 10, SumDual: 10 * (1 - share)}})
@@ -28,8 +28,8 @@ func commit(t *testing.T, d *driver, share float64) method.Outcome {
 	return out
 }
 
-// TestSteps: sweeps, evaluations where they are asked for, and the weights; a driver from a
-// checkpoint goes on alike.
+// TestSteps checks the order of sweeps, requested evaluations and the final weights. A driver
+// restored from a checkpoint must behave alike.
 func TestSteps(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
 	d := driverOf(t, o, nil)
@@ -68,7 +68,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestStops: by a cap, and where neither figure moves.
+// TestStops checks that a cap ends a job, and that a job ends if neither P nor D moves.
 func TestStops(t *testing.T) {
 	d := driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, nil)
 	commit(t, d, 0.2)
@@ -93,20 +93,21 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestTimeUp: the first sweep is made short, a later one that nobody has is left out.
+// TestTimeUp checks that the first sweep is shortened, and that a later sweep that no worker has
+// begun is left out.
 func TestTimeUp(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01}
 	d := driverOf(t, o, nil)
-	if late := d.TimeUp(true); late != method.LateShort {
+	if late := d.TimeUp(true); late != method.RunReduced {
 		t.Errorf("the first sweep: %v", late)
 	}
 	commit(t, d, 0.2)
-	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.LateRun {
+	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.RunFull {
 		t.Errorf("%+v", d.state)
 	}
 	d = driverOf(t, o, nil)
 	commit(t, d, 0.2)
-	if late := d.TimeUp(true); late != method.LateLeave {
+	if late := d.TimeUp(true); late != method.Skip {
 		t.Errorf("the second sweep: %v", late)
 	}
 	left := driverOf(t, o, d.State())
@@ -121,8 +122,9 @@ func TestTimeUp(t *testing.T) {
 	}
 }
 
-// TestSeveralProblems: those that are solved are left alone; the figures are the sums, and each
-// problem's stand in the report; a driver from a checkpoint goes on alike.
+// TestSeveralProblems checks that solved problems are left alone, that the certificate has the sums
+// over all problems, and that the report lists each problem. A driver restored from a checkpoint
+// must behave alike.
 func TestSeveralProblems(t *testing.T) {
 	o := &taxonv1.Options{Gap: 0.01}
 	setup := Setup{Value: "dual", Nodes: []string{"a", "b", "c", "d"}, Report: map[string]any{"x": 1}}

@@ -7,27 +7,32 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// packedPlan scores a model row by row and by column. A pruned model is scored straight from the
-// mapped shards:
+// packedPlan scores a model row by row and column by column. A pruned model is scored directly from
+// the mapped shards:
 //
 //	s_n = s_parent(n) + bias d_n[bias] + sum over the row's columns c of x_c d_n[c]
 //
-// Each column lists the nodes that it changes. So a row costs the entries of its columns and one
-// pass over the tree, and reads no other part of the file. Sums are in float64, in the order of
-// the columns, then down the path.
+// Each column lists the nodes that it changes. So the cost of a row is the entries of its columns
+// and one pass over the tree, and no other part of the file is read. Sums are in float64, in the
+// order of the columns, then down the path.
 type packedPlan struct {
-	shards    []*shard.Packed
-	whole     *columnIndex // in place of shards if the model is not pruned
-	features  uint32       // larger columns do not exist
-	base      []float64    // node -> bias times its difference at the bias
-	internals []link       // parents before children
-	terminals []link       // in node order
+	shards []*shard.Packed
+	// whole replaces shards if the model is not pruned.
+	whole *columnIndex
+	// features bounds the columns: larger ones do not exist.
+	features uint32
+	// base holds, by node, the bias times the node's difference at the bias.
+	base []float64
+	// internals lists parents before children.
+	internals []link
+	// terminals is in node order.
+	terminals []link
 }
 
-// link is a node with its parent, -1 for none.
+// link is a node with its parent, or with -1 if it has none.
 type link struct{ node, parent int32 }
 
-// plan makes the model's plan, once.
+// plan returns the model's plan, which is made once.
 func plan(m *model.Model) *packedPlan {
 	return m.Derive(derived("plan"),
 		func() any { return newPackedPlan(m, float64(float32(m.Options.Bias))) }).(*packedPlan)
@@ -57,7 +62,7 @@ func newPackedPlan(m *model.Model, bias float64) *packedPlan {
 	return p
 }
 
-// shard finds the shard that holds column c.
+// shard returns the shard that holds column c.
 func (p *packedPlan) shard(c uint32) *shard.Packed {
 	low, high := 0, len(p.shards)
 	for high-low > 1 {
@@ -103,8 +108,8 @@ func (s *Scorer) scorePacked(b *Batch) {
 	}
 }
 
-// offerRow offers all terminals to a row's lists. sums hold the scores of internals and the
-// terminals' own part.
+// offerRow offers all terminals to a row's lists. sums hold the scores of internal nodes, and the
+// terminals' own parts of their scores.
 func (s *Scorer) offerRow(row int) {
 	h, sums, floor := &s.heaps[row], s.sums, math.Inf(-1)
 	cutoff := math.Inf(1)
@@ -131,17 +136,18 @@ func (s *Scorer) offerRow(row int) {
 	}
 }
 
-// columnIndex is a whole model by columns. Entry (node, d) of column c says that weight c of the
-// node is d more than its parent's. So a row costs the entries of its columns and one pass over
-// the tree, even if few rows come together. (A batch of thousands is scored faster by node: see
-// Predictor.) It takes 12 bytes an override.
+// columnIndex is an unpruned model by column. Entry (node, d) of column c means that weight c of
+// the node exceeds its parent's by d. So the cost of a row is the entries of its columns and one
+// pass over the tree, even if there are few rows. Batches of thousands of rows are scored faster by
+// node; see Predictor. The index takes 12 bytes per override.
 type columnIndex struct {
-	begin []uint32 // column -> its first entry
+	// begin maps a column to its first entry.
+	begin []uint32
 	node  []uint32
 	delta []float64
 }
 
-// index makes the index, once.
+// index returns the model's index, which is made once.
 func index(m *model.Model) *columnIndex {
 	return m.Derive(derived("index"), func() any {
 		x := &columnIndex{begin: make([]uint32, m.Columns()+1)}

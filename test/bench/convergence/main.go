@@ -1,10 +1,10 @@
-// Command convergence prints how fast the outer iterations converge: certified relative
-// gap, micro and macro F1 after so many sweeps, for five ways to move the internal nodes.
+// Command convergence prints how fast the outer iterations converge: the certified relative gap,
+// micro and macro F1 by sweeps, for five ways to move the internal nodes.
 //
 //	go run ./test/bench/convergence -data DIR
 //
-// DIR/wordnet-freq holds train.svm.xz, test.svm.xz and tree.txt. Hinge loss, C = 1, bias 1.
-// Each row is one training that is priced and evaluated every -every sweeps.
+// DIR/wordnet-freq holds train.svm.xz, test.svm.xz and tree.txt. Hinge loss, C = 1, bias 1. Each
+// row is one training with a full pass and an evaluation every -every sweeps.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// paths are the iterations compared, in the table's order.
+// paths lists the compared iterations in the table's order.
 var paths = []struct {
 	name  string
 	flags []string
@@ -71,7 +71,7 @@ func run(ctx context.Context, data string, set drive.Set, only string, every, sw
 		if only != "" && p.name != only {
 			continue
 		}
-		// No training reaches this gap: each runs its sweeps.
+		// no training reaches this gap, so each runs all its sweeps
 		flags := slices.Concat([]string{"--max-sweeps", strconv.Itoa(sweeps), "--eval-every", strconv.Itoa(every),
 			"--gap", "1e-4", "--C", "1", "--bias", "1"}, p.flags, extra)
 		r, err := d.Train(ctx, set, flags...)

@@ -1,9 +1,5 @@
-// Command results trains bsvm and rr-svm on the data sets and prints what it took and
-// what it gave as a Markdown table.
-//
-//	go run ./test/bench/results -data DIR [-sets clef,news20] [-- FLAGS OF taxon train]
-//
-// DIR/SET holds train.svm.xz, test.svm.xz and the structure named below.
+// Command results trains bsvm and rr-svm on the data sets and prints their costs and measures as a
+// Markdown table.
 package main
 
 import (
@@ -18,7 +14,7 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// trees names each set's structure; where there are two, the one that is a tree.
+// trees names the file of each set's structure. If a set has two structures, it names the tree.
 var trees = map[string]string{
 	"clef":         "hierarchy.txt",
 	"news20":       "hierarchy.txt",

@@ -17,19 +17,20 @@ import (
 // lane's right-hand side has length 1 in the metric A + h, the preconditioner.
 type system struct {
 	conjugate.Gradients
-	// lanes has the lane of each place in a line.
+	// lanes holds the lane of each place in a line.
 	lanes []int
 	// line is eight or sixteen.
 	line int
-	// curve is D by row.
+	// curve holds D, one line per row.
 	curve []float32
 	// tile has two lines for each column: the direction p, and the system times p.
 	tile []float32
-	// step to diagonal are by column. inverse is 1/(A + h), and diagonal A.
+	// step, residual, inverse and diagonal have a line for each column. inverse is 1/(A + h), and
+	// diagonal is A.
 	step, residual, inverse, diagonal []float32
 	// scale is the length of each lane's gradient, by place.
 	scale []float64
-	// pull is, in a near problem, sqrt(bend) u by column, and empty in others.
+	// pull is, in a near problem, sqrt(bend) u of each column. It is empty in other problems.
 	pull []float32
 
 	// rows are the problem's, and out has lines of length outLine for the steps.
@@ -50,12 +51,12 @@ type product struct {
 	idx     *uint32  // the shard's entries
 	val     *float32 //
 	entries int      //
-	// tile has two lines for each column, and last is the bias feature's.
+	// tile has two lines for each column. last points to those of the bias feature.
 	tile, last *float32
-	curve      *float32 // a line a row
+	curve      *float32 // one line per row
 	bias       float32  //
 	_          float32  //
-	// sum has p' X' D X p added.
+	// The kernel adds p' X' D X p to sum.
 	sum [Lanes]float64
 }
 
@@ -125,14 +126,14 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	y.Running = 1<<len(y.lanes) - 1
 	y.rows, y.out, y.outLine = r, out, line
 	y.Solve(y, conjugateSteps)
-	y.take()
+	y.unpack()
 	return 2 * y.Steps
 }
 
 // Multiply is conjugate.System's. It narrows the lines once the lanes that run fit half of one.
 func (y *system) Multiply(g *conjugate.Gradients) {
 	if y.line > eighth && bits.OnesCount32(g.Running) <= eighth && g.Steps > 0 {
-		y.take()
+		y.unpack()
 		g.Keep(y.narrow(g.Running))
 	}
 	y.loop = columnLoop{n: y.rows.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0],
@@ -162,8 +163,8 @@ func (y *system) Advance(g *conjugate.Gradients) {
 	g.Next = y.loop.sum
 }
 
-// take copies the steps to lines of length outLine.
-func (y *system) take() {
+// unpack copies the steps to lines of length outLine.
+func (y *system) unpack() {
 	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+y.outLine {
 		for p, l := range y.lanes {
 			y.out[to+l] = y.scale[p] * float64(y.step[from+p])

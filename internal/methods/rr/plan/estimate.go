@@ -223,7 +223,7 @@ func versions(plan *Plan) uint64 {
 // frequencies of words fall, they are far fewer than all features.
 func groupEntries(tree *taxonomy.Tree, d *taxonv1.Data, plan *Plan) (all, kept uint64) {
 	rows, voc := supportBelow(tree, d), newVocabulary(d)
-	seen := make([]int, tree.Len()) // by the group, from 1
+	seen := make([]int, tree.Len()) // last group that has seen the node, from 1
 	groups := make([]uint64, len(plan.GroupBegin)-1)
 	for g := range groups {
 		entries := 0.0
@@ -299,9 +299,9 @@ func (v *vocabulary) distinct(rows float64) float64 {
 // the bytes of an entry.
 const (
 	smoothState  = 4      // v of a terminal
-	smoothTiles  = 7 * 64 // a feature's tiles in a slot
-	smoothRows   = 4 * 64 // a row in a slot
-	smoothResult = 3 * 64 // a feature of the new v
+	smoothTiles  = 7 * 64 // bytes of a slot's tiles, per feature
+	smoothRows   = 4 * 64 // bytes of a slot, per row
+	smoothResult = 3 * 64 // bytes of the new v, per feature
 )
 
 // smoothBytes holds the bytes that differ between trees, which have arrays, and graphs, which have
@@ -399,7 +399,7 @@ func (s smoothPlan) estimate(e *method.Estimate) {
 	// it keeps x, x_prev and what is being written, and one more where the safeguard repeats a
 	// step. The final weights go to a file. A cluster also keeps the values that
 	// those were made from.
-	old := terminals + sent // what is not yet replaced
+	old := terminals + sent // values that are not replaced yet
 	if s.features*s.terminals >= piecesFrom {
 		old /= pieces
 	}

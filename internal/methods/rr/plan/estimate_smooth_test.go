@@ -7,10 +7,10 @@ import (
 	"taxon/internal/jobspec"
 )
 
-// TestSmoothPlan: what a plan makes dense is counted from it: a sender for each block and
-// parent of its terminals, the widest range; and ranges are narrower than sparse ones.
+// TestSmoothPlan checks the counts that a plan for dense vectors derives: a sender for each block
+// and parent of its terminals, and the widest range. Ranges are narrower than sparse ones.
 func TestSmoothPlan(t *testing.T) {
-	spec := methodtest.WordNetLike(2000, 500) // four terminals each under the internals
+	spec := methodtest.WordNetLike(2000, 500) // four terminals under each internal
 	sparse, err := estimateOf(spec)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// estimateOf plans a job and estimates what it takes.
+// estimateOf plans a job and estimates its needs.
 func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
 	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
@@ -19,7 +19,7 @@ func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
 	return estimate(tree, spec, newPlan(tree, spec)), nil
 }
 
-// The estimate grows with what it is of, and names what a plan is made of.
+// TestPlanMemory checks that the estimate grows with its inputs, and describes the parts of a plan.
 func TestPlanMemory(t *testing.T) {
 	small, err := estimateOf(methodtest.WordNetLike(200, 50))
 	if err != nil {
@@ -55,14 +55,15 @@ func TestPlanMemory(t *testing.T) {
 	}
 }
 
-// The tiles of a block have lines for the features of the rows that it lists, or for all.
+// TestPlanLines checks that the tiles of a block have lines for the features of its listed rows, or
+// for all features.
 func TestPlanLines(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	d := spec.GetData()
 	if n := lines(spec.Options, d); n != d.Features+1 {
 		t.Errorf("the rows have most of %d features: %d lines", d.Features, n)
 	}
-	d.Instances *= 100 // with as many nonzeros in all
+	d.Instances *= 100 // with the same total of nonzeros
 	n := lines(spec.Options, d)
 	if n > d.Features/3 || n < d.Features/100 {
 		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
@@ -73,8 +74,8 @@ func TestPlanLines(t *testing.T) {
 	}
 }
 
-// Internals low in the hierarchy see few rows: their entries stay far below the features,
-// and those of dense vectors do not.
+// TestInternalEntries checks that internals low in the hierarchy, which see few rows, have far
+// fewer entries than features, and that dense vectors have one entry per feature.
 func TestInternalEntries(t *testing.T) {
 	spec := methodtest.WordNetLike(2000, 500)
 	tree, _, err := jobspec.Tree(spec, false)
@@ -110,7 +111,8 @@ func TestInternalEntries(t *testing.T) {
 	}
 }
 
-// Half-full rows of few columns are laid out lane by lane for the hinge: memory of a slot.
+// TestDenseRowsAreCounted checks that the memory of a slot includes half-full rows of few columns,
+// which the hinge stores lane by lane.
 func TestDenseRowsAreCounted(t *testing.T) {
 	slot := func(loss string, nonzeros uint64) uint64 {
 		spec := methodtest.WordNetLike(200, 50)

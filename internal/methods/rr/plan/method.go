@@ -164,7 +164,7 @@ func (n named) Plan(p *method.Problem) (*method.Plan, error) {
 				Members: plan.Block},
 			Ranges: {Kind: method.Ranges, Count: len(plan.RangeBegin) - 1},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Dual, Items: Blocks, Versions: 1},
 			{Name: V, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
 			{Name: X, Items: Ranges, Versions: 2, Whole: true},

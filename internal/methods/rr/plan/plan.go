@@ -98,7 +98,8 @@ func appendBlocks(p *Plan, terminals []uint32, set uint32) {
 	}
 }
 
-// groups cuts the blocks into runs of about groupTerminals terminals of equal length.
+// groups divides the blocks into runs with equal numbers of blocks, of about groupTerminals
+// terminals each.
 func groups(blockBegin []uint32) []uint32 {
 	blocks := len(blockBegin) - 1
 	terminals := int(blockBegin[blocks])

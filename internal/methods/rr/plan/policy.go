@@ -192,8 +192,8 @@ type Policy struct {
 	// reached.
 	PreciseBelow float64
 
-	// PreciseFrom is the gap at which a job with such a tolerance changes over. Far above it
-	// float32 is as good and twice as fast. No rule for 1e-2.
+	// PreciseFrom is the gap at which a job with a tolerance below PreciseBelow changes over. Far
+	// above it float32 is as good and twice as fast. There is no rule behind the value 1e-2.
 	PreciseFrom float64
 
 	// PreciseSweep is the first sweep after which such a job may change over. Without internals it
@@ -394,7 +394,7 @@ var flat = joint.with(func(p *Policy) {
 	p.PreciseSweep, p.PreciseInnerBelow, p.PreciseRise = 2, 0, 1e-3
 })
 
-// policies has the constants by loss, and by whether there are internals. FirstPriced and
+// policies holds the constants by loss, and by whether there are internals. FirstPriced and
 // SparsePriced have no effect in flat ones.
 var policies = map[string]struct{ joint, flat Policy }{
 	"hinge": {joint.with(func(p *Policy) { p.SampleBand, p.StallFar = -0.03, 0.8 }), flat},

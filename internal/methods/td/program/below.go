@@ -14,8 +14,8 @@ import (
 	"taxon/worker/program"
 )
 
-// block solves the task's block as a flat problem on the rows below its node: priced solves
-// until the driver of flat problems is content.
+// block solves the task's block as a flat problem on the rows below its node. It repeats full
+// passes until the driver of flat problems stops.
 func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
 	children := j.plan.Block(t.Item)
 	p := j.data.Node(j.plan.Node[j.plan.Problem[t.Item]], children)
@@ -86,7 +86,7 @@ func ridgeBlock(ctx context.Context, p *subtree.Problem, rows *mapper.Problem,
 		}
 		sums[params.SumPrimal] += r.Primal
 		sums[params.SumDual] += r.Dual
-		sums[params.SumSupport] += float64(rows.X.Rows) // each row has a residual
+		sums[params.SumSupport] += float64(rows.X.Rows) // every row has a residual, and so a dual
 		sums[params.SumVisits] += float64(rows.X.NNZ) * float64(r.Steps)
 		weights[l] = program.NodeWeights{Node: children[l], Columns: p.ColumnsOf(r.Feature), Values: r.Value}
 	}

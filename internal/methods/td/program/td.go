@@ -1,5 +1,5 @@
-// Package program runs the tasks of the methods that train each node for itself: td, h-svm, h-rls.
-// They are described in internal/methods/td/plan.
+// Package program runs the tasks of the methods that train each node independently: td, h-svm,
+// h-rls. internal/methods/td/plan describes them.
 package program
 
 import (
@@ -28,12 +28,12 @@ type Method string
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is what all tasks share. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
 	plan    *params.Plan
 	data    *subtree.Data
 	options *taxonv1.Options
-	whole   *mapper.Problem // of all rows
+	whole   *mapper.Problem // the problem on all rows
 }
 
 // Open implements program.Method.
@@ -74,7 +74,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// solve finds the weights of a block's children.
+// solve computes the weights of a block's children.
 func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	var p params.Solve
 	if err := method.Decode(t.Params, &p); err != nil {
@@ -88,7 +88,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 	return sums, t.Put(ctx, []store.Value{{Key: t.Key(params.Weights), Data: program.EncodeWeights(weights)}}, nil)
 }
 
-// emit writes what solve has found.
+// emit writes the weights that solve has computed.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
 	v, err := t.Get(ctx, []store.Key{t.KeyAt(t.Own(params.Weights, 0), params.Weights)})
 	if err != nil {
