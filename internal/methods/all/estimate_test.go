@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 // none of a method that there is not. docs/methods.md and testdata/traits.txt say of which.
 func TestTraits(t *testing.T) {
 	var got strings.Builder
-	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
+	free := &taxonv1.JobSpec{Options: methodtest.Options("", "anchor", 0), Structure: &taxonv1.Structure{Graph: true}}
 	for _, name := range append(registry.Names(), "none") {
 		free.Options.Method = name
 		tr := registry.TraitsOf(&taxonv1.Options{Method: name})
