@@ -82,7 +82,7 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 	g.SetLimit(atOnce)
 	for i, infos := range parts {
 		g.Go(func() error {
-			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return store.SnapshotListed(gctx, w, src, infos) })
+			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return writePart(gctx, w, src, infos) })
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -200,7 +200,7 @@ type Manifest struct {
 	Values uint64 `json:"values"`
 	// Bytes is the size of the values.
 	Bytes uint64 `json:"bytes"`
-	// Parts hold the values, in files of store.Snapshot's format.
+	// Parts hold the values, one file a shard.
 	Parts []File `json:"parts"`
 	// Extra are the further files that the writer added.
 	Extra []File `json:"extra"`

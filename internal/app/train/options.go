@@ -328,9 +328,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err er
 		return "", err
 	}
 	if t.o.Remote == nil { // with Remote, the coordinator counts the tasks' CPU time
-		if t.usage.before = from.Spent; t.usage.before == 0 { // written by an earlier release
-			t.usage.before = r.CPUSeconds
-		}
+		t.usage.before = from.Spent
 	}
 	if r.Changed != "" {
 		r.Changed = "; " + r.Changed

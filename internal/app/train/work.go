@@ -49,7 +49,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if w.Path, err = localWork(w.Keep); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := claimable(w.Path); err != nil {
+	if err := fs.Claimable(w.Path); err != nil {
 		return nil, err
 	}
 	if err := w.keepClaimable(); err != nil {
@@ -74,7 +74,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.Close()
 		return OpenWork(out, force)
 	}
-	if err = claimable(w.Path); err == nil {
+	if err = fs.Claimable(w.Path); err == nil {
 		err = fs.Explain(w.Path, fs.Mark(w.Path))
 	}
 	if err != nil {
@@ -85,17 +85,6 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.clean()
 	}
 	return w, nil
-}
-
-// claimable refuses a folder that is not a training's working folder: see fs.Claimable. One that
-// an earlier release left with its checkpoint has no mark.
-func claimable(path string) error {
-	if fs.Exists(filepath.Join(path, "checkpoint")) && fs.Exists(filepath.Join(path, "job.json")) {
-		if other, err := otherThan(path, "job.json", "checkpoint", "data", "store"); other == "" && err == nil {
-			return nil
-		}
-	}
-	return fs.Claimable(path)
 }
 
 // keepClaimable refuses a place in a Hadoop file system that holds anything but a checkpoint.
@@ -158,22 +147,27 @@ func localWork(keep string) (string, error) {
 // Join returns a path within the folder.
 func (w *Work) Join(name string) string { return filepath.Join(w.Path, name) }
 
-// checkpoint returns the folder of the checkpoint; note is the file that says what it is a checkpoint
-// of.
+// checkpoint returns the place of the checkpoint: a folder, or the file with the state of a training by
+// MapReduce.
 func (w *Work) checkpoint() string {
 	if w.state != "" {
-		return w.state
+		return fs.Join(w.state, "state")
 	}
 	return fs.Join(w.Keep, "checkpoint")
 }
+
+// note returns the file that says what the checkpoint is one of.
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
 // HasCheckpoint reports whether there is a checkpoint to continue from.
-func (w *Work) HasCheckpoint() bool {
+func (w *Work) HasCheckpoint() bool { return fs.Exists(w.checkpoint()) }
+
+// load reads the checkpoint. It returns nil if there is none.
+func (w *Work) load() (*engine.Checkpoint, error) {
 	if w.state != "" {
-		return fs.Exists(fs.Join(w.state, "state"))
+		return engine.LoadState(w.checkpoint())
 	}
-	return fs.Exists(w.checkpoint())
+	return engine.LoadCheckpoint(w.checkpoint())
 }
 
 // keepState puts the checkpoint of a training that runs elsewhere into its state folder. A folder
@@ -218,7 +212,7 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 		if err := w.describe(id); err != nil {
 			return nil, err
 		}
-		return engine.LoadCheckpoint(w.checkpoint())
+		return w.load()
 	}
 	return nil, w.describe(id)
 }
@@ -264,7 +258,7 @@ func (w *Work) left() string {
 	case !w.HasCheckpoint():
 		return "nothing is kept: the same command begins anew"
 	}
-	c, err := engine.LoadCheckpoint(w.checkpoint())
+	c, err := w.load()
 	if err != nil {
 		return ""
 	}
