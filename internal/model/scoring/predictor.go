@@ -78,7 +78,7 @@ type Options struct {
 // 12 bytes an override and a transposition when the model is opened.)
 //
 // Each score is summed in the order of the path and its columns, so it depends neither on the
-// batch nor on the number of threads. Pruned models are scored by column instead: see packedPlan.
+// batch nor on the number of threads. Pruned models are scored by column instead: see columnPlan.
 // With whole weights the parent counts as the zero vector. Predictors other than the linear one
 // rank by the scores of all nodes: see rankers.
 type Predictor struct {
@@ -87,7 +87,7 @@ type Predictor struct {
 	bias float64 // value of the bias feature; 0: none
 	deep int     // levels of the deepest terminal
 
-	packed *packedPlan // if the model is pruned; else nil
+	columns *columnPlan // if the model is pruned or rows come one by one; else nil
 	// newRanker makes the predictor's ranker, which is nil where the terminals' own scores rank them.
 	newRanker func(*taxonomy.Tree) (Ranker, error)
 	ranked    bool // it makes one
@@ -123,7 +123,7 @@ func New(m *model.Model, o Options) (*Predictor, error) {
 	if m.Form.Draws > 0 {
 		p.average = averages(m)
 	} else if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
-		p.packed = plan(m)
+		p.columns = plan(m)
 	}
 	p.link, p.keep = m.Form.Link, p.o.Top
 	switch c := m.Calibration; {
@@ -230,7 +230,7 @@ type Scorer struct {
 func (p *Predictor) NewScorer() *Scorer {
 	s := &Scorer{p: p}
 	s.rank, _ = p.newRanker(p.m.Tree) // New has seen that there is no error
-	if p.packed != nil {
+	if p.columns != nil {
 		s.sums = make([]float64, p.m.Tree.Len())
 	} else {
 		s.path = shard.NewPath[float32](p.m.Columns())
@@ -253,8 +253,8 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 		s.collect(b.Rows(), r)
 		return nil
 	}
-	if s.p.packed != nil {
-		s.scorePacked(b)
+	if s.p.columns != nil {
+		s.scoreColumns(b)
 		s.collect(b.Rows(), r)
 		return nil
 	}
@@ -397,7 +397,7 @@ func (s *Scorer) reset(rows int) {
 		s.mass[i] = mass{most: math.Inf(-1)}
 		s.positive[i] = s.positive[i][:0]
 	}
-	if s.rank != nil && s.p.packed == nil {
+	if s.rank != nil && s.p.columns == nil {
 		s.table = slices.Grow(s.table[:0], rows*s.p.m.Tree.Len())[:rows*s.p.m.Tree.Len()]
 	}
 }
