@@ -20,7 +20,8 @@ import (
 // refers to, with these files beside them. It can be restored to any number of shards.
 const (
 	stateFile = "state"
-	spentFile = "cpu-seconds" // of all processes so far, as a decimal number, for the report only
+	// spentFile has the CPU seconds of all processes so far, as a decimal number, for the report only.
+	spentFile = "cpu-seconds"
 )
 
 // maxSpent bounds the CPU seconds in a checkpoint.
